@@ -111,9 +111,7 @@ _SUBSCRIPTION = (
 )
 _LATER = f"stage/later {_SET}"
 _COMPACTION = f"stage/compaction stage/cli/test_compaction.py {_SET}"
-_SCHEMAS = (
-    f"{_SET} unit/test_conform.py unit/test_conform_bounds.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
-)
+_SCHEMAS = f"{_SET} unit/test_conform.py unit/test_conform_bounds.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
 
 
 def _files(folder: str, names: str, tests: str) -> dict[str, str]:

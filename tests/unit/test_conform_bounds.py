@@ -103,7 +103,9 @@ def test_a_schema_that_is_none_says_where() -> None:
         assert str(caught.value).startswith(f"no JSON Schema that can be checked by: {where}")
     with pytest.raises(NotASchemaError) as caught:
         json_schema("{")
-    assert str(caught.value).startswith("no JSON Schema that can be checked by: Invalid string: EOF")
+    assert str(caught.value).startswith(
+        "no JSON Schema that can be checked by: Invalid string: EOF"
+    )
     with pytest.raises(NotASchemaError, match="no JSON Schema that can be checked by: /type: "):
         covers('{"type": "objekt"}', "{}")
 

@@ -45,9 +45,7 @@ class Turns:
         """Claim; return the offsets of the events of the units."""
         conn = self.group.conn
         with transaction(conn):
-            claimed, units = self.backlog.claim(
-                conn, self.group.assignment, self.terms, batch_size
-            )
+            claimed, units = self.backlog.claim(conn, self.group.assignment, self.terms, batch_size)
             offsets = [event.offset for unit in units for event in unit]
             if claimed.outcome == "claimed":
                 assert claimed.first_offset == offsets[0]

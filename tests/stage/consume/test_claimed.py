@@ -100,7 +100,7 @@ def place(shared_place: Place) -> Iterator[Place]:
         (2, 0, 99, [1, 3], False, [1, 2, 5, 6]),
     ],
 )
-def test_a_claim(
+def test_a_claim(  # noqa: PLR0917 - the columns of a row
     place: Place,
     batch_size: int,
     events_max: int,
@@ -146,7 +146,7 @@ def let_take(place: Place, *types: str, where: str | None = None) -> None:
         (99, 3, [2, 5, 6, 8], [1, 4, 5], [3, 5, 8]),
     ],
 )
-def test_a_claim_with_a_filter(
+def test_a_claim_with_a_filter(  # noqa: PLR0917 - the columns of a row
     place: Place,
     batch_size: int,
     events_max: int,
@@ -255,7 +255,9 @@ def test_matches_are_put_together_by_offset() -> None:
 
 def test_subscriptions_are_found_by_their_numbers(place: Place) -> None:
     group = place.group
-    subscribe = "select gapless.subscribe(%s, %s, %s, match => '{\"n\": \"$.n\"}', params => %s::jsonb)"
+    subscribe = (
+        'select gapless.subscribe(%s, %s, %s, match => \'{"n": "$.n"}\', params => %s::jsonb)'
+    )
     for name, params in (("ann", '{"n": 1}'), ("ben", '{"n": [2]}')):
         group.world.value(subscribe, group.name, group.world.topic.name, name, params)
     numbers = dict(
@@ -321,9 +323,7 @@ class TestPlace:
     def test_a_group_beyond_the_end_stays_where_it_is(self, group: Group) -> None:
         conn = group.world.conn
         with conn.transaction():
-            conn.execute(
-                "select set_config('gapless.seeking', pg_current_xact_id()::text, true)"
-            )
+            conn.execute("select set_config('gapless.seeking', pg_current_xact_id()::text, true)")
             conn.execute(
                 "update gapless.consumer_offsets set next_offset = 9 where group_id = %s",
                 [group.name],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from time import monotonic
 from typing import Any
 
@@ -30,13 +29,13 @@ def member(cast: Cast) -> Member:
 
 
 @pytest.fixture
-def taken(cast: Cast, member: Member) -> Iterator[tuple[Connection[Any], Assignment]]:
+def taken(cast: Cast, member: Member) -> tuple[Connection[Any], Assignment]:
     """Partition 0, taken; its fence is not in yet."""
     session = cast.session()
     assert hold.lock(session, cast.lease_no())
     assignment = hold.take(session, cast.partition(), member.member_id)
     assert assignment is not None
-    yield session, assignment
+    return session, assignment
 
 
 def limit_of(session: Connection[Any]) -> Any:

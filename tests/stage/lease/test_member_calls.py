@@ -29,7 +29,8 @@ class Staff:
         self.cast = cast
         self.conn = cast.conn
         self.ids = {
-            name: ensure_topic(cast.conn, name, partitions=2).topic_id for name in ("orders", "stock")
+            name: ensure_topic(cast.conn, name, partitions=2).topic_id
+            for name in ("orders", "stock")
         }
 
     def wanted(self, *places: Pair, **more: Any) -> list[Subscription]:
@@ -79,7 +80,9 @@ class Staff:
         session.execute("select 1")
         heard(session)
         for group, topic, number in groups:
-            self.conn.execute("select pg_notify(%s, %s)", [f"gapless_g_{number}", f"{group}/{topic}"])
+            self.conn.execute(
+                "select pg_notify(%s, %s)", [f"gapless_g_{number}", f"{group}/{topic}"]
+            )
         session.execute("select 1")
         said = set(heard(session))
         return [(group, topic) for group, topic, _ in groups if f"{group}/{topic}" in said]
@@ -135,7 +138,7 @@ def test_each_group_is_planned(staff: Staff) -> None:
     assert [(each.group_id, each.topic, each.partition_id) for each in leases] == expected
     assert {each.owner for each in leases} == {None}
     assert {each.is_paused for each in leases} == {False}
-    assert [each.partition for each in leases][0].topic_id == staff.ids["orders"]
+    assert leases[0].partition.topic_id == staff.ids["orders"]
 
 
 def test_what_it_is_to_have_says_whether_it_is_paused(staff: Staff) -> None:

@@ -59,7 +59,7 @@ def value(conn: Connection[Any], statement: str) -> int:
 
 
 def test_who_is_active_is_told_to_every_session(two: Sessions) -> None:
-    conn, other = two
+    _, other = two
     assert [is_sequencer_active(each) for each in two] == [False, False]
     assert try_role(other)
     assert [is_sequencer_active(each) for each in two] == [True, True]

@@ -89,6 +89,9 @@ def test_it_is_known_before_whether_one_is_a_filter(
 
 @pytest.mark.parametrize("place", [("nobody", "orders"), ("billing", "nowhere")])
 def test_a_place_that_is_not_there_is_said(conn: Connection[Any], place: tuple[str, str]) -> None:
-    for call in (lambda: set_filter(conn, *place, Filter(("a",))), lambda: clear_filter(conn, *place)):
-        with pytest.raises(RefusedError, match="nobody|nowhere"), conn.transaction():
+    for call in (
+        lambda: set_filter(conn, *place, Filter(("a",))),
+        lambda: clear_filter(conn, *place),
+    ):
+        with pytest.raises(RefusedError, match=r"nobody|nowhere"), conn.transaction():
             call()

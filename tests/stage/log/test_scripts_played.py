@@ -105,7 +105,7 @@ def publishing(*payloads: str, error: Exception | None = None, **last: Any) -> S
     """Publish each; then ask what is not answered, or raise."""
     rows = []
     for payload in payloads:
-        rows.append((yield "publish_one", EVENT | {"payload": payload}))
+        rows.append((yield "publish_one", EVENT | {"payload": payload}))  # noqa: PERF401
     if error is not None:
         raise error
     if last:
@@ -130,16 +130,16 @@ def test_a_script_is_told_each_row_and_comes_to_something(
 ) -> None:
     rows = driver.play(publishing("1", "2"), whole=whole)
     assert [len(row) for row in rows] == [1, 1]
-    assert all(type(row) is tuple and UUID(str(row[0])) for row in rows), "whatever its cursors make"
+    assert all(type(row) is tuple and UUID(str(row[0])) for row in rows), (
+        "whatever its cursors make"
+    )
     assert stored(conn) == [1, 2]
     assert transactions(conn) == (1 if whole else 2)
     assert driver.is_idle
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_in_a_transaction_it_is_part_of_that(
-    driver: Driver, conn: Connection, whole: bool
-) -> None:
+def test_in_a_transaction_it_is_part_of_that(driver: Driver, conn: Connection, whole: bool) -> None:
     driver.execute("begin")
     driver.play(publishing("1", "2"), whole=whole)
     assert stored(conn) == []
