@@ -80,6 +80,7 @@ _WAIT = (
     "stage/control/test_wait.py stage/control/test_wait_through.py stage/cli/test_publish.py"
     " stage/consume/test_chain.py"
 )
+_HOSTS = "stage/log/test_publish_hosts.py stage/frameworks unit/test_statements.py"
 _TRACE = "stage/twins/test_forest.py stage/control/test_trace.py stage/cli/test_trace.py stage/log/test_plans.py"
 _CHAIN = (
     "stage/twins/test_chain_states.py stage/twins/test_chain_through.py stage/twins/test_chain_units.py"
@@ -110,9 +111,7 @@ _SUBSCRIPTION = (
 )
 _LATER = f"stage/later {_SET}"
 _COMPACTION = f"stage/compaction stage/cli/test_compaction.py {_SET}"
-_SCHEMAS = (
-    f"{_SET} unit/test_conform.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
-)
+_SCHEMAS = f"{_SET} unit/test_conform.py unit/test_conform_bounds.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
 
 
 def _files(folder: str, names: str, tests: str) -> dict[str, str]:
@@ -192,7 +191,13 @@ TABLE = {
     "*/gapless/log/fields.py": "unit/test_fields.py stage/consume/test_payloads.py",
     "*/gapless/log/retention.py": _RETENTION,
     "*/gapless/log/topics.py": _TOPICS,
-    "*/gapless/log/catch_up.py": f"{_SEQUENCE} {_WAIT} {_RETENTION}",
+    "*/gapless/log/catch_up.py": f"stage/log/test_catch_up.py {_SEQUENCE} {_WAIT} {_RETENTION}",
+    "*/gapless/log/codec.py": f"unit/test_codec.py unit/test_publish_json.py {_PUBLISH}",
+    "*/gapless/log/typed.py": "unit/test_typed.py unit/test_fields.py"
+    " stage/consume/test_payloads.py",
+    "*/gapless/log/given.py": f"unit/test_statements.py unit/test_publish_json.py {_PUBLISH}",
+    "*/gapless/log/borrowed.py": f"unit/test_borrowed.py {_HOSTS}",
+    "*/gapless/log/foreign.py": f"stage/log/test_scripts_played.py {_HOSTS}",
     "*/gapless/log/*": f"unit/test_statements.py {_SEQUENCE} {_PUBLISH}",
     "sql/functions/queue/*": f"{_QUEUE} stage/gateway/test_queue.py",
     "sql/functions/client/*": "stage/client stage/gateway/test_members.py",
