@@ -12,6 +12,9 @@ from gapless.log.filters import ALL, Filter, filter_of
 
 LOOP: dict[str, Any] = {}
 LOOP["self"] = LOOP
+DEEP: list[Any] = []
+for _ in range(100_000):
+    DEEP = [DEEP]
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,7 @@ NUL = "PostgreSQL cannot store a NUL character"
         ),
         ((["a"], "$.x", {"y": 1j}), "params={'y': 1j}: Object of type complex is not JSON serializable"),
         ((["a"], "$.x", LOOP), "params={'self': {...}}: Circular reference detected"),
+        ((["a"], "$.x", {"y": DEEP}), "params=a dict that is too deep: maximum recursion depth exceeded"),
         ((["a"], "$.x", {"y": "a\0"}), f"params={{'y': 'a\\x00'}}: {NUL}"),
     ],
 )  # fmt: skip

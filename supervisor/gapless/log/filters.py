@@ -122,4 +122,7 @@ def _params(said: object) -> str:
 
 
 def _short(value: object) -> str:
-    return repr(value)[:100]
+    try:
+        return repr(value)[:100]
+    except RecursionError:
+        return f"a {type(value).__name__} that is too deep"

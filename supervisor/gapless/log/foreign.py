@@ -66,9 +66,11 @@ async def play_async(conn: Any, script: Script[T], *, whole: bool) -> T:
         async with _begun_async(conn, whole=whole and not conn.is_in_transaction()):
             return await _played_async(conn, script)
     except driver.PostgresError as error:
-        detail = getattr(error, "detail", None)
-        state = getattr(error, "sqlstate", None)
-        raise Trouble(error, state or "", str(error), detail) from error
+        state, message, detail = (
+            getattr(error, name, None) for name in ("sqlstate", "message", "detail")
+        )
+        # As text it has the detail in it.
+        raise Trouble(error, state or "", message or str(error), detail) from error
 
 
 def _played(cursor: Any, script: Script[T]) -> T:

@@ -191,7 +191,7 @@ def test_what_the_server_says_is_told(driver: Driver) -> None:
         driver.play(publishing(payload="no"), whole=False)
     trouble = caught.value
     assert (trouble.state, trouble.detail) == ("22P02", 'Token "no" is invalid.')
-    assert trouble.message.startswith("invalid input syntax for type json")
+    assert trouble.message == "invalid input syntax for type json"
 
 
 def test_an_error_of_the_driver_alone_has_its_own_words(dsn: str) -> None:
