@@ -49,6 +49,8 @@ def other(module_dsn: str, mine: Connection[Any]) -> Iterator[Connection[Any]]:
     with connect(module_dsn, role="other") as conn:
         yield conn
     mine.execute("select pg_advisory_unlock_all()")
+    mine.execute("unlisten *")
+    heard(mine)
 
 
 def value(conn: Connection[Any], statement: str) -> Any:
@@ -136,7 +138,6 @@ def test_who_publishes_meanwhile_keeps_it_from_sleeping(
         told.append(len(heard(mine)))
         wake_up(mine)
     assert told == [1, 0]
-    mine.execute("unlisten *")
 
 
 @pytest.mark.parametrize(("wake", "polls"), [("on", False), ("auto", True)])
@@ -149,23 +150,19 @@ def test_it_polls_where_publishers_notify_nobody(
     assert has_to_poll(mine) is False
 
 
-def test_chunks_are_made_as_large_and_as_many_as_was_said(
-    mine: Connection[Any], other: Connection[Any]
-) -> None:
-    """How many were made is told; when all are there, none."""
+def test_chunks_are_made_as_large_and_as_many_as_was_said(mine: Connection[Any]) -> None:
+    """How many were made is told; when all are there, none. It is taken back."""
     chunks = "select count(*) from gapless.chunk"
     before = value(mine, chunks)
     assert create_chunks(mine) == 0
-    configured = "select chunk_events, chunks_ahead from gapless.log_config"
-    (was,) = mine.execute(configured).fetchall()
-    upto = value(mine, "select max(upto) from gapless.chunk")
-    size = upto // 50_000 * 1000
-    configure_chunks(mine, chunk_events=size, chunks_ahead=55)
-    assert mine.execute(configured).fetchall() == [(size, 55)]
-    made = create_chunks(mine)
-    assert made == value(mine, chunks) - before > 1
-    assert (create_chunks(mine), create_chunks(other)) == (0, 0)
-    strange = "select count(*) from gapless.chunk where upto > %s and upto %% %s <> 0"
-    assert mine.execute(strange, [upto, size]).fetchall() == [(0,)]
-    configure_chunks(mine, chunk_events=was[0], chunks_ahead=was[1])
-    assert mine.execute(configured).fetchall() == [was]
+    with mine.transaction(force_rollback=True):
+        upto = value(mine, "select max(upto) from gapless.chunk")
+        size = upto // 50_000 * 1000
+        configure_chunks(mine, chunk_events=size, chunks_ahead=55)
+        configured = "select chunk_events, chunks_ahead from gapless.log_config"
+        assert mine.execute(configured).fetchall() == [(size, 55)]
+        made = create_chunks(mine)
+        assert made == value(mine, chunks) - before > 1
+        assert create_chunks(mine) == 0
+        strange = "select count(*) from gapless.chunk where upto > %s and upto %% %s <> 0"
+        assert mine.execute(strange, [upto, size]).fetchall() == [(0,)]
