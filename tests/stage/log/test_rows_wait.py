@@ -85,8 +85,9 @@ def test_it_waits_as_long_as_it_was_told(module_dsn: str, told: UUID, is_async: 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_what_is_refused_is_the_caller_s_fault(module_dsn: str, told: UUID, is_async: bool) -> None:
-    with pytest.raises(UsageError, match=r'^there is no group "x"'):
+    with pytest.raises(UsageError, match=r'^there is no group "x"') as caught:
         waited(module_dsn, is_async, "x", told)
+    assert "\n" not in str(caught.value), "nobody needs to know where in SQL it was said"
     with pytest.raises(UsageError, match=r'^there is no group "x"'):
         waited(module_dsn, is_async, "a", told, through=["x"])
     older = "rollback; begin isolation level repeatable read"
