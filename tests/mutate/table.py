@@ -56,6 +56,7 @@ _PUBLISH = (
     " stage/log/test_publish_sql.py stage/log/test_keys.py stage/log/test_hosts.py"
     " stage/log/test_dedupe.py stage/consume/test_chain.py"
 )
+_ROWS = "stage/log/test_rows_publish.py stage/log/test_publish_hosts.py"
 _SEQUENCE = (
     "stage/log/test_sequence_rows.py stage/log/test_sequence_seen.py stage/log/test_sequence_strays.py"
     " stage/log/test_sequencer.py stage/log/test_keys.py stage/log/test_interleavings.py"
@@ -165,7 +166,7 @@ TABLE = {
     " stage/cli/test_bad_input.py stage/cli/test_run_topics.py stage/cli/test_main.py"
     " stage/cli/test_replay.py",
     "*/gapless/consume/terms.py": f"stage/consume/test_terms.py {_STEP} {_DELIVER}",
-    "*/gapless/log/wait.py": _WAIT,
+    "*/gapless/log/wait.py": f"unit/test_wait_verdicts.py stage/log/test_rows_wait.py {_WAIT}",
     "*/gapless/consume/verdict/wish.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/drive.py": f"{_LETTERS} {_STEP} {_DELIVER} stage/worker/test_redrive.py"
     " stage/worker/test_hole.py stage/worker/test_sessions.py stage/worker/test_poison.py",
@@ -180,12 +181,13 @@ TABLE = {
     "*/gapless/worker/sequencer.py": f"stage/worker/test_sequencer.py stage/attack {_WORKER}",
     "*/gapless/worker/housekeeper.py": f"stage/worker/test_retention.py stage/attack {_WORKER}",
     "*/gapless/worker/*": f"{_WORKER} stage/cli/test_run_topics.py stage/test_run_console.py",
-    "*/gapless/log/publish.py": f"unit/test_statements.py {_PUBLISH}",
+    "*/gapless/log/publish.py": f"unit/test_statements.py {_ROWS} {_PUBLISH}",
     "*/gapless/log/record.py": _PUBLISH,
     "*/gapless/log/event.py": f"unit/test_event.py unit/test_unit.py {_READ} {_PUBLISH} stage/consume/test_payloads.py",
-    "*/gapless/log/keyed.py": f"unit/test_keyed.py {_DEDUPE} {_PUBLISH}",
+    "*/gapless/log/keyed.py": f"unit/test_keyed.py {_ROWS} {_DEDUPE} {_PUBLISH}",
     "*/gapless/log/cause.py": f"unit/test_event.py stage/consume/test_chain.py {_TRACE} {_PUBLISH}",
-    "*/gapless/log/read.py": f"unit/test_statements.py {_READ} stage/consume/test_claim.py",
+    "*/gapless/log/read.py": f"unit/test_statements.py stage/log/test_rows_read.py {_READ}"
+    " stage/consume/test_claim.py",
     "*/gapless/log/tail.py": "unit/test_tail_pace.py stage/log/test_slices.py stage/cli/test_tail.py stage/cli/test_lines.py stage/cli/test_json.py",
     "*/gapless/log/ranges.py": "stage/log/test_slices.py stage/gateway",
     "*/gapless/log/fields.py": "unit/test_fields.py stage/consume/test_payloads.py",
@@ -198,6 +200,12 @@ TABLE = {
     "*/gapless/log/given.py": f"unit/test_statements.py unit/test_publish_json.py {_PUBLISH}",
     "*/gapless/log/borrowed.py": f"unit/test_borrowed.py {_HOSTS}",
     "*/gapless/log/foreign.py": f"stage/log/test_scripts_played.py {_HOSTS}",
+    "*/gapless/log/topics.py": f"stage/log/test_rows_topics.py {_TOPICS}",
+    "*/gapless/log/sequence.py": f"stage/log/test_rows_sequencing.py {_SEQUENCE}",
+    "*/gapless/log/publish_request.py": "stage/log/test_rows_once.py stage/gateway/test_publish.py",
+    "*/gapless/log/request.py": "stage/log/test_rows_request.py stage/consume/test_request.py",
+    "*/gapless/log/statements.py": f"unit/test_statements.py {_ROWS} {_PUBLISH}",
+    "*/gapless/log/catch_up.py": f"{_SEQUENCE} {_WAIT} {_RETENTION}",
     "*/gapless/log/*": f"unit/test_statements.py {_SEQUENCE} {_PUBLISH}",
     "sql/functions/queue/*": f"{_QUEUE} stage/gateway/test_queue.py",
     "sql/functions/client/*": "stage/client stage/gateway/test_members.py",

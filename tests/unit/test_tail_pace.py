@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import get_type_hints
 
@@ -44,3 +45,17 @@ def test_between_a_quarter_and_the_whole_it_stays() -> None:
     for characters in (BYTES_MAX // 40, BYTES_MAX // 20, BYTES_MAX // 10):
         pace.adapt(entries(10, characters - 200))
         assert pace.events == 10
+
+
+def test_with_less_than_a_quarter_it_doubles() -> None:
+    for characters, expected in ((BYTES_MAX // 4 - 201, 20), (BYTES_MAX // 4 - 200, 10)):
+        pace = SlicePace(BYTES_MAX)
+        pace.adapt(entries(1, characters))
+        assert pace.events == expected
+
+
+def test_headers_are_text_too() -> None:
+    pace = SlicePace(BYTES_MAX)
+    (one,) = entries(1, BYTES_MAX - 200)
+    pace.adapt([replace(one, headers="x" * BYTES_MAX)])
+    assert pace.events == 5
