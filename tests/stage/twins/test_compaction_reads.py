@@ -185,7 +185,7 @@ def test_what_was_replaced_is_to_be_asked_for_anew(
     here = f"topic_id = {twins.topic_ids['orders']} and partition_id = 1"
     ids = numbers(twins)
     keep(twins, here, 1, 2)
-    keep(twins, f"not ({here})", 3, 5)
+    keep(twins, f"not ({here})", 3, 6)
     twins.lose(*[each for each in asked if each not in there])
     upto = ids[dropped] if dropped in ids else ids[8] + 1
     twins.conn.execute("update gapless.retention_state set dropped_upto = %s", [upto])
