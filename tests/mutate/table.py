@@ -92,9 +92,7 @@ _CONTROL = (
     " stage/worker/test_pause.py stage/worker/test_astray.py stage/cli/test_places.py"
 )
 _SPARK = "unit/test_spark_ranges.py stage/spark stage/log/test_plans.py"
-_READ = (
-    "stage/twins/test_reads.py stage/twins/test_reads_found.py stage/log/test_read.py stage/cli/test_tail.py stage/cli/test_lines.py stage/log/test_plans.py"
-)
+_READ = "stage/twins/test_reads.py stage/twins/test_reads_found.py stage/log/test_read.py stage/cli/test_tail.py stage/cli/test_lines.py stage/log/test_plans.py"
 
 _PLAN = (
     f"{_LEASE} stage/partitions stage/consume/test_letters_and_barriers.py"
@@ -115,9 +113,7 @@ _COMPACTION = (
     " stage/twins/test_compaction_reads.py stage/twins/test_compaction_claims.py"
     f" stage/twins/test_compaction_meanwhile.py stage/compaction stage/cli/test_compaction.py {_SET}"
 )
-_SCHEMAS = (
-    f"stage/twins/test_schema_calls.py {_SET} unit/test_conform.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
-)
+_SCHEMAS = f"stage/twins/test_schema_calls.py {_SET} unit/test_conform.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
 
 
 def _files(folder: str, names: str, tests: str) -> dict[str, str]:

@@ -137,9 +137,7 @@ def test_names_are_as_sql_spells_them(twins: Twins, said: str, name: str) -> Non
 
 def test_all_are_shown_under_one_name(twins: Twins) -> None:
     called(twins, SHOW, "billing", "orders", "public.places")
-    said = (
-        "groups are shown in public.places already: one name for all; gapless classic hide ends that"
-    )
+    said = "groups are shown in public.places already: one name for all; gapless classic hide ends that"
     for place in (("billing", "orders"), ("mail", "orders")):
         assert twins.refused(SHOW, [*place, VIEW]) == ("GL409", said)
 

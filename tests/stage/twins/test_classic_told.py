@@ -137,7 +137,9 @@ def test_who_listens_hears_of_its_topics_alone(shared: Twins, module_dsn: str) -
             pass
 
     with connect(module_dsn, role="test") as listener:
-        listener.execute(f'listen event_channel; listen "{BELL.replace(chr(34), chr(34) * 2)}"; listen last')
+        listener.execute(
+            f'listen event_channel; listen "{BELL.replace(chr(34), chr(34) * 2)}"; listen last'
+        )
         try:
             conn.execute(TELL, ["orders", "event_channel"])
             assert heard(listener, lambda: came("other")) == []

@@ -47,9 +47,7 @@ def begun(settled: Twins) -> Iterator[Twins]:
 def change(conn: Connection[Any], what: str, where: str, *params: object) -> None:
     with conn.transaction():
         conn.execute(SEEKS)
-        conn.execute(
-            f"update gapless.consumer_offsets set {what} where {where}".encode(), params
-        )
+        conn.execute(f"update gapless.consumer_offsets set {what} where {where}".encode(), params)
 
 
 def claim(twins: Twins) -> list[Any]:

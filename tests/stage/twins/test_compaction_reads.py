@@ -11,7 +11,7 @@ from support.compacted import keep, write
 from support.twins import Twins
 
 SET = "select gapless.set_compaction('orders', %s)"
-OFF = "topic \"orders\" is not compacted: gapless topics alter orders --compact"
+OFF = 'topic "orders" is not compacted: gapless topics alter orders --compact'
 LATEST = (
     "select event_key, event_type, payload::text, headers, host_id, user_id, transaction_id, partition_id, c_offset,"
     " created_ts from gapless.latest('orders', %s) order by partition_id, c_offset"
@@ -60,7 +60,9 @@ def test_what_is_in_the_log_is_to_be_taken_in(
     """From its beginning, in every partition that there ever was."""
     conn = twins.conn
     conn.execute("update gapless.topic set compacted = true where name = 'other'")
-    conn.execute("insert into gapless.compaction select topic_id, 0, 1 from gapless.topic where name = 'other'")
+    conn.execute(
+        "insert into gapless.compaction select topic_id, 0, 1 from gapless.topic where name = 'other'"
+    )
     conn.execute(
         "update gapless.topic set partitions = %s, partitions_ever = %s where name = 'orders'",
         [partitions, ever],

@@ -167,7 +167,9 @@ LAYOUTS = (
     "insert into gapless.layout (topic_id, layout, partitions) select t.topic_id, n, 3 from gapless.topic t,"
     " generate_series(0, 2) n on conflict do nothing"
 )
-BARRIER = "insert into gapless.barrier select topic_id, {}, {}, {} from gapless.topic where name = '{}'"
+BARRIER = (
+    "insert into gapless.barrier select topic_id, {}, {}, {} from gapless.topic where name = '{}'"
+)
 # What ends an older layout: its layout, partition, last offset, topic; the changed place of its partition; is it met?
 BARRIERS: list[tuple[int, int, int, str, str, bool]] = [
     (0, 2, 5, "orders", "next_offset = 5", False),
@@ -201,9 +203,7 @@ def test_a_layout_is_taken_in_behind_all_before_it(
     start(twins, 4)
     count, changed = taken(twins, 100)
     assert count == (3 if is_met else 0)
-    assert changed == (
-        {PLACE: {"next_offset": (4, 7), **counts(keyless=1)}} if is_met else {}
-    )
+    assert changed == ({PLACE: {"next_offset": (4, 7), **counts(keyless=1)}} if is_met else {})
     assert kept(twins) == logged(twins, 1, *fold(6 if is_met else 3))
 
 

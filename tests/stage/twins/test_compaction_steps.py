@@ -97,12 +97,19 @@ def test_partitions_that_came_since_have_their_place(twins: Twins) -> None:
     conn.execute("delete from gapless.compaction where partition_id = 2")
     conn.execute(PLACES, [["other"]])
     conn.execute("update gapless.topic set compacted = true")
-    conn.execute("update gapless.topic set partitions = 4, partitions_ever = 6 where name = 'orders'")
-    conn.execute("update gapless.topic set partitions = 5, partitions_ever = 4 where name = 'other'")
+    conn.execute(
+        "update gapless.topic set partitions = 4, partitions_ever = 6 where name = 'orders'"
+    )
+    conn.execute(
+        "update gapless.topic set partitions = 5, partitions_ever = 4 where name = 'other'"
+    )
     conn.execute(
         "insert into gapless.log_start select topic_id, 5, 7, now() from gapless.topic where name = 'orders'"
     )
-    conn.execute("delete from gapless.compaction where topic_id = %s and partition_id = 2", [twins.topic_ids["orders"]])
+    conn.execute(
+        "delete from gapless.compaction where topic_id = %s and partition_id = 2",
+        [twins.topic_ids["orders"]],
+    )
     twins.value(COMPACT, 10_000)
     assert places(twins) == [10, 9, 9, 1, 1, 7]
     assert places(twins, "other") == [9, 9, 9, 1, 1]
