@@ -30,7 +30,7 @@ where o.id = s.message_ids[%(at)s - s.base_offset + 1]
 
 def write(
     twins: Twins, at: int, key: str | None, payload: str | None, event_type: str | None = None,
-    host_id: str | None = None, headers: str | None = None,
+    *, host_id: str | None = None, headers: str | None = None,
 ) -> None:  # fmt: skip
     """Give the event at an offset of each partition this key, followed by the partition, and all else."""
     said = {

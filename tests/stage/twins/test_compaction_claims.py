@@ -178,8 +178,11 @@ WHY_NOT: dict[str, tuple[str, dict[str, Any], tuple[str, int | None, int | None]
     "paused here": ("select gapless.pause('billing', 'orders', 1)", {}, ("idle", 3, None)),
     "stopped": ("update gapless.consumer_offsets set stopped_at = 7 where {here}", {}, ("beyond", 3, 7)),
     "paused and stopped": (
-        "select gapless.pause('billing', 'orders');"
-        " update gapless.consumer_offsets set stopped_at = 7 where {here}", {}, ("idle", 3, 7),
+        (
+            "select gapless.pause('billing', 'orders');"
+            " update gapless.consumer_offsets set stopped_at = 7 where {here}"
+        ),
+        {}, ("idle", 3, 7),
     ),
 }  # fmt: skip
 

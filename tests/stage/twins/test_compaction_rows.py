@@ -32,7 +32,7 @@ def settled(shared: Twins) -> Twins:
     """Elsewhere half of it was taken in; the other topic has the same keys."""
     conn = shared.conn
     for at, (key, payload, host, headers) in EVENTS.items():
-        write(shared, at, key, payload, "type", host, headers)
+        write(shared, at, key, payload, "type", host_id=host, headers=headers)
     conn.execute("update gapless.topic set compacted = true")
     conn.execute("update gapless.log_segment set timeline = base_offset")
     conn.execute(
