@@ -66,7 +66,8 @@ _SEQUENCE = (
     " stage/attack/test_producer.py stage/attack/test_locks.py"
 )
 _TOPICS = (
-    "stage/log/test_topics.py stage/cli/test_topics_groups.py stage/log/test_roles.py"
+    "stage/twins/test_topic_calls.py stage/log/test_unrouted_rows.py stage/log/test_topics.py"
+    " stage/cli/test_topics_groups.py stage/log/test_roles.py"
     " stage/cli/test_run_topics.py stage/partitions stage/log/test_unrouted.py"
 )
 _RETENTION = (
@@ -93,9 +94,7 @@ _CONTROL = (
     " stage/worker/test_pause.py stage/worker/test_astray.py stage/cli/test_places.py"
 )
 _SPARK = "unit/test_spark_ranges.py stage/spark stage/log/test_plans.py"
-_READ = (
-    "stage/log/test_read.py stage/cli/test_tail.py stage/cli/test_lines.py stage/log/test_plans.py"
-)
+_READ = "stage/twins/test_reads.py stage/twins/test_reads_found.py stage/log/test_read.py stage/cli/test_tail.py stage/cli/test_lines.py stage/log/test_plans.py"
 
 _PLAN = (
     f"{_LEASE} stage/partitions stage/consume/test_letters_and_barriers.py"
@@ -113,6 +112,12 @@ _SUBSCRIPTION = (
 _LATER = f"stage/later {_SET}"
 _COMPACTION = f"stage/compaction stage/cli/test_compaction.py {_SET}"
 _SCHEMAS = f"{_SET} unit/test_conform.py unit/test_conform_bounds.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
+_COMPACTION = (
+    "stage/twins/test_compaction_rows.py stage/twins/test_compaction_steps.py"
+    " stage/twins/test_compaction_reads.py stage/twins/test_compaction_claims.py"
+    f" stage/twins/test_compaction_meanwhile.py stage/compaction stage/cli/test_compaction.py {_SET}"
+)
+_SCHEMAS = f"stage/twins/test_schema_calls.py {_SET} unit/test_conform.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
 
 
 def _files(folder: str, names: str, tests: str) -> dict[str, str]:
@@ -211,7 +216,8 @@ TABLE = {
     "sql/functions/client/*": "stage/client stage/gateway/test_members.py",
     "sql/functions/attach/*": "stage/attach stage/cli/test_attach.py stage/classic",
     "sql/functions/capture/*": "stage/capture stage/cli/test_capture.py",
-    "sql/functions/classic/*": "stage/classic stage/cli/test_classic.py",
+    "sql/functions/classic/*": "stage/twins/test_classic_shown.py stage/twins/test_classic_told.py"
+    " stage/classic stage/cli/test_classic.py",
     "sql/functions/subscription/*": _SUBSCRIPTION,
     "sql/functions/later/*": _LATER,
     "sql/functions/schedule/*": _LATER,
