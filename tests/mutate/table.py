@@ -197,7 +197,6 @@ TABLE = {
     "*/gapless/log/ranges.py": "stage/log/test_slices.py stage/gateway",
     "*/gapless/log/fields.py": "unit/test_fields.py stage/consume/test_payloads.py",
     "*/gapless/log/retention.py": _RETENTION,
-    "*/gapless/log/topics.py": _TOPICS,
     "*/gapless/log/catch_up.py": f"stage/log/test_catch_up.py {_SEQUENCE} {_WAIT} {_RETENTION}",
     "*/gapless/log/codec.py": f"unit/test_codec.py unit/test_publish_json.py {_PUBLISH}",
     "*/gapless/log/typed.py": "unit/test_typed.py unit/test_fields.py"
@@ -210,7 +209,6 @@ TABLE = {
     "*/gapless/log/publish_request.py": "stage/log/test_rows_once.py stage/gateway/test_publish.py",
     "*/gapless/log/request.py": "stage/log/test_rows_request.py stage/consume/test_request.py",
     "*/gapless/log/statements.py": f"unit/test_statements.py {_ROWS} {_PUBLISH}",
-    "*/gapless/log/catch_up.py": f"{_SEQUENCE} {_WAIT} {_RETENTION}",
     "*/gapless/log/*": f"unit/test_statements.py {_SEQUENCE} {_PUBLISH}",
     "sql/functions/queue/*": f"{_QUEUE} stage/gateway/test_queue.py",
     "sql/functions/client/*": "stage/client stage/gateway/test_members.py",
