@@ -220,6 +220,9 @@ SKIPS: dict[str, tuple[Lost, Notes, int, int, tuple[int, int, int], Notes, int]]
     "what is behind it is in hand": (({6}, set(), 1), [(7, 8, HELD)], 1, 6, (6, 6, 1),
                                      [(5, 5, OPEN), (6, 6, DONE), (7, 8, HELD)], 1),
     "something lapsed far behind it": (({5}, set(), 1), [(7, 8, DUE)], 1, 5, (5, 5, 1), [(5, 5, DONE), (7, 8, DUE)], 1),
+    "something lapsed far before it": (({5}, set(), 1), [(1, 1, DUE), (2, 4, HELD)], 1, 5, (5, 5, 1),
+                                       [(1, 1, DUE), (2, 4, HELD), (5, 5, DONE)], 1),
+    "behind a block whose end is open": (({5}, set(), 1), [(1, 2, HELD)], 1, 5, (5, 5, 1), [(1, 2, HELD), (5, 5, DONE)], 1),
 }  # fmt: skip
 
 
