@@ -220,6 +220,13 @@ SKIPS: dict[str, tuple[Lost, Notes, int, int, tuple[int, int, int], Notes, int]]
     "something lapsed across it": ((set(), {4}, 1), [(1, 2, DONE), (3, 8, DUE)], 1, 4, (4, 6, 3),
                                    [(3, 3, DUE), (4, 6, DONE), (7, 8, DUE)], 3),
     "all of it lapsed": (({5}, set(), 1), [(5, 5, DUE)], 1, 5, (5, 5, 1), [(5, 5, DONE)], 1),
+    "two events, by the last": (({2, 3}, set(), 1), [], 1, 3, (2, 3, 2), [(1, 1, OPEN), (2, 3, DONE)], 1),
+    "what is behind it is in hand": (({6}, set(), 1), [(7, 8, HELD)], 1, 6, (6, 6, 1),
+                                     [(5, 5, OPEN), (6, 6, DONE), (7, 8, HELD)], 1),
+    "something lapsed far behind it": (({5}, set(), 1), [(7, 8, DUE)], 1, 5, (5, 5, 1), [(5, 5, DONE), (7, 8, DUE)], 1),
+    "something lapsed far before it": (({5}, set(), 1), [(1, 1, DUE), (2, 4, HELD)], 1, 5, (5, 5, 1),
+                                       [(1, 1, DUE), (2, 4, HELD), (5, 5, DONE)], 1),
+    "behind a block whose end is open": (({5}, set(), 1), [(1, 2, HELD)], 1, 5, (5, 5, 1), [(1, 2, HELD), (5, 5, DONE)], 1),
 }  # fmt: skip
 
 
