@@ -287,8 +287,11 @@ def test_accepted_survivors_are_still_there() -> None:
 
 
 @pytest.mark.long
-def test_against_one_file_of_tests(tmp_path: Path) -> None:
-    """In one process: SQL is installed, and put back; what is accepted is not tried."""
+def test_against_files_of_tests(tmp_path: Path) -> None:
+    """In one process: SQL is installed, and put back; what is accepted is not tried.
+
+    What one file of tests leaves alive the next one tries, in a database of its own.
+    """
     file = tmp_path / "mutants.jsonl"
     words = [
         "--only",
@@ -298,14 +301,16 @@ def test_against_one_file_of_tests(tmp_path: Path) -> None:
         "--results",
         str(file),
     ]
-    tests = ["--against", "tests/stage/twins/test_sweep.py"]
+    files = ("test_queue_modes.py", "test_sweep.py")
+    tests = [word for name in files for word in ("--against", f"tests/stage/twins/{name}")]
     done = subprocess.run(
         [sys.executable, "-m", "mutate", *words, *tests],
         cwd=ROOT, env=os.environ | {"PYTHONPATH": "supervisor:tests"},
         check=False, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode in {0, 1}, done.stderr
-    outcomes = Counter(json.loads(line)["outcome"] for line in file.read_text().splitlines())
+    lines = map(json.loads, file.read_text().splitlines())
+    outcomes = Counter({line["name"]: line["outcome"] for line in lines}.values())
     assert outcomes.total() == 6
     assert outcomes["killed"] >= 3
     assert " killed: " in done.stdout
