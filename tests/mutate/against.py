@@ -52,7 +52,7 @@ def pytest_runtestloop(session: pytest.Session) -> bool:
     trial = _Trial(chosen(mutants, wanted["sample"], wanted["seed"]), results)
     for items in _by_file(session.items):
         trial.run(items)
-        session._setupstate.teardown_exact(session)  # noqa: SLF001 - the file; the server stays
+        session._setupstate.teardown_exact(session)  # the file; the server stays
     return True
 
 
