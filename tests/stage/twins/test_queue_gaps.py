@@ -59,6 +59,7 @@ GAPS: dict[str, Gap] = {
     "the floor": ([], 6, None, set(), 6),
     "below the floor": ([], 6, 2, set(), 6),
     "within a range that begins before it": ([(2, 7)], 1, 5, set(), 8),
+    "within the second of two ranges": ([(1, 2), (4, 7)], 1, 5, set(), 8),
     "within the first of ranges in a row": ([(2, 7), (8, 9), (10, 10)], 1, 5, set(), 11),
     "the last event": ([(1, 11)], 1, None, set(), 12),
     "the last event, before a range": ([(1, 11), (13, 13)], 1, None, set(), 12),

@@ -66,6 +66,7 @@ STOPS: dict[str, tuple[Lost, Notes, int, int, tuple[str, int, int] | None]] = {
     "the last of the block": (({4}, set(), 1), [], 1, 4, ("hole", 4, 4)),
     "the last of the block, at the floor": (({4}, set(), 1), [], 4, 9, ("hole", 4, 4)),
     "more than are looked for": (({4}, set(), 1), [], 1, 3, None),
+    "more than are looked for, in a segment": (({6}, set(), 1), [], 5, 1, None),
     "in the next block": (({5}, set(), 1), [], 1, 9, None),
     "in the block at the floor": (({5}, set(), 1), [], 5, 9, ("hole", 5, 5)),
     "in the block behind what is done": (({5}, set(), 1), [(1, 4, DONE)], 1, 9, ("hole", 5, 5)),
