@@ -177,6 +177,8 @@ BACK: dict[str, tuple[list[tuple[int, Any]], list[tuple[int, Any]], int, list[tu
     "a dead one and others": ([], [(1, None), (2, 60)], 1, [(False, 60)]),
     "the range first": ([(1, 60)], [(2, 90)], 1, [(False, 60)]),
     "the letter first": ([(1, 90)], [(2, 60)], 1, [(False, 60)]),
+    "the range alone is due": ([(1, -1)], [(2, 60)], 1, [(True, 0)]),
+    "the letter alone is due": ([(1, 60)], [(2, -1)], 1, [(True, 0)]),
     "a letter below the floor": ([(1, -1)], [(2, 60)], 3, [(False, 60)]),
     "from the floor on": ([(1, -1), (3, 60)], [], 3, [(False, 60)]),
     "below the floor": ([(1, -1)], [], 3, []),

@@ -100,3 +100,18 @@ def test_a_range_that_a_dead_worker_took(world: Twins, ears: Callable[[int], Tol
     )
     assert world.value("select gapless.note_death(%s, 1, 2, 'ann')", lease) == "done"
     assert ears(0) == []
+
+
+def test_what_a_worker_began_ends_with_its_transaction(world: Twins) -> None:
+    """What its session publishes afterwards was caused by nothing that it handled."""
+    chain = "select coalesce(current_setting('gapless.chain', true), '')"
+    world.conn.execute("select set_config('gapless.chain', '', false)")
+    receipt = reserve(world, 1)
+    try:
+        with world.conn.transaction():
+            xid = world.value("select gapless.begin_receipt(%s)", receipt)
+            assert world.value(chain) == "open"
+            world.value("select gapless.finish_units(%s, 1)", xid)
+        assert world.value(chain) == ""
+    finally:
+        world.conn.execute("select set_config('gapless.chain', '', false)")
