@@ -127,6 +127,19 @@ def test_who_killed_a_member_comes_alone(staff: Staff, name: str, most: int) -> 
         assert len(offsets(found, 2)) == 8
 
 
+def test_what_another_one_has_yet_hides_no_suspect(staff: Staff) -> None:
+    """Whichever is looked at first: the one that this member has comes alone."""
+    staff.run(ONE)
+    staff.run(LOST)
+    staff.run("insert into gapless.delivery select (jsonb_populate_record(d, '{{\"partition_id\": 2}}')).*"
+              " from gapless.delivery d where {here}")  # fmt: skip
+    staff.run("update gapless.lease set owner = (select member_id from gapless.member where name = 'mail of other')"
+              " where {group} and partition_id = 2")  # fmt: skip
+    for _ in range(12):
+        with staff.conn.transaction(force_rollback=True):
+            assert poll(staff)[0] == [(1, 1, False), (1, 2, False)]
+
+
 @pytest.mark.parametrize("only", [[0, 2], [0, 1, 2]])
 def test_one_that_is_left_out_is_in_nobody_s_way(staff: Staff, only: list[int]) -> None:
     staff.run(ONE)
