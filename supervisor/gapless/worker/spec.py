@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, unique
 from socket import socket
 from typing import Literal, Protocol
 from uuid import UUID
@@ -31,6 +31,7 @@ class Pipe(Protocol):
     def send_bytes(self, news: bytes) -> None: ...
 
 
+@unique
 class ExitCode(IntEnum):
     """How the service of a partition ended; its worker's exit code when it was the last one.
 

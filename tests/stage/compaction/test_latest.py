@@ -8,6 +8,7 @@ import pytest
 from gapless import ops
 from gapless.db.connect import connect
 from gapless.errors import RefusedError
+from gapless.log.compaction import set_compaction
 from gapless.log.event import NewEvent
 from gapless.log.sequence import sequence
 from gapless.log.topics import set_partitions
@@ -200,3 +201,8 @@ def test_units_larger_than_a_step(kept: Kept) -> None:
     kept.world.events([NewEvent(payload=n, key=KEYS[n % 3]) for n in range(20)])
     kept.compact(3)
     assert kept.latest() == kept.fold()
+
+
+def test_what_is_so_already_is_no_change(world: World) -> None:
+    changes = [set_compaction(world.conn, world.topic.name, compact=each) for each in (True, True)]
+    assert changes == [True, False]

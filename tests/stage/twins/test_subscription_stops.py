@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.subscribed import PLACES, number, stop, subscribe
+from support.subscribed import PLACES, number, numbers, rows, stop, subscribe
 from support.twins import SEEKS, Changes, Twins
 
 OF = "s.params -> 'of' @> (e.payload -> 'n')"
@@ -211,3 +211,19 @@ def test_what_was_finished_ahead_was_missed_too(twins: Twins) -> None:
     _, changed = resumed(twins, 1)
     assert changed.pop("delivery billing orders 1 7") == {"crashes": (2, 1)}
     assert letters(changed, ann) == {3: [3], 4: [4, 5, 6]}
+
+
+def test_a_seek_moves_what_is_stopped_of_its_place_alone(twins: Twins) -> None:
+    """What waits for a subscription that is stopped waits again, from there on; not what waits from before."""
+    twins.conn.execute("delete from gapless.subscription_stop")
+    stop(twins, "true", 7)
+    twins.conn.execute(
+        "update gapless.subscription_stop set from_offset = 2 where partition_id = 0"
+    )
+    before = rows(twins)
+    twins.conn.execute("select gapless.move_offset('billing', 'orders', 1, 9, 3)")
+    twins.conn.execute("select gapless.move_offset('billing', 'orders', 0, 9, 3)")
+    after = rows(twins)
+    stops = (name for name in after if name.startswith("stop "))
+    moved = {name: after[name]["from_offset"] for name in stops if after[name] != before[name]}
+    assert moved == {f"stop billing orders {name} 1": 3 for name in numbers(twins).values()}
