@@ -247,3 +247,20 @@ def test_what_counts_as_finished(owned: Twins) -> None:
     assert owned.value("select gapless.finish_batch('1')") is False
     assert owned.value("select gapless.finish_batch(%s)", xid) is True
     assert owned.value("select current_setting('gapless.finished')") == xid
+
+
+def test_whose_place_changes_meanwhile_is_fenced_whatever_filters_others_have(owned: Twins) -> None:
+    """The trigger stands for somebody who was there between the look and the claim."""
+    owned.conn.execute(
+        "update gapless.consumer_offsets set filter_no = 3, token = %s where not (group_id = 'billing'"
+        " and topic_id = %s and partition_id = 1)",
+        [TOKEN, owned.topic_ids["orders"]],
+    )
+    owned.conn.execute(
+        "create function public.passed() returns trigger language plpgsql as 'begin return null; end'"
+    )
+    owned.conn.execute(
+        "create trigger passed before update on gapless.consumer_offsets"
+        " for each row execute function public.passed()"
+    )
+    assert [row[0] for row in claim(owned)] == ["fenced"]
