@@ -264,3 +264,18 @@ def test_whose_place_changes_meanwhile_is_fenced_whatever_filters_others_have(ow
         " for each row execute function public.passed()"
     )
     assert [row[0] for row in claim(owned)] == ["fenced"]
+
+
+@pytest.mark.parametrize(("most", "come"), [(8, 8), (7, 0), (9, 8)])
+def test_what_a_filter_keeps_comes_along_if_it_is_not_too_much(
+    owned: Twins, most: int, come: int
+) -> None:
+    """All events of it, or none: then they are read by themselves."""
+    owned.conn.execute("select gapless.set_filter('billing', 'orders', '{*}')")
+    claimed = owned.conn.execute(
+        "select outcome, c.id, kept_offsets from gapless.claim_kept('billing', %s, 1, 5, %s, 100, %s, null) c",
+        [owned.topic_ids["orders"], TOKEN, most],
+    ).fetchall()
+    assert claimed[0][0] == "claimed"
+    assert claimed[0][2] == list(range(1, 9))
+    assert sum(row[1] is not None for row in claimed) == come
