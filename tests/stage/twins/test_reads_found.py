@@ -32,6 +32,17 @@ def test_where_a_time_is(dated: Twins, since: str, segment: int | None, offset: 
     assert dated.value("select gapless.offset_since(%s, 1, %s)", topic, since) == offset
 
 
+def test_what_is_later_elsewhere_is_not_looked_at(dated: Twins) -> None:
+    run(
+        dated,
+        "update gapless.outbox_message_t o set created_ts = '2100-01-01Z' where not exists (select from"
+        " gapless.log_segment s where topic_id = {topic} and partition_id = 1 and o.id = any (s.message_ids))",
+    )
+    topic = dated.topic_ids["orders"]
+    for since, _, offset in SINCE:
+        assert dated.value("select gapless.offset_since(%s, 1, %s)", topic, since) == offset
+
+
 @pytest.mark.parametrize("segments", [1, 2, 5, 16, 33])
 def test_a_time_among_many_segments(twins: Twins, segments: int) -> None:
     """Each of the same length, or of others: it is found by halving, whichever it is."""
