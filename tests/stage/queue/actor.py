@@ -16,6 +16,7 @@ import psycopg
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from gapless.db.connect import connect
+from gapless.errors import UnreachableError
 from support import elsewhere
 from support.queue import TAKE, Queue
 
@@ -91,8 +92,8 @@ def main(kind: str, dsn: str, lease: int, block: int, seed: int) -> None:
                 while not stop:
                     if not act(conn, queue, f"{kind}-{seed}", chance):
                         time.sleep(0.01)
-        except CONNECTION:
-            time.sleep(0.05)  # its session was ended
+        except (*CONNECTION, UnreachableError):
+            time.sleep(0.05)  # its session was ended, perhaps while it connected
 
 
 if __name__ == "__main__":
