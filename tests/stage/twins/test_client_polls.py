@@ -154,7 +154,7 @@ LETTER_SUSPECTS: dict[str, tuple[list[str], bool]] = {
     "it let go": (["update gapless.dead_letter set crashes = 1, epoch = null where {here}"], True),
     "nobody went away": (["update gapless.dead_letter set epoch = 0 where {here}"], False),
     "this one had it before": (["update gapless.dead_letter set crashes = 1, epoch = 1 where {here}"], False),
-    "it is not due": ([LETTER + " and first_offset = 1", ("update gapless.dead_letter set next_attempt_ts = 'infinity'"
+    "it is not due": ([LETTER + " and first_offset = 1", ("update gapless.dead_letter set next_attempt_ts = '2199-01-01'"
                       " where {here}")], False),
     "it is the second": ([LETTER + " and first_offset = 3"], False),
     "elsewhere": (["update gapless.dead_letter set crashes = 1, epoch = 0 where not ({here})"], False),
