@@ -28,6 +28,11 @@ where o.id = s.message_ids[%(at)s - s.base_offset + 1]
 """
 
 
+def is_here(twins: Twins) -> str:
+    """What is so of the place that tests are about."""
+    return f"topic_id = {twins.topic_ids['orders']} and partition_id = 1"
+
+
 def write(
     twins: Twins, at: int, key: str | None, payload: str | None, event_type: str | None = None,
     *, host_id: str | None = None, headers: str | None = None,

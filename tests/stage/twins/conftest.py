@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+import psycopg
 import pytest
+from psycopg import Connection, sql
+from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
 from support.chains import Chains, chained
@@ -36,6 +41,32 @@ def shared(module_dsn: str) -> Iterator[Twins]:
 def twins(shared: Twins) -> Iterator[Twins]:
     with shared.undone():
         yield shared
+
+
+@pytest.fixture(scope="module")
+def second(shared: Twins, module_dsn: str) -> Iterator[Connection[Any]]:
+    """Another session; what is committed of the twins it sees."""
+    assert shared
+    with connect(module_dsn, role="test") as conn:
+        yield conn
+
+
+@pytest.fixture
+def other(twins: Twins, second: Connection[Any]) -> Iterator[Connection[Any]]:
+    """That session, in a transaction that is never committed."""
+    assert twins
+    with second.transaction(force_rollback=True):
+        yield second
+
+
+@pytest.fixture(scope="module")
+def stranger(module_dsn: str) -> Iterator[str]:
+    """A role that may connect, and has no right to a lease."""
+    name = f"gapless_test_stranger_{uuid4().hex[:12]}"
+    with psycopg.connect(module_dsn, autocommit=True) as admin:
+        admin.execute(sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
+        yield make_conninfo(module_dsn, user=name, password="x")
+        admin.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
 
 
 @pytest.fixture(scope="module")

@@ -6,12 +6,10 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg import Connection, sql
-from psycopg.conninfo import make_conninfo
+from psycopg import Connection
 
 from gapless.db.connect import connect
 from support.staff import NOBODY, Staff
@@ -250,22 +248,12 @@ def test_a_lock_of_another_database_is_another_one(
         worker.execute("select pg_sleep(0.002)")
 
 
-@pytest.fixture(scope="module")
-def squatter(module_dsn: str) -> Iterator[str]:
-    """A role that may connect, and has no right to a lease."""
-    name = f"gapless_test_squatter_{uuid4().hex[:12]}"
-    with psycopg.connect(module_dsn, autocommit=True) as admin:
-        admin.execute(sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
-        yield make_conninfo(module_dsn, user=name, password="x")
-        admin.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
-
-
 @pytest.mark.parametrize("is_wanted", [True, False])
 def test_who_has_the_lock_without_a_right_is_ended(
-    staff: Staff, squatter: str, is_wanted: bool
+    staff: Staff, stranger: str, is_wanted: bool
 ) -> None:
     """When it is in the way: who takes nothing looks at no locks."""
-    with _open(squatter) as other:
+    with _open(stranger) as other:
         pid = other.info.backend_pid
         other.execute(
             "select pg_advisory_lock(7427003, %s)", [staff.twins.leases["billing", "orders", 1]]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from support.compacted import keep, write
+from support.compacted import is_here, keep, write
 from support.twins import SEEKS, SEEKS_NO_MORE, Changes, Twins
 
 TOKEN = "00000000-0000-4000-8000-000000000001"
@@ -44,8 +44,8 @@ def settled(shared: Twins) -> Twins:
             headers='{"h": 1}',
         )
     conn.execute("update gapless.log_segment set timeline = base_offset + 10")
-    keep(shared, f"not ({_here(shared)})", 1, 4, 6, 7)
-    keep(shared, _here(shared), *KEPT)
+    keep(shared, f"not ({is_here(shared)})", 1, 4, 6, 7)
+    keep(shared, is_here(shared), *KEPT)
     conn.execute(
         "update gapless.consumer_offsets set epoch = 5, token = %s, latest_upto = 9", [TOKEN]
     )
@@ -56,10 +56,6 @@ def settled(shared: Twins) -> Twins:
 def twins(settled: Twins) -> Iterator[Twins]:
     with settled.undone():
         yield settled
-
-
-def _here(twins: Twins) -> str:
-    return f"topic_id = {twins.topic_ids['orders']} and partition_id = 1"
 
 
 def put(twins: Twins, change: str, where: str) -> None:
@@ -214,7 +210,7 @@ def test_when_nothing_is_claimed(twins: Twins, name: str) -> None:
 def test_what_is_so_elsewhere_is_in_nobody_s_way(twins: Twins, change: str) -> None:
     put(twins, "next_offset = 1", f"not ({twins.here()})")
     put(twins, "next_offset = 3", twins.here())
-    twins.conn.execute(change.format(here=twins.here(), place=_here(twins)).encode())
+    twins.conn.execute(change.format(here=twins.here(), place=is_here(twins)).encode())
     rows, changed = claim(twins)
     assert (rows[0]["outcome"], rows[0]["kept_offsets"]) == ("claimed", [3, 5, 8])
     assert changed == {PLACE: {"next_offset": (3, 9)}}
@@ -264,7 +260,7 @@ def test_a_filter_is_asked_about_each(
 def test_what_cannot_be_asked_about_is_kept(twins: Twins) -> None:
     """And why: with the offset in its tally."""
     twins.conn.execute(
-        f"update gapless.latest set payload = '\"\\u0000\"' where c_offset in (3, 5) and {_here(twins)}".encode()
+        f"update gapless.latest set payload = '\"\\u0000\"' where c_offset in (3, 5) and {is_here(twins)}".encode()
     )
     twins.conn.execute("select gapless.set_filter('billing', 'orders', null, '$.n > 7')")
     params = [twins.topic_ids["orders"], TOKEN]

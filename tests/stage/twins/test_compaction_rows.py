@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from support.compacted import keep, kept, logged, write
+from support.compacted import is_here, keep, kept, logged, write
 from support.twins import Twins
 
 HOST = "0ad2e5a4-22a3-4b5c-8e3e-3c3b7e2f1a10"
@@ -40,7 +40,7 @@ def settled(shared: Twins) -> Twins:
         " select t.topic_id, p, case when t.name = 'orders' and p = 1 then 1 else 4 end, 10, 20, 30, '2001-01-01'"
         " from gapless.topic t, unnest('{2,0,1}'::int[]) p order by t.name <> 'other'"
     )
-    keep(shared, f"not ({_here(shared)})", 2, 3)
+    keep(shared, f"not ({is_here(shared)})", 2, 3)
     return shared
 
 
@@ -48,10 +48,6 @@ def settled(shared: Twins) -> Twins:
 def twins(settled: Twins) -> Iterator[Twins]:
     with settled.undone():
         yield settled
-
-
-def _here(twins: Twins) -> str:
-    return f"topic_id = {twins.topic_ids['orders']} and partition_id = 1"
 
 
 def fold(upto: int, *, direct: bool = False, lost: int = 0) -> list[int]:
@@ -69,9 +65,9 @@ def fold(upto: int, *, direct: bool = False, lost: int = 0) -> list[int]:
 def start(twins: Twins, at: int, **how: Any) -> None:
     """All before that offset was taken in."""
     twins.conn.execute(
-        f"update gapless.compaction set next_offset = {at} where {_here(twins)}".encode()
+        f"update gapless.compaction set next_offset = {at} where {is_here(twins)}".encode()
     )
-    keep(twins, _here(twins), *fold(at - 1, **how))
+    keep(twins, is_here(twins), *fold(at - 1, **how))
 
 
 def taken(twins: Twins, most: int, topic: str = "orders") -> tuple[int, dict[str, Any]]:
@@ -82,7 +78,7 @@ def taken(twins: Twins, most: int, topic: str = "orders") -> tuple[int, dict[str
     count = twins.value("select n from pg_temp.answer")
     twins.conn.execute("drop table pg_temp.answer")
     mine = {name for name in changed if name.startswith("latest ")}
-    elsewhere = f"select l::text from gapless.latest l where not ({_here(twins)})"
+    elsewhere = f"select l::text from gapless.latest l where not ({is_here(twins)})"
     assert {name.split()[1] for name in mine} <= {"orders"}
     assert set(twins.conn.execute(elsewhere.encode())) <= set(before)
     return count, {name: row for name, row in changed.items() if name not in mine}
@@ -158,7 +154,7 @@ def test_what_is_deleted_from_the_log_is_missing(twins: Twins, lost: int) -> Non
     ],
 )
 def test_when_there_is_nothing_to_take_in(twins: Twins, change: str) -> None:
-    twins.conn.execute(change.format(here=_here(twins)).encode())
+    twins.conn.execute(change.format(here=is_here(twins)).encode())
     assert taken(twins, 100) == (0, {})
     assert kept(twins) == []
 
@@ -193,7 +189,7 @@ def test_a_layout_is_taken_in_behind_all_before_it(
     conn = twins.conn
     conn.execute(LAYOUTS)
     conn.execute(
-        f"update gapless.log_segment set layout = base_offset / 3 where {_here(twins)}".encode()
+        f"update gapless.log_segment set layout = base_offset / 3 where {is_here(twins)}".encode()
     )
     conn.execute(BARRIER.format(layout, partition, last, topic).encode())
     conn.execute(
@@ -210,7 +206,7 @@ def test_a_layout_is_taken_in_behind_all_before_it(
 def test_a_layout_ends_where_the_next_begins(twins: Twins) -> None:
     """What was placed by another one is left to the next step."""
     twins.conn.execute(
-        f"update gapless.log_segment set layout = 1 where base_offset = 7 and {_here(twins)}".encode()
+        f"update gapless.log_segment set layout = 1 where base_offset = 7 and {is_here(twins)}".encode()
     )
     assert taken(twins, 100)[0] == 6
     assert taken(twins, 100)[0] == 2

@@ -39,18 +39,11 @@ def shared(module_dsn: str) -> Iterator[Twins]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def second(shared: Twins, module_dsn: str) -> Iterator[Connection[Any]]:
-    with connect(module_dsn, role="test") as conn:
-        yield conn
-
-
 @pytest.fixture
-def other(twins: Twins, second: Connection[Any]) -> Iterator[Connection[Any]]:
+def other(twins: Twins, other: Connection[Any]) -> Connection[Any]:
     """Another session, in a transaction that is never committed."""
     twins.conn.execute("set local statement_timeout = '5 s'")
-    with second.transaction(force_rollback=True):
-        yield second
+    return other
 
 
 # What is noted, the floor, where to begin, blocks that another has: the gap. The log has twelve events.

@@ -32,19 +32,6 @@ def shared(module_dsn: str) -> Iterator[Twins]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def second(shared: Twins, module_dsn: str) -> Iterator[Connection[Any]]:
-    with connect(module_dsn, role="test") as conn:
-        yield conn
-
-
-@pytest.fixture
-def other(twins: Twins, second: Connection[Any]) -> Iterator[Connection[Any]]:
-    """Another session, in a transaction that is never committed."""
-    with second.transaction(force_rollback=True):
-        yield second
-
-
 def has(other: Connection[Any], twins: Twins, table: str, first: int) -> None:
     where = f"lease_no = {twins.leases[HERE]}" if table == "queue_range" else twins.here(GROUP)
     other.execute(ROW.format(table, f"{where} and first_offset = {first}"))

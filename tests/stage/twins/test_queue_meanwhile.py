@@ -28,18 +28,11 @@ def shared(module_dsn: str) -> Iterator[Twins]:
         yield made
 
 
-@pytest.fixture(scope="module")
-def second(shared: Twins, module_dsn: str) -> Iterator[Connection[Any]]:
-    with connect(module_dsn, role="test") as conn:
-        yield conn
-
-
 @pytest.fixture
-def other(twins: Twins, second: Connection[Any]) -> Iterator[Connection[Any]]:
+def other(twins: Twins, other: Connection[Any]) -> Connection[Any]:
     """Another session, in a transaction that is never committed; ours waits for it but shortly."""
     twins.conn.execute("set local lock_timeout = '200 ms'")
-    with second.transaction(force_rollback=True):
-        yield second
+    return other
 
 
 TAKEN = "select gapless.lock_taken(%s, 1, 4, %s, %s)"

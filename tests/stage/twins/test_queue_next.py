@@ -74,19 +74,6 @@ def cut(twins: Twins, block: int) -> None:
     twins.conn.execute("update gapless.queue_floor set block = %s", [block])
 
 
-@pytest.fixture(scope="module")
-def second(module_dsn: str, shared: Twins) -> Iterator[Connection[Any]]:
-    with connect(module_dsn, role="test") as conn:
-        yield conn
-
-
-@pytest.fixture
-def other(twins: Twins, second: Connection[Any]) -> Iterator[Connection[Any]]:
-    """Another session, in a transaction that is never committed."""
-    with second.transaction(force_rollback=True):
-        yield second
-
-
 # The size of blocks, what is noted, the hint: what is taken. Elsewhere much more is noted.
 NEXT: dict[str, tuple[int, Notes, int | None, tuple[int, int]]] = {
     "beyond all that is noted here": (2, [(1, 4, DONE), (5, 6, HELD)], 1, (7, 8)),

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg import Connection, sql
-from psycopg.conninfo import make_conninfo
+from psycopg import Connection
 
 from gapless.db.connect import connect
 from support.twin_queues import DUE, HELD, HERE, Notes, note, put
@@ -23,16 +21,6 @@ ASIDE = (
 )
 GIVE_UP_S = 20
 BESIDE = [("sender", "orders", 0), ("sender", "orders", 2)]
-
-
-@pytest.fixture(scope="module")
-def stranger(module_dsn: str) -> Iterator[str]:
-    """A role that may connect, and has no right to a lease."""
-    name = f"gapless_test_stranger_{uuid4().hex[:12]}"
-    with psycopg.connect(module_dsn, autocommit=True) as admin:
-        admin.execute(sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
-        yield make_conninfo(module_dsn, user=name, password="x")
-        admin.execute(sql.SQL("drop role {}").format(sql.Identifier(name)))
 
 
 @pytest.fixture
