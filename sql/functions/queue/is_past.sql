@@ -1,6 +1,6 @@
 -- Has a group handled, or set aside, all events from first_offset to last_offset of a partition? A queue group may have
 -- finished them above its floor.
--- index: queue_range_pkey, those ranges alone
+-- index: queue_range_pkey, those ranges alone, and never below the floor
 create or replace function gapless.is_past(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint, _next_offset bigint
 )
@@ -25,7 +25,7 @@ begin
     return false;
   end if;
   select max(r.first_offset) into begins from gapless.queue_range r
-  where r.lease_no = place and r.first_offset <= greatest(_first_offset, _next_offset);
+  where r.lease_no = place and r.first_offset between _next_offset and greatest(_first_offset, _next_offset);
   return coalesce(
     (
       select sum(

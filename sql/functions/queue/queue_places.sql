@@ -1,8 +1,9 @@
 -- The partitions of a queue group in a topic, the laggiest first: open is what nobody has taken yet, above
 -- all that anybody has; unfinished is what is above the floor: with 0 there is nothing open, in hand or
 -- finished ahead. What lease_no and block are is asked again after take_next() said 'moved'. Raises GL404
--- when there is no such group, GL409 when it is an ordered one. index: queue_range_pkey, queue_floor_pkey and
--- log_segment_pkey, a look-up in each for each partition
+-- when there is no such group, GL409 when it is an ordered one. index: queue_range_pkey from the floor on (what is below
+-- it stays in the index while an old snapshot is held), queue_floor_pkey and log_segment_pkey, a look-up in each for each
+-- partition
 create or replace function gapless.queue_places(_group_id text, _topic_id int)
 returns table (partition_id int, lease_no int, block int, open bigint, unfinished bigint)
 language plpgsql
@@ -22,7 +23,7 @@ begin
   cross join lateral gapless.floor_of(l.lease_no) f
   left join lateral (
     select q.last_offset from gapless.queue_range q
-    where q.lease_no = l.lease_no
+    where q.lease_no = l.lease_no and q.first_offset >= f.next_offset
     order by q.first_offset desc limit 1
   ) r on true
   left join lateral (

@@ -21,7 +21,7 @@ declare
   hint bigint;
 begin
   select r.last_offset + 1 into hint from gapless.queue_range r
-  where r.lease_no = _lease_no
+  where r.lease_no = _lease_no and r.first_offset >= (gapless.floor_of(_lease_no)).next_offset
   order by r.first_offset desc limit 1;
   loop
     return query

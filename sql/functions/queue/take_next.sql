@@ -110,8 +110,8 @@ begin
       elsif _hint is null then
         pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, block_last + 1);
       else    -- finished, or reserved: beyond all that anybody has taken there is most
-        select greatest(r.last_offset, block_last) + 1 into pos from gapless.queue_range r
-        where r.lease_no = _lease_no
+        select r.last_offset + 1 into pos from gapless.queue_range r
+        where r.lease_no = _lease_no and r.first_offset >= take_next.first_offset
         order by r.first_offset desc limit 1;
         pos := coalesce(pos, first_offset);
       end if;

@@ -215,6 +215,27 @@ def test_the_graces_are_those_of_its_timing(staff: Staff) -> None:
     assert made.watch() in {True, False}
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update gapless.consumer_group set planned_for = '{}' where group_id = 'h'",
+        "update gapless.lease set target = null where group_id = 'h'",
+        "select gapless.set_partitions('stock', 1)",
+    ],
+    ids=["plan", "unserved", "finished"],
+)
+def test_each_watches_the_groups_it_is_in(staff: Staff, change: str) -> None:
+    """Else one group's work would wake every member of every other."""
+    made, other = staff.member(ALL[0]), staff.member(ALL[3])
+    made.sync()
+    other.sync()
+    assert not made.watch()
+    assert not other.watch()
+    staff.conn.execute(change)  # type: ignore[arg-type]
+    assert not made.watch()
+    assert other.watch()
+
+
 def test_a_group_is_made_as_it_was_said(staff: Staff) -> None:
     (queue,) = staff.wanted(("q", "orders"), mode="queue", block=7, max_crashes=3)
     (ordered,) = staff.wanted(("o", "orders"), filter=Filter(("a",)))

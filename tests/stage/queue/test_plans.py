@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import LiteralString
 
 import pytest
 from psycopg import Connection
@@ -19,13 +20,11 @@ LOCKED = (
 PAGES_MAX = 60  # of all kinds, for a claim of four events, the catalogue's included
 
 
-def _pages(conn: Connection, queue: Queue, hint: int | None) -> int:
-    """Read as take_next() would, in a transaction that is rolled back; the pages that were touched."""
+def _pages(conn: Connection, call: LiteralString, *params: object) -> int:
+    """Call a function in a transaction that is rolled back; the pages that were touched."""
     conn.execute("begin")
     row = conn.execute(
-        "explain (analyze, buffers, format json) select * from gapless.take_next("
-        "%s, %s, 0, %s, %s, 4, %s)",
-        [queue.group, queue.topic_id, queue.lease, queue.block, hint],
+        f"explain (analyze, buffers, format json) select * from gapless.{call}", params
     ).fetchone()
     conn.execute("rollback")
     assert row is not None
@@ -33,9 +32,15 @@ def _pages(conn: Connection, queue: Queue, hint: int | None) -> int:
     return int(plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"])
 
 
-def _warm(conn: Connection, queue: Queue, hint: int | None) -> int:
+def _warm(conn: Connection, call: LiteralString, *params: object) -> int:
     """The least of the sixth to the tenth call: by then plans are generic."""
-    return min([_pages(conn, queue, hint) for _ in range(10)][5:])
+    return min([_pages(conn, call, *params) for _ in range(10)][5:])
+
+
+def _taken(conn: Connection, queue: Queue, hint: int | None) -> int:
+    """The pages that a claim touches."""
+    place = (queue.group, queue.topic_id, queue.lease, queue.block, hint)
+    return _warm(conn, "take_next(%s, %s, 0, %s, %s, 4, %s)", *place)
 
 
 @pytest.fixture
@@ -61,8 +66,14 @@ def test_nothing_below_the_floor_is_read_while_a_snapshot_is_held(
         pass
     assert queue.floor(conn) == 39_001
     assert conn.execute("select count(*) from gapless.queue_range").fetchone() == (0,)
-    assert _warm(conn, queue, 39_001) <= PAGES_MAX
-    assert _warm(conn, queue, None) <= 2 * PAGES_MAX
+    assert _taken(conn, queue, 39_001) <= PAGES_MAX
+    assert _taken(conn, queue, 39_000) <= PAGES_MAX, "a block that is finished"
+    assert _taken(conn, queue, None) <= 2 * PAGES_MAX
+    place = (queue.group, queue.topic_id)
+    assert _warm(conn, "queue_places(%s, %s)", *place) <= PAGES_MAX
+    assert _warm(conn, "queue_aside(%s, %s)", *place) <= PAGES_MAX
+    assert _warm(conn, "take(%s, %s)", queue.group, "mails") <= 2 * PAGES_MAX
+    assert _warm(conn, "is_past(%s, %s, 0, 39001, 39002, 39001)", *place) <= PAGES_MAX
     held.execute("rollback")
 
 
@@ -76,13 +87,13 @@ def test_behind_a_straggler_a_pass_from_the_floor_stays_short(
         queue.work(conn, n, most=1)
         if n % 64 == 0:
             queue.sweep(conn)
-    assert _warm(conn, queue, 1800) <= PAGES_MAX
-    few = _warm(conn, queue, None)
+    assert _taken(conn, queue, 1800) <= PAGES_MAX
+    few = _taken(conn, queue, None)
     for n in range(1800, 3600):
         queue.work(conn, n, most=1)
         if n % 64 == 0:
             queue.sweep(conn)
-    assert _warm(conn, queue, None) <= 2 * few, "it does not grow with what is finished"
+    assert _taken(conn, queue, None) <= 2 * few, "it does not grow with what is finished"
     held.execute("rollback")
 
 
@@ -94,18 +105,18 @@ def test_with_much_open_and_far_above_the_floor(conn: Connection) -> None:
         " values (%s, 5, 3000, '')",
         [queue.lease],
     )
-    assert _warm(conn, queue, 3001) <= PAGES_MAX
-    assert _warm(conn, queue, 9) <= 2 * PAGES_MAX, "a hint that is far too low"
+    assert _taken(conn, queue, 3001) <= PAGES_MAX
+    assert _taken(conn, queue, 9) <= 2 * PAGES_MAX, "a hint that is far too low"
 
 
 @pytest.mark.long
 def test_tables_that_nobody_has_analysed(conn: Connection) -> None:
     """Plans are made while the tables are empty, and kept while they grow."""
     queue = make(conn, events=4000, block=4)
-    first = _warm(conn, queue, 1)
+    first = _taken(conn, queue, 1)
     for n in range(900):
         queue.work(conn, n * 4 + 1)
-    assert _warm(conn, queue, 3601) <= first + PAGES_MAX
+    assert _taken(conn, queue, 3601) <= first + PAGES_MAX
 
 
 def test_a_claim_locks_few_of_many_chunks(conn: Connection, open_session: Sessions) -> None:
