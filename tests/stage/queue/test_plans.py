@@ -132,6 +132,7 @@ def test_a_claim_locks_few_of_many_chunks(conn: Connection, open_session: Sessio
         assert len(taken.events) == 4
         assert worker.execute(LOCKED).fetchone() <= (1,)
         queue.finish(worker, taken)
+        assert worker.execute("show plan_cache_mode").fetchone() == ("auto",), "for the caller"
     worker.execute("begin")
     assert len(queue.reserve(worker, 4)) == 4
     assert worker.execute(LOCKED).fetchone() <= (1,)
