@@ -51,7 +51,10 @@ class _Token(NamedTuple):
 def mutants(path: str, text: str) -> Iterator[Mutant]:
     """Find all edits of a file of functions, in its order."""
     functions = [(found.start(), found[1]) for found in _FUNCTION.finditer(text)]
-    edits = sorted(set(_edits(text)), key=lambda edit: (edit[0], edit[1], edit[2]))
+    found = {
+        (begin, end, new, how) for begin, end, new, how in _edits(text) if text[begin:end] != new
+    }
+    edits = sorted(found, key=lambda edit: (edit[0], edit[1], edit[2]))
     for begin, end, new, how in edits:
         before = [name for at, name in functions if at <= begin]
         yield Mutant(

@@ -209,6 +209,7 @@ def test_a_sample_is_the_seeds() -> None:
             "where true", "where  exists (select from t for update)",
             "where not exists (select from t )",
         }),
+        ("join b on true", {"join b on false"}),
         ("-- a < b and c\ncreate or replace function f() 'x < y'", set()),
     ],
 )  # fmt: skip

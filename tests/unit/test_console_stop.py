@@ -79,3 +79,33 @@ def test_it_does_not_wait_forever(tmp_path: Path) -> None:
         assert until(lambda: _state(supervisor.pid) == "T")
         os.kill(supervisor.pid, signal.SIGCONT)
         assert supervisor.wait(60) == 0
+
+
+GIVE_UP = """
+import os, signal, time
+from gapless.worker import console as module
+
+module._END_S_MAX = 0.05
+it = module._ConsoleProcess.__new__(module._ConsoleProcess)
+it._modes = None
+it._pid = os.fork()
+if it._pid == 0:
+    time.sleep(600)
+    os._exit(0)
+console = it._pid
+it.end()
+try:
+    os.kill(console, 0)
+    print("it is left behind")
+except ProcessLookupError:
+    print("gone", it._pid)
+"""
+
+
+def test_a_console_that_does_not_end_is_ended() -> None:
+    """And waited for: a process that is left behind would stay as long as the supervisor's parent."""
+    done = subprocess.run(
+        [sys.executable, "-c", GIVE_UP], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("gone None\n")

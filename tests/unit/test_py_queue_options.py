@@ -121,6 +121,13 @@ def test_a_replay_of_a_queue_is_in_the_order_of_the_log() -> None:
     assert (terms.topic, terms.topics, terms.mode) == ("u", ("u",), "ordered")
 
 
+def test_a_long_mapping_is_cut_where_it_is_named() -> None:
+    topic = {"a" * 200: 0, "b": 1}
+    with pytest.raises(UsageError) as raised:
+        once(topic=topic)
+    assert f"handler(topic={str(topic)[:100]}): each weight" in str(raised.value)
+
+
 def test_weights_go_with_their_topics() -> None:
     terms = agree(once(topic={"urgent": 8, "t": 1}), Settings())
     assert (terms.topic, terms.topics, terms.weights) == ("urgent", ("urgent", "t"), (8, 1))

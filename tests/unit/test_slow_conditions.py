@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from gapless.consume.read.conditions import is_too_slow, next_asked
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from gapless.consume.read import conditions as module
+from gapless.consume.read.conditions import ask_conditions, is_too_slow, next_asked
+from gapless.errors import ConditionError
+from gapless.keys import Partition
 
 
 def ask(costs: dict[int, float], only: list[int] | None) -> tuple[list[int], list[int]]:
@@ -49,3 +57,25 @@ def test_one_that_is_slow_alone_is_found() -> None:
 def test_those_asked_together_are_asked_by_halves() -> None:
     assert next_asked(None, [1, 2, 3], [4]) == [[4], [1], [2, 3]]
     assert next_asked([1], [1], []) == []
+
+
+def test_who_is_stopped_for_it_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server's answer names subscription 7, asked with 5 and then alone; the others were asked."""
+    asked: list[object] = []
+
+    def run(_conn: object, name: str, params: dict[str, Any]) -> list[tuple[list[Any], ...]]:
+        assert name == "ask_conditions"
+        asked.append(params["only"])
+        is_slow = params["only"] in (None, [7])
+        return [([], [], [], [], [7] if is_slow else [], [])]
+
+    monkeypatch.setattr(module, "run", run)
+    monkeypatch.setattr(module, "limited", lambda *_: nullcontext())
+    partition = Partition(group_id="g", topic="t", topic_id=1, partition_id=0)
+    spans: Any = type("Three", (), {"ids": [11, 12, 13], "first_offset": 1})
+    assignment: Any = type("Mine", (), {"partition": partition})
+    conn: Any = None
+    with pytest.raises(ConditionError) as raised:
+        ask_conditions(conn, assignment, spans)
+    assert raised.value.reasons == {7: "it takes longer than 5 s for 3 events"}
+    assert asked == [None, [7]]

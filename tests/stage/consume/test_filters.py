@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -27,6 +28,8 @@ from gapless.consume.verdict.policy import Policy
 from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.log.event import NewEvent, Row
 from stage.consume.world import Group, Reader, World, make_handler
+from support.patience import patience
+from support.twins import SEEKS
 
 CHILD = Path(__file__).with_name("child.py")
 Filled = Sequence[Sequence[str]]
@@ -250,6 +253,27 @@ class TestChanges:
         )
         assert world.rows(ask, *place, 0) == [("filtered",)]
         assert world.rows(ask, *place, number) == [("idle",)]
+
+    def test_one_whose_place_moves_between_the_look_and_the_claim(
+        self, world: World, group: Group
+    ) -> None:
+        """As gapless skip moves it: the look waits for the log, and the claim sees where it is then."""
+        fill(world, [["order"], ["stock"], ["order"], ["order"]])
+        let_take(group, "order")
+        with psycopg.connect(world.dsn) as other, ThreadPoolExecutor(1) as pool:
+            other.execute("lock table gapless.log_segment in access exclusive mode")
+            other.execute(SEEKS)
+            moves = "update gapless.consumer_offsets set next_offset = 3 where group_id = %s"
+            other.execute(moves, [group.name])
+            future = pool.submit(group.step, batch_size=10)
+            waits = (
+                "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+            )
+            while not world.value(waits, group.conn.info.backend_pid):
+                assert not future.done()
+            other.commit()
+            assert future.result(patience(10.0)).outcome == "done"
+        assert (group.effects(), group.next_offset()) == ([3, 4], 5)
 
     def test_one_set_between_a_failure_and_the_search_for_its_unit(
         self, world: World, group: Group, monkeypatch: pytest.MonkeyPatch

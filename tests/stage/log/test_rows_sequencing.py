@@ -107,6 +107,37 @@ def test_the_session_that_let_it_stand_still_is_ended(
     assert break_role(mine, run) is False
 
 
+def test_whoever_holds_other_locks_stays(
+    mine: Connection[Any], other: Connection[Any], module_dsn: str
+) -> None:
+    other.execute(INSERT, [1])
+    run = stands_still(mine)
+    assert run is not None
+    mine.execute("select pg_advisory_lock(7427001, 1)")
+    assert try_role(other) is True
+    with connect(module_dsn, role="a") as first, connect(module_dsn, role="b") as second:
+        first.execute("select pg_advisory_lock(7427001, 2), pg_advisory_lock_shared(7427001, 4)")
+        second.execute(
+            "select pg_advisory_lock(7427002, 3), pg_advisory_lock(7427001::bigint << 32 | 3)"
+        )
+        assert break_role(mine, run) is True
+        assert [value(each, "select 1") for each in (mine, first, second)] == [1, 1, 1]
+    assert sequence(mine) == 1
+
+
+def test_ids_that_were_burnt_are_no_reason_for_a_run(
+    mine: Connection[Any], other: Connection[Any]
+) -> None:
+    """Not as long as the chunk that they are in takes others, however long it is quiet."""
+    other.execute(INSERT, [1])
+    assert sequence(mine) == 1
+    other.execute("select nextval('gapless.outbox_message_id_seq'), pg_current_xact_id()")
+    run = value(mine, RUN)
+    mine.execute("update gapless.sequencer set ran_ts = ran_ts - interval '1 hour'")
+    assert [sequence(mine) for _ in range(3)] == [0, 0, 0]
+    assert value(mine, RUN) == run
+
+
 def test_one_session_has_the_role_until_it_gives_it(
     mine: Connection[Any], other: Connection[Any]
 ) -> None:

@@ -262,3 +262,13 @@ class TestIdle:
         assert queue.work(conn).outcome == "idle", "a sweep keeps the pause"
         conn.execute("select gapless.resume('sender')")
         assert queue.work(conn, 5).events == _names(5, 8)
+
+
+def test_whoever_comes_to_a_finished_block_continues_behind_all_that_is_taken(
+    conn: Connection,
+) -> None:
+    """Also where a block is one event, so that the next offset is the next block."""
+    queue = make(conn, events=8, block=1)
+    assert [queue.work(conn, n, most=1).offsets for n in (1, 2, 3)] == [(1, 1), (2, 2), (3, 3)]
+    conn.execute("set statement_timeout = '5 s'")
+    assert queue.work(conn, 1, most=1).offsets == (4, 4)

@@ -50,6 +50,16 @@ def test_what_is_skipped(twins: Twins, name: str) -> None:
     assert audit["group_id"] == (None, "billing")
 
 
+@pytest.mark.parametrize("group", ["billing", "sender"])
+def test_retention_waits_until_it_is_over(twins: Twins, group: str) -> None:
+    """It would drop what was just looked at; of other topics it drops what it likes."""
+    twins.lose(5)
+    twins.seek(4, twins.here())
+    twins.conn.execute(SKIP, [group, "orders", 1, 5])
+    locked = "select name from gapless.topic where xmax = pg_current_xact_id()::xid order by 1"
+    assert twins.conn.execute(locked).fetchall() == [("orders",)]
+
+
 @pytest.mark.parametrize("at", [1, 3, 7, 9])
 def test_where_there_is_no_hole(twins: Twins, at: int) -> None:
     """Neither before one nor behind it, nor at the end of the log."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import psycopg
@@ -20,6 +21,7 @@ from gapless.ops.webhooks import (
     resume_webhook,
     show_webhook,
 )
+from support.patience import patience
 
 URL = "https://shop.example/hooks"
 
@@ -147,3 +149,25 @@ def test_of_all_who_ask_one_may_probe(conn: Connection, topic: Topic) -> None:
     assert asks() == "wait"
     conn.execute("select gapless.note_webhook('shop', 1, 0, null, false)")
     assert asks() == "closed"
+
+
+def test_one_that_is_closed_meanwhile_is_not_probed(
+    dsn: str, conn: Connection, topic: Topic
+) -> None:
+    """Another probe had a success; who waits for its row must not note one of its own."""
+    _add(conn)
+    conn.execute("select gapless.note_webhook('shop', 0, 10, 'why', true)")
+    probe = b"select gapless.probe_webhook('shop', '0')"
+    waits = "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
+    with (
+        connect(dsn, role="asker") as asker,
+        psycopg.connect(dsn) as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        other.execute("update gapless.webhook_state set circuit_ts = null, probe_ts = null")
+        future = pool.submit(lambda: asker.execute(probe).fetchone())
+        while conn.execute(waits, [asker.info.backend_pid]).fetchone() == (0,):
+            assert not future.done()
+        other.commit()
+        assert future.result(patience(10.0)) == ("wait",)
+    assert conn.execute("select probe_ts from gapless.webhook_state").fetchone() == (None,)
