@@ -17,7 +17,7 @@ from support.chains import Chains, chained
 from support.staff import Staff
 from support.twins import Twins
 
-FEW = 3  # of the parameters of a test, without --long
+FEW = 8  # of the parameters of a test, without --long
 
 SUBSCRIBE = (
     'select gapless.subscribe(%s, %s, %s, match => \'{"n": "$.n"}\', params => \'{"n": 1}\')'
