@@ -1,9 +1,9 @@
 -- The partitions of a queue group in a topic, the laggiest first: open is what nobody has taken yet, above
 -- all that anybody has; unfinished is what is above the floor: with 0 there is nothing open, in hand or
 -- finished ahead. What lease_no and block are is asked again after take_next() said 'moved'. Raises GL404
--- when there is no such group, GL409 when it is an ordered one. index: queue_range_pkey from the floor on (what is below
--- it stays in the index while an old snapshot is held), queue_floor_pkey and log_segment_pkey, a look-up in each for each
--- partition
+-- when there is no such group, GL409 when it is an ordered one.
+-- index: queue_range_pkey from the floor on (what is below it stays in the index while an old snapshot is held),
+-- queue_floor_pkey and log_segment_pkey, a look-up in each for each partition
 create or replace function gapless.queue_places(_group_id text, _topic_id int)
 returns table (partition_id int, lease_no int, block int, open bigint, unfinished bigint)
 language plpgsql
