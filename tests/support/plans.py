@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import LiteralString
@@ -69,9 +69,11 @@ def cost(conn: Connection) -> Iterator[Cost]:
             )
 
 
-def pages(conn: Connection, statement: LiteralString) -> int:
+def pages(
+    conn: Connection, statement: LiteralString, params: Sequence[object] | None = None
+) -> int:
     """Run a statement; return how many pages it touched, its functions' included."""
-    row = conn.execute(f"explain (analyze, buffers, format json) {statement}").fetchone()
+    row = conn.execute(f"explain (analyze, buffers, format json) {statement}", params).fetchone()
     assert row is not None
     plan = row[0][0]["Plan"]
     return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])

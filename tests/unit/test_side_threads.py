@@ -1,4 +1,4 @@
-"""What runs beside the sequencer: how long it waits between its steps."""
+"""The compactor beside the sequencer: how long it waits between its steps."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from gapless.worker import compactor as module
 from gapless.worker.compactor import LOOK_S, Compactor
 
 
-def test_the_compactor_waits_only_when_there_was_nothing_to_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Steps that did something follow each other at once; without a topic that is compacted it ends."""
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> Compactor:
+    """One that finds something to do, nothing, something, and then no topic."""
     steps = iter([True, False, True, None])
-    waited: list[float] = []
-    monkeypatch.setattr(module, "connect", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(module, "compact", lambda _: next(steps))
+    monkeypatch.setattr(module, "connect", lambda *_, **__: nullcontext(steps))
+    monkeypatch.setattr(module, "compact", next)
     spec: Any = SimpleNamespace(dsn="", connect_timeout_s=1)
-    made = Compactor(spec)
+    return Compactor(spec)
+
+
+def test_it_waits_only_when_there_was_nothing_to_do(
+    made: Compactor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
     monkeypatch.setattr(made.ended, "wait", waited.append)
     made.look()
     assert waited == [0.0, LOOK_S, 0.0]
 
 
-def test_the_compactor_ends_when_it_is_told_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = iter([True, True])
-    monkeypatch.setattr(module, "connect", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(module, "compact", lambda _: next(steps))
-    spec: Any = SimpleNamespace(dsn="", connect_timeout_s=1)
-    made = Compactor(spec)
+def test_it_ends_when_it_is_told_to(made: Compactor, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[object] = []
+    monkeypatch.setattr(module, "compact", lambda steps: taken.append(1) or next(steps))
     made.ended.set()
     made.look()
-    assert next(steps) is True, "one step was taken"
+    assert taken == [1], "one step was taken"

@@ -24,6 +24,7 @@ from gapless.errors import UnplacedError
 from gapless.keys import Assignment
 from gapless.lease import hold
 from stage.consume.world import Group, World, make_handler
+from support.blocked import until_blocked
 from support.turn import one_step
 
 WAIT_S = 10.0
@@ -152,12 +153,7 @@ class TestOneOwner:
             with other.transaction():
                 assert hold.install(other, successor) is not None
                 future = pool.submit(group.step)
-                while not world.value(
-                    "select count(*) from pg_stat_activity"
-                    " where pid = %s and wait_event_type = 'Lock'",
-                    group.conn.info.backend_pid,
-                ):
-                    assert not future.done()
+                until_blocked(world.conn, group.conn, future)
             assert future.result(WAIT_S).outcome == "fenced"
         assert (group.calls, group.next_offset()) == ([], 1)
 

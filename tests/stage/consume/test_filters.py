@@ -28,6 +28,7 @@ from gapless.consume.verdict.policy import Policy
 from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.log.event import NewEvent, Row
 from stage.consume.world import Group, Reader, World, make_handler
+from support.blocked import until_blocked
 from support.patience import patience
 from support.twins import SEEKS
 
@@ -266,11 +267,7 @@ class TestChanges:
             moves = "update gapless.consumer_offsets set next_offset = 3 where group_id = %s"
             other.execute(moves, [group.name])
             future = pool.submit(group.step, batch_size=10)
-            waits = (
-                "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
-            )
-            while not world.value(waits, group.conn.info.backend_pid):
-                assert not future.done()
+            until_blocked(world.conn, group.conn, future)
             other.commit()
             assert future.result(patience(10.0)).outcome == "done"
         assert (group.effects(), group.next_offset()) == ([3, 4], 5)

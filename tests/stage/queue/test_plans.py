@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import LiteralString
 
@@ -10,6 +9,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.log.sequence import configure_chunks, create_chunks
+from support.plans import pages
 from support.queue import Queue, make
 
 Sessions = Callable[[], Connection]
@@ -20,21 +20,13 @@ LOCKED = (
 PAGES_MAX = 60  # of all kinds, for a claim of four events, the catalogue's included
 
 
-def _pages(conn: Connection, call: LiteralString, *params: object) -> int:
-    """Call a function in a transaction that is rolled back; the pages that were touched."""
-    conn.execute("begin")
-    row = conn.execute(
-        f"explain (analyze, buffers, format json) select * from gapless.{call}", params
-    ).fetchone()
-    conn.execute("rollback")
-    assert row is not None
-    plan = row[0] if isinstance(row[0], list) else json.loads(row[0])
-    return int(plan[0]["Plan"]["Shared Hit Blocks"] + plan[0]["Plan"]["Shared Read Blocks"])
-
-
 def _warm(conn: Connection, call: LiteralString, *params: object) -> int:
-    """The least of the sixth to the tenth call: by then plans are generic."""
-    return min([_pages(conn, call, *params) for _ in range(10)][5:])
+    """The least of the sixth to the tenth call, all undone: by then plans are generic."""
+    touched = []
+    for _ in range(10):
+        with conn.transaction(force_rollback=True):
+            touched.append(pages(conn, f"select * from gapless.{call}", params))
+    return min(touched[5:])
 
 
 def _taken(conn: Connection, queue: Queue, hint: int | None) -> int:

@@ -21,6 +21,7 @@ from gapless.ops.webhooks import (
     resume_webhook,
     show_webhook,
 )
+from support.blocked import until_blocked
 from support.patience import patience
 
 URL = "https://shop.example/hooks"
@@ -158,7 +159,6 @@ def test_one_that_is_closed_meanwhile_is_not_probed(
     _add(conn)
     conn.execute("select gapless.note_webhook('shop', 0, 10, 'why', true)")
     probe = b"select gapless.probe_webhook('shop', '0')"
-    waits = "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
     with (
         connect(dsn, role="asker") as asker,
         psycopg.connect(dsn) as other,
@@ -166,8 +166,7 @@ def test_one_that_is_closed_meanwhile_is_not_probed(
     ):
         other.execute("update gapless.webhook_state set circuit_ts = null, probe_ts = null")
         future = pool.submit(lambda: asker.execute(probe).fetchone())
-        while conn.execute(waits, [asker.info.backend_pid]).fetchone() == (0,):
-            assert not future.done()
+        until_blocked(conn, asker, future)
         other.commit()
         assert future.result(patience(10.0)) == ("wait",)
     assert conn.execute("select probe_ts from gapless.webhook_state").fetchone() == (None,)
