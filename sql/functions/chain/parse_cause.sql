@@ -8,7 +8,8 @@ create or replace function gapless.parse_cause(
 language sql
 immutable parallel safe
 as $$
-  select m[1], m[2], m[3]::int, m[4]::bigint, coalesce(m[5], m[4])::bigint, coalesce(m[6], '1')::int
+  select m[1], m[2], m[3]::int, m[4]::bigint, coalesce(m[5], m[4])::bigint,
+    case when m is not null then coalesce(m[6], '1')::int end
   from (
     select case when length(parse_cause.cause) <= 1000 then regexp_match(
       parse_cause.cause,

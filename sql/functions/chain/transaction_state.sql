@@ -44,7 +44,10 @@ begin
       and c.partition_id = l.partition_id
   loop
     if place.partition_id is null then
-      return 'unsequenced';
+      -- 'open': this session's own, whose events it sees before anybody else does
+      return case gapless.transaction_fate(transaction_state.transaction_id)
+        when 'open' then 'open' else 'unsequenced'
+      end;
     end if;
     found_any := true;
     passed := passed and coalesce(gapless.is_past(

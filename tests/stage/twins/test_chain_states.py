@@ -155,6 +155,7 @@ def test_what_is_not_sequenced_is_not_handled(chains: Chains) -> None:
     assert chains.value(STATE.format("solo", FIRST)) == "handled"
     chains.publish_late("orders", 0, of=None)
     assert chains.value(STATE.format("solo", chains.own())) == "elsewhere"
+    assert chains.value(STATE.format("billing", chains.own())) == "open"
 
 
 NO_GROUP = ("GL404", 'there is no group "nobody": gapless groups lists them')

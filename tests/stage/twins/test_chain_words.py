@@ -45,7 +45,7 @@ def test_what_an_id_carries(
     assert chains.rows(call) == [(xid, timeline)]
 
 
-NOTHING = (None,) * 5
+NOTHING = (None,) * 6
 # A cause; group, topic, partition, first and last offset, timeline.
 CAUSES: list[tuple[str, tuple[Any, ...]]] = [
     ("g/t/3@17", ("g", "t", 3, 17, 17, 1)),
