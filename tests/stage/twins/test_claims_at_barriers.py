@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stage.twins.test_claims import PLACES, TOKEN, claim, ctid, here, moved
+from stage.twins.test_claims import OTHER, PLACES, TOKEN, claim, ctid, here, moved
 from support.twins import Twins
 
 # With as many partitions as before nobody waits for another one.
@@ -81,6 +81,21 @@ def test_who_comes_to_it_has_passed_it(changed: Twins, passed: int) -> None:
     before = changed.conn.execute(PLACES).fetchall()
     assert [row[:3] for row in claim(changed)] == [("claimed", 7, 8)]
     assert moved(changed, before) == here(changed, 9, 1, 1)
+
+
+@pytest.mark.parametrize("change", ["epoch = 6", f"token = '{OTHER}'"])
+def test_who_lost_its_place_at_it_writes_nothing(changed: Twins, change: str) -> None:
+    """What announces the barrier stands for the one who takes the place at that moment."""
+    changed.conn.execute(FEWER)
+    changed.seek(7, changed.here())
+    changed.conn.execute(
+        "create or replace function gapless.announce(_group_id text, _topic_id int, _partition_id int,"
+        " _since int, _upto int) returns bigint language sql as $$"
+        f" update gapless.consumer_offsets set {change} where {changed.here()} returning 1::bigint $$".encode()
+    )
+    before = changed.conn.execute(PLACES).fetchall()
+    assert [row[:3] for row in claim(changed)] == [("idle", 7, None)]
+    assert moved(changed, before) == []
 
 
 def test_what_was_admitted_stays_so(changed: Twins) -> None:
