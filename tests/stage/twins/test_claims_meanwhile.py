@@ -44,6 +44,33 @@ def test_who_lost_its_place_meanwhile_is_told_so_first(
     assert [row[0] for row in claim(owned)] == [outcome]
 
 
+# Between the look at the log and the claim.
+MOVED = """
+alter function gapless.kept_in rename to kept_before;
+create function gapless.kept_in(_t int, _p int, _first bigint, _last bigint, _filter gapless.group_filter, _g text)
+returns table (
+  kept_offsets bigint[], kept bigint[], filter_errors text[], upto bigint, lost_offset bigint, lost_id bigint,
+  matched text[]
+) language plpgsql as $$ begin
+  update gapless.consumer_offsets set next_offset = 3 where {here} and next_offset = 1;
+  return query select * from gapless.kept_before(_t, _p, _first, _last, _filter, _g);
+end $$
+"""
+
+
+def test_what_was_looked_at_in_vain_is_looked_at_again(owned: Twins) -> None:
+    """As when gapless skip moves the group: of what lies before its new place nothing comes."""
+    owned.conn.execute("select gapless.set_filter('billing', 'orders', '{*}')")
+    owned.conn.execute(MOVED.format(here=owned.here()).encode())
+    rows = owned.conn.execute(
+        "select first_offset, last_offset, kept_offsets, kept"
+        " from gapless.claim_kept('billing', %s, 1, 5, %s, 100, 0, null)",
+        [owned.topic_ids["orders"], TOKEN],
+    ).fetchall()
+    offsets = list(range(3, 9))
+    assert rows[0] == (3, 8, offsets, ids(owned, offsets))
+
+
 @pytest.mark.parametrize(
     ("marks", "size", "last"),
     [("100", 1, 1), ("100", 2, 6), ("100", 3, 6), ("010", 2, 2), ("010", 3, 6), ("110", 3, 6)],
