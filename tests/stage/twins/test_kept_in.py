@@ -145,11 +145,12 @@ def test_what_others_miss_is_not_missing_here(twins: Twins) -> None:
 
 
 def test_how_others_are_cut_does_not_matter(twins: Twins) -> None:
-    """Elsewhere every event is a segment of its own; here the second of three is missing."""
+    """Elsewhere segments begin one further, and have one event; here the second of three is missing."""
     here = f"topic_id = {twins.topic_ids['orders']} and partition_id = 1"
     twins.conn.execute(f"delete from gapless.log_segment where {here} and base_offset = 4".encode())
     twins.conn.execute(
-        "update gapless.log_segment set last_offset = base_offset, message_ids = message_ids[:1], unit_ends = '1'"
+        "update gapless.log_segment set base_offset = base_offset + 1, last_offset = base_offset + 1,"
+        " message_ids = message_ids[:1], unit_ends = '1'"
         f" where not ({here})".encode()
     )
     assert ask(twins, 1, 8)[3:5] == (3, 4)

@@ -42,6 +42,7 @@ def test_what_is_told_of_a_claim_ends_with_its_transaction(
 ) -> None:
     """What this session publishes afterwards is caused by nothing."""
     params = [twins.topic_ids["orders"], 4, TOKEN, 1, None, 0]
+    second.execute("set gapless.chain = ''")
     with second.transaction():
         assert second.execute(ADVANCE, params).fetchall() == [(None,)]
         assert second.execute(CHAIN).fetchall() == [("open",)]
