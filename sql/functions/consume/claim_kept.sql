@@ -47,6 +47,8 @@ declare
   begun bigint;
   ended bigint;
   is_asking boolean := false;
+  low bigint;      -- of ids
+  high bigint;
 begin
   -- One statement: the filter and its number are of one moment.
   select c.next_offset, c.filter_no, c.stop_offset, c.latest_upto, f as filter,
@@ -176,6 +178,7 @@ begin
     return;
   end if;
   ids := ids[1 : size];
+  select min(i), max(i) into low, high from unnest(ids) i;    -- known when it is planned: other chunks stay alone
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text, null::int, null::bigint[], null::bigint[], null::text[], null::bigint,
@@ -183,7 +186,6 @@ begin
     o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
     o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
   from gapless.outbox_message_t o
-  where o.id between (select min(i) from unnest(ids) i) and (select max(i) from unnest(ids) i)
-    and o.id = any ((select ids)::bigint[]);
+  where o.id between low and high and o.id = any ((select ids)::bigint[]);
 end
 $$;

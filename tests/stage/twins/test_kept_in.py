@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.subscribed import numbers, subscribe
 from support.twins import Twins
 
 KEPT_IN = (
@@ -134,13 +135,59 @@ def test_what_others_miss_is_not_missing_here(twins: Twins) -> None:
         f"update gapless.log_segment set {moved} where {elsewhere}",
     ):
         twins.conn.execute(change)  # type: ignore[arg-type]
-        for first, last in ((1, 8), (4, 8), (5, 6), (7, 9)):
+        for first, last in ((1, 8), (4, 8), (5, 6), (7, 9), (5, 8), (2, 4)):
             kept = [n for n in ALL if first <= n <= last]
             assert ask(twins, first, last)[:5] == (kept, ids(twins, kept), None, kept[-1], None)
     twins.conn.execute(
         f"delete from gapless.log_segment where not ({elsewhere}) and base_offset = 4"
     )  # type: ignore[arg-type]
     assert ask(twins, 1, 8)[3:5] == (3, 4)
+
+
+def test_how_others_are_cut_does_not_matter(twins: Twins) -> None:
+    """Elsewhere segments begin one further, and have one event; here the second of three is missing."""
+    here = f"topic_id = {twins.topic_ids['orders']} and partition_id = 1"
+    twins.conn.execute(f"delete from gapless.log_segment where {here} and base_offset = 4".encode())
+    twins.conn.execute(
+        "update gapless.log_segment set base_offset = base_offset + 1, last_offset = base_offset + 1,"
+        " message_ids = message_ids[:1], unit_ends = '1'"
+        f" where not ({here})".encode()
+    )
+    assert ask(twins, 1, 8)[3:5] == (3, 4)
+    assert ask(twins, 2, 8)[3:5] == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "kept", "matched", "errors"),
+    [
+        (1, 8, [4, 6, 7], [None, "ann,ben", None], [NUL, None, BIG]), (5, 6, [6], ["ann,ben"], None),
+        (4, 4, [4], [None], [NUL]), (7, 8, [7], [None], [BIG]), (1, 3, [], [], None),
+    ],
+)  # fmt: skip
+def test_what_subscriptions_match(
+    twins: Twins,
+    first: int,
+    last: int,
+    kept: list[int],
+    matched: list[str | None],
+    errors: list[str | None] | None,
+) -> None:
+    """Two match the sixth event; what cannot be asked is kept, and says why."""
+    write(twins)
+    for name, match in (("ann", {"n": "$.n"}), ("ben", {"m": "$.n"})):
+        subscribe(twins, name, match=match, params=dict.fromkeys(match, 6))
+    given = {"group_id": "billing", "topic_id": twins.topic_ids["orders"], "subscribed": True}
+    found = ask(twins, first, last, given)
+    assert found[:2] == (kept, ids(twins, kept))
+    said = [
+        each and each.removeprefix("no subscription could be asked: ") for each in found[2] or ()
+    ]
+    assert said == [each and each.removeprefix(ODD) for each in errors or ()]
+    assert found[3:6] == (last, None, None)
+    names = numbers(twins)
+    assert [
+        each and ",".join(names[int(number)] for number in each.split(",")) for each in found[6]
+    ] == matched
 
 
 @pytest.mark.parametrize(("first", "upto"), [(1, 2), (2, 2), (4, 5), (3, 2), (7, 8)])

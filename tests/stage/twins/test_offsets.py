@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
+from psycopg import Connection
 
 from stage.twins.test_claims import OTHER, PLACES, TOKEN, ctid, moved, owned
 from support.twins import Twins
@@ -10,6 +13,8 @@ from support.twins import Twins
 __all__ = ["owned"]
 
 ADVANCE = "select gapless.advance_offset('billing', %s, 1, %s, %s, %s, 5, null, %s::tid, %s)"
+
+CHAIN = "select current_setting('gapless.chain', true)"
 
 
 @pytest.mark.few(12)
@@ -30,6 +35,18 @@ def test_an_offset_moves_on_from_where_its_owner_says(
     params = [topic, epoch, token, first, place if is_by_place else None, number]
     assert (owned.value(ADVANCE, *params) is not None) == bool(moves)
     assert [row[3] for row in moved(owned, before)] == [5] * moves
+
+
+def test_what_is_told_of_a_claim_ends_with_its_transaction(
+    twins: Twins, second: Connection[Any]
+) -> None:
+    """What this session publishes afterwards is caused by nothing."""
+    params = [twins.topic_ids["orders"], 4, TOKEN, 1, None, 0]
+    second.execute("set gapless.chain = ''")
+    with second.transaction():
+        assert second.execute(ADVANCE, params).fetchall() == [(None,)]
+        assert second.execute(CHAIN).fetchall() == [("open",)]
+    assert second.execute(CHAIN).fetchall() == [("",)]
 
 
 @pytest.mark.few(9)

@@ -39,6 +39,7 @@ def test_what_is_skipped(twins: Twins, name: str) -> None:
     changed = twins.changes(statement, [*HERE, last])
     answer = twins.conn.execute("select * from answer").fetchall()
     assert answer == [(first, last, missing, passed)]
+    assert twins.value("select current_setting('gapless.seeking') = pg_current_xact_id()::text")
     audit = changed.pop("audit skip billing orders 1")
     assert changed == {
         "consumer_offsets billing orders 1": {
@@ -62,10 +63,13 @@ def test_retention_waits_until_it_is_over(twins: Twins, group: str) -> None:
 
 @pytest.mark.parametrize("at", [1, 3, 7, 9])
 def test_where_there_is_no_hole(twins: Twins, at: int) -> None:
-    """Neither before one nor behind it, nor at the end of the log."""
+    """Neither before one nor behind it, nor at the end of the log; nobody moves the group meanwhile."""
     twins.lose(4, 6)
     twins.seek(at)
+    locks = f"select xmax::text <> '0' from gapless.consumer_offsets where {twins.here()}"
+    assert not twins.value(locks)
     assert twins.refused(SKIP, [*HERE, at]) == ("GL409", NO_HOLE.format(at))
+    assert twins.value(locks), "it was not locked before it was looked at"
 
 
 def test_which_hole_is_meant(twins: Twins) -> None:
@@ -77,7 +81,9 @@ def test_which_hole_is_meant(twins: Twins) -> None:
         said = f'offset {offset} is not in the hole before which group "billing" stands'
         assert (state, text) == ("GL409", f"{said}: that is billing/orders/1@4, to 6")
     twins.conn.execute("select gapless.create_topic('third', 3)")
-    for place in (("nobody", "orders", 1), ("billing", "orders", 3), ("sender", "third", 1)):
+    for place in (
+        ("nobody", "orders", 1), ("billing", "orders", 3), ("sender", "third", 1), ("sender", "orders", 3),
+    ):  # fmt: skip
         group, topic, partition = place
         said = f'group "{group}" has no offset in {topic}/{partition}: gapless groups show {group} lists them'
         assert twins.refused(SKIP, [*place, 4]) == ("GL404", said)
