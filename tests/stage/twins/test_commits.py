@@ -75,6 +75,7 @@ def test_who_says_nothing_at_all_is_refused(fresh: Connection[Any]) -> None:
             fresh.execute(NOW)
 
 
+@pytest.mark.few(9)
 @pytest.mark.parametrize(
     ("units", "cause"), [(0, "it"), (1, "it"), (2, None)], ids=["none", "one", "two"]
 )

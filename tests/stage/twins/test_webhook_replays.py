@@ -8,13 +8,16 @@ import pytest
 
 from support.twins import Changes, Twins
 
-# One that is subscribed by that name to the other topic, too, in a group of that name; and one with its own.
+# One whose name is that of other subscriptions, too: of the other topic in a group of that name, and of that topic in
+# another group. And one with a group of its own.
 HOOKS = """
 select gapless.add_webhook(t || '-' || n, t, 'https://a.b/c', '{env:S}', shared => true)
 from unnest('{other,orders}'::text[]) t, unnest('{s1,s2}'::text[]) n;
 select gapless.create_group('webhooks-orders', 'other');
 select gapless.subscribe(g, 'other', 'orders-s1', condition => '1 == 1')
 from unnest('{webhooks-orders,webhooks-other}'::text[]) g;
+select gapless.create_group('g', 'orders');
+select gapless.subscribe('g', 'orders', 'orders-s1', condition => '1 == 1');
 select gapless.add_webhook('orders-own', 'orders', 'https://a.b/c', '{env:S}');
 update gapless.outbox_message_t o set created_ts = '2020-01-01Z'::timestamptz + c.c_offset * interval '1 day'
 from (
@@ -109,7 +112,10 @@ def test_what_it_is_sent_anyway_is_not_set_aside(hooks: Twins, name: str) -> Non
         hooks.seek(offset, hooks.here(GROUP, partition))
     else:
         hooks.conn.execute(STOP, [partition, offset, GROUP, hooks.topic_ids["orders"], who])
+    rows = "select ctid::text, from_offset from gapless.subscription_stop where reason = 'no'"
+    before = hooks.conn.execute(rows).fetchall()
     found = replay(hooks, SEVENTH)
+    assert who != "orders-s2" or hooks.conn.execute(rows).fetchall() == before, "not touched"
     assert [first for place, first in found if place == partition] == left
     assert [first for place, first in found if place != partition] == [7, 8, 9, 7, 8]
 
@@ -158,6 +164,15 @@ def test_which_cannot_be_sent_anything_again(
 ) -> None:
     call = "select gapless.replay_webhook(%s, now())"
     assert hooks.refused(call, [name]) == (state, said)
+
+
+def test_what_is_gone_is_not_sent_again(hooks: Twins) -> None:
+    hooks.conn.execute(
+        "insert into gapless.log_start values (%s, 1, 8, '2020-02-01Z')",
+        [hooks.topic_ids["orders"]],
+    )
+    said = "events of orders/1 from 2020-01-08T00:00:00.000Z are not there any more: the earliest is of"
+    assert hooks.refused(REPLAY.format(SEVENTH)) == ("GL400", f"{said} 2020-01-09T00:00:00.000Z")
 
 
 def test_nobody_changes_a_subscription_meanwhile(hooks: Twins) -> None:
