@@ -106,8 +106,25 @@ def test_units_of_which_the_beginning_is_gone(placed: Twins) -> None:
         [gone],
     ).fetchall()
     assert at_goal == [(1,)], "it is there already"
+    set_aside(placed, 1, 2, placed.here(partition=0))
+    found = placed.conn.execute(
+        "select new_offset from gapless.seek_plan('billing', 'orders', 0, to_transaction => %s)",
+        [gone],
+    ).fetchall()
+    assert found == [(1,)], "and so is what was set aside there"
     expected = f"transaction {gone} is not in orders/1 any more: the earliest offset is 3"
     assert (state, text) == ("GL400", expected)
+
+
+def test_a_transaction_that_says_its_id_of_some_of_its_events(placed: Twins) -> None:
+    """It begins with the first of all of them."""
+    wide = placed.value("select transaction_id from gapless.read('orders', 2, 5, 5)")
+    placed.conn.execute(
+        "update gapless.outbox_message_t o set transaction_id = %s from gapless.log_segment s"
+        " where o.id = s.message_ids[2] and s.base_offset = 7",
+        [wide],
+    )
+    assert plan(placed, f"to_transaction => '{wide}', partition_id => 2")[0][2] == 4
 
 
 class TestWorker:
