@@ -26,6 +26,19 @@ class LeftError(BaseException):
     """In place of os._exit()."""
 
 
+class Stream:
+    """A terminal to write to; written: what has been flushed."""
+
+    def __init__(self) -> None:
+        self._text = self.written = ""
+
+    def write(self, text: str) -> None:
+        self._text += text
+
+    def flush(self) -> None:
+        self.written = self._text
+
+
 class Lines:
     """The pipe of the log's lines."""
 
@@ -64,8 +77,12 @@ class System:
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(module, "set_up_logs", lambda how: say(("logs", how)))
         monkeypatch.setattr(termios, "tcgetattr", self._tcgetattr)
-        monkeypatch.setattr(termios, "tcsetattr", lambda *said: say(("terminal", *said)))
+        monkeypatch.setattr(termios, "tcsetattr", self._tcsetattr)
+        self.is_gone = False
         self.lines: Any = Lines(self.story)
+        self.step_s: float | None = None  # by which each sleep moves the clock
+        self.out, self.err = Stream(), Stream()
+        monkeypatch.setattr(module, "sys", SimpleNamespace(stdout=self.out, stderr=self.err))
 
     def _waitpid(self, pid: int, options: int) -> tuple[int, int]:
         assert pid == CONSOLE
@@ -77,7 +94,7 @@ class System:
         return self.ends[0]
 
     def _sleep(self, seconds: float) -> None:
-        self.now_s += seconds
+        self.now_s += self.step_s or seconds
         assert self.now_s < 1100, "it does not end"
 
     def _tcgetattr(self, fd: int) -> list[str]:
@@ -85,6 +102,11 @@ class System:
         if not self.modes:
             raise termios.error
         return self.modes
+
+    def _tcsetattr(self, *said: object) -> None:
+        self.story.append(("terminal", *said))
+        if self.is_gone:
+            raise termios.error
 
     def _exit(self, code: int) -> NoReturn:
         raise LeftError(code)
@@ -102,17 +124,11 @@ def system(monkeypatch: pytest.MonkeyPatch) -> System:
 RESTORED = ("terminal", 0, termios.TCSANOW, ["modes"])
 
 
-@pytest.mark.parametrize(
-    ("end", "written", "asked"), [(ENDED, "", []), (KILLED, BACK, [RESTORED])], ids=str
-)
+@pytest.mark.parametrize("end", [ENDED, KILLED])
 def test_without_its_console_it_logs_as_it_does_without_a_terminal(
-    system: System,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-    end: tuple[int, int],
-    written: str,
-    asked: list[object],
+    system: System, caplog: pytest.LogCaptureFixture, end: tuple[int, int]
 ) -> None:
+    asked: list[object] = [RESTORED] if end == KILLED else []
     console = system.console(RUNS, end)
     console.tick()
     assert (system.story, caplog.messages) == ([], [])
@@ -120,29 +136,19 @@ def test_without_its_console_it_logs_as_it_does_without_a_terminal(
         console.tick()
         assert system.story == [*asked, "lines closed", ("logs", "text")]
         assert len(caplog.messages) == 1, "told once"
-    assert capsys.readouterr().out == written
+    assert system.out.written == (BACK if asked else "")
     console.end()
     assert len(system.story) == len(asked) + 2
 
 
-def test_without_a_terminal_there_are_no_modes_to_put_back(
-    system: System, capsys: pytest.CaptureFixture[str]
-) -> None:
-    system.modes = []
-    system.console(KILLED).end()
-    assert system.story == []
-    assert capsys.readouterr().out == BACK
-
-
-def test_a_terminal_that_is_gone_is_no_trouble(
-    system: System, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def fail(*_: object) -> None:
-        raise termios.error
-
-    monkeypatch.setattr(termios, "tcsetattr", fail)
-    system.console(KILLED).end()
-    assert capsys.readouterr().out == BACK
+@pytest.mark.parametrize("has_modes", [False, True])
+def test_a_terminal_that_is_gone_is_no_trouble(system: System, *, has_modes: bool) -> None:
+    system.modes = ["modes"] * has_modes
+    console = system.console(KILLED)
+    system.is_gone = True
+    console.end()
+    assert system.story == [RESTORED] * has_modes
+    assert system.out.written == BACK
 
 
 def test_its_end_is_waited_for(system: System) -> None:
@@ -151,21 +157,21 @@ def test_its_end_is_waited_for(system: System) -> None:
     assert system.now_s == pytest.approx(1000.03)
 
 
-def test_but_not_for_long(system: System, capsys: pytest.CaptureFixture[str]) -> None:
+def test_but_not_for_long(system: System) -> None:
     runs = int(module._END_S_MAX / 0.01) + 2
     system.console(*[RUNS] * runs, KILLED).end()
     assert system.story[:2] == [(CONSOLE, signal.SIGKILL), "waits"]
     assert system.now_s == pytest.approx(1000 + module._END_S_MAX, abs=0.02)
-    assert capsys.readouterr().out.startswith(BACK)
+    assert system.out.written.startswith(BACK)
 
 
 def test_one_that_ends_in_the_last_moment_may_have_left_the_terminal_as_it_was(
-    system: System, capsys: pytest.CaptureFixture[str]
+    system: System,
 ) -> None:
     runs = int(module._END_S_MAX / 0.01) + 2
     system.console(*[RUNS] * runs, ENDED).end()
     assert system.story[2:] == [RESTORED]
-    assert capsys.readouterr().out == BACK
+    assert system.out.written == BACK
 
 
 STOP = [(CONSOLE, signal.SIGTSTP), (ME, signal.SIGSTOP), (CONSOLE, signal.SIGCONT)]
@@ -187,11 +193,18 @@ def test_at_ctrl_z_the_console_stops_first_and_both_go_on(system: System) -> Non
 
 
 def test_a_console_that_does_not_stop_is_not_waited_for_long(system: System) -> None:
-    console = system.console(RUNS)
-    console._stop_noted = True
-    console.tick()
+    system.console(RUNS)._stop()
     assert system.story == STOP
     assert system.now_s == pytest.approx(1000 + module._STOP_S_MAX, abs=0.011)
+
+
+def test_so_long_and_no_longer(system: System) -> None:
+    system.step_s = module._STOP_S_MAX
+    system.console(RUNS, STOPPED)._stop()
+    assert system.ends == [STOPPED], "it was looked at once"
+    system.step_s = module._END_S_MAX
+    system.console(RUNS, ENDED).end()
+    assert system.story == STOP, "looked at for the last time it had ended"
 
 
 def test_one_that_ends_instead_is_not_woken(system: System) -> None:
@@ -204,22 +217,15 @@ def test_one_that_ends_instead_is_not_woken(system: System) -> None:
     assert system.story == [*STOP[:2], STOP[1]], "without one it stops alone"
 
 
-def test_children_keep_the_pipe_of_the_log(system: System) -> None:
-    assert system.console(RUNS).filenos() == []
-
-
 def test_the_child_is_the_console(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[object] = []
     monkeypatch.setattr(module, "_be_console", lambda *said: told.append(said))
-    system.console(RUNS)
+    assert system.console(RUNS).filenos() == [], "children write to the pipe too"
     assert told == []
     system.forks = 0
     system.console(RUNS)
     [(dsn, lines, _, parent)] = told  # type: ignore[misc]
     assert (dsn, lines, parent) == ("dsn", system.lines, ME)
-
-
-# -- the console itself ---------------------------------------------------------------------------
 
 
 def _be(
@@ -236,7 +242,7 @@ def _be(
 
 
 def test_it_shows_what_there_is_and_then_says_the_last_lines(
-    system: System, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    system: System, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def accompany(connect: Any, *said: object) -> int:
         limit = {"role": "console", "connect_timeout_s": module._CONNECT_TIMEOUT_S}
@@ -248,7 +254,7 @@ def test_it_shows_what_there_is_and_then_says_the_last_lines(
     assert code == 5
     assert ignored == [(signal.SIGINT, signal.SIG_IGN), (signal.SIGTERM, signal.SIG_IGN)]
     assert system.story == [("reads of", 7)]
-    assert capsys.readouterr().err == "one\ntwo\n"
+    assert system.err.written == "one\ntwo\n"
 
 
 def test_one_that_fails_says_so_by_its_exit_code(
@@ -266,11 +272,8 @@ def test_a_terminal_that_is_gone_changes_nothing_of_its_exit_code(
     def write(_text: str) -> None:
         raise OSError
 
-    monkeypatch.setattr(module.sys, "stderr", SimpleNamespace(write=write))
+    monkeypatch.setattr(system.err, "write", write)
     assert _be(system, monkeypatch, lambda *_: 5)[0] == 5
-
-
-# -- the supervisor beside it ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -291,7 +294,7 @@ def test_however_it_ends_the_lines_do_and_the_console_with_them(
     system.ends = [KILLED]
     plan: Any = SimpleNamespace(dsn="dsn")
     socket: Any = "socket"
+    letters: Any = None
     with suppress(ZeroDivisionError):
-        letters: Any = None
         assert module.supervise_with_console(plan, letters, socket) == 3
     assert system.story == ["writes", (plan, "socket"), "lines closed", RESTORED]
