@@ -22,8 +22,7 @@ WAIT_S = 30  # for an answer that comes at once
 @contextmanager
 def _serving(pages: Replies) -> Iterator[tuple[str, int]]:
     """Answer at a free port; its address."""
-    listening = open_socket("127.0.0.1:0")
-    with HttpServer(listening, pages) as server:
+    with closing(open_socket("127.0.0.1:0")) as listening, HttpServer(listening, pages) as server:
         thread = Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
