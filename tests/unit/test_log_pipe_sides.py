@@ -21,6 +21,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch) -> Iterator[LogPipe]:
     former = log.handlers, log.level, log.propagate
     made = LogPipe()
     assert made.is_closed
+    assert not any(map(os.get_blocking, (made._reader, made._writer))), "nobody waits"
     spare = os.dup(made._reader)
     made.write_here()
     with pytest.raises(OSError, match="Bad file descriptor"):
@@ -45,6 +46,7 @@ def test_a_line_is_read_once_and_comes_nowhere_else(
     assert pipe.collect() == []
     assert list(pipe.last) == ["joined"]
     assert capfd.readouterr() == ("", "")
+    assert not logging.getLogger("gapless").propagate
 
 
 def test_lines_are_put_together_and_the_newest_ones_kept(pipe: LogPipe) -> None:

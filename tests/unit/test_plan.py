@@ -55,9 +55,9 @@ def test_each_serves_its_group_and_topic_by_its_terms() -> None:
 
 
 def test_workers_of_a_queue_are_counted_once_whatever_it_serves() -> None:
-    queue = made(topic=["t", "u"], group="q", mode="queue")
+    queue = made(topic=["t", "u", "v"], group="q", mode="queue")
     plan = make_plan(Settings(), "", [queue, made(topic="t", group="g")])
-    assert set(plan.handlers) == {("q", "t"), ("q", "u"), ("g", "t")}
+    assert set(plan.handlers) == {("q", "t"), ("q", "u"), ("q", "v"), ("g", "t")}
     assert plan.queues == [("q", queue, plan.terms["q", "t"])]
 
 
