@@ -200,8 +200,8 @@ def test_a_console_that_does_not_stop_is_not_waited_for_long(system: System) -> 
 
 def test_so_long_and_no_longer(system: System) -> None:
     system.step_s = module._STOP_S_MAX
-    system.console(RUNS, STOPPED)._stop()
-    assert system.ends == [STOPPED], "it was looked at once"
+    system.console(RUNS, STOPPED, RUNS)._stop()
+    assert system.ends == [STOPPED, RUNS], "it was looked at once"
     system.step_s = module._END_S_MAX
     system.console(RUNS, ENDED).end()
     assert system.story == STOP, "looked at for the last time it had ended"
@@ -218,13 +218,13 @@ def test_one_that_ends_instead_is_not_woken(system: System) -> None:
 
 
 def test_the_child_is_the_console(system: System, monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[object] = []
+    told: list[Any] = []
     monkeypatch.setattr(module, "_be_console", lambda *said: told.append(said))
     assert system.console(RUNS).filenos() == [], "children write to the pipe too"
     assert told == []
     system.forks = 0
     system.console(RUNS)
-    [(dsn, lines, _, parent)] = told  # type: ignore[misc]
+    [(dsn, lines, _, parent)] = told
     assert (dsn, lines, parent) == ("dsn", system.lines, ME)
 
 

@@ -19,7 +19,8 @@ def made(**options: Any) -> Handler:
 
     def work(_unit: object, _conn: object) -> None: ...
 
-    returned: Handler = handler(**options)(work)
+    decorate: Any = handler(**options)
+    returned: Handler = decorate(work)
     return returned
 
 
@@ -89,7 +90,7 @@ def test_a_group_is_a_queue_or_keeps_its_order(queue_first: bool) -> None:
 
 def test_with_handlers_that_come_there_may_be_none_yet() -> None:
     source: Any = "source"
-    assert make_plan(Settings(), "", [], source=source).source == "source"
+    assert make_plan(Settings(), "", [], source=source).source is source
 
 
 def test_schedules_are_those_that_are_given_and_those_of_handlers() -> None:

@@ -55,9 +55,12 @@ def test_the_housekeeper_drops_what_is_over_and_says_so(
     for name, found in (
         ("apply_retention", "chunk 7"), ("expire_groups", group), ("expire_subscriptions", group),
     ):  # fmt: skip
-        monkeypatch.setattr(
-            housekeeper, name, lambda conn, said, found=found: asked.append(said) or [found]
-        )
+
+        def drop(_conn: object, said: object, found: object = found) -> list[object]:
+            asked.append(said)
+            return [found]
+
+        monkeypatch.setattr(housekeeper, name, drop)
     spec: Any = SimpleNamespace(
         dsn="", connect_timeout_s=1, retention_check_s=60, dead_letter_retention_s=5,
         audit_retention_s=6,
