@@ -62,6 +62,7 @@ class Desk:
         self.host = _Host(self.serving, pipe, bell)
 
     def _readable(self, timeout_s: float, *fds: int) -> bool:
+        assert timeout_s >= 0, "less waits for ever"
         if timeout_s > 0 or len(fds) > 1:
             self.story.append((round(timeout_s, 6), fds))
         self.now_s += timeout_s

@@ -1,4 +1,4 @@
-"""The compactor beside the sequencer: how long it waits between its steps."""
+"""The threads beside the sequencer: how long the compactor waits, and what the housekeeper drops."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ from typing import Any
 
 import pytest
 
+from gapless.log.retention import Keep
 from gapless.worker import compactor as module
+from gapless.worker import housekeeper
 from gapless.worker.compactor import LOOK_S, Compactor
+from gapless.worker.housekeeper import Housekeeper
 
 
 @pytest.fixture
@@ -37,3 +40,35 @@ def test_it_ends_when_it_is_told_to(made: Compactor, monkeypatch: pytest.MonkeyP
     made.ended.set()
     made.look()
     assert taken == [1], "one step was taken"
+
+
+# -- the housekeeper ------------------------------------------------------------------------------
+
+
+def test_the_housekeeper_drops_what_is_over_and_says_so(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "gapless")
+    asked: list[object] = []
+    group = SimpleNamespace(group_id="g", topic="t", set_aside=2, subscriptions=3)
+    monkeypatch.setattr(housekeeper, "connect", lambda *said, **more: nullcontext((*said, more)))
+    for name, found in (
+        ("apply_retention", "chunk 7"), ("expire_groups", group), ("expire_subscriptions", group),
+    ):  # fmt: skip
+
+        def drop(_conn: object, said: object, found: object = found) -> list[object]:
+            asked.append(said)
+            return [found]
+
+        monkeypatch.setattr(housekeeper, name, drop)
+    spec: Any = SimpleNamespace(
+        dsn="", connect_timeout_s=1, retention_check_s=60, dead_letter_retention_s=5,
+        audit_retention_s=6,
+    )  # fmt: skip
+    made = Housekeeper(spec)
+    made.look()
+    assert asked == [Keep(letters_s=5, audit_s=6), 60, 60]
+    assert [each.levelname for each in caplog.records] == ["INFO", "WARNING", "WARNING"]
+    assert [each.partition(":")[0] for each in caplog.messages] == [
+        "retention", "group g expired", "group g of topic t",
+    ]  # fmt: skip
