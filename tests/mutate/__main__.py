@@ -170,7 +170,7 @@ def against(args: argparse.Namespace) -> int:
     done = subprocess.run(
         [
             sys.executable, "-m", "pytest", "-q", "-p", "mutate.against", "-p", "no:cacheprovider",
-            "--long", "--timeout=60", *args.against,
+            "--long", "--timeout=60", "-o", "timeout_func_only=true", *args.against,
         ],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": places, "MUTATE_AGAINST": json.dumps(wanted)},
