@@ -133,7 +133,8 @@ TABLE = {
     "*/gapless/consume/queue/*": "unit/test_queue_driver.py unit/test_queue_calls.py"
     " unit/test_queue_steps.py unit/test_shares.py unit/test_py_queue_options.py stage/queue_py",
     "*/gapless/consume/read/[cm]*s.py": _SUBSCRIPTION,
-    "*/gapless/consume/user/schedule.py": _LATER,
+    "*/gapless/consume/user/schedule.py": f"unit/test_scheduled_functions.py {_LATER}",
+    "*/gapless/consume/batch.py": f"unit/test_wrapped.py {_STEP} {_STEP_TOO}",
     "*/gapless/consume/user/watch.py": "unit/test_watch.py unit/test_meter.py"
     " stage/observe/test_metrics.py stage/observe/test_traces.py",
     "*/gapless/consume/user/guard.py": _SCHEMAS,

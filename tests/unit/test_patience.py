@@ -19,4 +19,6 @@ def test_it_is_there_again_when_there_was_no_error_for_long() -> None:
     assert not patience.lasts(lost_s)
     lost_s += PATIENCE_BACK_S - 1
     assert not patience.lasts(lost_s), "each one more keeps it away"
+    lost_s += PATIENCE_BACK_S
+    assert not patience.lasts(lost_s), "not before it is over"
     assert patience.lasts(lost_s + PATIENCE_BACK_S + 1)

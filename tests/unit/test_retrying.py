@@ -18,7 +18,7 @@ from gapless.consume.aside.retry import ClaimedLetter, due_letters, look_outside
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
 from gapless.consume.session import TransactionBrokenError
-from gapless.consume.unit import Unit
+from gapless.consume.unit import Span, Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
@@ -50,6 +50,7 @@ class World(Telling):
         self.tries: int | None = 1
         self.claimed = CLAIMED
         self.kept = [True, True, True]
+        self.matched: list[Any] = []
         self.written = True
         self.due: list[Any] = []
         self.ends: list[BaseException | None] = []
@@ -91,6 +92,7 @@ class World(Telling):
             "claim_letter": [self.claimed],
             "letter_failed": [(self.written,)],
             "letters_due": self.due,
+            "letter_matches": self.matched,
             "letter_kept": [(11 + at,) for at, is_kept in enumerate(self.kept) if is_kept],
         }.get(name, [])
 
@@ -151,6 +153,8 @@ def test_it_is_claimed_called_and_counts_as_handled(world: World) -> None:
     (unit,) = world.seen
     assert (type(unit), unit.first_offset, unit.last_offset, unit.attempt) == (Unit, 11, 13, 1)
     assert unit.idempotency_key == "g/orders/3@11"
+    assert unit.span == Span(11, [11, 12, 13], timeline=1)
+    assert [event.id for event in unit] == [11, 12, 13]
 
 
 def test_it_is_told_its_attempt_and_its_timeline(world: World) -> None:
@@ -198,8 +202,9 @@ def test_what_too_many_died_of_is_dead(world: World) -> None:
     ],
 )
 def test_what_failed_is_set_aside_again(
-    world: World, known: Any, outcome: str, written: Any, *, outside: bool
-) -> None:
+    world: World, monkeypatch: pytest.MonkeyPatch, known: Any, outcome: str, written: Any, *, outside: bool
+) -> None:  # fmt: skip
+    monkeypatch.setattr(module, "perf_counter", iter((100.0, 107.0)).__next__)
     world.claimed = CLAIMED._replace(**known)
     if outside:
         world.failure = Failure(error=REFUSED)
@@ -213,7 +218,7 @@ def test_what_failed_is_set_aside_again(
     assert world.params["letter_failed"]["worker"].startswith("w pid ")
     assert world.verdicts == [(REFUSED, outcome, 1)]
     if not outside:
-        assert 0.0 <= world.params["letter_failed"]["duration_ms"] < 60_000.0
+        assert world.params["letter_failed"]["duration_ms"] == 7000.0
 
 
 def test_what_is_anothers_is_gone(world: World) -> None:
@@ -303,7 +308,25 @@ def test_of_a_filter_it_is_what_it_saw(world: World) -> None:
     world.retry()
     (unit,) = world.seen
     assert (unit.first_offset, unit.last_offset, len(unit)) == (11, 13, 2)
-    assert [event.offset for event in unit] == [12, 13]
+    assert [(event.offset, event.id, event.subscriptions) for event in unit] == [
+        (12, 12, ()), (13, 13, ()),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kept", [[True, True, True], [False, True, True]])
+def test_it_is_told_which_subscriptions_it_matched(world: World, kept: list[bool]) -> None:
+    world.kept = kept
+    world.matched = [
+        (13, 7, "seventh", '{"n": 1}'),
+        (12, 5, "fifth", "{}"),
+        (13, 8, "eighth", "{}"),
+    ]
+    world.retry()
+    assert world.params["letter_matches"] == HERE
+    (unit,) = world.seen
+    names = [[each.name for each in event.subscriptions] for event in unit]
+    assert names == [*[[]] * kept[0], ["fifth"], ["seventh", "eighth"]]
+    assert [each.params for each in unit.subscriptions] == [{}, {"n": 1}, {}]
 
 
 @pytest.mark.parametrize("kept", [[True, True, True], [True, False, True]])
@@ -316,7 +339,8 @@ def test_a_large_one_is_read_while_it_is_handled(world: World, kept: list[bool])
     assert world.params["letter_kept"] == {**partition_params(PLACE), "first_offset": 11}
     (unit,) = world.seen
     assert unit.is_streamed
-    assert [event.offset for event in unit] == [11 + n for n in range(3) if kept[n]]
+    places = [11 + n for n in range(3) if kept[n]]
+    assert [(event.offset, event.id) for event in unit] == [(place, place) for place in places]
     assert world.params["fetch"] == {
         **partition_params(PLACE), "first_offset": 11, "from_offset": 11, "to_offset": 13,
     }  # fmt: skip

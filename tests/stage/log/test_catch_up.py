@@ -88,6 +88,16 @@ def test_one_that_is_alone_gives_offsets_and_says_so(two: Sessions) -> None:
 
 
 @pytest.mark.parametrize("do", [sequence_if_alone, sequence_all, catch_up])
+def test_where_nothing_waits_it_ends(
+    two: Sessions, do: Callable[[Connection[Any]], object]
+) -> None:
+    conn, _ = two
+    for _ in range(2):
+        do(conn)
+        assert sequenced(conn) == PENDING
+
+
+@pytest.mark.parametrize("do", [sequence_if_alone, sequence_all, catch_up])
 def test_what_is_due_is_among_it(two: Sessions, do: Callable[[Connection[Any]], object]) -> None:
     conn, _ = two
     publish(conn, "orders", "later", deliver_in=10)
@@ -180,6 +190,10 @@ def test_whoever_waits_gives_up_in_the_end_and_says_where_it_stands(
         "the sequencer does not get to them; gapless doctor says who it is"
     )
     assert 2.0 < sum(clock.slept_s) < 2.1
+    clock.slept_s.clear()
+    with pytest.raises(GaplessError, match=r"^after 0 s the events"):
+        wait_until_sequenced(conn, xid, timeout_s=0.0)
+    assert clock.slept_s == [0.001], "its time is not over before it is exceeded"
 
 
 def test_whoever_is_alone_waits_for_nobody(two: Sessions, clock: Clock) -> None:

@@ -151,6 +151,32 @@ def test_a_handler_that_says_nothing_gets_all(shop: str, conn: Connection) -> No
     assert any_.guard is None
 
 
+def test_schemas_are_read_again_when_it_is_time(
+    shop: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s = 1000.0
+    monkeypatch.setattr(guard, "LOOK_S", 5.0)
+    for module in (guard, schemas):
+        monkeypatch.setattr(module, "monotonic", lambda: now_s)
+    made = guard.Guard()
+
+    def known_after(pass_s: float) -> schemas.TopicSchemas:
+        nonlocal now_s
+        now_s += pass_s
+        made.look(conn, "orders")
+        return made._known["orders"]
+
+    first = known_after(0.0)
+    ops.add_schema(conn, "orders", "true", event_type="note")
+    assert known_after(4.999) is first
+    second = known_after(0.001)
+    assert [set(each.by_type) for each in (first, second)] == [{"order"}, {"order", "note"}]
+    assert second.seen_s == 1005.0
+    third = known_after(5.0)
+    assert third.by_type is second.by_type, "what has not changed is not sent again"
+    assert third.seen_s == 1010.0
+
+
 def test_another_word_is_refused() -> None:
     with pytest.raises(UsageError, match="on_invalid='skip'\\): \"dead-letter\""):
         handler(topic="orders", on_invalid="skip")  # type: ignore[call-overload]
