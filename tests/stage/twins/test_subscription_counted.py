@@ -101,3 +101,16 @@ def test_who_claims_meanwhile_is_fenced_and_what_it_passed_was_missed(twins: Twi
         1: [2],
         8: [8],
     }
+
+
+@pytest.mark.parametrize("behind", [0, 1, 2])
+def test_each_partition_is_asked_about_up_to_where_the_group_is_there(
+    twins: Twins, behind: int
+) -> None:
+    """What it has yet to come to, its workers ask about."""
+    ask_for(twins, 8)
+    stopped(twins, 1, 9, "0, 1, 2")
+    twins.seek(4, twins.here(partition=behind))
+    answer, changed = resumed(twins, 0, 1, 2)
+    assert answer == 2
+    assert not [name for name in changed if f" orders {behind} " in name]
