@@ -21,6 +21,10 @@ declare
   stops gapless.subscription_stop[];
   stop gapless.subscription_stop;
   upto bigint;
+  starts bigint[];    -- where each of them was stopped
+  next_from bigint;
+  unit bigint;         -- the first offset of the one that the next event is of
+  matched bigint;
   units bigint := 0;
   is_last boolean;
   size bigint := 1;    -- so what is slow is found early: a question takes about twice as long as the one before
@@ -39,7 +43,8 @@ begin
   with gone as (
     delete from gapless.subscription_stop p where p.subscription_id = number returning p
   )
-  select array_agg(g.p order by (g.p).partition_id) into stops from gone g;
+  select array_agg(g.p order by (g.p).partition_id), array_agg((g.p).from_offset order by (g.p).partition_id)
+  into stops, starts from gone g;
   if stops is null then
     return null;
   end if;
@@ -71,11 +76,22 @@ begin
           and d.partition_id = stop.partition_id and d.finished
       ));
       while stop.from_offset < upto loop
-        units := units + gapless.set_missed_aside(
-          resume_subscription.group_id, wanted, stop.partition_id, number, stop.from_offset,
-          least(stop.from_offset + size, upto) - 1
+        next_from := least(stop.from_offset + size, upto);
+        matched := gapless.set_missed_aside(
+          resume_subscription.group_id, wanted, stop.partition_id, number, stop.from_offset, next_from - 1
         );
-        stop.from_offset := least(stop.from_offset + size, upto);
+        unit := gapless.unit_start(wanted, stop.partition_id, stop.from_offset);
+        if matched > 0 and (    -- the first of these units was found by the questions before, too
+          select bool_or(e.c_offset < stop.from_offset) and bool_or(e.c_offset >= stop.from_offset)
+          from gapless.dead_letter_event e
+          where e.group_id = resume_subscription.group_id and e.topic_id = wanted
+            and e.partition_id = stop.partition_id and e.first_offset = unit
+            and e.c_offset >= greatest(unit, starts[i]) and number = any (e.subscriptions)
+        ) then
+          matched := matched - 1;
+        end if;
+        units := units + matched;
+        stop.from_offset := next_from;
         size := least(2 * size, 1000);
       end loop;
       stops[i] := stop;

@@ -78,7 +78,7 @@ OPEN: dict[str, tuple[Notes, int, int, tuple[int, int] | None]] = {
 }
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(len(OPEN))
 @pytest.mark.parametrize("name", OPEN)
 def test_what_nobody_has_taken_yet(busy: Twins, name: str) -> None:
     notes, floor, most, taken = OPEN[name]
@@ -132,7 +132,7 @@ LETTERS: dict[str, tuple[list[tuple[int, str, str]], int | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(len(LETTERS))
 @pytest.mark.parametrize("name", LETTERS)
 def test_which_letter_is_tried_again(busy: Twins, name: str) -> None:
     """It has so many attempts and crashes as it has, and one more of these."""
@@ -234,7 +234,7 @@ BACK: dict[str, tuple[Notes, int, int, int, tuple[int, int] | None, Notes]] = {
 }  # fmt: skip
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(len(BACK))
 @pytest.mark.parametrize("name", BACK)
 def test_which_range_comes_back(busy: Twins, name: str) -> None:
     notes, tries, floor, most, taken, then = BACK[name]

@@ -89,6 +89,9 @@ STOPS: dict[str, tuple[Lost, Notes, int, int, tuple[str, int, int] | None]] = {
     "a segment that is passed with others": ((set(), {4}, 1), [(2, 7, DONE)], 1, 9, None),
     "a segment in part": ((set(), {4}, 1), [(1, 3, DONE), (4, 5, DONE)], 1, 9, ("hole", 6, 6)),
     "a segment that is passed in pieces": ((set(), {4}, 1), [(2, 4, DONE), (5, 6, DONE)], 1, 9, None),
+    "a segment that is passed, behind another range": (
+        (set(), {4}, 1), [(2, 2, DONE), (4, 6, DONE)], 1, 9, None,
+    ),
     "a segment that is in hand": ((set(), {4}, 1), [(4, 6, HELD)], 1, 9, None),
     "a segment in hand in part, the rest passed": ((set(), {4}, 1), [(3, 5, HELD), (6, 9, DONE)], 1, 9, None),
     "a segment with a piece that is open": ((set(), {4}, 1), [(3, 4, DONE), (6, 9, DONE)], 1, 9, ("hole", 4, 6)),
@@ -112,7 +115,7 @@ STOPS: dict[str, tuple[Lost, Notes, int, int, tuple[str, int, int] | None]] = {
 }  # fmt: skip
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(len(STOPS))
 @pytest.mark.parametrize("name", STOPS)
 def test_what_a_queue_cannot_get_past(twins: Twins, name: str) -> None:
     lost, notes, floor, events_max, said = STOPS[name]
@@ -233,7 +236,7 @@ SKIPS: dict[str, tuple[Lost, Notes, int, int, tuple[int, int, int], Notes, int]]
 }  # fmt: skip
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(len(SKIPS))
 @pytest.mark.parametrize("name", SKIPS)
 def test_what_a_skip_of_a_queue_passes(twins: Twins, name: str) -> None:
     lost, notes, floor, c_offset, (first, last, missing), then, floor_then = SKIPS[name]
