@@ -110,3 +110,35 @@ def test_who_gets_what(twins: Twins, name: str) -> None:
 
 def _id(name: str) -> str | None:
     return str(MEMBERS[name]) if name in MEMBERS else None
+
+
+STAGED = "create or replace function gapless.{} returns int language sql as 'select {}'"
+RETIRE = "retire(_group_id text, _topic_id int)"
+PLANNED = "plan(_group_id text, _topic_id int, _live uuid[], _generation bigint)"
+GENERATION = (
+    "select generation from gapless.consumer_group where group_id = 'billing' and topic_id = %s"
+)
+JOIN = "insert into gapless.member_group (member_id, group_id, topic_id) values (%s, 'billing', %s)"
+
+
+@pytest.mark.parametrize(
+    ("retired", "moved", "comes", "changes", "newer"),
+    [
+        (0, 0, True, False, True), (0, 0, False, False, False), (1, 0, False, True, False),
+        (0, 1, True, True, True), (2, 1, True, True, True), (1, 2, True, True, True),
+        (1, 1, True, True, True),
+    ],
+)  # fmt: skip
+def test_leases_change_by_a_plan_or_by_what_is_retired(
+    twins: Twins, retired: int, moved: int, *, comes: bool, changes: bool, newer: bool
+) -> None:
+    """comes: somebody joined since the last plan."""
+    here = twins.topic_ids["orders"]
+    twins.conn.execute(STAGED.format(RETIRE, retired).encode())
+    twins.conn.execute(STAGED.format(PLANNED, moved).encode())
+    if comes:
+        twins.conn.execute(MEMBER, [MEMBERS["a"], "a", None])
+        twins.conn.execute(JOIN, [MEMBERS["a"], here])
+    before = twins.value(GENERATION, here)
+    assert twins.value("select gapless.sync('billing', %s)", here) is changes
+    assert twins.value(GENERATION, here) - before == newer
