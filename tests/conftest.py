@@ -196,6 +196,13 @@ def module_dsn(database_like: DatabaseLike, template: str) -> Iterator[str]:
         yield made
 
 
+@pytest.fixture(scope="module")
+def elsewhere(database_like: DatabaseLike, template: str) -> Iterator[Connection]:
+    """A session in another database, in which tables of gapless have the same numbers."""
+    with database_like(template) as made, connect(made, role="elsewhere") as connection:
+        yield connection
+
+
 @pytest.fixture
 def conn(dsn: str) -> Iterator[Connection]:
     """A superuser's session in the test's database, in autocommit."""

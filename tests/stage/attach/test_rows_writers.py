@@ -130,13 +130,6 @@ def test_who_waits_for_a_row_writes_none(desk: WritersDesk) -> None:
         assert desk.writers() == []
 
 
-@pytest.fixture(scope="module")
-def elsewhere(database_like: Any, template: str) -> Iterator[Connection[Any]]:
-    """A session in another database, in which tables of gapless have the same numbers."""
-    with database_like(template) as made, connect(made, role="elsewhere") as conn:
-        yield conn
-
-
 def test_a_table_of_that_number_in_another_database(
     desk: WritersDesk, elsewhere: Connection[Any]
 ) -> None:

@@ -11,6 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
 from support.blocked import until_blocked
+from support.bystanders import bystanders
 from support.twins import Twins
 
 MEMBER = (
@@ -36,13 +37,8 @@ def test_the_session_that_holds_what_nobody_owns_is_ended(twins: Twins, module_d
     twins.conn.execute(MEMBER)
     owned = "update gapless.lease set owner = (select member_id from gapless.member)"
     with ExitStack() as stack:
-        waiting, zombie, *sessions = (
-            stack.enter_context(connect(dsn, role="test"))
-            for dsn in (module_dsn, module_dsn, *(dsn for dsn, _ in locks.values()))
-        )
-        for session, (_, lock) in zip(sessions, locks.values(), strict=True):
-            session.autocommit = False
-            session.execute(f"select {lock}".encode())
+        waiting, zombie = (stack.enter_context(connect(module_dsn, role="test")) for _ in range(2))
+        stack.enter_context(bystanders(locks.values()))
         zombie.execute(LOCK, [lease])
         pool = stack.enter_context(ThreadPoolExecutor())
         with twins.conn.transaction(force_rollback=True):
@@ -60,9 +56,6 @@ def test_the_session_that_holds_what_nobody_owns_is_ended(twins: Twins, module_d
                     zombie.execute("select pg_sleep(0.01)")
             assert twins.value(call) == 0
         waits.result()
-        for session in sessions:
-            session.execute("select 1")
-            session.rollback()
 
 
 @pytest.mark.parametrize(

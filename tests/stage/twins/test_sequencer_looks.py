@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from psycopg import Connection
 
-from gapless.db.connect import connect
 from support.blocked import until_blocked
 from support.twins import Twins
 
@@ -83,13 +81,6 @@ def test_who_sequences_has_its_guard(
     remember(twins, WAITS)
     other.execute(LOCK.format(table, mode).encode())
     assert (twins.value("select gapless.stands_still()") is None) is is_at_it
-
-
-@pytest.fixture(scope="module")
-def elsewhere(database_like: Any, template: str) -> Iterator[Connection[Any]]:
-    """A session in another database, in which tables of gapless have the same numbers."""
-    with database_like(template) as made, connect(made, role="elsewhere") as conn:
-        yield conn
 
 
 def test_who_sequences_another_log_is_not_at_this_one(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from stage.twins.test_subscription_missed import LETTERS
+from stage.twins.test_subscription_missed import LETTERS, twins
 from stage.twins.test_subscription_stops import (
     PLACE,
     RESUME,
@@ -19,14 +17,7 @@ from stage.twins.test_subscription_stops import (
 )
 from support.twins import Twins
 
-__all__ = ["settled"]
-
-
-@pytest.fixture
-def twins(settled: Twins) -> Iterator[Twins]:
-    with settled.undone():
-        settled.conn.execute("set local statement_timeout = '3s'")  # what goes on forever ends
-        yield settled
+__all__ = ["settled", "twins"]
 
 
 # Which events it matches, and where it was stopped: how many units. The third has offsets 4 to 6.
