@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from gapless.consume.unit import Unit
     from gapless.consume.user.handler import Handler, handler
     from gapless.consume.user.schedule import schedule
-    from gapless.consume.verdict.wish import DeadLetter, PayloadError, Retry, Skip
+    from gapless.consume.verdict.wish import (
+        DeadLetter,
+        InvalidEventError,
+        PayloadError,
+        Retry,
+        Skip,
+    )
     from gapless.db.find import connect
     from gapless.errors import GaplessError, PublishError, ReplyError, ResourceError, WaitError
     from gapless.log.event import Event, NewEvent
@@ -39,6 +45,7 @@ __all__ = [
     "Event",
     "GaplessError",
     "Handler",
+    "InvalidEventError",
     "NewEvent",
     "PayloadError",
     "PublishError",
@@ -69,7 +76,7 @@ if not TYPE_CHECKING:
             "gapless.consume.batch": "Batch",
             "gapless.consume.unit": "Unit",
             "gapless.log.wait": "wait_for",
-            "gapless.consume.verdict.wish": "DeadLetter PayloadError Retry Skip",
+            "gapless.consume.verdict.wish": "DeadLetter InvalidEventError PayloadError Retry Skip",
             "gapless.db.find": "connect",
             "gapless.errors": "GaplessError PublishError ReplyError ResourceError WaitError",
             "gapless.log.event": "Event NewEvent",

@@ -217,7 +217,7 @@ def test_what_is_free_is_taken_and_worked_on(world: World, caplog: Any) -> None:
     assert world.step() == ["takeover"]
     assert world.due_in_s == 0
     assert world.leased.is_owned
-    assert caplog.messages == ["g/t/0: acquired, epoch 3"]
+    assert caplog.messages == ["g/t/0: acquired, epoch 3: it was free"]
     assert (world.owned, world.turns) == ([OURS], [HERE] * 2)
     assert world.step() == [("turn", BATCH)]
 
@@ -341,15 +341,6 @@ def test_events_that_are_left_behind_count(world: World) -> None:
     world.take(unclean=True)
     world.step(Step(outcome="done", events=BATCH + 5))
     assert world.step() == [("turn", BATCH)]
-
-
-def test_dead_letters_are_told_of(world: World, caplog: Any) -> None:
-    world.take()
-    caplog.clear()
-    world.step(Step(outcome="done", events=2, dead=2, handled=1))
-    assert caplog.messages == ["g/t/0: dead letters: 2 more"]
-    world.step(Step(outcome="done", events=2, handled=2))
-    assert len(caplog.messages) == 1
 
 
 def test_it_rests_between_batches_whatever_it_is_notified_of(world: World) -> None:

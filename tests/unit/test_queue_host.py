@@ -189,12 +189,6 @@ def test_nothing_but_failures_slow_it_down(desk: Desk, caplog: pytest.LogCapture
     assert desk.step() == ["turn"]
 
 
-def test_dead_letters_are_told_of(desk: Desk, caplog: pytest.LogCaptureFixture) -> None:
-    desk.step(Step(outcome="done", events=3, dead=2, handled=1))
-    desk.step(Step(outcome="done", events=3, handled=3))
-    assert caplog.messages == ["queue worker g: dead letters: 2 more"]
-
-
 TRANSIENT = psycopg.errors.SerializationFailure("busy")
 REVOKED = psycopg.errors.InsufficientPrivilege("no")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+import pydoc
+import traceback
 from datetime import timedelta
 from typing import Any
 
@@ -10,8 +12,10 @@ import pytest
 
 from gapless.consume.verdict.wish import (
     AFTER_S_MAX,
+    WISHES,
     DeadLetter,
     InvalidEventError,
+    PayloadError,
     Retry,
     Skip,
     seconds,
@@ -61,6 +65,13 @@ def test_what_they_say() -> None:
         assert str(kind("positional")) == "positional"
         assert str(kind(reason="by name")) == "by name"
     assert (str(Skip()), Skip().args) == ("", ("",))
+
+
+@pytest.mark.parametrize("kind", [*WISHES, InvalidEventError, PayloadError])
+def test_people_read_the_public_name(kind: type[Exception]) -> None:
+    name = traceback.format_exception_only(kind("why"))[0].partition(":")[0]
+    assert name == f"gapless.{kind.__name__}"
+    assert pydoc.locate(name) is kind
 
 
 @pytest.mark.parametrize("wish", [Retry("r", after=2.5), DeadLetter("d"), Skip("s"), Skip()])

@@ -247,7 +247,13 @@ class Engine:
         owned.due_s = monotonic() + PAUSE_S if report.error else 0.0
         owned.alone = max(0, owned.alone - report.events) if report.events else 0
         if report.dead:
-            log.warning("%s: dead letters: %s more", report.partition, report.dead)
+            group = report.partition.group_id
+            log.warning(
+                "%s: dead letters: %s more (gapless dlq list --group %s)",
+                report.partition,
+                report.dead,
+                group,
+            )
         if report.fenced and self._conn is not None:
             # Another owner, or another attempt of the same task was faster: take it anew or not.
             log.warning("%s: fenced", report.partition)

@@ -121,8 +121,6 @@ class _Serving:
     def _succeed(self, done: Step) -> None:
         now = monotonic()
         self.due_s = now + self.driver.wait_s(done)
-        if done.dead:
-            log.warning("%s: dead letters: %s more", self._name, done.dead)
         if done.handled:
             self.board.complete(self.spec.slot)
         rest_s = self._brake.note(handled=done.handled, failed=done.failed - done.asked)

@@ -115,7 +115,8 @@ class Installing:
         if held is None:
             return _fenced(service)
         owns(assignment)
-        log.info("%s: acquired, epoch %s", service.partition, assignment.epoch)
+        how = "its former owner died or was evicted" if held.unclean else "it was free"
+        log.info("%s: acquired, epoch %s: %s", service.partition, assignment.epoch, how)
         for counts in in_use:
             counts.happened("takeover")
         service.due_s = monotonic()
@@ -191,8 +192,6 @@ class Working:
         service.retries.succeeded()
         if service.is_troubled:
             service.report(self.assignment, None)
-        if done.dead:
-            log.warning("%s: dead letters: %s more", service.partition, done.dead)
         self._slow_down(done)
         if self._brake.is_on:
             self._batch_size = 1

@@ -26,8 +26,8 @@ _TURNS = {
     "discarded": set[str](),
 }
 _FAILED = ("raised", "retry", "dead")
-_RETRY = "gapless.consume.verdict.wish.Retry"
-_DEAD_LETTER = "gapless.consume.verdict.wish.DeadLetter"
+_RETRY = "gapless.Retry"
+_DEAD_LETTER = "gapless.DeadLetter"
 _TROUBLE = ("08", "40", "53", "57", "58")  # classes of SQLSTATE
 DEATHS_MAX = 8  # of workers at one unit, until it is given up: a few are not to be told from others
 EARLY_S = 0.001

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from time import sleep
-from typing import Any
+from typing import Any, Literal
 from uuid import uuid4
 
 import psycopg
@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from psycopg import Connection
 
+import gapless
+from gapless import handler, testing
 from gapless.consume.unit import Unit
 from gapless.log.event import NewEvent
 from gapless.settings import Settings
@@ -329,3 +331,39 @@ def test_how_long_the_last_attempt_took_is_kept_in_milliseconds(
     look = "select duration_ms from gapless.dead_letter where group_id = %s"
     ((duration_ms,),) = world.rows(look, group.name)
     assert duration_ms >= 50
+
+
+@pytest.mark.parametrize("mode", ["ordered", "queue"])
+@pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+@pytest.mark.parametrize("retry_delays_s", [[], [0]])
+def test_the_log_tells_the_place_the_error_and_the_command(
+    dsn: str,
+    conn: Connection[Any],
+    caplog: pytest.LogCaptureFixture,
+    mode: Literal["ordered", "queue"],
+    delivery: Literal["exactly-once", "at-least-once"],
+    retry_delays_s: list[float],
+) -> None:
+    def refuse(unit: Unit) -> None:
+        raise ValueError("no amount")
+
+    def refuse_with(unit: Unit, conn: Connection[Any]) -> None:
+        refuse(unit)
+
+    testing.install(dsn, topics={"orders": 1})
+    gapless.publish(conn, "orders", {})
+    testing.drain(
+        dsn,
+        handler(
+            topic="orders",
+            group="billing",
+            mode=mode,
+            delivery=delivery,
+            on_failure="retry" if retry_delays_s else "dead-letter",
+            retry_delays_s=retry_delays_s or None,
+        )(refuse if delivery == "at-least-once" else refuse_with),
+    )
+    place = "billing/orders/0@1"
+    assert [text for text in caplog.messages if "dead letter" in text] == [
+        f"{place}: dead letter: ValueError: no amount (gapless dlq show {place})"
+    ]

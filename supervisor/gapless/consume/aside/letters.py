@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from psycopg import Connection
@@ -13,6 +14,8 @@ from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
 from gapless.keys import Partition, partition_params
 from gapless.telemetry.spans import verdict
+
+log = logging.getLogger("gapless.worker")
 
 
 def set_aside(
@@ -40,6 +43,17 @@ def set_aside(
     run(conn, "set_aside", params)
     run(conn, "put_timeout_back")
     verdict(failure.error, fate.state, failure.attempts)
+    if fate.state == "dead":
+        tell_death(partition, span.first_offset, params)
+
+
+def tell_death(partition: Partition, first_offset: int, params: Mapping[str, object]) -> None:
+    """Log that a unit becomes a dead letter: its place, its error, and the command that shows it.
+
+    params: of Failure.params(). Where the COMMIT is still to come, one that fails repeats the line.
+    """
+    place = f"{partition}@{first_offset}"
+    log.warning("%s: dead letter: %s (gapless dlq show %s)", place, params["reason"], place)
 
 
 def settle_parked(

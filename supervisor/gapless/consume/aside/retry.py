@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 import psycopg
 from psycopg import Connection
 
+from gapless.consume.aside.letters import tell_death
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
 from gapless.consume.kept import Kept, KeptSpan, KeptUnit
@@ -210,8 +211,9 @@ def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> 
     if verdict.state == "skip":
         return _skip(job, first_offset)
     state: Outcome = "dead" if verdict.state == "dead" else "waiting"
+    place = _place(job.assignment, first_offset)
     params = {
-        **_place(job.assignment, first_offset),
+        **place,
         **failure.params(job.terms.worker),
         "state": state,
         "retry_after_s": verdict.retry_after_s,
@@ -220,8 +222,9 @@ def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> 
     with transaction(job.conn):
         ((written,),) = run(job.conn, "letter_failed", params)
         if written and failure.only is not None:
-            only = {**_place(job.assignment, first_offset), "only": list(failure.only)}
-            run(job.conn, "narrow_letter", only)
+            run(job.conn, "narrow_letter", {**place, "only": list(failure.only)})
+    if written and state == "dead":
+        tell_death(job.assignment.partition, first_offset, params)
     return state if written else "gone"
 
 
@@ -282,10 +285,7 @@ def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row
 
 
 def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Any]:
-    """Read events of a unit, each behind whether its handler gets it, by their offsets.
-
-    Raises HoleError when one is missing.
-    """
+    """Read events, each behind whether its handler gets it. Raises HoleError for a missing one."""
     params = {
         **partition_params(job.assignment.partition),
         "first_offset": first_offset,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import psycopg
 
+from gapless.consume.aside.letters import tell_death
 from gapless.consume.queue.place import Queue, QueuePlace
 from gapless.consume.queue.take import unit_of
 from gapless.consume.unit import Unit
@@ -145,6 +146,8 @@ def fail(queue: Queue, reserved: Reserved, failure: Failure, verdict: Verdict) -
     }
     with _receipts():
         fetch_all(queue.conn, "queue", "fail_receipt", params)
+    if verdict.state == "dead":
+        tell_death(reserved.place.partition, reserved.unit.first_offset, params)
 
 
 def give_back(queue: Queue, reserved: Reserved) -> None:

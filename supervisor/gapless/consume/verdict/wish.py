@@ -1,4 +1,7 @@
-"""What a handler may say about its unit by raising it; everything else it raises is an error."""
+"""Exceptions by which a handler decides about its unit; all others are failures.
+
+`__module__` is the public one: people read the names of these classes in dead letters.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ class Retry(Exception):  # noqa: N818 - a wish, not an error
     As often as the handler likes: `unit.attempt` tells how often it was called.
     Raises TypeError or ValueError when it is made with another delay.
     """
+
+    __module__ = "gapless"
 
     def __init__(
         self,
@@ -35,6 +40,8 @@ class DeadLetter(Exception):  # noqa: N818
     reason: kept with the unit, for people.
     """
 
+    __module__ = "gapless"
+
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
 
@@ -45,13 +52,19 @@ class PayloadError(DeadLetter):
     Its text begins with the event's place and the path of the field, `orders/0@17: $.total`.
     """
 
+    __module__ = "gapless"
+
 
 class InvalidEventError(PayloadError):
     """The payload of an event fits no version of its schema: the handler does not see its unit."""
 
+    __module__ = "gapless"
+
 
 class Skip(Exception):  # noqa: N818
     """Undo what I wrote, and continue as if I had handled this unit; nothing is kept of it."""
+
+    __module__ = "gapless"
 
     def __init__(self, reason: str = "") -> None:
         super().__init__(reason)
