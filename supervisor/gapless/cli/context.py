@@ -9,7 +9,9 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -78,8 +80,21 @@ def server_dsn(args: argparse.Namespace, settings: Settings | None = None) -> st
     found = find(settings or load_settings(args))
     if found.directory is not None and found.directory not in _told_of:
         _told_of.add(found.directory)
-        remark(f"no DSN is configured: using the embedded PostgreSQL of {found.directory}")
+        if _is_news(found.directory / "told"):
+            remark(f"no DSN is configured: using the embedded PostgreSQL of {found.directory}")
     return found.dsn
+
+
+def _is_news(note: Path) -> bool:
+    """Tell whether a remark is new at this terminal, and note that there; elsewhere it always is."""
+    if not sys.stderr.isatty():
+        return True
+    session = str(os.getsid(0))
+    with suppress(OSError):  # else it is said once too often
+        if note.exists() and note.read_text() == session:
+            return False
+        note.write_text(session)
+    return True
 
 
 def open_connection(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from gapless.db.embedded.server import stop
+from stage.cli.conftest import environment
+from support.terminal import in_terminal
 
 
 @pytest.fixture
@@ -31,6 +34,28 @@ def test_no_dsn(bare, home: Path) -> None:
     stop(home / "default")
     done = bare("tail", "outbox", "--json", GAPLESS_HOME=str(home))
     assert (done.code, done.json["payload"], done.err) == (0, "kept", said)
+
+
+TWICE = """
+import subprocess
+def run(home, *env):
+    for _ in range(2):
+        subprocess.run(
+            [sys.executable, "-m", "gapless", "topics", "list"],
+            env={**os.environ, "GAPLESS_HOME": home}, check=False,
+        )
+    return 0
+"""
+
+
+def test_a_terminal_is_told_once(bare, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert bare("init", GAPLESS_HOME=str(home)).code == 0
+    for name in set(os.environ) - set(environment()):
+        monkeypatch.delenv(name)
+    with in_terminal(TWICE, str(home), shows="no topic yet") as terminal:
+        terminal.wait_for("code 0")
+        assert terminal.text.count("no topic yet") == 2
+        assert terminal.text.count("no DSN is configured") == 1
 
 
 def test_libpq_is_left_alone(bare, home: Path) -> None:
