@@ -79,6 +79,16 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(line, ensure_ascii=False, default=str)
 
 
+class TextFormatter(logging.Formatter):
+    """Lines that cannot drive a terminal, whatever an event put into the text of an error."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return "".join(
+            each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
+            for each in super().format(record)
+        )
+
+
 def set_up_logs(form: str) -> None:
     """Send the log to stderr as lines: `json`, or else text.
 
@@ -90,7 +100,7 @@ def set_up_logs(form: str) -> None:
         handler.setFormatter(JsonFormatter())
     else:
         text = "%(asctime)s %(levelname)-7s %(message)s"
-        handler.setFormatter(logging.Formatter(text, datefmt="%H:%M:%S"))
+        handler.setFormatter(TextFormatter(text, datefmt="%H:%M:%S"))
     ours = logging.getLogger("gapless")
     ours.handlers = [handler]
     ours.setLevel(logging.INFO)

@@ -86,7 +86,7 @@ def server_dsn(args: argparse.Namespace, settings: Settings | None = None) -> st
 
 
 def _is_news(note: Path) -> bool:
-    """Tell whether a remark is new at this terminal, and note that there; elsewhere it always is."""
+    """Tell whether a remark is new at this terminal, and note it; elsewhere it always is."""
     if not sys.stderr.isatty():
         return True
     session = str(os.getsid(0))

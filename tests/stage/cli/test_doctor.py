@@ -65,7 +65,9 @@ def test_the_report_for_people(gapless, tmp_path) -> None:
     findings = [line.partition(" ")[0] for line in lines[1 : lines.index("")]]
     worst = next(level for level in ("FAIL", "warning", "ok") if level in findings)
     assert lines[0] == lines[-1]
-    assert lines[0].startswith(f"{worst} of {len(findings)} findings {findings.count(worst)} {worst}")
+    assert lines[0].startswith(
+        f"{worst} of {len(findings)} findings {findings.count(worst)} {worst}"
+    )
     assert f"batchSize 7 {config} line 1" in lines
     assert "waitPeriodMs 500 environment GAPLESS_WAITPERIODMS" in lines
     assert "dsn (not shown) environment GAPLESS_DSN" in lines

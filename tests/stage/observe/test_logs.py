@@ -12,7 +12,7 @@ from psycopg import Connection
 
 import gapless
 from gapless.log.topics import ensure_topic
-from gapless.logs import FIELDS, JsonFormatter, LogFields, has_turn
+from gapless.logs import FIELDS, JsonFormatter, LogFields, TextFormatter, has_turn
 from gapless.testing import drain
 from stage.observe.conftest import Watch, order
 from stage.worker.fleet import until
@@ -74,3 +74,10 @@ def test_who_sets_up_logging_himself(dsn: str, conn: Connection, delivery: Any) 
     assert {line["epoch"] for line in inside} == {7}, "what the record says itself stays"
     assert not set(FIELDS) & set(outside)
     log.handlers = []
+
+
+def test_a_line_of_text_drives_no_terminal() -> None:
+    hostile = "\x1b[31m\x9b\r\u202e\ud800 é 漢\n  next line"
+    record = logging.makeLogRecord({"msg": hostile})
+    shown = TextFormatter().format(record)
+    assert shown == r"\x1b[31m\x9b\r\u202e\ud800 é 漢" + "\n  next line"

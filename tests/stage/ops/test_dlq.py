@@ -133,6 +133,31 @@ def test_export_and_import(conn: Connection, refused: None) -> None:
     assert ops.import_unit(conn, unknown) == "absent"
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        "[" * 2000 + "]" * 2000,
+        '{"a": ' * 2000 + "1" + "}" * 2000,
+        '"][}{,\\" \\\\"',
+        '{"a": [1, "}"], "b": {}, "a": -0.10e+4}',
+        "[]",
+        "1" * 5000,
+        '"\\ud800"',
+    ],
+)
+def test_each_letter_that_was_exported_is_imported(
+    conn: Connection, refused: None, payload: str
+) -> None:
+    stored = '{"total": 1.10}'
+    for _ in range(2):  # the second time as it was exported with that payload
+        (line,) = ops.export_units(conn, [FIRST])
+        assert f'"payload": {stored}' in line
+        (unit,) = ops.parse_units([line.replace(stored, payload)], "here")
+        assert unit.events[0].payload == payload
+        assert ops.import_unit(conn, unit) == "mended"
+        stored = payload
+
+
 def test_publish_anew(conn: Connection, refused: None) -> None:
     (unit,) = ops.parse_units(ops.export_units(conn, [FIRST]), "here")
     before = value(conn, "select count(*) from gapless.outbox_message_t")

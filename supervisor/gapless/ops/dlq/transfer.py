@@ -8,7 +8,9 @@ for all groups.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ from gapless.log.publish import publish
 from gapless.ops.dlq.change import by_offset, whoami
 from gapless.ops.dlq.find import find_unit, list_events
 from gapless.ops.dlq.records import DlqEvent, DlqUnit
+from gapless.ops.load.parse import whole
 from gapless.ops.place import GroupPlace
 from gapless.ops.rows import row
 from gapless.ops.text import json_text, safe_json
@@ -129,14 +132,14 @@ def _new(event: ImportedEvent) -> NewEvent:
 
 def _imported(source: str, text: str) -> ImportedUnit:
     try:
-        unit = dict(_pairs(_read(text)))
+        unit = _members(text)
         place = GroupPlace(
             group=_text(unit["group"]),
             topic=_text(unit["topic"]),
             partition=int(unit["partition"]),
             offset=int(unit["offset"]),
         )
-        events = [_event(dict(_pairs(event))) for event in unit["events"]]
+        events = [_event(_members(event)) for event in _parts(unit["events"], "[]")]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else str(error)
         raise UsageError(
@@ -145,39 +148,57 @@ def _imported(source: str, text: str) -> ImportedUnit:
     return ImportedUnit(source=source, place=place, events=events)
 
 
-class _JsonNumber(str):
-    """A number of a JSON text, as it was written."""
-
-    __slots__ = ()
+# A string is passed whole; what stands between two of these needs no look.
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},]', re.DOTALL)
 
 
-class _JsonObject(list[tuple[str, Any]]):
-    """An object of a JSON text: its pairs as they stand, names that come twice included."""
+def _parts(text: str, ends: str) -> list[str]:
+    """Return the texts of the parts of an array ([]) or object ({}), cut at its commas.
+
+    Without recursion: a payload may nest deeper than Python reads. Raises ValueError.
+    """
+    text = text.strip()
+    if text[:1] != ends[0] or text[-1] != ends[1]:
+        raise ValueError(f"{text[:40]!r} is not a JSON {'object' if ends == '{}' else 'array'}")
+    parts: list[str] = []
+    depth, start = 0, 1
+    for found in _MARKS.finditer(text):
+        mark = found[0]
+        depth += (mark in "[{") - (mark in "]}")
+        if depth == (mark == ","):  # a comma of this level, or its end
+            parts.append(text[start : found.start()])
+            start = found.end()
+    if depth or start != len(text):
+        raise ValueError(f"{text[:40]!r} is no JSON: its brackets do not match")
+    return parts if len(parts) > 1 or parts[0].strip() else []
 
 
-def _read(text: str) -> Any:
-    """Read JSON so that it can be written again as it was: dicts and floats would change it."""
-    return json.loads(
-        text, parse_float=_JsonNumber, parse_int=_JsonNumber, object_pairs_hook=_JsonObject
-    )
+def _members(text: str) -> dict[str, str]:
+    """Return the members of a JSON object, their values as they were written."""
+    members: dict[str, str] = {}
+    for part in _parts(text, "{}"):
+        name, end = json.JSONDecoder().raw_decode(part.strip())
+        colon, value = part.strip()[end:].lstrip()[:1], part.strip()[end:].lstrip()[1:]
+        if colon != ":":
+            raise ValueError(f"{name!r} has no value")
+        members[name] = value.strip()
+    return members
 
 
-def _pairs(value: object) -> _JsonObject:
-    if not isinstance(value, _JsonObject):
-        raise TypeError(f"{str(value)[:40]!r} is not a JSON object")
-    return value
-
-
-def _event(event: dict[str, Any]) -> ImportedEvent:
-    texts = {name: None if event.get(name) is None else _text(event[name]) for name in _TEXTS}
+def _event(event: dict[str, str]) -> ImportedEvent:
     return ImportedEvent(
         offset=int(event["offset"]),
-        **texts,
-        **{name: _json(event.get(name)) for name in _JSON_FIELDS},
+        **{name: _optional_text(event.get(name, "null")) for name in _TEXTS},
+        **{name: _json(event.get(name, "null")) for name in _JSON_FIELDS},
     )
 
 
-def _text(value: object) -> str:
+def _optional_text(text: str) -> str | None:
+    return None if text == "null" else _text(text)
+
+
+def _text(text: str) -> str:
+    value = json.loads(text)
     if type(value) is not str:
         raise TypeError(f"{value!r} is not text")
     if not _is_unicode(value) or "\0" in value:
@@ -193,16 +214,8 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _json(value: object) -> str | None:
-    """Write a JSON value again, its numbers as they were; null is none."""
-    if value is None:
-        return None
-    if isinstance(value, _JsonNumber):
-        return str(value)
-    if isinstance(value, _JsonObject):
-        inside = (f"{_json(k)}: {_json(v) or 'null'}" for k, v in value)
-        return f"{{{', '.join(inside)}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(_json(item) or 'null' for item in value)}]"
-    # Half a surrogate pair is good JSON, as an escape only.
-    return json.dumps(value, ensure_ascii=isinstance(value, str) and not _is_unicode(value))
+def _json(text: str) -> str | None:
+    """Return a JSON value as it was written; null is none. Raises ValueError."""
+    with suppress(RecursionError):  # PostgreSQL reads what nests deeper
+        whole(text)
+    return None if text == "null" else text
