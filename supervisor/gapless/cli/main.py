@@ -82,10 +82,9 @@ def _refuse_undecodable(words: Sequence[str]) -> None:
 
 
 def _meant(name: str) -> str:
-    from difflib import get_close_matches  # noqa: PLC0415 - only for this message
+    from gapless.settings.stranger import closest, hint  # noqa: PLC0415 - only for this message
 
-    close = get_close_matches(name, COMMANDS, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return hint(closest(name, COMMANDS))
 
 
 def _fail(error: BaseException, *, debug: bool) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -70,6 +70,8 @@ class Parser(argparse.ArgumentParser):
         verbs = self._verbs.choices if self._verbs else {}
         asks_help = any(word in {"-h", "--help"} for word in words)
         is_option = not words or words[0].startswith("-")
+        if verbs and not is_option and words[0] not in verbs:
+            self._refuse("verb", words[0], verbs)
         if verbs and is_option and not asks_help and not any(word in verbs for word in words):
             words.insert(0, str(self.default_verb))
         return super().parse_known_args(words, namespace)
@@ -80,9 +82,22 @@ class Parser(argparse.ArgumentParser):
         """Parse, wherever the options stand: `publish orders --key AA 1` has an optional word."""
         self._is_mixing = True  # argparse calls parse_known_args again, for each kind of words
         try:
-            return self.parse_known_intermixed_args(self._with_values(words), namespace)
+            found, rest = self.parse_known_intermixed_args(self._with_values(words), namespace)
         finally:
             self._is_mixing = False
+        for word in sorted(rest, key=lambda word: not word.startswith("-")):
+            if not word.startswith("-"):
+                self.error(f"{word!r} is one word too many")
+            self._refuse("option", word.partition("=")[0], self._option_string_actions)
+        return found, rest
+
+    def _refuse(self, kind: str, word: str, known: Iterable[str]) -> NoReturn:
+        """Say that there is no such verb or option, and which one was probably meant."""
+        from gapless.settings.stranger import closest, hint  # noqa: PLC0415 - only for this message
+
+        there_are = "" if kind == "option" else f": {', '.join(known)}"
+        command = self.prog.removeprefix("gapless ")
+        self.error(f"{command} has no {kind} {word!r}{hint(closest(word, known)) or there_are}")
 
     def _with_values(self, words: list[str]) -> list[str]:
         """Give the half flag its value: argparse would take whatever word follows."""

@@ -15,6 +15,7 @@ from gapless.cli.parser import whole
 from gapless.cli.progress import Steps
 from gapless.cli.screen import answer, remark, say
 from gapless.errors import UsageError
+from gapless.log.topics import missing
 from gapless.ops.load.parse import dedupe_key, deliver_at, transaction_text
 from gapless.ops.load.publish import publish_text
 from gapless.ops.load.wait import Stored, require_waitable, wait_until_handled
@@ -197,10 +198,7 @@ def _find_topic(conn: Conn, args: Args) -> None:
         if is_new:
             remark(f"created topic {topic.name} with {quantity(topic.partitions, 'partition')}")
     elif ops.find_topic(conn, args.topic) is None:
-        raise UsageError(
-            f'topic "{args.topic}" does not exist: gapless topics create {args.topic}, '
-            "or publish with --create --partitions N"
-        )
+        raise UsageError(f"{missing(conn, args.topic)}, or publish with --create --partitions N")
 
 
 def _one(conn: Conn, args: Args, shape: ops.LineShape) -> Stored:

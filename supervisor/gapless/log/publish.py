@@ -101,6 +101,8 @@ def publish(
     error for what is the database's trouble. What the server refused has aborted the caller's
     transaction, as any failed statement does.
     """
+    if not isinstance(topic, str):
+        raise PublishError(f"publish(conn, topic, …): a topic is text, not {topic!r}")
     events = outgoing(given(what, fields))
     told = told_of(cause or current_origin())
     if isinstance(conn, Connection):

@@ -16,9 +16,11 @@ UUID = "00000000-0000-0000-0000-00000000000"
 WRONG_WORDS = [
     # the words, and what the line says
     ([], "which command? gapless --help lists them"),
-    (["tpoics"], "there is no command 'tpoics'; did you mean topics?"),
-    (["topics", "lsit"], "invalid choice: 'lsit'"),
-    (["topics", "--jsn"], "unrecognized arguments: --jsn"),
+    (["tpoics"], "there is no command 'tpoics'; did you mean 'topics'?"),
+    (["topics", "lsit"], "topics has no verb 'lsit'; did you mean 'list'?"),
+    (["topics", "--jsn"], "topics list has no option '--jsn'; did you mean '--json'?"),
+    (["topics", "list", "x"], "'x' is one word too many (see gapless topics list --help)"),
+    (["run", "--worker=3", "a.py"], "run has no option '--worker'; did you mean '--workers'?"),
     (["topics", "create"], "the following arguments are required: name"),
     (["topics", "create", "t", "--partitions", "0"], "0 must be from 1 to 4096"),
     (["topics", "create", "t", "--partitions", "4097"], "4097 must be from 1 to 4096"),
@@ -50,6 +52,8 @@ WRONG_WORDS = [
     (["topics", "--dsn", ""], "--dsn: it is empty"),
     (["topics", "--dsn", "what is this"], "the DSN is not a connection string"),
     (["topics", "--dsn", "hots=here"], "the DSN is not a connection string"),
+    (["topics", "--dsn", "postgres//h/d"], 'begins with "postgres//"; write host='),
+    (["topics", "--dsn", "postgresql:h"], 'begins with "postgresql:"; write host='),
     (["topics", "--dsn", "postgresql://h:port/d"], "cannot connect to PostgreSQL"),
     (["topics", "create", b"\xff"], "argument 3 is not valid UTF-8"),
 ]  # fmt: skip
@@ -72,7 +76,8 @@ UNKNOWN_NAMES = [
     (["topics", "create", "a/b"], '"a/b" is not a topic name'),
     (["topics", "create", ""], '"" is not a topic name'),
     (["topics", "create", "orders", "--partitions", "5"], "has 4 partitions in the database"),
-    (["publish", "nosuch", "1"], 'topic "nosuch" does not exist: gapless topics create nosuch'),
+    (["publish", "ordres", "1"], "does not exist; did you mean 'orders'? create it with"),
+    (["tail", "ordres"], "does not exist; did you mean 'orders'? create it with"),
     (["publish", "orders", "1", "--create", "--partitions", "5"], "has 4 partitions"),
     (["tail", "orders", "--partition", "4"], "has partitions 0 to 3, no 4"),
     (["dlq", "show", "g/orders/0/1"], "there is no dead letter g/orders/0@1"),

@@ -77,7 +77,7 @@ def test_options_stand_before_and_between_the_other_words(gapless, tmp_path) -> 
     complaint = gapless("dlq", "redrive", "a/b/0/1", "--dry-run", "a/b/0@2").complaint()
     assert "a/b/0@1" in complaint
     assert "no module 'no'" in gapless("replay", "--from", "earliest", "no:h").complaint()
-    assert "unrecognized arguments: --frm" in gapless("replay", "--frm", "no:h").complaint()
+    assert "replay has no option '--frm'" in gapless("replay", "--frm", "no:h").complaint()
 
 
 @pytest.mark.long

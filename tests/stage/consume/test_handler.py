@@ -51,7 +51,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "one argument": (one, "handler one is called with two arguments, the unit and the connection"),
     "three arguments": (three, "missing a required argument: 'conn'"),
     "keywords only": (keyword, "called with two arguments"),
-    "no arguments": (lambda: None, "too many positional arguments"),
+    "no arguments": (lambda: None, r"too many positional arguments; write def .*\(unit, conn\)$"),
     "not a function": (3, "goes above a function"),
 }
 
@@ -109,12 +109,19 @@ def test_its_name_says_where_it_is() -> None:
         ({"retry_delays_s": "60"}, "retry_delays_s=60.*a list of delays"),
         ({"retry_delays_s": ["60"]}, "each a number of seconds, or a timedelta"),
         ({"retry_delays_s": [float("nan")]}, "each 0 to 31622400 seconds"),
+        ({"grp": "g"}, r"handler\(grp=…\): there is no such option; did you mean 'group'\?$"),
+        ({"on_failure": "retri"}, r"on_failure='retri'\): .* or \"block\"; did you mean 'retry'\?$"),
         ({"retry_delays_s": [-1]}, "each 0 to 31622400 seconds"),
     ],
 )
 def test_options_are_checked(options: dict[str, Any], text: str) -> None:
     with pytest.raises(UsageError, match=text):
         handler(topic="t", **options)
+
+
+def test_without_brackets_it_says_what_to_write() -> None:
+    with pytest.raises(UsageError, match=r"write @gapless.handler\(topic="):
+        handler(plain)  # type: ignore[call-overload]
 
 
 def test_delays_may_be_of_any_kind() -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.consume.verdict.wish import seconds
 from gapless.errors import UsageError
 from gapless.resources import Resource
+from gapless.settings.stranger import closest, hint
 
 GroupBy = Literal["transaction", "user"]
 Mode = Literal["ordered", "queue"]
@@ -17,6 +18,12 @@ ServedTopics = str | Sequence[str] | Mapping[str, int]
 NEEDS_ORDER = ("park-key", "block")
 VISIBILITY_S_MIN, VISIBILITY_S_MAX = 0.1, 86_400
 WEIGHT_MAX = 1000
+
+
+def check_names(options: Iterable[str], known: Collection[str]) -> None:
+    """Refuse an option that is not one of those known."""
+    for name in sorted(set(options).difference(known)):
+        raise UsageError(f"handler({name}=…): there is no such option{hint(closest(name, known))}")
 
 
 def check_options(options: Mapping[str, Any]) -> None:
@@ -29,7 +36,8 @@ def check_options(options: Mapping[str, Any]) -> None:
     for name, words in _WORDS.items():
         if (word := options.get(name)) not in (None, *words):
             choice = " or ".join(f'"{each}"' for each in words)
-            raise UsageError(f"handler({name}={word!r}): {choice}")
+            meant = hint(closest(str(word), words))
+            raise UsageError(f"handler({name}={word!r}): {choice}{meant}")
     for name, most in _MOST.items():
         number = options.get(name)
         if number is not None and not (type(number) is int and 1 <= number <= most):
@@ -103,10 +111,11 @@ def check_function(function: Callable[..., Any], delivery: DeliveryMode | None) 
     once = delivery != "at-least-once"
     arguments = (None, None) if once else (None,)
     words = "two arguments, the unit and the connection" if once else "one argument, the unit"
+    write = f"def {getattr(function, '__name__', 'handle')}({'unit, conn' if once else 'unit'})"
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:
-        raise UsageError(f"handler {name} is called with {words}: {error}") from None
+        raise UsageError(f"handler {name} is called with {words}: {error}; write {write}") from None
     except ValueError:
         return  # some built-in callables do not tell their signature
 

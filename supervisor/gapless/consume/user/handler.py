@@ -23,6 +23,7 @@ from gapless.consume.user.check import (
     Mode,
     ServedTopics,
     check_function,
+    check_names,
     check_options,
     delays_of,
     topics_of,
@@ -183,7 +184,7 @@ def handler(
     **options: Unpack[Options],
 ) -> Callable[[CallFunction[T]], Handler]: ...
 def handler(
-    *,
+    *bare: object,
     topic: ServedTopics | None = None,
     payload: Any = None,
     batch: bool = False,
@@ -223,7 +224,12 @@ def handler(
     Raises UsageError for an option that is out of its range or does not fit another one; the
     decorator raises it for a function that cannot be called so.
     """
+    if bare:
+        raise UsageError(
+            '@gapless.handler takes names: write @gapless.handler(topic="…", group="…")'
+        )
     check_options({**options, "delivery": delivery})
+    check_names(options, Options.__annotations__)
     if (delays := options.get("retry_delays_s")) is not None:
         options["retry_delays_s"] = delays_of(delays)
     if (visibility := options.get("visibility_s")) is not None:
