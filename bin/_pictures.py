@@ -134,8 +134,8 @@ def _shop(second: int) -> Snapshot:
         partitions=rows,
         letters=(
             RecentLetter(
-                group_id="billing", topic="orders", partition_id=17, c_offset=20418,
-                error="KeyError: 'total'", created_dt=NOON - timedelta(seconds=48),
+                group_id="billing", topic="orders", partition_id=17, first_offset=20418,
+                error="KeyError: 'total'", last_failed_ts=NOON - timedelta(seconds=48),
             ),
         ),
         evictions=(
@@ -193,6 +193,7 @@ def _standing(key: tuple[str, str, int], second: int, pace: float) -> Standing:
         error=None,
         error_ts=None,
         dead_letters=1 if key == DEAD else 0,
+        dead_events=1 if key == DEAD else 0,
         parked=2 if key == DEAD else 0,
     )
 

@@ -23,14 +23,14 @@ def gapless(*words: str | Path) -> None:
 
 
 def prepare(topics: Mapping[str, str | None]) -> None:
-    """Install the schema, make topics, 4 partitions each, and the group of each, if any.
+    """Install the schema, make topics, and the group of each, if any.
 
     Repeat freely. A supervisor makes its groups itself; those that are there before can be waited
     for at once.
     """
     gapless("init")
     for topic, group in topics.items():
-        gapless("topics", "create", topic, "--partitions", "4")
+        gapless("topics", "create", topic)
         if group is not None:
             gapless("groups", "create", group, topic)
 

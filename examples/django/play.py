@@ -1,6 +1,6 @@
 """Place three orders through Django, and ask what became of them: python examples/django/play.py.
 
-Needs django: pip install --group examples
+Needs django: pip install django
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Serve the application for a moment, sign up three people, and ask what became of them.
 
-python examples/fastapi/play.py; needs fastapi and uvicorn: pip install --group examples
+python examples/fastapi/play.py; needs fastapi and uvicorn: pip install fastapi uvicorn
 """
 
 from __future__ import annotations

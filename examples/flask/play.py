@@ -1,6 +1,6 @@
 """Place three orders through Flask, and ask what became of them: python examples/flask/play.py.
 
-Needs flask and SQLAlchemy: pip install --group examples 'gapless[sqlalchemy]'
+Needs flask and SQLAlchemy: pip install flask 'gapless[sqlalchemy]'
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ STOCK = 1_000_000  # pieces of each article
 def main() -> int:
     """Play; return 0 when all is as it has to be."""
     with gapless.connect(autocommit=True) as conn:  # from here on the embedded server stays
-        prepare({"orders": "till", "payments": "store", "reservations": "desk"})
+        prepare({"shop.orders": "till", "shop.payments": "store", "shop.reservations": "desk"})
         conn.execute((HERE / "schema.sql").read_bytes())
         for each in shop.CENTS:
             conn.execute("insert into stock values (%s, %s) on conflict do nothing", (each, STOCK))

@@ -27,7 +27,7 @@ def main() -> int:
     """Play; return 0 when Spark's table agrees with the orders."""
     random = Random(SEED)  # noqa: S311 - not for secrets
     with gapless.connect() as conn:  # from here on the embedded server stays
-        prepare({"orders": None})
+        prepare({"shop.orders": None})
         conn.execute((HERE.parent / "shop" / "schema.sql").read_bytes())
         conn.execute((HERE / "schema.sql").read_bytes())
         for n in range(ORDERS):

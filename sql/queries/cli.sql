@@ -85,8 +85,8 @@ select
   t.partitions,
   o.lag,
   (
-    select count(*) from gapless.dead_letter_queue d
-    where d.group_id = g.group_id and d.topic_id = g.topic_id and d.status = 'dead'
+    select count(*) from gapless.dead_letter d
+    where d.group_id = g.group_id and d.topic_id = g.topic_id and d.state = 'dead'
   ) as dead_letters,
   (
     select case
@@ -151,7 +151,7 @@ select
   (select count(*) from gapless.topics) as topics,
   (select coalesce(sum(t.events), 0)::bigint from gapless.topics t) as events,
   (select count(distinct g.group_id) from gapless.consumer_group g) as groups,
-  (select count(*) from gapless.dead_letter_queue) as dead_letters,
+  (select count(*) from gapless.dead_letter d where d.state <> 'redriven') as dead_letters,
   (select count(*) from gapless.member) as members
 
 -- name: trace

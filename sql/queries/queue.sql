@@ -93,7 +93,7 @@ select gapless.extend(
 -- name: queue_state
 -- returns: gapless.ops.queue:QueuePartition
 select %(group)s::text as "group", s.topic, s.partition_id as partition, s.next_offset, s.end_offset, s.open,
-  s.in_hand, s.waiting, s.dead, s.lapsed, s.finished_ahead, s.oldest_open_s
+  s.in_hand, s.in_work, s.waiting, s.dead, s.lapsed, s.finished_ahead, s.oldest_open_s
 from gapless.queue_state(%(group)s) s
 order by s.topic, s.partition_id
 

@@ -139,11 +139,11 @@ order by e.evicted_ts desc
 limit 20
 
 -- name: partitions
--- What was set aside is counted up to 10000 events for each partition (COUNT_MAX). Workers of queues have no lease:
+-- What was set aside is counted in units, up to 10000 for each partition (COUNT_MAX), with their events. Workers of queues have no lease:
 -- they are counted by their sessions.
 -- returns: gapless.status.snapshot:Standing
 with queues as materialized (
-  select g.group_id, s.topic, s.partition_id, s.open, s.in_hand, s.lapsed, s.finished_ahead, w.workers,
+  select g.group_id, s.topic, s.partition_id, s.open, s.in_hand, s.in_work, s.lapsed, s.finished_ahead, w.workers,
     m.outcome, m.first_offset, m.last_offset
   from (
     select c.group_id from gapless.consumer_group c
@@ -176,7 +176,7 @@ select
       u.first_offset, u.last_offset, e.group_id, e.topic, e.partition_id
     )) as error,
   e.error_ts, e.paused_ts, e.pause,
-  a.dead_letters, a.waiting, a.parked,
+  a.dead_letters, a.dead_events, a.waiting, a.parked,
   coalesce(
     (
       select w.waits_for from gapless.waits w
@@ -186,6 +186,7 @@ select
   coalesce(u.workers, 0) as workers,
   coalesce(u.open, 0) as open,
   coalesce(u.in_hand, 0) as in_hand,
+  coalesce(u.in_work, 0) as in_work,
   coalesce(u.lapsed, 0) as lapsed,
   coalesce(u.finished_ahead, 0) as finished_ahead
 from gapless.leases e
@@ -194,13 +195,14 @@ left join gapless.lag g using (group_id, topic_id, partition_id)
 left join gapless.astray y using (group_id, topic_id, partition_id)
 cross join lateral (
   select
-    count(*) filter (where counted.status = 'dead') as dead_letters,
-    count(*) filter (where counted.status = 'waiting') as waiting,
-    count(*) filter (where counted.status = 'parked') as parked
+    count(*) filter (where counted.state = 'dead') as dead_letters,
+    coalesce(sum(counted.events) filter (where counted.state = 'dead'), 0)::bigint as dead_events,
+    count(*) filter (where counted.state = 'waiting') as waiting,
+    count(*) filter (where counted.state = 'parked') as parked
   from (
-    select v.status from gapless.letters v
-    where v.group_id = e.group_id and v.topic_id = e.topic_id and v.partition_id = e.partition_id
-      and v.status in ('dead', 'waiting', 'parked')
+    select d.state, d.events from gapless.dead_letter d
+    where d.group_id = e.group_id and d.topic_id = e.topic_id and d.partition_id = e.partition_id
+      and d.state in ('dead', 'waiting', 'parked')
     limit 10000
   ) counted
 ) a
@@ -216,10 +218,11 @@ order by v.group_id, v.topic
 -- The newest dead letters, newest first.
 -- returns: gapless.status.snapshot:RecentLetter
 -- index: dead_letter_failed
-select v.group_id, v.topic, v.partition_id, v.c_offset, left(v.error, 500) as error, v.created_dt
-from gapless.letters v
-where v.status = 'dead'
-order by v.created_dt desc
+select d.group_id, t.name as topic, d.partition_id, d.first_offset, left(d.reason, 500) as error, d.last_failed_ts
+from gapless.dead_letter d
+join gapless.topic t using (topic_id)
+where d.state = 'dead'
+order by d.last_failed_ts desc
 limit 5
 
 -- name: squatters

@@ -1,7 +1,7 @@
 """What README and docs print can be typed as it stands there: every block of code is run.
 
-README is run with nothing but what it says. The other pages suppose that its shop is there: schema,
-topic, tables, and a supervisor.
+As a reader does it: README on a machine with nothing, then each page and each example, in order, with one
+server and one HOME. No page and no example may stumble over what one before it left.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from opentelemetry.util._once import Once
 
 import gapless
 from docs.blocks import PAGES, ROOT, Block, UndecidedError, blocks_of
+from docs.examples import VARIES, play, said
 from docs.terminal import Terminal
 from gapless.db.embedded.server import stop
 
@@ -30,6 +31,7 @@ EXPENSIVE = {
     *("later.md", "operations.md", "queues.md", "schemas.md", "subscriptions.md", "testing.md"),
     "webhooks.md",
 }
+EXAMPLES = ("shop", "mail", "notifications", "fastapi", "flask", "django")
 _TOP = 60  # lines: two screens
 
 
@@ -54,7 +56,7 @@ def test_the_first_thing_that_runs_comes_within_two_screens() -> None:
     assert first.line <= _TOP
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def folder() -> Iterator[Path]:
     """A folder that root's server, which runs as nobody, can enter."""
     made = Path(tempfile.mkdtemp(prefix="gapless-docs-", dir="/tmp"))
@@ -63,6 +65,16 @@ def folder() -> Iterator[Path]:
     for name in ("default", "demo"):
         stop(made / "home" / name)
     shutil.rmtree(made)
+
+
+@pytest.fixture
+def server(folder: Path) -> str:
+    """The DSN of the server that README has started, or would have; a page may have stopped it."""
+    shell = Terminal(folder, GAPLESS_HOME=str(folder / "home"))
+    shell.type("gapless server start\ngapless init")
+    dsn = shell.type("gapless server url").strip()
+    shell.close()
+    return dsn
 
 
 @pytest.fixture
@@ -109,20 +121,41 @@ def test_readme_runs(terminal: Callable[..., Terminal], monkeypatch: pytest.Monk
     ],
 )
 def test_a_page_runs(
-    page: Path, terminal: Callable[..., Terminal], dsn: str, monkeypatch: pytest.MonkeyPatch
+    page: Path,
+    terminal: Callable[..., Terminal],
+    server: str,
+    dsn: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    shell = terminal(GAPLESS_DSN=dsn)
+    shell = terminal(GAPLESS_DSN=server)
     monkeypatch.syspath_prepend(str(shell.folder))
     monkeypatch.delitem(__import__("sys").modules, "shop", raising=False)
     # Whom a page's own provider would outlast: the tests after it in this process.
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
-    with gapless.connect(dsn) as conn:
-        names = {"gapless": gapless, "conn": conn, "dsn": dsn}
+    with gapless.connect(server) as conn:
+        names = {"gapless": gapless, "conn": conn, "dsn": dsn}  # dsn: of a test of theirs
         if page.name == "operations.md":
             _open_the_shop(shell)
         for block in _to_run(page):
-            _run(block, shell, names, lambda: dsn)
+            _run(block, shell, names, lambda: server)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_runs_as_its_readme_says(example: str, server: str) -> None:
+    _, expected = said(example)
+    printed = play(example, server)
+    if example in VARIES:
+        printed, expected = (VARIES[example].sub("N", text) for text in (printed, expected))
+    assert printed == expected
+
+
+def test_every_example_is_run() -> None:
+    folders = {path.parent.name for path in (ROOT / "examples").glob("*/README.md")}
+    # flights are the demo; spark has tests/spark/test_examples.py
+    assert folders == {*EXAMPLES, "flights", "spark"}
 
 
 def _to_run(page: Path) -> list[Block]:

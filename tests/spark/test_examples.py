@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from docs.test_examples import play, said
+from docs.examples import play, said
 
 TIMEOUT_S = 550  # two sessions of Spark, one after the other
 

@@ -12,18 +12,21 @@ import psycopg
 import pytest
 from psycopg import Connection, sql
 
+from gapless import ops
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.db.queries import queries, query
 from gapless.lease import hold
 from gapless.lease.member import Member, Subscription, Timing
+from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence, try_role, try_sleep, wake_up
 from gapless.log.topics import Topic, ensure_topic
 from gapless.status import snapshot, to_document
 from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
 from gapless.status.text import to_text
+from gapless.testing import drain
 from support.group import Owner, owner
 from support.long import long_but
 from support.look import pages
@@ -248,11 +251,49 @@ def test_dead_letters(dsn: str, conn: Connection, topic: Topic) -> None:
 
         group.consume(refuse="")
         look = snapshot(conn)
-        assert look.dead_letters == 20
-        assert sum(row.dead_letters for row in look.partitions) == 20
-        assert len(look.letters) == 5
+        assert (look.dead_letters, look.dead_events) == (4, 20), "a unit in each partition"
+        assert sum(row.dead_letters for row in look.partitions) == 4
+        assert len(look.letters) == 4
         assert look.letters[0].error == "ValueError: refused"
-        assert look.letters[0].created_dt >= look.letters[-1].created_dt
+        assert look.letters[0].last_failed_ts >= look.letters[-1].last_failed_ts
+
+
+def test_what_is_dead_is_counted_in_units_with_its_events_beside(
+    dsn: str, conn: Connection
+) -> None:
+    def refuse(unit: Unit, conn: Connection) -> None:
+        raise ValueError("refused")
+
+    ensure_topic(conn, "shop", partitions=1)
+    for events in (5, 3):
+        publish(conn, "shop", [NewEvent(payload=n) for n in range(events)])
+    drain(dsn, handler(topic="shop", group="billing")(refuse))
+    look = snapshot(conn)
+    document = to_document(look)
+    for counts in (document["totals"], document["groups"][0], document["partitions"][0]):
+        assert (counts["dead_letters"], counts["dead_events"]) == (2, 8)
+    assert [each["offset"] for each in document["dead_letters"]] == [6, 1]
+    assert "dead letters 2 (8 events)" in to_text(look)
+    assert [each.dead_letters for each in ops.list_groups(conn)] == [2]
+
+
+def test_a_queue_that_clients_serve_does_not_look_dead(dsn: str, conn: Connection) -> None:
+    ensure_topic(conn, "mails", partitions=1)
+    ops.create_group(conn, "sender", "mails", mode="queue")
+
+    def states() -> list[str]:
+        return [row.state for row in snapshot(conn).partitions]
+
+    assert states() == ["shared"], "nothing is open, so nobody is missing"
+    publish(conn, "mails", [NewEvent(payload=n) for n in range(3)])
+    sequence(conn)
+    assert states() == ["unserved"]
+    with psycopg.connect(dsn) as client:
+        ops.take(client, "sender", "mails", max_events=1)
+        assert states() == ["shared"]
+        assert [each.in_work for each in ops.queue_state(conn, "sender")] == [1]
+        client.commit()
+        assert states() == ["shared"], "one event is in hand"
 
 
 def test_the_oldest_transaction(dsn: str, conn: Connection) -> None:

@@ -85,9 +85,9 @@ def letter(partition_id: int, error: str) -> RecentLetter:
         group_id="billing",
         topic="orders",
         partition_id=partition_id,
-        c_offset=17,
+        first_offset=17,
         error=error,
-        created_dt=NOON - timedelta(seconds=2),
+        last_failed_ts=NOON - timedelta(seconds=2),
     )
 
 

@@ -123,7 +123,7 @@ def test_a_line_per_group_has_all_that_counts() -> None:
     ]  # fmt: skip
     assert row.split()[:8] == ["billing/orders", "2,100", "4m", "120", "21s", "1", "0", "2"]
     assert set(row.split()[8]) == set("▆▇█"), "it falls"
-    assert lines[0].startswith("gapless  shop on db1:5432  PostgreSQL 15.8")
+    assert lines[0].startswith("gapless  database shop on db1:5432  PostgreSQL 15.8")
     assert lines[0].endswith("12:00:09")
     assert lines[1].startswith("lag 2,100 (4m)   published 20/s   dead 0   handled 120/s")
     assert lines[2].startswith("sequencer idle, 0 pending   retention idle")
@@ -308,7 +308,7 @@ def test_a_group_has_its_partitions_with_owner_epoch_lag_and_error() -> None:
     other = standing(0, group_id="search")
     shot = replace(shot, partitions=(*shot.partitions, other))
     lines = pages(shot, _at(*GROUP), width=120, height=30)
-    assert lines[0].startswith("gapless  billing/orders  shop")
+    assert lines[0].startswith("gapless  billing/orders  database shop")
     assert next(line for line in lines if line.startswith("partition ")).split() == [
         *("partition", "owner", "epoch", "offset", "log", "end", "lag", "oldest", "dead", "error")
     ]
@@ -319,7 +319,7 @@ def test_a_group_has_its_partitions_with_owner_epoch_lag_and_error() -> None:
 
 def test_a_partition_has_its_error_and_what_was_set_aside() -> None:
     lines = pages(_opened(), _at(*GROUP, 3), height=24)
-    assert lines[0].startswith("gapless  billing/orders/3  shop")
+    assert lines[0].startswith("gapless  billing/orders/3  database shop")
     assert HOLE in lines[3] + lines[4]
     head = next(n for n, line in enumerate(lines) if line.lstrip().startswith("offset "))
     assert lines[head + 1].split()[:3] == ["17", "dead", "0s"]
@@ -331,7 +331,7 @@ def test_a_partition_has_its_error_and_what_was_set_aside() -> None:
 def test_a_unit_has_its_whole_text_page_by_page() -> None:
     state = _at(*GROUP, 3, 17)
     lines = pages(_opened(), state, height=24)
-    assert lines[0].startswith("gapless  billing/orders/3@17  shop")
+    assert lines[0].startswith("gapless  billing/orders/3@17  database shop")
     assert lines[1:4] == ["line 0", "line 1", "line 2"]
     scrolled = replace(state, pages=(*state.pages[:-1], replace(state.page, scroll=50)))
     assert pages(_opened(), scrolled, height=24)[1] == "line 50"
@@ -452,10 +452,10 @@ def test_nothing_drives_the_terminal() -> None:
             "1 of 1 partition has nobody to work on it",
         ),
         (look([standing(0, paused_ts=NOON)]), "paused: 1 partition of billing; gapless resume"),
-        (look([standing(0, waiting=1)]), "set aside: 1 event waits for another attempt"),
+        (look([standing(0, waiting=1)]), "set aside: 1 unit waits for another attempt"),
         (
             look([standing(0, parked=2)]),
-            "set aside: 2 events parked behind a dead one of their key",
+            "set aside: 2 units parked behind a dead one of their key",
         ),
     ],
 )
@@ -534,6 +534,7 @@ def test_the_document_is_json_and_speaks_kafka() -> None:
             "lag": shot.lag,
             "lag_s": shot.lag_s,
             "dead_letters": 2,
+            "dead_events": 0,
             "waiting": 0,
             "parked": 0,
             "handled_per_s": None,
@@ -542,6 +543,7 @@ def test_the_document_is_json_and_speaks_kafka() -> None:
             "workers": 0,
             "open": 0,
             "in_hand": 0,
+            "in_work": 0,
             "lapsed": 0,
             "finished_ahead": 0,
         }

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class GroupInfo:
     """A group and one of its topics.
 
-    lag: events it has not passed; dead_letters: events that are dead.
+    lag: events it has not passed; dead_letters: units that are dead.
 
     state: Empty (no member), Stable (every partition is where the plan wants it), Rebalancing, or
     Paused (all of it). members: supervisors in it. partitions: of the topic. mode: ordered, or
@@ -85,7 +85,7 @@ class CreatedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedGroup:
-    """What goes with a group: its offsets in these topics. dead_letters: events that are dead.
+    """What goes with a group: its offsets in these topics. dead_letters: units that are dead.
 
     removed: it is gone; False: nothing was changed.
     """

@@ -42,7 +42,7 @@ class Installed:
 class Losses:
     """What drop_schema() would lose.
 
-    events: those that ever got an offset. dead_letters: events.
+    events: those that ever got an offset. dead_letters: units.
     """
 
     topics: int

@@ -89,9 +89,10 @@ class QueuePartition:
 
     next_offset: the offset below which all is finished, or set aside. end_offset: the offset that
     the next event gets. open: events that nobody has. in_hand: events that are reserved, until a
-    deadline. lapsed: events that were, and past it. waiting: events set aside for another attempt.
-    dead: events that are dead letters. finished_ahead: events finished above next_offset.
-    oldest_open_s: how long ago the oldest open event was published, in seconds.
+    deadline. in_work: sessions that handle some of the open ones now. lapsed: events that were, and
+    past it. waiting: events set aside for another attempt. dead: events that are dead letters.
+    finished_ahead: events finished above next_offset. oldest_open_s: how long ago the oldest open
+    event was published, in seconds.
     """
 
     group: str
@@ -101,6 +102,7 @@ class QueuePartition:
     end_offset: int
     open: int
     in_hand: int
+    in_work: int
     waiting: int
     dead: int
     lapsed: int

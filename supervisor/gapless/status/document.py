@@ -26,8 +26,16 @@ from gapless.status.waiting import Later
 
 _OF_A_GROUP = (
     *("topic", "mode", "partitions", "members", "unserved", "stopped", "paused", "lag", "lag_s"),
-    *("dead_letters", "waiting", "parked", "handled_per_s", "lag_per_s", "catch_up_s"),
-    *("workers", "open", "in_hand", "lapsed", "finished_ahead"),
+    *(
+        "dead_letters",
+        "dead_events",
+        "waiting",
+        "parked",
+        "handled_per_s",
+        "lag_per_s",
+        "catch_up_s",
+    ),
+    *("workers", "open", "in_hand", "in_work", "lapsed", "finished_ahead"),
 )
 
 
@@ -43,7 +51,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     sequencer    state (awake, asleep, nobody), run, ran_at, run_events, pid, needs_rebase
     totals       events (ever), pending (no offset yet; null: unknown before a re-base; at most
                  10000), pending_s (of the oldest), lag, lag_s (of the oldest), dead_letters,
-                 waiting, parked, published_per_s, handled_per_s
+                 waiting, parked (units), dead_events (of the dead ones), published_per_s,
+                 handled_per_s
     topics       topic, events, pending, partition_count, partitions: [{partition, log_end_offset}],
                  also those that it had before
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
@@ -53,20 +62,20 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  its last heartbeat)
     groups       group, topic, mode (ordered, queue), partitions, members (that own some), unserved
                  (partitions that nobody is to work on), stopped (with an error), paused, lag, lag_s
-                 (of the oldest), dead_letters, waiting, parked, handled_per_s, lag_per_s (how fast
-                 the lag grows), catch_up_s (until lag is 0, as things go; null: unknown, or never);
-                 of queues also workers, open, in_hand, lapsed, finished_ahead
+                 (of the oldest), dead_letters, dead_events, waiting, parked, handled_per_s,
+                 lag_per_s (how fast the lag grows), catch_up_s (until lag is 0, as things go; null: unknown, or never);
+                 of queues also workers, open, in_hand, in_work, lapsed, finished_ahead
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
                  state (working, waiting, moving, starting, lost, unserved, pausing, paused; of
                  queues shared, unserved, paused), epoch,
                  mode (ordered, queue), and of queues: workers (of the group, on all machines),
-                 open, in_hand (reserved), lapsed (reserved, and the time is over), finished_ahead
+                 open, in_hand (reserved), in_work (sessions that handle some of it now), lapsed (reserved, and the time is over), finished_ahead
                  (of one that is not: current_offset is below all that is not finished): events,
                  paused_at (null: it is not), pause (by whom, why),
                  current_offset (the next to be handled), log_end_offset (the next to be given),
                  lag = log_end_offset - current_offset, lag_s (null: its event is missing),
                  error, error_at, dead_letters, waiting (for another attempt), parked (behind an
-                 earlier one of their key): events, at most 10000 together,
+                 earlier one of their key): units, at most 10000 together; dead_events,
                  waits_for (partitions to be finished first, after a change of their number),
                  handled_per_s
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
@@ -95,7 +104,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
                  gone), schedules, paused, stopped (texts: which, and why)
     held         for whom the oldest chunk of the log stays, longer than its topics want: texts
-    dead_letters the newest: group, topic, partition, offset, error, at
+    dead_letters the newest units: group, topic, partition, offset (the first), error, at
     evictions    the newest members that their peers gave up: member, member_id, reason, at
     """
     server = snapshot.server
@@ -119,6 +128,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
             "lag": snapshot.lag,
             "lag_s": snapshot.lag_s,
             "dead_letters": snapshot.dead_letters,
+            "dead_events": snapshot.dead_events,
             "waiting": snapshot.waiting,
             "parked": snapshot.parked,
             "published_per_s": None if history is None else history.published(),
@@ -187,9 +197,9 @@ def _letter(letter: RecentLetter) -> dict[str, Any]:
         "group": letter.group_id,
         "topic": letter.topic,
         "partition": letter.partition_id,
-        "offset": letter.c_offset,
+        "offset": letter.first_offset,
         "error": letter.error,
-        "at": _iso(letter.created_dt),
+        "at": _iso(letter.last_failed_ts),
     }
 
 
@@ -262,6 +272,7 @@ def _partition(row: Standing, history: History | None) -> dict[str, Any]:
         "error": row.error,
         "error_at": None if row.error_ts is None else _iso(row.error_ts),
         "dead_letters": row.dead_letters,
+        "dead_events": row.dead_events,
         "waiting": row.waiting,
         "parked": row.parked,
         "waits_for": list(row.waits_for),
@@ -272,6 +283,7 @@ def _partition(row: Standing, history: History | None) -> dict[str, Any]:
         "workers": row.workers,
         "open": row.open,
         "in_hand": row.in_hand,
+        "in_work": row.in_work,
         "lapsed": row.lapsed,
         "finished_ahead": row.finished_ahead,
     }

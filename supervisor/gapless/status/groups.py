@@ -19,12 +19,13 @@ CURRENT_S = 1.0  # an event that waits for less than this is in hand, not behind
 class GroupLine:
     """A group in one topic, its partitions added up.
 
-    members: supervisors that own a partition of it. unserved: partitions that nobody is to work
-    on. stopped: partitions with an error. waiting, parked: events set aside. lag_s: age of the
-    oldest event it has not handled; 0 without one. handled_per_s, lag_per_s (how fast the lag
-    grows): None until two looks know it. lags: recent ones, oldest first. Of queues: workers on all
-    machines, and events: open, in_hand (reserved), lapsed (reserved, and the time is over),
-    finished_ahead of one that is not.
+    members: supervisors that own a partition of it. unserved: partitions that nobody is to work on.
+    stopped: partitions with an error. dead_letters, waiting, parked: units set aside; dead_events:
+    events of the dead ones. lag_s: age of the oldest event it has not handled; 0 without one.
+    handled_per_s, lag_per_s (how fast the lag grows): None until two looks know it. lags: recent
+    ones, oldest first. Of queues: workers on all machines, and events: open, in_hand (reserved),
+    in_work (sessions that handle some now), lapsed (reserved, and the time is over), finished_ahead
+    of one that is not.
     """
 
     group_id: str
@@ -38,11 +39,13 @@ class GroupLine:
     lag: int
     lag_s: float
     dead_letters: int
+    dead_events: int
     waiting: int
     parked: int
     workers: int = 0
     open: int = 0
     in_hand: int = 0
+    in_work: int = 0
     lapsed: int = 0
     finished_ahead: int = 0
     handled_per_s: float | None = None
@@ -124,11 +127,13 @@ def _line(key: GroupKey, own: Sequence[Standing], history: History) -> GroupLine
         lag=sum(row.lag for row in own),
         lag_s=max(row.lag_s or 0.0 for row in own),
         dead_letters=sum(row.dead_letters for row in own),
+        dead_events=sum(row.dead_events for row in own),
         waiting=sum(row.waiting for row in own),
         parked=sum(row.parked for row in own),
         workers=max(row.workers for row in own),
         open=sum(row.open for row in own),
         in_hand=sum(row.in_hand for row in own),
+        in_work=sum(row.in_work for row in own),
         lapsed=sum(row.lapsed for row in own),
         finished_ahead=sum(row.finished_ahead for row in own),
         handled_per_s=sum(rates) if rates else None,

@@ -34,7 +34,7 @@ def title(look: Look, state: ConsoleState, canvas: Canvas) -> Text:
     if where:
         at = "/".join(map(str, where)) + ("@" if len(where) == 3 else "/") + str(last)
         left.append(f"  {clean(at, glyphs)}")
-    left.append(f"  {clean(look.snapshot.place, glyphs)}", style="not bold")
+    left.append(f"  database {clean(look.snapshot.place, glyphs)}", style="not bold")
     left.append(f"  PostgreSQL {clean(server.version, glyphs)}", style="not bold dim")
     left.truncate(room, overflow="crop")
     left.append(" " * max(0, canvas.width - left.cell_len - len(clock)))
@@ -68,7 +68,9 @@ def _figures(look: Look, canvas: Canvas) -> Iterator[Text]:
         yield Text.assemble("published ", (rate(history.published(), canvas.glyphs), "bold"), "/s")
     is_more = any(row.dead_letters >= COUNT_MAX for row in snapshot.partitions)
     dead = f"{count(snapshot.dead_letters)}{'+' if is_more else ''}"
-    yield Text.assemble("dead ", (dead, "bold"))
+    events = snapshot.dead_events
+    more = f" ({count(events)} events)" if events > snapshot.dead_letters else ""
+    yield Text.assemble("dead ", (dead, "bold"), more)
     if history is not None:
         yield Text.assemble("handled ", (rate(history.handled(), canvas.glyphs), "bold"), "/s")
     yield Text.assemble("events ", (count(snapshot.events), "bold"))
@@ -167,8 +169,8 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
 
 def _set_aside(waiting: int, parked: int) -> str:
     if not waiting:
-        return f"{some(parked, 'event')} parked behind a dead one of their key"
-    wait = f"{some(waiting, 'event')} wait{'s' if waiting == 1 else ''} for another attempt"
+        return f"{some(parked, 'unit')} parked behind a dead one of their key"
+    wait = f"{some(waiting, 'unit')} wait{'s' if waiting == 1 else ''} for another attempt"
     return wait + (f", {count(parked)} parked behind one" if parked else "")
 
 
@@ -188,9 +190,9 @@ def error_lines(look: Look, at: At, canvas: Canvas) -> list[Text]:
         each for each in look.snapshot.letters if (each.group_id, each.topic)[: len(at)] == at
     ]
     for letter in letters[: max(0, ERRORS_MAX - len(stopped))]:
-        since = age((now - letter.created_dt).total_seconds())
+        since = age((now - letter.last_failed_ts).total_seconds())
         what = f"dead: {_MODULE.sub('', letter.error)}"
-        lines.append(_line(canvas, since, f"{letter.name}@{letter.c_offset}", what, "yellow"))
+        lines.append(_line(canvas, since, f"{letter.name}@{letter.first_offset}", what, "yellow"))
     return lines
 
 

@@ -158,14 +158,14 @@ class HeldLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentLetter:
-    """One of the newest dead letters; error is the last line of the exception."""
+    """One of the newest units that died; error is the last line of the exception."""
 
     group_id: str
     topic: str
     partition_id: int
-    c_offset: int
+    first_offset: int
     error: str
-    created_dt: datetime
+    last_failed_ts: datetime
 
     @property
     def name(self) -> str:
@@ -240,15 +240,20 @@ class Snapshot:
 
     @cached_property
     def dead_letters(self) -> int:
-        """Dead letters of all groups."""
+        """Dead letters of all groups, units."""
         return sum(row.dead_letters for row in self.partitions)
 
     @cached_property
+    def dead_events(self) -> int:
+        """Events of these units."""
+        return sum(row.dead_events for row in self.partitions)
+
+    @cached_property
     def waiting(self) -> int:
-        """Events that wait for another attempt, over all groups."""
+        """Units that wait for another attempt, over all groups."""
         return sum(row.waiting for row in self.partitions)
 
     @cached_property
     def parked(self) -> int:
-        """Events parked behind an earlier one of their key, over all groups."""
+        """Units parked behind an earlier one of their key, over all groups."""
         return sum(row.parked for row in self.partitions)

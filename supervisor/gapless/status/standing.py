@@ -30,12 +30,13 @@ class Standing:
 
     next_offset is the one the group handles next, last_offset the newest in the log (0: none).
     owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
-    missing from the log. waiting, parked: events set aside for another attempt, or behind one.
+    missing from the log. dead_letters, waiting, parked: units set aside for good, for another attempt,
+    or behind one; dead_events: of those set aside for good.
     waits_for: the partitions of an earlier number of them that are to be finished before this one
     continues. paused_ts: since when it is paused; pause: by whom, why.
     mode: "ordered", or "queue": then `workers` of the group, on all machines, share it; open,
     in_hand (reserved), lapsed and finished_ahead count events: all below next_offset is finished,
-    and finished_ahead above it.
+    and finished_ahead above it. in_work: sessions that handle some of the open ones now.
     """
 
     group_id: str
@@ -54,6 +55,7 @@ class Standing:
     error: str | None
     error_ts: datetime | None
     dead_letters: int
+    dead_events: int = 0
     waits_for: Sequence[int] = ()
     paused_ts: datetime | None = None
     pause: str | None = None
@@ -63,6 +65,7 @@ class Standing:
     workers: int = 0
     open: int = 0
     in_hand: int = 0
+    in_work: int = 0
     lapsed: int = 0
     finished_ahead: int = 0
 
@@ -84,7 +87,9 @@ class Standing:
         if self.paused_ts is not None:
             return "pausing" if self.is_held and self.mode == "ordered" else "paused"
         if self.mode == "queue":
-            return "shared" if self.workers else "unserved"
+            # Clients that take by SQL or HTTP are no workers: what they have in hand shows them.
+            served = self.workers or self.in_hand or self.in_work or not self.open
+            return "shared" if served else "unserved"
         return self._leased_state
 
     @property

@@ -12,7 +12,7 @@ from gapless.status.history import History
 from gapless.status.layout import Cell, ScreenColumn, courses, figures, names, table, words
 from gapless.status.snapshot import Presence, Standing
 from gapless.status.view import Canvas, LetterLine, Look
-from gapless.status.words import Glyphs, age, clean, count, counted, rate, shorten
+from gapless.status.words import Glyphs, age, clean, count, counted, rate, shorten, some
 
 WIDE = 100  # a narrower screen shows no offsets: lag says it
 NO_SESSION = " (no session)"
@@ -192,6 +192,9 @@ def _styled(word: str) -> Cell:
 
 
 def _members(line: GroupLine) -> Cell:
+    """Count supervisors, or the workers that share a queue; of clients nobody keeps a count."""
+    if line.mode == "queue" and not line.unserved:
+        return str(line.workers or "-"), ""
     return str(line.members), "" if line.members else "bold red"
 
 
@@ -214,14 +217,14 @@ def _owner(row: Standing, canvas: Canvas) -> str:
         "unserved": "nobody",
         "pausing": owner,
         "paused": "paused",
-        "shared": f"{row.workers} worker{'s' if row.workers != 1 else ''}",
+        "shared": some(row.workers, "worker") if row.workers else "clients",
     }[row.state]
 
 
 def _load(member: Presence) -> str:
     """Say how many partitions a member has, of how many it is to have."""
     if member.owned == member.wanted:
-        return str(member.owned)
+        return str(member.owned or "-")  # what it shares is leased to nobody
     return f"{member.owned} of {member.wanted}"
 
 

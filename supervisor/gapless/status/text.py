@@ -112,12 +112,18 @@ def _heading(snapshot: Snapshot) -> str:
     waiting = "unknown" if pending is None else counted(pending)
     if pending:
         waiting += f" ({age(snapshot.pending_s)})"
-    place = f"gapless {clean(snapshot.place)}, PostgreSQL {server.version}"
+    place = f"database {clean(snapshot.place)}, PostgreSQL {server.version}"
     at = f"{server.taken_ts.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
-    lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead letters {snapshot.dead_letters}"
+    lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead letters {_dead(snapshot)}"
     if snapshot.waiting or snapshot.parked:
         lag += f", waiting {snapshot.waiting}, parked {snapshot.parked}"
     return f"{place}, {at}\nsequencer {SEQUENCER[sequencer.state]}, pending {waiting}, {lag}\n"
+
+
+def _dead(snapshot: Snapshot) -> str:
+    """Count dead units, and beside them their events where these are more."""
+    units, events = snapshot.dead_letters, snapshot.dead_events
+    return f"{units} ({events} events)" if events > units else str(units)
 
 
 def _why(row: dict[str, Any]) -> str | None:

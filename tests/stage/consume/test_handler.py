@@ -110,7 +110,10 @@ def test_its_name_says_where_it_is() -> None:
         ({"retry_delays_s": ["60"]}, "each a number of seconds, or a timedelta"),
         ({"retry_delays_s": [float("nan")]}, "each 0 to 31622400 seconds"),
         ({"grp": "g"}, r"handler\(grp=…\): there is no such option; did you mean 'group'\?$"),
-        ({"on_failure": "retri"}, r"on_failure='retri'\): .* or \"block\"; did you mean 'retry'\?$"),
+        (
+            {"on_failure": "retri"},
+            r"on_failure='retri'\): .* or \"block\"; did you mean 'retry'\?$",
+        ),
         ({"retry_delays_s": [-1]}, "each 0 to 31622400 seconds"),
     ],
 )

@@ -22,7 +22,7 @@ export function group({ main, parts: [groupName, topic] }) {
         ["lag", `${count(found.lag)}${found.lag ? `, oldest ${age(found.lag_s)}` : ""}`],
         ["events / s", rate(found.handled_per_s)],
         ["catch up", catchUp(found)],
-        ...(found.mode === "queue" ? [["queue", `${count(found.open)} open, ${count(found.in_hand)} in hand, ${count(found.lapsed)} lapsed, ${count(found.workers)} workers`]] : []),
+        ...(found.mode === "queue" ? [["queue", `${count(found.open)} open, ${count(found.in_hand)} in hand, ${count(found.in_work)} at work, ${count(found.lapsed)} lapsed, ${count(found.workers)} workers`]] : []),
         ["set aside", el("a", { href: `#/dead?group=${encodeURIComponent(groupName)}&topic=${encodeURIComponent(topic)}` }, `${count(found.dead_letters)} dead, ${count(found.waiting)} waiting, ${count(found.parked)} parked`)],
       ]),
       section(`Lag over the last ${age(seconds)}`, chart),

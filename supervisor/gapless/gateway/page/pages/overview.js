@@ -58,7 +58,7 @@ function members({ members }) {
   const columns = [
     { title: "supervisor", of: (each) => each.member },
     { title: "state", of: (each) => el("span", { class: each.state === "active" ? "good" : "warn" }, each.state) },
-    { title: "partitions", kind: "number", of: (each) => `${each.partitions} of ${each.assigned}` },
+    { title: "partitions", kind: "number", of: (each) => each.assigned || each.partitions ? `${each.partitions} of ${each.assigned}` : "–" },
     { title: "beat", kind: "number", of: (each) => age(each.heartbeat_s) },
     { title: "up", kind: "number", hide: true, of: (each) => age(each.up_s) },
     { title: "groups", hide: true, of: (each) => each.groups.join(", ") },
