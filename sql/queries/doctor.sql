@@ -138,6 +138,9 @@ select t.tgenabled::text
 from pg_trigger t
 where t.tgrelid = 'gapless.outbox_message_t'::regclass and t.tgname = 'wake_sequencer'
 
+-- name: is_overlaid
+select gapless.is_overlaid()
+
 -- name: dedupe
 -- What dedupe keys take on disk, and what keeps slots from being turned: since when a slot is being left,
 -- and since when the keys of one are all too old.
