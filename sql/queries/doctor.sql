@@ -138,6 +138,9 @@ select t.tgenabled::text
 from pg_trigger t
 where t.tgrelid = 'gapless.outbox_message_t'::regclass and t.tgname = 'wake_sequencer'
 
+-- name: is_overlaid
+select gapless.is_overlaid()
+
 -- name: dedupe
 -- What dedupe keys take on disk, and what keeps slots from being turned: since when a slot is being left,
 -- and since when the keys of one are all too old.
@@ -199,6 +202,7 @@ select
       and a.application_name = left('gapless/queue worker ' || s.group_id, 63)
   ) as workers,
   m.outcome as missing, m.first_offset as missing_first, m.last_offset as missing_last,
+  g.first_offset as gap_first, g.last_offset as gap_last,
   h.first_offset as held_first, h.last_offset as held_last, h.holder as held_by,
   extract(epoch from clock_timestamp() - h.since_ts)::float8 as held_s,
   w.pid as work_pid, w.age_s as work_s,
@@ -216,6 +220,12 @@ from (
     on l.group_id = g.group_id and l.topic_id = t.topic_id and l.partition_id = q.partition_id
 ) s
 left join lateral gapless.queue_missing(s.topic_id, s.partition_id, s.lease_no, 10000) m on true
+left join lateral (
+  select w.first_offset, w.last_offset
+  from gapless.floor_of(s.lease_no) f
+  cross join lateral (select (s.next_offset - 1) / f.block * f.block + 1 as first) b
+  cross join lateral gapless.gap_in_block(s.lease_no, b.first, b.first + f.block - 1) w
+) g on true
 left join lateral (
   select r.first_offset, r.last_offset, r.holder, r.since_ts from gapless.queue_range r
   where r.lease_no = s.lease_no and r.first_offset >= s.next_offset and r.deadline > clock_timestamp()

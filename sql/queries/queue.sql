@@ -51,8 +51,13 @@ select gapless.release_receipt(%(receipt)s, %(c_offset)s)
 select gapless.extend_receipt(%(receipt)s, make_interval(secs => %(visibility_s)s))
 
 -- name: note_death
--- Somebody died at work on these: they are tried one at a time from now on.
+-- Somebody died at work on these: they are tried one at a time from now on. No row: they were given on a timeline
+-- that is gone, and are other events now, if there are such.
 select gapless.note_death(%(lease_no)s, %(first_offset)s, %(last_offset)s, %(worker)s)
+where gapless.timeline() = %(timeline)s
+
+-- name: timeline
+select gapless.timeline()
 
 -- name: end_holder
 -- All that a process had reserved is to be had again: it is gone. Null: not all yet.

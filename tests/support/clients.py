@@ -23,15 +23,16 @@ def tool(dsn: str, name: str) -> str:
     return found
 
 
-def psql(dsn: str, script: str) -> str:
-    """Run a script as people do, and return what it prints; AssertionError if it fails."""
-    argv = [tool(dsn, "psql"), "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", dsn]
+def psql(dsn: str, script: str, *, stops: bool = True) -> str:
+    """Run a script as people do, and return what it prints; AssertionError if it fails and stops."""
+    stop = f"ON_ERROR_STOP={int(stops)}"
+    argv = [tool(dsn, "psql"), "-X", "-q", "-A", "-t", "-v", stop, "-d", dsn]
     return _run(argv, script)
 
 
-def pg_dump(dsn: str) -> str:
-    """Return the whole database as a script for psql."""
-    return _run([tool(dsn, "pg_dump"), "-d", dsn], "")
+def pg_dump(dsn: str, *options: str) -> str:
+    """Return the whole database, or what the options say of it, as a script for psql."""
+    return _run([tool(dsn, "pg_dump"), "-d", dsn, *options], "")
 
 
 def _run(argv: list[str], text: str) -> str:

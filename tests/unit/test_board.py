@@ -49,11 +49,12 @@ def test_what_is_at_hand_is_known_until_it_is_acquitted() -> None:
 
 def test_events_of_a_queue_are_named_until_there_are_none() -> None:
     board = Board(2)
+    board.meet(1, 2)
     board.hold(1, 7, 100, 199)
-    assert board.held(1) == (7, 100, 199)
+    assert board.held(1) == (2, 7, 100, 199)
     board.hold(1, 0, 0, 0)
-    assert board.held(1)[0] == 0
-    assert board.held(0) == (0, 0, 0)
+    assert board.held(1)[:2] == (2, 0)
+    assert board.held(0) == (0, 0, 0, 0)
 
 
 def test_events_are_named_only_once_all_of_them_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

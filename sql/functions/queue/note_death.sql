@@ -1,6 +1,7 @@
 -- Whoever had this range of a queue group in hand died: note it, so that it is taken one event at a time from
 -- now on, each attempt written down before. Returns 'noted'; 'done' when it was committed after all, or is
--- below the floor; 'busy' when the session is still there: end it, or ask again. A reservation that it had
+-- below the floor, or is not what comes next in its block and in the log: it was given out before a seek, or by a
+-- server that is gone; 'busy' when the session is still there: end it, or ask again. A reservation that it had
 -- lapses at once. holder: who died; what others have in hand since stays theirs.
 -- locks: (7427003, lease_no) shared and the block's, by try
 create or replace function gapless.note_death(
@@ -15,10 +16,12 @@ as $$
 declare
   here gapless.queue_floor := gapless.floor_of(_lease_no);
   part record;
+  block_last bigint;
 begin
   if here.block is null then
     return 'done';
   end if;
+  select l.topic_id, l.partition_id into part from gapless.lease l where l.lease_no = _lease_no;
   if not pg_try_advisory_xact_lock_shared(7427003, _lease_no) or not pg_try_advisory_xact_lock(
     7427006, gapless.block_key(_lease_no, (_first_offset - 1) / here.block)
   ) then
@@ -37,16 +40,21 @@ begin
       for update skip locked
     ));
   if not found then
-    perform from gapless.queue_range r
-    where r.lease_no = _lease_no and r.first_offset between here.next_offset and _last_offset
-      and r.last_offset >= _first_offset;
-    if found then
+    block_last := ((_first_offset - 1) / here.block + 1) * here.block;
+    -- MUST be what take_next() would take next: it looks for what is open of a block behind all ranges.
+    if _first_offset <> greatest(block_last - here.block + 1, here.next_offset, (
+        select r.last_offset + 1 from gapless.queue_range r
+        where r.lease_no = _lease_no and r.first_offset between here.next_offset and block_last
+        order by r.first_offset desc limit 1
+      ))
+      or _last_offset > block_last
+      or _last_offset >= (select e.end_offset from gapless.log_ends(part.topic_id, part.partition_id) e)
+    then
       return 'done';
     end if;
     insert into gapless.queue_range (lease_no, first_offset, last_offset, tries, deadline, holder, since_ts)
     values (_lease_no, _first_offset, _last_offset, 1, '-infinity', 'died', clock_timestamp());
   end if;
-  select l.topic_id, l.partition_id into part from gapless.lease l where l.lease_no = _lease_no;
   perform pg_notify('gapless_p_' || part.topic_id || '_' || part.partition_id, 'letter');
   return 'noted';
 end

@@ -87,6 +87,11 @@ begin
       from gapless.queue_floor q
       where q.lease_no = _lease_no
       order by q.version desc limit 1;
+      if pos < first_offset and _hint is null then
+        select coalesce(g.first_offset, take_next.first_offset), coalesce(g.last_offset, block_last)
+        into first_offset, block_last
+        from gapless.gap_in_block(_lease_no, block_last - _block + 1, block_last) g;
+      end if;
       if first_offset <= block_last and cut = _block and not is_paused then
         select s.last_offset, s.timeline,
           s.message_ids[

@@ -66,6 +66,12 @@ begin
   select c.system_identifier into cluster from pg_control_system() c;
   is_restored := state.system_identifier <> cluster
     or pg_snapshot_xmax(state.snapshot) > pg_snapshot_xmax(pg_current_snapshot());
+  if (is_restored or state.run = 0) and gapless.is_overlaid() then
+    raise exception 'the log was restored over the rows that gapless init had made: all would be handled again; %',
+      'gapless uninstall, and restore the schema whole; or truncate its tables, and then '
+      'pg_restore --data-only --disable-triggers'
+      using errcode = 'GL409';
+  end if;
   if is_restored then
     state := gapless.rebase(state);
   end if;
@@ -190,7 +196,9 @@ begin
     returning u.topic_id
   ),
   ranked as (
-    select p.*, max(p.id) over (partition by p.xid) as last_id
+    -- An xid of a cluster that was restored from is another transaction than the one that has it here.
+    select p.*, p.id <= state.restored_upto as is_old,
+      max(p.id) over (partition by p.xid, p.id <= state.restored_upto) as last_id
     from pending p
   ),
   routed as (
@@ -202,6 +210,7 @@ begin
       r.last_id,
       r.id,
       r.xid,
+      r.is_old,
       r.transaction_id,
       r.cause
     from ranked r
@@ -217,7 +226,7 @@ begin
       -- what they came of differs, and never gathered across others (I5, I10).
       (r.xid, r.transaction_id, r.cause) is distinct from
         (lead(r.xid) over w, lead(r.transaction_id) over w, lead(r.cause) over w)
-        or lead(r.id) over w is null as ends_unit
+        or r.is_old is distinct from lead(r.is_old) over w as ends_unit
     from routed r
     window w as (partition by r.topic_id, r.partition_id order by r.last_id, r.id)
   ),
@@ -280,7 +289,7 @@ begin
   )
   insert into gapless.sequencer
     (run, system_identifier, snapshot, floor_id, stragglers, next_floor_id, next_floor_xid, events,
-      has_unrouted)
+      has_unrouted, restored_upto)
   select
     state.run + 1,
     cluster,
@@ -293,7 +302,8 @@ begin
     t.events,
     exists (select from counted) or state.has_unrouted and exists (
       select from gapless.unrouted u where u.topic_id not in (select a.topic_id from adopted a)
-    )
+    ),
+    state.restored_upto
   from own o
   cross join total t
   cross join lateral (

@@ -13,7 +13,7 @@ _WORD_BYTES = 8
 
 
 class Board:
-    """Five words for each slot: since when, at what, which offsets, how often it completed some.
+    """Words for each slot: since when, at what, which offsets of which timeline, how often done.
 
     The first is time.monotonic_ns() at which the present work began, negative when at rest.
     Work is what may take long, such as a batch; whoever rests MUST say so again and again.
@@ -25,6 +25,7 @@ class Board:
         self._completed = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._first_offsets = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._last_offsets = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+        self._timelines = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
 
     def clear(self, slot: int) -> None:
         """Make a slot ready for a new child: at rest, nothing completed."""
@@ -55,9 +56,14 @@ class Board:
         self._last_offsets[slot] = last_offset
         self._subjects[slot] = lease_no
 
-    def held(self, slot: int) -> tuple[int, int, int]:
-        """Return what was said last: lease_no and offsets."""
-        return self._subjects[slot], self._first_offsets[slot], self._last_offsets[slot]
+    def meet(self, slot: int, timeline: int) -> None:
+        """Say: the server that lease numbers and offsets are of is on this timeline."""
+        self._timelines[slot] = timeline
+
+    def held(self, slot: int) -> tuple[int, int, int, int]:
+        """Return what was said last: timeline, lease_no and offsets."""
+        offsets = self._first_offsets[slot], self._last_offsets[slot]
+        return self._timelines[slot], self._subjects[slot], *offsets
 
     def rest(self, slot: int) -> None:
         """Say: at rest, and alive."""

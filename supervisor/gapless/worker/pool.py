@@ -64,10 +64,12 @@ class Forks(Protocol):
 class Death:
     """A worker of a queue that died; lease_no 0: on nothing that its transaction held.
 
+    timeline: of the server that these were given by; one that was promoted since gives them anew.
     since_s, due_s: time.monotonic(), of the death and of the next look.
     """
 
     worker: str
+    timeline: int
     lease_no: int
     first_offset: int
     last_offset: int
@@ -85,6 +87,7 @@ class Death:
         freed = conn.execute(query("queue", "end_holder"), params).fetchone()
         if self.lease_no:
             held = {
+                "timeline": self.timeline,
                 "lease_no": self.lease_no,
                 "first_offset": self.first_offset,
                 "last_offset": self.last_offset,

@@ -20,6 +20,7 @@ from gapless.consume.queue.place import channels_of, open_queue
 from gapless.consume.verdict.patience import Patience
 from gapless.db.connect import connect, is_revoked, is_transient, why_of
 from gapless.db.listen import Notifications, listen, readable
+from gapless.db.wire import fetch_all
 from gapless.errors import BlockedError, HoleError
 from gapless.resources import open_all
 from gapless.worker.board import Board
@@ -54,6 +55,8 @@ def _work(spec: QueueSpec, pipe: Pipe, board: Board) -> ExitCode:
     spec.handler.habits.interruptible = False  # signals are the supervisor's
     open_all(spec.handler.resources)
     wakeup = Wakeup()
+    ((timeline,),) = fetch_all(conn, "queue", "timeline")
+    board.meet(spec.slot, timeline)
     queue = open_queue(
         conn,
         spec.handler,

@@ -24,6 +24,8 @@ from gapless.db.migrate import migrate, require_schema
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import Topic, require_topic
+from gapless.ops.doctor.finding import Patient
+from gapless.ops.doctor.log import sequencer
 from support.clients import pg_dump, psql
 from support.group import owner
 from support.log import (
@@ -40,6 +42,14 @@ from support.log import (
 from support.long import long_but
 
 KEYS = ["a", "b", "c", None]
+TRUNCATE = """
+do $$ begin
+  execute (
+    select 'truncate ' || string_agg(c.oid::regclass::text, ', ') from pg_class c
+    where c.relnamespace = 'gapless'::regnamespace and c.relkind in ('r', 'p') and not c.relispartition
+  );
+end $$
+"""
 
 
 @dataclass
@@ -139,16 +149,27 @@ def new_server(server_dsn: str) -> Iterator[str]:
         yield dsn
 
 
+def _is_ill(conn: Connection) -> bool:
+    found = sequencer(Patient(conn=conn, second=conn))
+    return any(each.level == "FAIL" for each in found if each.name == "re-base")
+
+
 @contextmanager
 def _restored(source_dsn: str, server: str) -> Iterator[str]:
     """Dump the source and restore it into a new database of a server."""
+    with _empty(server) as dsn:
+        psql(dsn, pg_dump(source_dsn))
+        yield dsn
+
+
+@contextmanager
+def _empty(server: str) -> Iterator[str]:
+    """Make a new database of a server."""
     name = f"restored_{uuid4().hex[:12]}"
     with psycopg.connect(server, autocommit=True) as admin:
         admin.execute(f"create database {name}")
         try:
-            dsn = make_conninfo(server, dbname=name)
-            psql(dsn, pg_dump(source_dsn))
-            yield dsn
+            yield make_conninfo(server, dbname=name)
         finally:
             admin.execute(f"drop database {name} with (force)")
 
@@ -322,3 +343,79 @@ def test_an_empty_log(
         ledger.transactions(there, "first", 3)
         assert sequence(there) == 9
         ledger.check(there, restored, {})
+
+
+@pytest.mark.parametrize("way", ["plainly", "in savepoints", "without a topic"])
+def test_what_was_there_comes_first_whatever_xids_come_again(
+    conn: Connection, dsn: str, new_server: str, topic: Topic, ledger: Ledger, way: str
+) -> None:
+    """Published before the first run, in transactions that have the xids of restored ones (I4, I5)."""
+    with psycopg.connect(new_server) as there:
+        _burn_xids(conn, _next_xid(there) + 20_000)
+    sequence(conn)
+    ledger.transactions(conn, "there", 6)
+    xids = "select min(xid::text::bigint), max(xid::text::bigint) from gapless.outbox_message_t"
+    ((first, last),) = conn.execute(xids).fetchall()
+    with _restored(dsn, new_server) as restored, connect(restored, role="test") as here:
+        _burn_xids(here, first)
+        while _next_xid(here) <= last:
+            with here.transaction():
+                here.execute("savepoint s" if way == "in savepoints" else "select 1")
+                events = ledger.insert(here, f"here {_next_xid(here)}")
+            ledger.committed(events)
+        ((again,),) = here.execute(
+            "select count(*) - count(distinct xid) * 3 from gapless.outbox_message_t"
+        )
+        assert again > 0, "no xid came again"
+        if way == "without a topic":
+            here.execute("update gapless.topic set topic_id = 2")
+            assert sequence(here) == 0
+            here.execute("select gapless.adopt_topic(1, 'adopted', 8)")
+        while sequence(here):
+            pass
+        log = placed(here)
+        assert_gapless(log)
+        assert_all_there(log, ledger.published)
+        assert_neighbours(log, ledger.published)
+        assert_ordered(log, ledger.published)
+
+
+@pytest.mark.parametrize("way", ["in order", "as it comes", "after many runs", "truncated before"])
+def test_data_alone_over_what_init_made(
+    source: Connection, dsn: str, new_server: str, ledger: Ledger, way: str
+) -> None:
+    """Refused before anything is handled, and found by doctor; the way that it tells works."""
+    before = placed(source)
+    if way == "after many runs":
+        source.execute("delete from gapless.sequencer where run = 0")
+    dump = pg_dump(dsn, "--data-only", *(["--disable-triggers"] if way != "in order" else []))
+    with _empty(new_server) as restored, connect(restored, role="test") as conn:
+        psql(restored, pg_dump(dsn, "--schema-only", "--schema=public"), stops=False)
+        migrate(conn)
+        create_chunks(conn)
+        assert not _is_ill(conn)
+        if way == "truncated before":
+            conn.execute(TRUNCATE)
+        psql(restored, dump, stops=False)
+        if way == "truncated before":
+            ledger.transactions(conn, "here", 2)
+            assert sequence(conn) > 0
+            ledger.check(conn, restored, before)
+        else:
+            with pytest.raises(psycopg.Error, match="restored over the rows") as refused:
+                sequence(conn)
+            assert refused.value.sqlstate == "GL409"
+        assert _is_ill(conn) == (way != "truncated before")
+
+
+def test_where_xids_mean_what_they_meant_nothing_is_old(
+    conn: Connection, topic: Topic, ledger: Ledger
+) -> None:
+    """As after pg_upgrade, whose cluster has another identifier."""
+    ledger.transactions(conn, "sequenced", 2)
+    sequence(conn)
+    ledger.transactions(conn, "pending", 2)
+    rebased = conn.execute(
+        "select (gapless.rebase(s)).restored_upto from gapless.sequencer s order by run desc limit 1"
+    )
+    assert rebased.fetchone() == (0,)

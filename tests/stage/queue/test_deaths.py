@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -14,7 +16,7 @@ from gapless.telemetry.meter import Meters
 from gapless.worker import pool
 from gapless.worker.board import Board
 from gapless.worker.pool import DEATH_AGAIN_S, DEATH_PATIENCE_S, Death, Pools
-from support.queue import Queue
+from support.queue import Queue, make, publish
 
 Sessions = Callable[[], Connection]
 
@@ -27,9 +29,11 @@ class Clock:
     def __call__(self) -> float:
         return self.now_s
 
-    def death(self, lease_no: int = 0, first_offset: int = 0, last_offset: int = 0) -> Death:
+    def death(
+        self, lease_no: int = 0, first_offset: int = 0, last_offset: int = 0, timeline: int = 1
+    ) -> Death:
         """Return the death of ann, which is now."""
-        return Death("ann", lease_no, first_offset, last_offset, since_s=self.now_s)
+        return Death("ann", timeline, lease_no, first_offset, last_offset, since_s=self.now_s)
 
 
 @pytest.fixture
@@ -99,7 +103,7 @@ def test_what_another_has_since_stays_theirs(queue: Queue, conn: Connection) -> 
     conn.execute("update gapless.queue_range set deadline = clock_timestamp()")
     receipt, taken = reserve(queue, conn, "bob", "aside")
     assert taken == offset
-    Death("ann", queue.lease, offset, offset).note(conn)
+    Death("ann", 1, queue.lease, offset, offset).note(conn)
     assert queue.call(conn, "acknowledge", receipt) == 1
 
 
@@ -129,6 +133,39 @@ def test_on_nothing_there_is_no_event_to_tell_of(
     clock.now_s += DEATH_AGAIN_S
     assert death.note(conn)
     assert queue.ranges(conn) == []
+
+
+def test_what_was_given_on_another_timeline_is_another_event_now(
+    queue: Queue, conn: Connection, clock: Clock
+) -> None:
+    assert not clock.death(queue.lease, 1, 2, timeline=2).note(conn)
+    assert queue.ranges(conn) == []
+    assert not clock.death(queue.lease, 1, 2).note(conn)
+    assert queue.ranges(conn) == [(1, 2, "open")]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_deaths_are_told_of_all_is_taken_once(conn: Connection, seed: int) -> None:
+    """Also of offsets that were never given, or were before a seek: a server was promoted since."""
+    draw = Random(seed)
+    queue = make(conn, events=3, block=draw.choice([1, 4, 100]))
+    published, handled = 3, Counter[int]()
+    for _ in range(12):
+        first = draw.randint(1, published + 4)
+        last = first + draw.randint(0, 5)
+        conn.execute("select gapless.note_death(%s, %s, %s, 'h')", [queue.lease, first, last])
+        more = draw.randint(0, 4)
+        publish(conn, queue.topic, published + 1, published + more)
+        published += more
+        for _ in range(draw.randint(0, 2)):
+            for receipt, offset, *_ in queue.reserve(conn, draw.randint(1, 3)):
+                handled[offset] += queue.call(conn, "acknowledge", receipt, offset)
+    while taken := queue.reserve(conn, 5):
+        for receipt, offset, *_ in taken:
+            handled[offset] += queue.call(conn, "acknowledge", receipt, offset)
+    assert handled == Counter(range(1, published + 1))
+    queue.sweep(conn)
+    assert queue.floor(conn) == published + 1
 
 
 def test_while_its_session_is_there_it_is_told_again(

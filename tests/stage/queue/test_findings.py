@@ -99,6 +99,27 @@ def test_a_floor_that_nobody_moved(old: Queue, conn: Connection) -> None:
     assert (old.floor(conn), found(conn)) == (21, [])
 
 
+def test_open_in_front_of_what_is_taken(queue: Queue, conn: Connection) -> None:
+    """As a version before left it, that noted deaths at offsets of a server that was gone."""
+    assert found(conn) == []
+    conn.execute(
+        "insert into gapless.queue_range (first_offset, last_offset, lease_no, holder)"
+        " values (4, 4, %s, 'h')",
+        [queue.lease],
+    )
+    ((text, remedy),) = found(conn)
+    assert text == (
+        "sender/mails/0: offsets 1 to 3 are open, in front of what is taken of their block; 1 event "
+        "above the floor is finished, and retention keeps the log from offset 1 on"
+    )
+    assert remedy == "gapless queue take sender/mails takes them, once nothing newer is open"
+    taken = [
+        each.offset for _ in range(5) for each in ops.take(conn, "sender", "mails", max_events=4)
+    ]
+    assert taken == [*range(5, 21), 1, 2, 3]
+    assert found(conn) == []
+
+
 def test_what_is_paused_rests(old: Queue, conn: Connection) -> None:
     ops.pause(conn, GroupPlace(group="sender"))
     assert found(conn) == []

@@ -62,6 +62,12 @@ DEATHS: dict[str, tuple[Hands, int, tuple[int, int, str | None], str, set[int]]]
     "its last": ([(8, 8, HELD, "ann")], 1, (5, 8, "ann"), "noted", {8}),
     "below the floor, in a range": ([(3, 6, DONE, None)], 5, (5, 8, "ann"), "noted", {5}),
     "lapsed before": ([(5, 8, DUE, "ann")], 1, (5, 8, "ann"), "noted", {5}),
+    "within a block": ([], 1, (6, 8, "ann"), "done", set()),
+    "within a block, behind a gap": ([(5, 5, DONE, None)], 1, (7, 8, "ann"), "done", set()),
+    "into the next block": ([], 1, (3, 5, "ann"), "done", set()),
+    "into the next block, from its beginning": ([], 1, (1, 5, "ann"), "done", set()),
+    "beyond the log": ([], 1, (9, 10, "ann"), "done", set()),
+    "behind the log": ([], 1, (13, 13, "ann"), "done", set()),
 }  # fmt: skip
 
 
@@ -90,14 +96,14 @@ def test_what_is_noted_of_a_death(twins: Twins, name: str) -> None:
         assert after - before == ({(first, last, DUE, 1, "died")} if lapsed else set())
     kept = "select count(*) from gapless.queue_range where deadline = '-infinity' and token is not null"
     assert twins.value(kept) == 0
-    ours = {(7427003, lease, "ShareLock"), block_lock(twins, 1)}
+    ours = {(7427003, lease, "ShareLock"), block_lock(twins, (first - 1) // 4)}
     assert locks(twins) == ours
 
 
 @pytest.mark.parametrize("first", [1, 4, 5])
 def test_the_block_that_is_asked_for(twins: Twins, first: int) -> None:
     """Of the size that the queue has."""
-    twins.conn.execute("update gapless.queue_floor set block = 3")
+    twins.conn.execute("update gapless.queue_floor set block = 3, next_offset = %s", [first])
     twins.conn.execute(NOTE, [twins.leases[HERE], first, first, "ann"])
     assert twins.value(ANSWER) == "noted"
     assert block_lock(twins, (first - 1) // 3) in locks(twins)

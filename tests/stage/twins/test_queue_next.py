@@ -77,10 +77,17 @@ def cut(twins: Twins, block: int) -> None:
 # The size of blocks, what is noted, the hint: what is taken. Elsewhere much more is noted.
 NEXT: dict[str, tuple[int, Notes, int | None, tuple[int, int]]] = {
     "beyond all that is noted here": (2, [(1, 4, DONE), (5, 6, HELD)], 1, (7, 8)),
-    "of a block whose end is noted": (4, [(4, 4, DONE)], None, (5, 8)),
+    "in front of what is noted of its block": (4, [(4, 4, DONE)], None, (1, 3)),
+    "between what is noted of its block": (4, [(1, 1, DONE), (3, 3, DUE)], None, (2, 2)),
+    "in front of it, behind a range that begins before": (
+        4,
+        [(1, 5, DONE), (8, 8, DUE)],
+        None,
+        (6, 7),
+    ),
     "of a block whose end is noted, by a hint": (4, [(4, 4, DONE)], 1, (5, 8)),
-    "of a block whose end is due": (4, [(3, 4, DUE)], None, (5, 8)),
-    "of two such blocks": (2, [(2, 2, DONE), (4, 4, DONE)], None, (5, 6)),
+    "in front of what is due": (4, [(3, 4, DUE)], None, (1, 2)),
+    "of two such blocks": (2, [(2, 2, DONE), (4, 4, DONE)], None, (1, 1)),
 }
 
 

@@ -121,7 +121,15 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
     else:
         text = f"pid {sequencing.pid} is the sequencer, {sequencing.state}, run {sequencing.run}"
         yield ok("sequencer", text + waiting)
-    if sequencing.needs_rebase:
+    if patient.conn.execute(query("doctor", "is_overlaid")).fetchone() == (True,):
+        yield fail(
+            "re-base",
+            "the log was restored over the rows that gapless init had made: no event gets an "
+            "offset, for all would be handled again",
+            "gapless uninstall and restore the schema whole; or truncate its tables, then "
+            "pg_restore --data-only --disable-triggers",
+        )
+    elif sequencing.needs_rebase:
         yield warning(
             "re-base",
             "the log was restored from another cluster: the next run of the sequencer looks for "

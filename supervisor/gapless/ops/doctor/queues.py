@@ -20,7 +20,8 @@ _OPEN_S = 60.0  # so long events may be open without anybody who takes them
 class QueueFacts:
     """How a queue group is in a partition, as gapless.queue_state() counts.
 
-    missing_…: what it cannot get past, in the log. held_…: what has been in hand with a receipt the
+    missing_…: what it cannot get past, in the log. gap_…: what is open in front of what is noted in
+    its block, where no worker leaves anything. held_…: what has been in hand with a receipt the
     longest; work_…: the oldest transaction that has some of it. waits_s: until the next attempt of
     what failed. is_swept: the first event from the floor on is not finished. None: there is none.
     """
@@ -43,6 +44,8 @@ class QueueFacts:
     missing: str | None
     missing_first: int | None
     missing_last: int | None
+    gap_first: int | None
+    gap_last: int | None
     held_first: int | None
     held_last: int | None
     held_by: str | None
@@ -133,6 +136,14 @@ def _held(facts: QueueFacts) -> Iterator[Finding]:
 def _left(facts: QueueFacts) -> Iterator[Finding]:
     """Find what nobody has in hand, and nobody takes."""
     free = facts.open + facts.lapsed
+    if facts.gap_first is not None and facts.missing is None:
+        yield fail(
+            "queues",
+            f"{facts.name}: offsets {facts.gap_first} to {facts.gap_last} are open, in front of "
+            f"what is taken of their block{facts.behind}",
+            f"gapless queue take {facts.name.rpartition('/')[0]} takes them, once nothing newer is "
+            "open",
+        )
     if free:
         yield from _untaken(facts, free)
         return
