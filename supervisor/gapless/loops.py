@@ -12,8 +12,11 @@ import threading
 from collections import deque
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from contextvars import Context, copy_context
 from typing import Any
+
+from gapless.forked import OneProcess, end_forked
 
 _CANCEL_S_MAX = 5.0
 
@@ -49,7 +52,8 @@ class Call:
 
     async def _run(self) -> None:
         try:
-            self.future.set_result(await self._work())
+            with OneProcess():
+                self.future.set_result(await self._work())
         except BaseException as error:  # noqa: BLE001 - SystemExit, too, which would end the loop
             self.future.set_exception(error)
 
@@ -93,6 +97,11 @@ def _begin_all() -> None:
 
 
 def _forget() -> None:
+    for loop in _started.values():
+        # If a task forked: what else is ready is the parent's, and where the task awaits it ends.
+        getattr(loop, "_ready", _to_begin).clear()
+        with suppress(RuntimeError):  # another thread did, and the loop is in its debug mode
+            loop.call_soon(end_forked)
     _started.clear()
     _to_begin.clear()
     _starting.release()
@@ -104,10 +113,15 @@ os.register_at_fork(
 )
 
 
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    with OneProcess():  # what ends a task by SystemExit or Ctrl-C ends the loop, too
+        loop.run_forever()
+
+
 def _loop() -> asyncio.AbstractEventLoop:
     with _starting:
         found = _started.get(os.getpid())
         if found is None:
             found = _started[os.getpid()] = asyncio.new_event_loop()
-            threading.Thread(target=found.run_forever, name="gapless-loop", daemon=True).start()
+            threading.Thread(target=_run, args=[found], name="gapless-loop", daemon=True).start()
         return found

@@ -20,12 +20,14 @@ from typing import Any, Generic, TypeVar, cast, overload
 
 from gapless import loops
 from gapless.errors import ResourceError, UsageError, one_line
+from gapless.forked import OneProcess
 
 log = logging.getLogger("gapless.worker")
 
 T = TypeVar("T")
 
 _open: list[Resource[Any]] = []  # in the order they were opened, in this process
+_inherited: list[Any] = []  # by the process that forked this one, and kept alive here
 
 
 class Resource(Generic[T]):
@@ -75,7 +77,8 @@ class Resource(Generic[T]):
     def _next(self) -> Any:
         if self.is_async:
             return loops.run(self._running.__anext__)
-        return next(self._running)
+        with OneProcess():
+            return next(self._running)
 
     def close(self) -> None:
         """Run what is behind its `yield`. What that raises is logged: the process ends anyway."""
@@ -128,9 +131,10 @@ def is_any_open() -> bool:
     return bool(_open)
 
 
-def forget_all() -> None:
-    """Forget what another process opened: a forked child has its own."""
+def _leave_to_parent() -> None:
+    """In a forked child: begin with none, and close none of its parent's, not by collecting it."""
+    _inherited.extend((each._running, each._value) for each in _open)  # noqa: SLF001
     _open.clear()
 
 
-os.register_at_fork(after_in_child=forget_all)
+os.register_at_fork(after_in_child=_leave_to_parent)

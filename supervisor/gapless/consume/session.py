@@ -16,6 +16,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
+from gapless.db.inherited import keep_from_children
 from gapless.db.wire import distrust, drop_later, fetch_all, later
 from gapless.telemetry.meter import UNTIMED, Operation, in_use, timed
 
@@ -80,6 +81,7 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
     later(conn, "consume", "begin", trusted=kept)
     try:
         if conn not in _settings:
+            keep_from_children(conn)
             _settings[conn] = _Settings(*run(conn, "settings")[0])
         yield
         _require_no_block(conn)

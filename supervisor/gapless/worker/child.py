@@ -36,6 +36,10 @@ class _Ends:
     def send_bytes(self, news: bytes) -> None:
         self._news.send_bytes(news)
 
+    def close(self) -> None:
+        self._orders.close()
+        self._news.close()
+
 
 @dataclass(slots=True)
 class Child:

@@ -19,6 +19,7 @@ from gapless.resources import open_all
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
 from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
+from gapless.worker.offspring import disown_offspring
 from gapless.worker.service import Shared
 from gapless.worker.session_loop import Opening, session_loop
 from gapless.worker.spec import ExitCode, Pipe, WorkerSpec
@@ -28,6 +29,7 @@ from gapless.worker.wakeup import Wakeup
 def run_worker(spec: WorkerSpec, pipe: Pipe, board: Board) -> None:
     """Be a worker until it serves nothing, or has no connection; then exit the process."""
     settle(spec, f"worker {spec.partition}")
+    disown_offspring(f"{spec.partition.group_id}/{spec.partition.topic}", pipe.close)
     live(str(spec.partition), partial(_work, spec, pipe, board))
 
 

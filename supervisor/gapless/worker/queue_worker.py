@@ -26,6 +26,7 @@ from gapless.resources import open_all
 from gapless.worker.board import Board
 from gapless.worker.brake import Brake
 from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
+from gapless.worker.offspring import disown_offspring
 from gapless.worker.retries import Retries
 from gapless.worker.service import RETRY_S_MAX
 from gapless.worker.session_loop import GUARD_MORE_MS, Opening, is_sound, session_loop
@@ -39,6 +40,7 @@ def run_queue_worker(spec: QueueSpec, pipe: Pipe, board: Board) -> None:
     """Be a worker of a queue until told to stop, or without a connection; then exit the process."""
     name = f"queue worker {spec.group_id}"
     settle(spec, name)
+    disown_offspring(spec.group_id, pipe.close)
     live(name, partial(_work, spec, pipe, board))
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import warnings
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -260,3 +262,26 @@ def test_a_unit_knows_its_group(dsn: str, conn: Connection) -> None:
     events(dsn, conn)
     testing.drain(dsn, handle)
     assert set(told) == {("billing", False)}
+
+
+def test_a_child_opens_its_own_and_closes_none_of_its_parents() -> None:
+    """Not even when what it has of its parent's would be collected."""
+    heard, told = os.pipe()
+
+    @gapless.resource
+    def client() -> Iterator[int]:
+        try:
+            yield os.getpid()
+        finally:
+            os.write(told, b"closed")
+
+    assert client() == os.getpid()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
+        pid = os.fork()
+    if pid == 0:
+        os._exit(0 if client() == os.getpid() else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.write(told, b".")
+    assert os.read(heard, 100) == b"."
+    close_all()

@@ -6,8 +6,9 @@ through one queue: that a call has ended, or the next slice of a unit that is to
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, thread
 from contextlib import suppress
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -26,6 +27,9 @@ from gapless.log.event import Row
 
 Ended = Failure | BaseException | None
 """How a call ended: well, with a failure of its unit, or with an error of the environment."""
+
+# A process that one of our threads forks would wait for that thread at its end: it is exit code 1.
+os.register_at_fork(after_in_child=getattr(thread, "_threads_queues", {}).clear)
 
 
 class Calls:

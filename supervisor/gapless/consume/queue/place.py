@@ -14,6 +14,7 @@ from gapless.consume.terms import Terms
 from gapless.consume.user.direct import addressed
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.patience import Patience
+from gapless.db.inherited import keep_from_children
 from gapless.db.wire import fetch_all
 from gapless.keys import Assignment, Partition
 from gapless.log.topics import require_topic
@@ -89,6 +90,7 @@ def open_queue(
     """Return a queue to work on. Raises UsageError for a topic that is not there."""
     topics = {name: require_topic(conn, name).topic_id for name in terms.topics}
     handler = addressed(handler, group_id)
+    keep_from_children(conn)
     return Queue(conn=conn, handler=handler, terms=terms, group_id=group_id, topics=topics, **more)
 
 

@@ -28,7 +28,9 @@ from gapless.consume.user.watch import watch, watched
 from gapless.consume.verdict.failure import Failure, PartlyFailedError, UnitFailedError
 from gapless.consume.verdict.wish import WISHES, Retry
 from gapless.db.connect import is_passing, is_unready
+from gapless.db.inherited import is_inherited
 from gapless.errors import HoleError
+from gapless.forked import OneProcess, end_forked
 from gapless.log.cause import Handling, handling
 from gapless.telemetry.meter import in_use
 from gapless.telemetry.spans import TRACING
@@ -99,6 +101,8 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
 
 def _blame(error: BaseException, conn: Connection[Any], handler: Handler) -> NoReturn:
     """Raise what call() raises for what the handler raised."""
+    if is_inherited(conn):
+        end_forked(error)
     if isinstance(error, HoleError) or (
         isinstance(error, KeyboardInterrupt) and handler.habits.interruptible
     ):
@@ -112,6 +116,8 @@ def _blame(error: BaseException, conn: Connection[Any], handler: Handler) -> NoR
 
 def _require_good(result: object, conn: Connection[Any]) -> None:
     """Raise what call() raises for what the handler returned, and did to its transaction."""
+    if is_inherited(conn):
+        end_forked()
     require_usable(conn)
     status = conn.info.transaction_status
     if status != TransactionStatus.INTRANS:
@@ -131,7 +137,7 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
         return failure
     began = perf_counter()
     try:
-        with watched(unit, is_judged_later=True), handled(unit):
+        with watched(unit, is_judged_later=True), handled(unit), OneProcess():
             _refuse_unrun(handler.function(unit))
     except BaseException as raised:  # noqa: BLE001 - SystemExit must not end a thread in silence
         return _failed_outside(raised, began)
@@ -143,7 +149,7 @@ async def call_in_loop(handler: Handler, unit: Unit) -> Failure | None:
     began = perf_counter()
     assert handler.coroutine is not None
     try:
-        with handled(unit):
+        with handled(unit), OneProcess():
             _refuse_unrun(await awaited(handler.coroutine, unit))
     except BaseException as raised:  # noqa: BLE001 - SystemExit must not end the loop
         return _failed_outside(raised, began)

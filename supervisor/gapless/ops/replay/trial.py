@@ -26,6 +26,7 @@ from gapless.consume.user.call import ENDED, call, call_each
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import UnitFailedError
 from gapless.db.connect import is_transient
+from gapless.db.inherited import keep_from_children
 from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.errors import GaplessError
@@ -84,6 +85,7 @@ class _Trial:
         found: Sequence[ReplayBounds],
         show: Callable[[int], None],
     ) -> None:
+        keep_from_children(conn)
         self._conn = conn
         self._name = name
         self._handler = handler
