@@ -33,6 +33,9 @@ declare
     where l.topic_id = _topic_id and l.partition_id = _partition_id and l.c_offset = _first_offset
   ));
   holds boolean := _parks or _state = 'parked';
+  -- Known when it is planned: other chunks, and the default one, are not locked.
+  low bigint := (select min(i) from unnest(_message_ids) i);
+  high bigint := (select max(i) from unnest(_message_ids) i);
   written int;
 begin
   insert into gapless.dead_letter_event as e (
@@ -52,7 +55,7 @@ begin
   cross join lateral (
     select m.id, m.host_id, m.user_id, m.key, m.transaction_id, m.xid, m.event_type, m.payload, m.headers,
       m.created_ts, m.cause, m.correlation
-    from gapless.outbox_message_t m where m.id = u.id
+    from gapless.outbox_message_t m where m.id = u.id and m.id between low and high
     union all    -- asked only if the log has it no more
     select l.id, l.host_id, l.user_id, l.key, l.transaction_id, l.xid, l.event_type, l.payload, l.headers,
       l.created_ts, l.cause, l.correlation
@@ -105,7 +108,7 @@ begin
     from unnest(_message_ids) as u (id)
     cross join lateral (
       select gapless.key_digest(m) as key_digest
-      from gapless.outbox_message_t m where m.id = u.id
+      from gapless.outbox_message_t m where m.id = u.id and m.id between low and high
       union all
       select l.key_digest from gapless.latest l where l.id = u.id
       limit 1

@@ -15,6 +15,8 @@ set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column
 declare
+  low bigint := (select min(i) from unnest(_message_ids) i);    -- as in set_aside()
+  high bigint := (select max(i) from unnest(_message_ids) i);
   _is_any_held boolean := gapless.holds_keys(_group_id, _topic_id, _partition_id);
 begin
   return query
@@ -25,7 +27,7 @@ begin
     from unnest(_message_ids, _first_offsets) as u (id, unit)
     cross join lateral (
       select gapless.key_digest(m) as digest
-      from gapless.outbox_message_t m where m.id = u.id
+      from gapless.outbox_message_t m where m.id = u.id and m.id between low and high
       union all    -- asked only if the log has it no more
       select l.key_digest from gapless.latest l where l.id = u.id
       limit 1

@@ -16,6 +16,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set plan_cache_mode = auto
 as $$
 #variable_conflict use_column
 declare
@@ -27,6 +28,8 @@ declare
   topic_name text;
   told text;
   tries int := 0;
+  low bigint;      -- of ids
+  high bigint;
 begin
   loop
     tries := tries + 1;
@@ -93,6 +96,9 @@ begin
   end loop;
 
   perform gapless.report_error(_group_id, _topic_id, _partition_id, _token, null);
+  -- As claim_events().
+  select min(i), max(i), set_config('plan_cache_mode', 'force_custom_plan', true) into low, high
+  from unnest(claim.message_ids) i;
   return query
   with
   events as (
@@ -121,7 +127,9 @@ begin
     o.user_id, coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, e.timeline)), o.created_ts
   from events e
   join begun b on b.first_offset = e.unit
-  cross join lateral (select * from gapless.outbox_message_t m where m.id = e.id offset 0) o
+  cross join lateral (
+    select * from gapless.outbox_message_t m where m.id = e.id and m.id between low and high offset 0
+  ) o
   order by e.at;
 end
 $$;

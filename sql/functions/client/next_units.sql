@@ -10,6 +10,7 @@ create or replace function gapless.next_units(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = auto
 as $$
 declare
   piece record;
@@ -17,6 +18,8 @@ declare
   low int;
   high int;
   whole int;
+  lowest bigint;      -- of ids
+  highest bigint;
 begin
   message_ids := '{}';
   units := '{}';
@@ -48,10 +51,15 @@ begin
   if outcome <> 'claimed' then
     return;
   end if;
+  -- As claim_events().
+  select min(i), max(i), set_config('plan_cache_mode', 'force_custom_plan', true) into lowest, highest
+  from unnest(message_ids) i;
   -- Up to what is missing: a segment, or an event.
   select coalesce(min(u.n) - 1, cardinality(message_ids)) into whole
   from unnest(message_ids) with ordinality as u (id, n)
-  left join lateral (select o.id from gapless.outbox_message_t o where o.id = u.id offset 0) e on true
+  left join lateral (
+    select o.id from gapless.outbox_message_t o where o.id = u.id and o.id between lowest and highest offset 0
+  ) e on true
   where e.id is null;
   whole := length(regexp_replace(left(marks, whole), '0+$', ''));
   if whole = 0 then

@@ -3,8 +3,8 @@
 -- Returns the rows of claim_at(), then one per event, with nothing but its columns (those of the query
 -- `fetch`), in any order; none of them when the range has more than events_max events. An id without
 -- an event is the caller's to notice (I3).
--- plan: kept, for to plan takes longer than to run; but a kept one locks every chunk, so of more than 60
---   the few that are needed are looked for each time (PostgreSQL 15: about 60 locks cost as much).
+-- plan: what reads events is planned each time, for ids that are known then. A plan that is kept locks every chunk,
+--   and the default one with them, for as long as the handler takes: no chunk could be made (create_chunks.sql).
 create or replace function gapless.claim_events(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
   _events_max int, _place tid, _group_by text default 'transaction'
@@ -23,7 +23,6 @@ declare
   ids bigint[];
   low bigint;
   high bigint;
-  many_chunks boolean;
 begin
   for outcome, first_offset, last_offset, claim_xid, place_after, base_offset, message_ids, unit_ends,
     timeline
@@ -42,17 +41,7 @@ begin
   if ids is null then
     return;
   end if;
-  select min(i), max(i),
-    exists (
-      select from pg_catalog.pg_inherits c
-      where c.inhparent = 'gapless.outbox_message_t'::regclass
-      offset 60
-    )
-  into low, high, many_chunks
-  from unnest(ids) i;
-  if many_chunks then
-    perform set_config('plan_cache_mode', 'force_custom_plan', true);
-  end if;
+  select min(i), max(i), set_config('plan_cache_mode', 'force_custom_plan', true) into low, high from unnest(ids) i;
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text, null::int,

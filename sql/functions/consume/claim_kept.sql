@@ -90,11 +90,6 @@ begin
       _scan_max := least(_batch_size, 1000);
     end if;
   end if;
-  if exists (
-    select from pg_catalog.pg_inherits c where c.inhparent = 'gapless.outbox_message_t'::regclass offset 60
-  ) then
-    perform set_config('plan_cache_mode', 'force_custom_plan', true);
-  end if;
 
   -- Slices that grow: of a filter that keeps most little is looked at in vain, one that keeps little takes
   -- few statements.
@@ -178,7 +173,8 @@ begin
     return;
   end if;
   ids := ids[1 : size];
-  select min(i), max(i) into low, high from unnest(ids) i;    -- known when it is planned: other chunks stay alone
+  -- As claim_events().
+  select min(i), max(i), set_config('plan_cache_mode', 'force_custom_plan', true) into low, high from unnest(ids) i;
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text, null::int, null::bigint[], null::bigint[], null::text[], null::bigint,

@@ -18,6 +18,7 @@ returns table (
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = auto
 as $$
 #variable_conflict use_column
 declare
@@ -91,7 +92,8 @@ begin
     end if;
   end if;
 
-  select min(i), max(i) into low, high from unnest(ids) i;
+  -- As claim_events().
+  select min(i), max(i), set_config('plan_cache_mode', 'force_custom_plan', true) into low, high from unnest(ids) i;
   exact := array(select t from unnest(_filter.event_types) t where t !~ '[*]');
   patterns := array(
     select gapless.type_pattern(t) from unnest(_filter.event_types) t where t ~ '[*]'
@@ -119,7 +121,7 @@ begin
   if found_events < cardinality(ids) then    -- an event is missing (I3): what stands before it counts
     select u.n, u.id into lost_offset, lost_id
     from unnest(ids) with ordinality as u (id, n)
-    where not exists (select from gapless.outbox_message_t o where o.id = u.id)
+    where not exists (select from gapless.outbox_message_t o where o.id = u.id and o.id between low and high)
     order by u.n limit 1;
     ids := ids[1 : lost_offset - 1];
     lost_offset := _first + lost_offset - 1;

@@ -10,7 +10,7 @@ create or replace function gapless.user_units(
   _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint, _layout int
 )
 returns table (unit_end bigint, is_closed boolean)
-language sql
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
@@ -18,20 +18,28 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set plan_cache_mode = force_custom_plan
 as $$
+#variable_conflict use_column
+declare
+  base bigint := coalesce((
+    select b.base_offset from gapless.log_segment b
+    where b.topic_id = _topic_id and b.partition_id = _partition_id and b.base_offset <= _first_offset
+    order by b.base_offset desc limit 1
+  ), 0);
+  low bigint;      -- of ids, as in claim_events()
+  high bigint;
+begin
+  select min(i), max(i) into low, high
+  from gapless.log_segment s
+  cross join lateral unnest(s.message_ids) i
+  where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset between base and _last_offset;
+  return query
   with
   segment as (
     select s.base_offset, s.message_ids, s.unit_ends,
       s.base_offset - 1 - lag(s.last_offset) over (order by s.base_offset) as missing
     from gapless.log_segment s
     where s.topic_id = _topic_id and s.partition_id = _partition_id
-      and s.base_offset >= coalesce(
-        (
-          select b.base_offset from gapless.log_segment b
-          where b.topic_id = _topic_id and b.partition_id = _partition_id
-            and b.base_offset <= _first_offset
-          order by b.base_offset desc limit 1
-        ), 0)
-      and s.base_offset <= _last_offset
+      and s.base_offset between base and _last_offset
       and s.layout <= _layout
   ),
   whole as (
@@ -47,7 +55,8 @@ as $$
     cross join unnest(g.message_ids) with ordinality as u (id, n)
     -- OFFSET 0: one look-up an id; a join may read all that lies between two of them.
     left join lateral (
-      select m.host_id, m.user_id from gapless.outbox_message_t m where m.id = u.id offset 0
+      select m.host_id, m.user_id from gapless.outbox_message_t m
+      where m.id = u.id and m.id between low and high offset 0
     ) o on true
     where coalesce(g.missing_so_far, 0) = 0
       and g.base_offset + u.n - 1 between _first_offset and _last_offset
@@ -78,5 +87,6 @@ as $$
   select t.unit_end, t.is_closed
   from told t
   where t.is_whole and (t.is_closed or t.is_last)
-  order by t.unit_end
+  order by t.unit_end;
+end
 $$;

@@ -17,14 +17,24 @@ declare
   give_up timestamptz := clock_timestamp() + make_interval(secs => seconds);
   reply_id uuid := gapless.reply_uuid(wait_reply.request_id);
   pause_s double precision := 0.002;
+  reply record;
 begin
   perform gapless.require_read_committed('wait_reply');
   loop
-    return query
-    select o.payload, o.headers, o.created_ts from gapless.outbox_message_t o
-    where o.transaction_id = reply_id and o.topic_id = wanted
-    order by o.id limit 1;
-    if found or clock_timestamp() >= give_up then
+    -- Undone, so that no chunk stays locked while it waits: none could be made (create_chunks.sql).
+    begin
+      select o.payload, o.headers, o.created_ts into reply from gapless.outbox_message_t o
+      where o.transaction_id = reply_id and o.topic_id = wanted
+      order by o.id limit 1;
+      raise exception using errcode = 'GL000';
+    exception
+      when sqlstate 'GL000' then
+        null;
+    end;
+    if reply.created_ts is not null then
+      return query select reply.payload, reply.headers, reply.created_ts;
+      return;
+    elsif clock_timestamp() >= give_up then
       return;
     end if;
     perform pg_sleep(least(pause_s, extract(epoch from give_up - clock_timestamp())));

@@ -15,11 +15,23 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set plan_cache_mode = force_custom_plan
 as $$
 #variable_conflict use_column
 declare
   found_events bigint;
+  base bigint := coalesce((
+    select b.base_offset from gapless.log_segment b
+    where b.topic_id = _topic_id and b.partition_id = _partition_id and b.base_offset <= _first_offset
+    order by b.base_offset desc limit 1
+  ), 0);
+  low bigint;      -- of ids, as in claim_events()
+  high bigint;
 begin
+  select min(i), max(i) into low, high
+  from gapless.log_segment s
+  cross join lateral unnest(s.message_ids) i
+  where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset between base and _last_offset;
   return query
   select s.base_offset + u.n - 1, s.timeline,
     o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
@@ -27,16 +39,10 @@ begin
   from gapless.log_segment s
   cross join lateral unnest(s.message_ids) with ordinality as u (id, n)
   cross join lateral (
-    select * from gapless.outbox_message_t m where m.id = u.id offset 0
+    select * from gapless.outbox_message_t m where m.id = u.id and m.id between low and high offset 0
   ) o
   where s.topic_id = _topic_id and s.partition_id = _partition_id
-    and s.base_offset >= coalesce(
-      (
-        select b.base_offset from gapless.log_segment b
-        where b.topic_id = _topic_id and b.partition_id = _partition_id and b.base_offset <= _first_offset
-        order by b.base_offset desc limit 1
-      ), 0)
-    and s.base_offset <= _last_offset
+    and s.base_offset between base and _last_offset
     and s.base_offset + u.n - 1 between _first_offset and _last_offset
   order by 1;
   get diagnostics found_events = row_count;

@@ -18,7 +18,7 @@
 -- is taken, up to max_events and to the end of the log.
 -- Locks of blocks where nothing was left are kept until the transaction ends, so at the end of the log it stops.
 -- locks: (7427003, lease_no) shared, (7427006, block_key()); both by try, until the transaction ends
--- plan: as claim_events(); whether there are more than 60 chunks is asked when it begins at the floor
+-- plan: as claim_events()
 create or replace function gapless.take_next(
   _group_id text, _topic_id int, _partition_id int, _lease_no int, _block int, _max_events int, _hint bigint,
   _holder text default null, _token uuid default null, _deadline timestamptz default null
@@ -59,10 +59,6 @@ begin
     return;
   end if;
   if pos is null then
-    -- Kept by the session: to ask for it takes a tenth of a claim.
-    perform set_config('gapless.many_chunks', (exists (
-      select from pg_catalog.pg_inherits c where c.inhparent = 'gapless.outbox_message_t'::regclass offset 60
-    ))::text, false);
     pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, null);
     if pos is null then
       outcome := case
@@ -194,9 +190,7 @@ begin
     order by g.base_offset;
   end if;
 
-  if current_setting('gapless.many_chunks', true) = 'true' then
-    perform set_config('plan_cache_mode', 'force_custom_plan', true);
-  end if;
+  perform set_config('plan_cache_mode', 'force_custom_plan', true);
   if first_offset = last_offset then
     low := ids[1];
     return query

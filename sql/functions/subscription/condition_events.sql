@@ -8,12 +8,15 @@ returns gapless.condition_event[]
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan
 as $$
 declare
   me text;    -- of direct messages those to this group; null: nobody looks
   found_events gapless.condition_event[] := '{}';
   each record;
   body jsonb;
+  low bigint := (select min(i) from unnest(_message_ids) i);    -- as in claim_events()
+  high bigint := (select max(i) from unnest(_message_ids) i);
 begin
   select coalesce(g.stands_for, g.group_id) into me
   from gapless.topic t
@@ -24,7 +27,7 @@ begin
     from unnest(_message_ids) with ordinality as u (id, n)
     cross join lateral (
       select m.event_type, m.key, m.payload, m.headers, m.host_id, m.user_id, m.transaction_id, m.created_ts
-      from gapless.outbox_message_t m where m.id = u.id offset 0
+      from gapless.outbox_message_t m where m.id = u.id and m.id between low and high offset 0
     ) o
     where me is null
       or o.headers ->> 'gapless-to-group' is null

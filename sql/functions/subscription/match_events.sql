@@ -21,6 +21,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set plan_cache_mode = auto
 as $$
 #variable_conflict use_column
 declare
@@ -34,17 +35,20 @@ declare
   body jsonb;
   found_values jsonb;
 begin
-  for event in
+  -- EXECUTE plans it each time, as claim_events() does, and nothing that is asked of each event.
+  for event in execute $query$
     select u.n, o.payload, o.event_type, o.key, o.host_id, o.user_id,
       case
-        when _to_group is not null and o.headers ->> 'gapless-to-group' = _to_group
-          then o.headers ->> 'gapless-to-subscription'
+        when $2 is not null and o.headers ->> 'gapless-to-group' = $2 then o.headers ->> 'gapless-to-subscription'
       end as to_subscription
-    from unnest(_message_ids) with ordinality as u (id, n)
+    from unnest($1) with ordinality as u (id, n)
     cross join lateral (
-      select * from gapless.outbox_message_t m where m.id = u.id offset 0
+      select * from gapless.outbox_message_t m where m.id = u.id and m.id between $3 and $4 offset 0
     ) o
-    where _to_group is null or coalesce(o.headers ->> 'gapless-to-group', _to_group) = _to_group
+    where $2 is null or coalesce(o.headers ->> 'gapless-to-group', $2) = $2
+    $query$
+    using _message_ids, _to_group,
+      (select min(i) from unnest(_message_ids) i), (select max(i) from unnest(_message_ids) i)
   loop
     n := event.n;
     matched := null;

@@ -51,10 +51,10 @@ RESTS = (  # with so many events at least: so many times the run, and so long at
     (7, 3, 0.004),
     (1, 1, 0.004),
 )
-CHUNKS_EVERY_S = 30.0
-CHUNKS_EVERY_EVENTS = 50_000
+CHUNKS_EVERY_S = 5.0
+CHUNKS_EVERY_EVENTS = 5_000  # half of the smallest chunk there may be
 CHUNKS_TOLD_AFTER = 10  # tries: then somebody reads for long
-CHUNKS_AGAIN_S_MAX = 10.0  # between tries: claims wait behind each, for 100 ms
+CHUNKS_AGAIN_S_MAX = 10.0  # between tries: who uses the default chunk waits behind each
 
 
 def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
@@ -209,8 +209,9 @@ class _Turn:
         return began_s, sequenced
 
     def _chunks(self) -> None:
-        due = monotonic() >= self._chunks_due or self._events_since >= CHUNKS_EVERY_EVENTS
-        if not due:
+        # Whoever was refused waits for the pause: each try may keep offsets back for 100 ms.
+        is_used_up = self._events_since >= CHUNKS_EVERY_EVENTS and not self._refusals
+        if monotonic() < self._chunks_due and not is_used_up:
             return
         self._chunks_due = monotonic() + CHUNKS_EVERY_S
         self._events_since = 0

@@ -111,6 +111,22 @@ def test_tables_that_nobody_has_analysed(conn: Connection) -> None:
     assert _taken(conn, queue, 3601) <= first + PAGES_MAX
 
 
+def test_chunks_are_made_beside_thirty_workers_that_never_rest(
+    conn: Connection, open_session: Sessions
+) -> None:
+    """At each moment they have claimed and not committed, with plans that they might keep."""
+    queue = make(conn, events=30 * 8, block=1)
+    configure_chunks(conn, chunk_events=1000, chunks_ahead=4)
+    workers = [open_session() for _ in range(30)]
+    for n, worker in enumerate(workers * 8):
+        if n >= len(workers):
+            worker.execute("rollback")
+        worker.execute("begin")
+        assert queue.take(worker, n + 1, most=1).outcome == "claimed"
+    conn.execute("select setval('gapless.outbox_message_id_seq', max(upto)) from gapless.chunk")
+    assert create_chunks(conn) > 0
+
+
 def test_a_claim_locks_few_of_many_chunks(conn: Connection, open_session: Sessions) -> None:
     """A handler may take minutes: a lock on each chunk would fill the server's table of locks."""
     configure_chunks(conn, chunk_events=10_000_000, chunks_ahead=64)

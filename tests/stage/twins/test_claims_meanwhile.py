@@ -8,7 +8,6 @@ import pytest
 
 from stage.twins.test_claims import CLAIMS, OTHER, TOKEN, claim, here, moved, owned
 from stage.twins.test_claims import PLACES as OFFSETS
-from stage.twins.test_claims_of_chunks import CALLED, CHUNKS, locked
 from stage.twins.test_kept_in import ids
 from support.compacted import write
 from support.twins import Twins
@@ -164,21 +163,3 @@ def test_who_needs_no_hints_is_told_the_same(owned: Twins) -> None:
         [owned.topic_ids["orders"], TOKEN],
     ).fetchall()
     assert rows == [row[:4] + row[5:8] for row in expected]
-
-
-OTHERS = """
-do $$ begin
-  create temp table parent () on commit drop;
-  for n in 1 .. 61 loop
-    execute format('create temp table child_%s () inherits (parent) on commit drop', n);
-  end loop;
-end $$
-"""
-
-
-@CALLED
-def test_of_few_chunks_the_plan_is_kept(twins: Twins, name: str) -> None:
-    """It locks all of them, and is not made anew each time, whatever other tables have."""
-    twins.conn.execute(OTHERS)
-    assert 1 < twins.value(CHUNKS) < 60
-    assert locked(twins, name) == twins.value(CHUNKS)

@@ -55,9 +55,6 @@ def test_of_a_queue_that_rests_nothing_is_taken(twins: Twins, hint: int | None) 
     assert take(twins, hint)[0][0] == (hint or 1)
 
 
-@pytest.mark.parametrize("many", ["true", "false"])
-def test_a_session_plans_as_before(twins: Twins, many: str) -> None:
-    """With many chunks, too."""
-    twins.conn.execute("select set_config('gapless.many_chunks', %s, true)", [many])
+def test_a_session_plans_as_before(twins: Twins) -> None:
     assert take(twins, 1)
     assert twins.value("select current_setting('plan_cache_mode')") == "auto"
