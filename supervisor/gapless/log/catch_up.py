@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from time import monotonic, sleep
 
 import psycopg
 from psycopg import Connection
 
-from gapless.db.connect import lock_timeout
+from gapless.db.connect import is_pooled, lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.log.later import promote_all
@@ -56,7 +56,9 @@ def sequence_all(conn: Connection) -> None:
 def catch_up(conn: Connection) -> None:
     """Do so, unless a sequencer does, or somebody has locked what it takes."""
     if not is_sequencer_active(conn):
-        with suppress(psycopg.errors.LockNotAvailable), lock_timeout(conn, _LOCK_MS):
+        # Behind a pooler the limit would be somebody else's.
+        limit = nullcontext() if is_pooled(conn) else lock_timeout(conn, _LOCK_MS)
+        with suppress(psycopg.errors.LockNotAvailable), limit:
             sequence_all(conn)
 
 
