@@ -116,7 +116,7 @@ def is_pooled(conn: Connection[Any]) -> bool:
 def shares_sessions(first: Connection[Any], second: Connection[Any]) -> bool:
     """Tell whether the sessions of two clients change, or are the same: they are a pooler's.
 
-    In session mode neither is ever so. In another, one look may miss it while others are busy there.
+    In session mode neither ever is. In another, one look may miss it while others are busy.
     """
     looks = [(_backend_pid(first), _backend_pid(second)) for _ in range(_LOOKS)]
     ours, theirs = map(set, zip(*looks, strict=True))

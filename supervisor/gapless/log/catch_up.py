@@ -32,17 +32,23 @@ def is_sequenced(conn: Connection, xid: int) -> bool:
 
 
 def sequence_if_alone(conn: Connection) -> bool:
-    """Give offsets to what is pending, unless a sequencer does; tell whether it was done here.
+    """Give offsets to what is pending, unless a sequencer does; tell whether it was done here."""
+    return stand_in(conn) is not None
+
+
+def stand_in(conn: Connection) -> int | None:
+    """Do so; return how many events got offsets, None if a sequencer is there to give them.
 
     Whoever gives offsets promotes what is due, and keeps house, too: chunks are made ahead, and
     complete ones closed.
     """
     if is_sequencer_active(conn):
-        return False
+        return None
     promote_all(conn)
-    if sequence(conn):
+    given = sequence(conn)
+    if given:
         keep_house(conn)
-    return True
+    return given
 
 
 def sequence_all(conn: Connection) -> None:

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Any
-
-from psycopg import Connection
 
 from gapless.db.connect import is_pooled, shares_sessions
 from gapless.db.listen import heard, listen, wait
