@@ -136,7 +136,7 @@ async def _cancel_awaited(found: Awaitable[Any], params: dict[str, int]) -> bool
     if isinstance(conn, AsyncConnection):
         return await _cancel_async(conn, params)
     try:
-        return await play_async(conn, _cancelled(params), whole=True)
+        return await play_async(conn, _cancelled(params), whole=False)
     except Trouble as trouble:
         raise trouble.error from None
 

@@ -222,9 +222,7 @@ async def _publish_awaited(found: Awaitable[Any], topic: str, events: Events, to
     try:
         with sent(topic, events):
             script = script_of(conn, topic, events, told)
-            # asyncpg may ask twice for one statement, and a pooler would answer from two sessions.
-            whole = not isinstance(events, list) or schemas.may_prepare(conn, topic) is False
-            published = await play_async(conn, script, whole=whole)
+            published = await play_async(conn, script, whole=not isinstance(events, list))
     except (Trouble, UnicodeEncodeError) as error:
         raise publish_error(error) from error.__cause__
     hit("publish.after")

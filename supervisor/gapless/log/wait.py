@@ -149,7 +149,7 @@ def _ask(conn: Any, wanted: _Wanted, give_up_s: float) -> tuple[Any, ...] | None
 async def _ask_async(conn: Any, wanted: _Wanted, give_up_s: float) -> tuple[Any, ...] | None:
     try:
         if not isinstance(conn, AsyncConnection):
-            return await play_async(conn, _script(wanted, give_up_s), whole=True)
+            return await play_async(conn, _script(wanted, give_up_s), whole=False)
         async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
             await cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s), prepare=False)
             return await cursor.fetchone()
