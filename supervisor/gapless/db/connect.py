@@ -69,7 +69,9 @@ def connect_shared(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Conne
     """
     with opening(dsn, partial(_open, dsn, role, connect_timeout_s)) as conn:
         _check(conn)
-        if not share(conn):
+        if share(conn):
+            _require_defaults(conn)
+        else:
             conn.execute(query("connect", "guard_session"))
     return conn
 
@@ -214,6 +216,18 @@ def _check(conn: Connection) -> None:
         raise ConnectError(f"{where} is PostgreSQL {version // 10000}: gapless needs 14 or newer")
     if in_recovery:
         raise UnreachableError(f"{where} is a read-only standby: connect to the primary")
+
+
+def _require_defaults(conn: Connection) -> None:
+    """Refuse settings that a session of our own would change for itself."""
+    unfit = conn.execute(query("connect", "unfit")).fetchone()
+    if unfit is not None:
+        name, setting, wanted = unfit
+        raise ConnectError(
+            f"{conn.info.host}:{conn.info.port} is a pooler, where nothing can be set for a session, "
+            f"and {name} is {setting}: alter role {conn.info.user} set {name} = '{wanted}', or name "
+            "the server itself"
+        )
 
 
 def _refuse_shared_sessions(conn: Connection, dsn: str, connect_timeout_s: int) -> None:

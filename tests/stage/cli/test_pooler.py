@@ -315,3 +315,22 @@ def test_a_pooler_is_known_though_others_are_busy_there(pool: Pool) -> None:
                 assert is_refused
             else:
                 assert not is_refused
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    {
+        "default_transaction_isolation": "repeatable read",
+        "default_transaction_read_only": "on",
+        "DateStyle": "SQL, DMY",
+        "IntervalStyle": "iso_8601",
+    }.items(),
+)
+def test_defaults_that_cannot_be_overridden_there_are_refused(
+    bare: Gapless, empty_dsn: str, tmp_path: Path, name: str, setting: str
+) -> None:
+    with psycopg.connect(empty_dsn, autocommit=True) as admin:
+        admin.execute(f"alter database {admin.info.dbname} set {name} = '{setting}'")  # type: ignore[arg-type]
+    with pooler(empty_dsn, tmp_path, "transaction") as pooled:
+        complaint = bare("init", "--dsn", pooled).complaint()
+    assert f"{name} is {setting}: alter role" in complaint
