@@ -20,6 +20,16 @@ begin
 end
 $$
 
+-- name: unfit
+-- What guard_session would set, and nothing may be set where sessions are shared.
+select w.name, s.setting, w.wanted
+from (values
+  ('default_transaction_isolation', 'read committed'), ('default_transaction_read_only', 'off'),
+  ('DateStyle', 'ISO'), ('IntervalStyle', 'postgres')
+) w (name, wanted)
+join pg_settings s using (name)
+where not starts_with(s.setting, w.wanted)
+
 -- name: guard_worker
 -- The last back-stop against a paused worker: its open transaction ends, and its locks with it.
 select set_config('idle_in_transaction_session_timeout', %(max_processing_ms)s::text, false)

@@ -30,7 +30,7 @@ from gapless.latest_events(%(ids)s::bigint[])
 
 -- name: schemas_of
 -- The schemas of a topic, each type's versions, the newest first; null if they are those that are known. There is
--- always one row.
+-- always one row. backend_pid: other than the client was told where a pooler stands between.
 select t.schemas_no, case when t.schemas_no is distinct from %(known)s::bigint then (
   select coalesce(json_agg(
     json_build_object('event_type', s.event_type, 'version', s.version, 'schema', s.schema::text)
@@ -38,7 +38,7 @@ select t.schemas_no, case when t.schemas_no is distinct from %(known)s::bigint t
   ), '[]')::text
   from gapless.topic_schema s
   where s.topic_id = t.topic_id and s.removed_ts is null
-) end as schemas
+) end as schemas, pg_backend_pid() as backend_pid
 from (select %(topic)s::text as name) wanted
 left join gapless.topic t using (name)
 

@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gapless.cli.screen import remark
-from gapless.db.connect import connect
+from gapless.db.connect import connect, connect_shared
 from gapless.db.find import configured_dsn, find
 from gapless.db.migrate import require_schema
 from gapless.db.schema import schema, use_schema
@@ -103,13 +103,18 @@ def open_connection(
     settings: Settings | None = None,
     *,
     needs_schema: bool = True,
+    needs_session: bool = False,
 ) -> Connection[Any]:
-    """Connect, in autocommit; use it in `with`. Makes sure of the schema unless told otherwise."""
+    """Connect, in autocommit; use it in `with`. Makes sure of the schema unless told otherwise.
+
+    needs_session: for what locks or listens; without it a pooler in transaction mode will do.
+    """
     settings = settings or load_settings(args)
     dsn = server_dsn(args, settings)
     # After Ctrl-C psycopg warns that it cannot roll back; the connection is closed anyway.
     logging.getLogger("psycopg").addHandler(logging.NullHandler())
-    conn = connect(dsn, role=role, connect_timeout_s=settings.connect_timeout_s)
+    open_ = connect if needs_session else connect_shared
+    conn = open_(dsn, role=role, connect_timeout_s=settings.connect_timeout_s)
     _newest[:] = [f'role "{conn.info.user}" in database "{conn.info.dbname}"']
     if needs_schema:
         require_schema(conn)

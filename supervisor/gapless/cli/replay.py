@@ -85,7 +85,7 @@ def _replay(args: Args) -> int:
     terms = ops.replay_terms(handler, settings, args.topic)
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
-    with open_connection(args, "replay", settings) as conn:
+    with open_connection(args, "replay", settings, needs_session=True) as conn:
         if args.old:
             ops.find_replay(conn, args.old)
             return _run(conn, args, args.old, handler, terms)

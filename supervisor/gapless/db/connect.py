@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import psycopg
@@ -16,6 +17,7 @@ from gapless.db.schema import schema
 from gapless.errors import ConnectError, ReceiverError, UnreachableError, one_line
 
 MIN_SERVER_VERSION = 140000
+_LOOKS = 4  # at which session two clients have
 
 # SQLSTATEs that are the environment's, not the event's: retried, and never dead-lettered.
 # 40 rollback (serialization, deadlock), 53 resources, 57 operator intervention, 58 system error,
@@ -52,21 +54,11 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
         raise ConnectError(
             'libpq is older than 14: install "psycopg[binary]", which brings its own'
         )
-    try:
-        conn = _open(dsn, role, connect_timeout_s)
-    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        raise cannot_connect(dsn, error) from error
-    try:
+    with opening(dsn, partial(_open, dsn, role, connect_timeout_s)) as conn:
         _check(conn)
-        if _backend_pid(conn) != conn.info.backend_pid:
+        if is_pooled(conn):
             _refuse_shared_sessions(conn, dsn, connect_timeout_s)
         conn.execute(query("connect", "guard_session"))
-    except psycopg.Error as error:
-        conn.close()
-        raise cannot_connect(dsn, error) from error
-    except ConnectError:
-        conn.close()
-        raise
     return conn
 
 
@@ -76,23 +68,62 @@ def connect_shared(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Conne
     Advisory locks, LISTEN and settings of the session have no place in it. Raises as connect(),
     but for a pooler in transaction mode.
     """
-    try:
-        conn = _open(dsn, role, connect_timeout_s)
-    except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
-        raise cannot_connect(dsn, error) from error
-    try:
+    with opening(dsn, partial(_open, dsn, role, connect_timeout_s)) as conn:
         _check(conn)
-        if _backend_pid(conn) == conn.info.backend_pid:
-            conn.execute(query("connect", "guard_session"))
+        if share(conn):
+            _require_defaults(conn)
         else:
-            conn.prepare_threshold = None  # the next statement may meet another session
-    except psycopg.Error as error:
-        conn.close()
-        raise cannot_connect(dsn, error) from error
-    except ConnectError:
-        conn.close()
-        raise
+            conn.execute(query("connect", "guard_session"))
     return conn
+
+
+@contextmanager
+def opening(dsn: str, make: Callable[[], Connection]) -> Iterator[Connection]:
+    """Open a connection, which stays open unless the block fails. Raises ConnectError."""
+    conn = None
+    try:
+        conn = make()
+        yield conn
+    except BaseException as error:
+        if conn is not None:
+            conn.close()
+        if isinstance(error, psycopg.Error):
+            raise cannot_connect(dsn, error) from error
+        raise
+
+
+def share(conn: Connection[Any]) -> bool:
+    """Behind a pooler let no statement count on the session of the one before; tell whether it is.
+
+    Before: `conn` is in autocommit. Raises ConnectError for a pooler without transactions.
+    """
+    if not is_pooled(conn):
+        return False
+    conn.prepare_threshold = None  # the next transaction may meet another session
+    try:
+        with conn.transaction():
+            pass
+    except psycopg.Error as error:
+        raise ConnectError(
+            f"{conn.info.host}:{conn.info.port} is a pooler in statement mode: it has no "
+            "transactions; name the server itself, or a pool in transaction mode"
+        ) from error
+    return True
+
+
+def is_pooled(conn: Connection[Any]) -> bool:
+    """Tell whether a pooler stands between, in whatever mode: it invents its backend pid."""
+    return _backend_pid(conn) != conn.info.backend_pid
+
+
+def shares_sessions(first: Connection[Any], second: Connection[Any]) -> bool:
+    """Tell whether the sessions of two clients change, or are the same: they are a pooler's.
+
+    In session mode neither ever is. In another, one look may miss it while others are busy.
+    """
+    looks = [(_backend_pid(first), _backend_pid(second)) for _ in range(_LOOKS)]
+    ours, theirs = map(set, zip(*looks, strict=True))
+    return len(ours) > 1 or len(theirs) > 1 or ours == theirs
 
 
 def complaint_about(dsn: str) -> str | None:
@@ -190,21 +221,27 @@ def _check(conn: Connection) -> None:
         raise UnreachableError(f"{where} is a read-only standby: connect to the primary")
 
 
-def _refuse_shared_sessions(conn: Connection, dsn: str, connect_timeout_s: int) -> None:
-    """Tell apart the poolers that are in the way: two clients must never share a server session.
-
-    A pooler invents its backend pid, which is how we know that there is one. In session mode all is
-    well; in transaction mode one lock is granted twice, and LISTEN hears nothing (docs/leases.md).
-    """
-    with _open(dsn, "self-test", connect_timeout_s) as other:
-        ours = {_backend_pid(conn)}
-        theirs = {_backend_pid(other)}
-        ours.add(_backend_pid(conn))
-    if ours & theirs or len(ours) > 1:
+def _require_defaults(conn: Connection) -> None:
+    """Refuse settings that a session of our own would change for itself."""
+    unfit = conn.execute(query("connect", "unfit")).fetchone()
+    if unfit is not None:
+        name, setting, wanted = unfit
         raise ConnectError(
-            f"{conn.info.host}:{conn.info.port} is a pooler in transaction mode: advisory locks "
-            "and LISTEN do not work there; name the server itself, or a pool in session mode"
+            f"{conn.info.host}:{conn.info.port} is a pooler, where nothing can be set for a session, "
+            f"and {name} is {setting}: alter role {conn.info.user} set {name} = '{wanted}', or name "
+            "the server itself"
         )
+
+
+def _refuse_shared_sessions(conn: Connection, dsn: str, connect_timeout_s: int) -> None:
+    """Refuse a pooler in which one lock is granted twice, and LISTEN hears nothing."""
+    with _open(dsn, "self-test", connect_timeout_s) as other:
+        if not shares_sessions(conn, other):
+            return
+    raise ConnectError(
+        f"{conn.info.host}:{conn.info.port} is a pooler in transaction mode: advisory locks "
+        "and LISTEN do not work there; name the server itself, or a pool in session mode"
+    )
 
 
 def _backend_pid(conn: Connection) -> int:
@@ -220,6 +257,8 @@ def cannot_connect(dsn: str, error: psycopg.Error) -> ConnectError:
         return ConnectError(complaint)
     lines = str(error).strip().splitlines() or [type(error).__name__]
     text = f"cannot connect to PostgreSQL: {' '.join(line.strip() for line in lines)}"
+    if "unsupported startup parameter" in text:
+        text += "; leave it out of the DSN and PGOPTIONS, or have the pooler ignore it"
     return UnreachableError(text) if _may_pass(error) else ConnectError(text)
 
 

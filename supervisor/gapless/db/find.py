@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from gapless.db.connect import cannot_connect, complaint_about
+from gapless.db.connect import complaint_about, opening, share
 from gapless.db.schema import agree_on_schema
 from gapless.errors import ConfigError
 from gapless.settings import Settings, dsn_is_configured, load
@@ -61,15 +62,17 @@ def connect(
     if loaded.sources["schema"] != "default":
         agree_on_schema(settings.schema, loaded.sources["schema"])
     found = find(settings)
-    try:
-        return psycopg.connect(
-            found.dsn,
-            autocommit=autocommit,
-            connect_timeout=settings.connect_timeout_s,
-            fallback_application_name="gapless",
-        )
-    except psycopg.OperationalError as error:
-        raise cannot_connect(found.dsn, error) from error
+    make = partial(
+        psycopg.connect,
+        found.dsn,
+        autocommit=True,
+        connect_timeout=settings.connect_timeout_s,
+        fallback_application_name="gapless",
+    )
+    with opening(found.dsn, make) as conn:
+        share(conn)
+    conn.autocommit = autocommit
+    return conn
 
 
 def find(settings: Settings) -> FoundDatabase:

@@ -11,7 +11,7 @@ from django.contrib.admin.helpers import ActionForm
 from django.db.models import QuerySet
 from django.http import HttpRequest
 
-from gapless.db.connect import connect
+from gapless.db.connect import connect_shared
 from gapless.django.database import alias, dsn
 from gapless.django.models import SetAsideUnit
 from gapless.errors import GaplessError
@@ -74,7 +74,7 @@ class SetAsideUnitAdmin(admin.ModelAdmin):
         change = discard_units if reason else redrive_units
         try:
             # Not Django's own session: it may be in a transaction, and this wants one for each 50.
-            with connect(dsn(), role="django admin") as conn:
+            with connect_shared(dsn(), role="django admin") as conn:
                 done = change(conn, places, who=str(request.user), **reason)
         except GaplessError as error:
             self.message_user(request, str(error), messages.ERROR)

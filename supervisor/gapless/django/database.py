@@ -9,7 +9,7 @@ from django.db import connections
 from psycopg import pq
 from psycopg.conninfo import make_conninfo
 
-from gapless.db.connect import connect
+from gapless.db.connect import connect_shared
 from gapless.db.schema import agree_on_schema, schema
 from gapless.ops.install import install_schema
 from gapless.settings import environment_schema
@@ -44,5 +44,5 @@ def dsn(using: str | None = None) -> str:
 def install(using: str) -> None:
     """Install or upgrade the schema, if this is the database that has the log."""
     if using == alias() and connections[using].vendor == "postgresql":
-        with connect(dsn(using), role="django") as conn:
+        with connect_shared(dsn(using), role="django") as conn:
             install_schema(conn)

@@ -17,9 +17,11 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.db.listen import Notifications, listen, readable
-from gapless.errors import ConnectError
+from gapless.errors import ConnectError, UnreachableError
+from gapless.gateway.trouble import Trouble
 
 RETRY_S = 1.0
+REFUSED_S = 60.0  # no matter of seconds: a pooler in transaction mode
 
 
 class Bell:
@@ -31,6 +33,7 @@ class Bell:
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._channels: set[str] = set()
+        self._trouble = Trouble("no notifications: what streams and waits shows up to 1 s later")
         self._has_ended = False
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)
@@ -60,9 +63,12 @@ class Bell:
                 with connect(
                     self._dsn, role="gateway", connect_timeout_s=self._connect_timeout_s
                 ) as conn:
+                    self._trouble.end()
                     self._hear(conn)
-            except (psycopg.Error, ConnectError):
-                self._rest(RETRY_S)
+            except (psycopg.Error, ConnectError) as error:
+                self._trouble.note(error)
+                passes = isinstance(error, psycopg.Error | UnreachableError)
+                self._rest(RETRY_S if passes else REFUSED_S)
 
     def _hear(self, conn: Connection[Any]) -> None:
         heard = Notifications(conn)

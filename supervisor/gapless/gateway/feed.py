@@ -20,7 +20,7 @@ from psycopg import Connection
 from gapless.errors import ConnectError, GaplessError
 from gapless.gateway.problem import Problem
 from gapless.gateway.sessions import Sessions
-from gapless.log.catch_up import sequence_if_alone
+from gapless.gateway.trouble import Trouble
 from gapless.log.filters import Filter
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range
 from gapless.ops.entries import entry_json
@@ -28,7 +28,6 @@ from gapless.ops.entries import entry_json
 KEPT_BYTES_MAX = 4 * 1024 * 1024  # a feed
 READ_BYTES_MAX = 1024 * 1024  # at a time
 POLL_S = 1.0
-ALONE_POLL_S = 0.1  # nobody notifies when nobody but us sequences
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +61,7 @@ class Feed:
         self.streams = 0
         self.parts: dict[int, Part] = {}
         self.first_offsets: dict[int, int] = {}
+        self.trouble = Trouble(f"streams of topic {topic} stand still")
         self._sessions = sessions
         self._size_bytes = 0
         self._news = asyncio.Event()
@@ -102,22 +102,23 @@ class Feed:
 
     async def _run(self) -> None:
         while True:
-            is_alone = False
-            with suppress(psycopg.Error, ConnectError, GaplessError, Problem):
-                is_alone = await self._turn()
+            try:
+                await self._turn()
+            except (psycopg.Error, ConnectError, GaplessError, Problem) as error:
+                self.trouble.note(error)
+            else:
+                self.trouble.end()
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._rung.wait(), ALONE_POLL_S if is_alone else POLL_S)
+                await asyncio.wait_for(self._rung.wait(), POLL_S)
             self._rung.clear()
 
-    async def _turn(self) -> bool:
-        """Read what is new; tell whether nobody but us gives offsets."""
+    async def _turn(self) -> None:
+        """Read what is new."""
         ends = {number: part.next_offset for number, part in self.parts.items()}
 
-        def read(conn: Connection[Any]) -> tuple[bool, dict[int, Bounds], dict[int, RangeSlice]]:
-            is_alone = sequence_if_alone(conn)
+        def read(conn: Connection[Any]) -> tuple[dict[int, Bounds], dict[int, RangeSlice]]:
             bounds = bounds_of(conn, self.topic)
             return (
-                is_alone,
                 bounds,
                 {
                     number: read_range(
@@ -133,7 +134,7 @@ class Feed:
                 },
             )
 
-        is_alone, bounds, found = await self._sessions.run(read)
+        bounds, found = await self._sessions.run(read)
         self._note(bounds)
         for number, each in found.items():
             self._add(self.parts[number], each)
@@ -143,7 +144,6 @@ class Feed:
             news.set()
             if any(each.next_offset < bounds[n].next_offset for n, each in found.items()):
                 self._rung.set()
-        return is_alone
 
     def _note(self, bounds: dict[int, Bounds], *, is_first: bool = False) -> None:
         for number, here in bounds.items():
@@ -192,8 +192,8 @@ class Feeds:
             feed.end()
             self._feeds.pop((feed.topic, feed.only), None)
 
-    def ring(self, topic: str) -> None:
-        """Have the feeds of a topic look."""
+    def ring(self, topic: str | None = None) -> None:
+        """Have the feeds of a topic look; None: all."""
         for feed in self._feeds.values():
-            if feed.topic == topic:
+            if topic in (None, feed.topic):
                 feed.ring()

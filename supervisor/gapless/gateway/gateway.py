@@ -11,6 +11,7 @@ from gapless.gateway.access import Access
 from gapless.gateway.bell import Bell
 from gapless.gateway.feed import Feeds
 from gapless.gateway.sessions import Sessions
+from gapless.gateway.stand_in import StandIn
 from gapless.log.ranges import Bounds
 from gapless.worker.exporter.looks import Looks
 
@@ -32,6 +33,7 @@ class Gateway:
         self.looks = looks
         self.feeds = Feeds(sessions)
         self.bell: Bell | None = None
+        self.stand_in = StandIn(sessions, self._ring_all)
         self._topics: dict[str, str] = {}  # by the channel that tells of it
         self.limits = limits
         self._news: dict[str, asyncio.Event] = {}
@@ -58,6 +60,11 @@ class Gateway:
         if topic is not None:
             self.feeds.ring(topic)
             self._news.pop(topic, asyncio.Event()).set()
+
+    def _ring_all(self) -> None:
+        self.feeds.ring()
+        for topic in list(self._news):
+            self._news.pop(topic).set()
 
     def news_of(self, topic: str) -> asyncio.Event:
         """Return what is set when a topic that is listened to grows next."""

@@ -63,6 +63,7 @@ async def publish_events(gateway: Gateway, request: Request) -> Response:
         published = await gateway.sessions.speak(lambda conn: publish(conn, topic, events))
     else:
         published = await gateway.sessions.run(store)
+    gateway.stand_in.ring()
     said = _said(published, len(events))
     is_done = False
     if wait:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from gapless.db.connect import connect
+from gapless.db.connect import connect_shared
 from gapless.errors import UsageError
 from gapless.gateway.access import Access
 from gapless.gateway.app import make_app
@@ -110,7 +110,7 @@ async def _serve(listening: socket.socket, sessions: Sessions, spec: ServeSpec) 
 def make_server(sessions: Sessions, spec: ServeSpec) -> GatewayServer:
     """Return a server with its gateway, for the loop that runs."""
     looks = Looks(
-        partial(connect, spec.dsn, role="gateway", connect_timeout_s=spec.connect_timeout_s)
+        partial(connect_shared, spec.dsn, role="gateway", connect_timeout_s=spec.connect_timeout_s)
     )
     access = Access(
         sessions,
@@ -169,9 +169,11 @@ class GatewayServer(uvicorn.Server):
     async def serve(self, sockets: list[socket.socket] | None = None) -> None:
         """Answer until told to end."""
         self._gateway.bell = self._make_bell()
+        stand_in = asyncio.create_task(self._gateway.stand_in.run())
         try:
             await super().serve(sockets)
         finally:
+            stand_in.cancel()
             await asyncio.to_thread(self._gateway.bell.close)
             self._gateway.looks.close()
 

@@ -104,12 +104,16 @@ class EventStream(Response):
     async def _send(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await _sent(send, start)
-        with suppress(psycopg.Error, GaplessError, Problem):  # the client comes again
+        try:
             async for text in self._texts():
                 if self._is_over.is_set():
                     break
                 body = {"type": "http.response.body", "body": text.encode(), "more_body": True}
                 await _sent(send, body)
+        except (psycopg.Error, GaplessError) as error:
+            self._feed.trouble.note(error)  # the client comes again
+        except Problem:
+            pass
         await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _texts(self) -> AsyncIterator[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from time import monotonic, sleep
 
 import psycopg
 from psycopg import Connection
 
-from gapless.db.connect import lock_timeout
+from gapless.db.connect import is_pooled, lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.log.later import promote_all
@@ -32,17 +32,23 @@ def is_sequenced(conn: Connection, xid: int) -> bool:
 
 
 def sequence_if_alone(conn: Connection) -> bool:
-    """Give offsets to what is pending, unless a sequencer does; tell whether it was done here.
+    """Give offsets to what is pending, unless a sequencer does; tell whether it was done here."""
+    return stand_in(conn) is not None
+
+
+def stand_in(conn: Connection) -> int | None:
+    """Do so; return how many events got offsets, None if a sequencer is there to give them.
 
     Whoever gives offsets promotes what is due, and keeps house, too: chunks are made ahead, and
     complete ones closed.
     """
     if is_sequencer_active(conn):
-        return False
+        return None
     promote_all(conn)
-    if sequence(conn):
+    given = sequence(conn)
+    if given:
         keep_house(conn)
-    return True
+    return given
 
 
 def sequence_all(conn: Connection) -> None:
@@ -56,7 +62,9 @@ def sequence_all(conn: Connection) -> None:
 def catch_up(conn: Connection) -> None:
     """Do so, unless a sequencer does, or somebody has locked what it takes."""
     if not is_sequencer_active(conn):
-        with suppress(psycopg.errors.LockNotAvailable), lock_timeout(conn, _LOCK_MS):
+        # Behind a pooler the limit would be somebody else's.
+        limit = nullcontext() if is_pooled(conn) else lock_timeout(conn, _LOCK_MS)
+        with suppress(psycopg.errors.LockNotAvailable), limit:
             sequence_all(conn)
 
 

@@ -124,7 +124,7 @@ def cancel(conn: object, scheduled_id: int) -> bool | Awaitable[bool]:
         return _cancel_async(found, params)
     if isinstance(found, Connection):
         with Cursor(found, row_factory=tuple_row) as cursor:
-            return _true(cursor.execute(query("log", "cancel"), params).fetchone())
+            return _true(cursor.execute(query("log", "cancel"), params, prepare=False).fetchone())
     try:
         return play(found, _cancelled(params), whole=False)
     except Trouble as trouble:
@@ -143,7 +143,7 @@ async def _cancel_awaited(found: Awaitable[Any], params: dict[str, int]) -> bool
 
 async def _cancel_async(conn: AsyncConnection[Any], params: dict[str, int]) -> bool:
     async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-        await cursor.execute(query("log", "cancel"), params)
+        await cursor.execute(query("log", "cancel"), params, prepare=False)
         return _true(await cursor.fetchone())
 
 

@@ -7,7 +7,7 @@ statement, many are a COPY. What a handler publishes is published for the unit a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import nullcontext
 from functools import partial
 from inspect import isawaitable
@@ -130,14 +130,18 @@ def _publish_sync(conn: Connection[Any], topic: str, events: Events, told: Told)
 
 
 def _store(cursor: Cursor[Any], topic: str, events: Events, told: Told) -> UUID:
+    def ask(name: str, params: Mapping[str, Any]) -> tuple[Any, ...]:
+        return row_of(cursor.execute(query("log", name), params, prepare=prepare).fetchone())
+
+    conn = cursor.connection
     events = schemas.checked_by(cursor, topic, events)
+    prepare = schemas.may_prepare(conn, topic)
     name, params, rest = statement_of(topic, events, told)
     if name in AT_ONCE:
-        return transaction_id(cursor.execute(query("log", name), params).fetchone())
-    conn = cursor.connection
+        return transaction_id(ask(name, params))
     with conn.transaction() if _is_alone(conn) else nullcontext():
-        before = row_of(cursor.execute(query("log", "tell"), told).fetchone()) if told else None
-        row = row_of(cursor.execute(query("log", name), params).fetchone())
+        before = ask("tell", told) if told else None
+        row = ask(name, params)
         if name in keyed.NAMES:
             published: UUID = keyed.told(row)
         else:
@@ -148,10 +152,10 @@ def _store(cursor: Cursor[Any], topic: str, events: Events, told: Told) -> UUID:
             tally = keyed.Tally(transaction_id(row), cursor.rowcount)
             with keyed.all_or_none(cursor):
                 for block in split.blocks(topic, columns):
-                    tally.add(cursor.execute(query("log", "publish_each"), block).fetchone())
+                    tally.add(ask("publish_each", block))
             published = tally.told()
         if before is not None:
-            cursor.execute(query("log", "tell"), told_before(before))
+            ask("tell", told_before(before))
     return published
 
 
@@ -170,15 +174,16 @@ async def _publish_async(
 
 
 async def _store_async(cursor: AsyncCursor[Any], topic: str, events: Events, told: Told) -> UUID:
-    async def ask(name: str, params: dict[str, Any]) -> tuple[Any, ...]:
-        await cursor.execute(query("log", name), params)
+    async def ask(name: str, params: Mapping[str, Any]) -> tuple[Any, ...]:
+        await cursor.execute(query("log", name), params, prepare=prepare)
         return row_of(await cursor.fetchone())
 
+    conn = cursor.connection
     events = await schemas.checked_by_async(cursor, topic, events)
+    prepare = schemas.may_prepare(conn, topic)
     name, params, rest = statement_of(topic, events, told)
     if name in AT_ONCE:
         return transaction_id(await ask(name, params))
-    conn = cursor.connection
     async with conn.transaction() if _is_alone(conn) else nullcontext():
         before = await ask("tell", told) if told else None
         row = await ask(name, params)

@@ -21,7 +21,7 @@ from gapless.log.codec import decode
 from gapless.log.event import GIVEN, Event, NewEvent
 from gapless.log.keyed import group_text, subscription_text
 from gapless.log.record import record
-from gapless.log.schemas import checked_by, checked_by_async
+from gapless.log.schemas import checked_by, checked_by_async, may_prepare
 
 TIMEOUT_S_MAX = 86_400.0
 _CALL_S_MAX = 0.5
@@ -160,9 +160,10 @@ def _require_time(request_id: object, give_up_s: float) -> None:
 def _one(conn: Connection[Any], ask: Ask) -> Any:
     """Return the one value of a query; None without a row."""
     name, params = ask
+    prepare = may_prepare(conn, params["topic"])
     try:
         with Cursor(conn, row_factory=tuple_row) as cursor:
-            row = cursor.execute(query("log", name), params).fetchone()
+            row = cursor.execute(query("log", name), params, prepare=prepare).fetchone()
     except psycopg.Error as error:
         raise _explain(error) from error
     return None if row is None else row[0]
@@ -170,9 +171,10 @@ def _one(conn: Connection[Any], ask: Ask) -> Any:
 
 async def _one_async(conn: AsyncConnection[Any], ask: Ask) -> Any:
     name, params = ask
+    prepare = may_prepare(conn, params["topic"])
     try:
         async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-            await cursor.execute(query("log", name), params)
+            await cursor.execute(query("log", name), params, prepare=prepare)
             row = await cursor.fetchone()
     except psycopg.Error as error:
         raise _explain(error) from error

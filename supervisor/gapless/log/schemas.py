@@ -43,11 +43,16 @@ class SchemaVersion:
 
 @dataclass(frozen=True, slots=True)
 class TopicSchemas:
-    """The schemas of a topic: of each type the versions, the newest first. seen_s: when read."""
+    """The schemas of a topic: of each type the versions, the newest first. seen_s: when read.
+
+    is_pooled: a pooler stands before the database: a statement may not meet the session that
+    another one was prepared in.
+    """
 
     schemas_no: int
     by_type: dict[str, tuple[SchemaVersion, ...]]
     seen_s: float
+    is_pooled: bool = False
 
     def of(self, event_type: object) -> tuple[SchemaVersion, ...]:
         """Return the versions by which events of a type are checked; none: they are not."""
@@ -117,23 +122,40 @@ def fresh(place: Place) -> TopicSchemas | None:
     return known if known is not None and monotonic() - known.seen_s < LOOK_S else None
 
 
+def may_prepare(conn: Any, topic: str) -> bool | None:
+    """Return what psycopg is told of a statement: None, to decide itself, but for a pooler."""
+    known = _known.get(place_of(conn, topic))
+    return None if known is not None and not known.is_pooled else False
+
+
 def asked(place: Place) -> dict[str, Any]:
     """Return the parameters of the query schemas_of."""
     known = _known.get(place)
     return {"topic": place[-1], "known": None if known is None else known.schemas_no}
 
 
-def remember(place: Place, row: tuple[Any, ...]) -> TopicSchemas:
-    """Remember what schemas_of returned, and return what is known now."""
+def remember(place: Place, row: tuple[Any, ...], pid: int | None = None) -> TopicSchemas:
+    """Remember what schemas_of returned, and return what is known now.
+
+    pid: of the session, as the client was told; a pooler invents it.
+    """
     if len(_known) >= _KNOWN_MAX:
         _known.clear()
-    known = _known[place] = learned(row, _known.get(place))
+    is_pooled = pid is not None and row[2] != pid
+    known = _known[place] = replace(learned(row, _known.get(place)), is_pooled=is_pooled)
     return known
+
+
+def pid_of(conn: Any) -> int:
+    """Return the pid that a connection of psycopg, psycopg2 or asyncpg believes to be its own."""
+    is_asyncpg = hasattr(conn, "get_server_pid")
+    pid: int = conn.get_server_pid() if is_asyncpg else conn.info.backend_pid
+    return pid
 
 
 def learned(row: tuple[Any, ...], before: TopicSchemas | None) -> TopicSchemas:
     """Return what the row of schemas_of says, given what was known."""
-    number, text = row
+    number, text = row[:2]
     if text is None and before is not None:
         return replace(before, seen_s=monotonic())
     by_type: dict[str, tuple[SchemaVersion, ...]] = {}
@@ -151,9 +173,10 @@ def checked_by(cursor: Cursor[Any], topic: str, events: Events) -> Events:
     place = place_of(cursor.connection, topic)
     known = fresh(place)
     if known is None:
-        row = cursor.execute(query("log", "schemas_of"), asked(place)).fetchone()
+        cursor.execute(query("log", "schemas_of"), asked(place), prepare=False)
+        row = cursor.fetchone()
         assert row is not None
-        known = remember(place, row)
+        known = remember(place, row, pid_of(cursor.connection))
     return known.checked(topic, events)
 
 
@@ -162,8 +185,8 @@ async def checked_by_async(cursor: AsyncCursor[Any], topic: str, events: Events)
     place = place_of(cursor.connection, topic)
     known = fresh(place)
     if known is None:
-        await cursor.execute(query("log", "schemas_of"), asked(place))
+        await cursor.execute(query("log", "schemas_of"), asked(place), prepare=False)
         row = await cursor.fetchone()
         assert row is not None
-        known = remember(place, row)
+        known = remember(place, row, pid_of(cursor.connection))
     return known.checked(topic, events)

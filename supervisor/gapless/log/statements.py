@@ -58,7 +58,8 @@ def script_of(conn: object, topic: str, events: Events, told: Told) -> Script[UU
     place = schemas.place_of(conn, topic)
     known = schemas.fresh(place)
     if known is None:
-        known = schemas.remember(place, (yield "schemas_of", schemas.asked(place)))
+        row = yield "schemas_of", schemas.asked(place)
+        known = schemas.remember(place, row, schemas.pid_of(conn))
     events = known.checked(topic, events)
     calls = [statement_of(topic, block, told)[:2] for block in _blocks(events)]
     is_keyed = any(name in keyed.NAMES for name, _ in calls)

@@ -139,7 +139,8 @@ def _ask(conn: Any, wanted: _Wanted, give_up_s: float) -> tuple[Any, ...] | None
         if not isinstance(conn, Connection):
             return play(conn, _script(wanted, give_up_s), whole=False)
         with Cursor(conn, row_factory=tuple_row) as cursor:
-            cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s))
+            # Not prepared: the next slice may meet another session, of a pooler.
+            cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s), prepare=False)
             return cursor.fetchone()
     except (psycopg.Error, Trouble) as error:
         _explain(error)
@@ -150,7 +151,7 @@ async def _ask_async(conn: Any, wanted: _Wanted, give_up_s: float) -> tuple[Any,
         if not isinstance(conn, AsyncConnection):
             return await play_async(conn, _script(wanted, give_up_s), whole=False)
         async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-            await cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s))
+            await cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s), prepare=False)
             return await cursor.fetchone()
     except (psycopg.Error, Trouble) as error:
         _explain(error)

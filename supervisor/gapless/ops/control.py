@@ -9,7 +9,7 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import UUID, uuid4
 
-from gapless.db.connect import connect
+from gapless.db.connect import connect_shared
 from gapless.db.queries import query
 from gapless.errors import GaplessError, RefusedError, UsageError
 from gapless.ops.place import GroupPlace, Point
@@ -249,7 +249,7 @@ def _end_pause(
 ) -> None:
     """End our pause, from a session of its own: the first may be in the middle of anything."""
     ended = None
-    with suppress(Exception), connect(dsn, role="seek") as conn:
+    with suppress(Exception), connect_shared(dsn, role="seek") as conn:
         (ended,) = row(conn, query("control", "resume"), **place.range, holder=holder)
     if ended is None:
         tell("still-paused")

@@ -99,9 +99,10 @@ def drop_schema(conn: Connection[Any]) -> list[str]:
     may not drop. Before: `conn` is in autocommit, of the role that owns the schema. Raises
     GaplessError when somebody has been using the tables for 10 seconds; then nothing was removed.
     """
-    row(conn, query("connect", "lock_timeout"), timeout=_LOCK_TIMEOUT)
     try:
-        return uninstall(conn)
+        with conn.transaction():
+            row(conn, query("connect", "local_lock_timeout"), timeout=_LOCK_TIMEOUT)
+            return uninstall(conn)
     except LockNotAvailable as error:
         raise GaplessError(
             f"somebody has been using the tables for {_LOCK_TIMEOUT}: nothing was removed; "

@@ -7,7 +7,7 @@ from contextlib import suppress
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gapless.db.connect import connect
+from gapless.db.connect import connect_shared
 from gapless.db.queries import query
 from gapless.errors import GaplessError, RefusedError
 from gapless.ops.attach import LOOK_AGAIN_S, InUseError, attachment_number, in_use, limit_locks
@@ -63,7 +63,7 @@ def _stand_for(
 ) -> bool:
     require_autocommit(conn, "a group in the place of an old consumer")
     what["number"] = attachment_number(conn, table)
-    with connect(dsn, role="attach") as second:
+    with connect_shared(dsn, role="attach") as second:
 
         def act() -> bool:
             with conn.transaction():
@@ -99,7 +99,7 @@ def hand_back(
         )
     if conn.execute(query("attach", "rest"), who).fetchone() is None:
         return None
-    with connect(dsn, role="attach") as second:
+    with connect_shared(dsn, role="attach") as second:
 
         def act() -> list[int]:
             with conn.transaction():

@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
+from gapless.db.connect import is_pooled
 from gapless.db.listen import listen, wait
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.filters import ALL, Filter, check_filter
@@ -61,7 +62,8 @@ def read_tail(
     check_filter(conn, options.only)
     cut = options.payload_chars
     tail = Tail(conn, found, partitions, key=options.key, only=options.only, payload_chars=cut)
-    if follow:
+    hears = follow and not is_pooled(conn)  # a pooler would have somebody else listen
+    if hears:
         _listen(conn, found, partitions)  # before the first look, so that nothing is missed
     alone = sequence_if_alone(conn)
     _set_start(tail, options)
@@ -75,7 +77,9 @@ def read_tail(
             return
         wait(conn, _OWN_POLL_S if alone else poll_s)
         alone = sequence_if_alone(conn)
-        _listen(conn, found, tail.follow(choose()))
+        new = tail.follow(choose())
+        if hears:
+            _listen(conn, found, new)
 
 
 def _set_start(tail: Tail, options: TailOptions) -> None:

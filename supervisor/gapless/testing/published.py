@@ -9,7 +9,7 @@ from uuid import UUID
 from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 
-from gapless.db.connect import connect
+from gapless.db.connect import connect_shared
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.log.borrowed import borrow
@@ -28,7 +28,7 @@ def published(where: object, topic: str) -> list[NewEvent]:
     Raises UsageError for an unknown topic, psycopg.Error for what is the database's trouble.
     """
     if isinstance(where, str):
-        with connect(where, role="testing") as conn:
+        with connect_shared(where, role="testing") as conn:
             return _published(conn, topic)
     return _published(_psycopg(where), topic)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gapless.db.connect import connect
+from gapless.db.connect import connect_shared
 from gapless.errors import ConnectError
 from gapless.ops.doctor import (
     compaction,
@@ -77,11 +77,11 @@ def diagnose(dsn: str, *, connect_timeout_s: int = 10) -> Iterator[Finding]:
     Raises psycopg.Error for a connection that is lost on the way.
     """
     try:
-        conn = connect(dsn, role="doctor", connect_timeout_s=connect_timeout_s)
+        conn = connect_shared(dsn, role="doctor", connect_timeout_s=connect_timeout_s)
     except ConnectError as error:
         yield fail("connection", str(error), "nothing else can be looked at")
         return
-    with conn, connect(dsn, role="doctor", connect_timeout_s=connect_timeout_s) as second:
+    with conn, connect_shared(dsn, role="doctor", connect_timeout_s=connect_timeout_s) as second:
         yield ok("connection", f'database "{conn.info.dbname}" as role "{conn.info.user}"')
         patient = Patient(conn=conn, second=second)
         yield from examine(patient, _SERVER)

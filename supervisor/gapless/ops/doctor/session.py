@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from time import monotonic
-from typing import Any
 
-from psycopg import Connection
-
+from gapless.db.connect import is_pooled, shares_sessions
 from gapless.db.listen import heard, listen, wait
 from gapless.db.queries import query
 from gapless.db.schema import channel_in, schema
@@ -32,21 +30,14 @@ def primary(patient: Patient) -> Iterator[Finding]:
 
 def pooler(patient: Patient) -> Iterator[Finding]:
     """Whether two clients ever share a server session: then locks and LISTEN do not work."""
-    first, second = patient.conn, patient.second
-    with first.transaction():
-        ours = {_pid(first)}
-        theirs = {_pid(second)}
-        ours.add(_pid(first))
-    with second.transaction():
-        theirs.add(_pid(second))
-        ours.add(_pid(first))
-    if len(ours) > 1 or len(theirs) > 1 or ours & theirs:
-        yield fail(
+    if shares_sessions(patient.conn, patient.second):
+        yield warning(
             "pooler",
-            "a pooler in transaction mode stands between: sessions are shared",
-            "name the server itself, or a pool in session mode",
+            "a pooler in transaction mode stands between: sessions are shared, which is enough for "
+            "all but gapless run, replay and pipelines",
+            "for these name the server itself, or a pool in session mode",
         )
-    elif ours != {first.info.backend_pid}:
+    elif is_pooled(patient.conn):
         yield ok("pooler", "a pooler in session mode stands between; sessions are our own")
     else:
         yield ok("pooler", "none: a session of our own")
@@ -54,7 +45,10 @@ def pooler(patient: Patient) -> Iterator[Finding]:
 
 def wake_up(patient: Patient) -> Iterator[Finding]:
     """Whether NOTIFY from one session arrives in another, and how fast."""
-    channel = f"gapless_doctor_{_pid(patient.conn)}"
+    if shares_sessions(patient.conn, patient.second):
+        yield ok("wake-up", "not tried: whoever needs NOTIFY does not go through this pooler")
+        return
+    channel = f"gapless_doctor_{patient.conn.info.backend_pid}"
     listen(patient.conn, channel)
     heard(patient.conn)
     began_s = monotonic()
@@ -102,9 +96,3 @@ def clock(patient: Patient) -> Iterator[Finding]:
         yield warning("clock", f"{text}; leases use only the database's", "set the clocks by NTP")
     else:
         yield ok("clock", text)
-
-
-def _pid(conn: Connection[Any]) -> int:
-    row = conn.execute(query("connect", "backend_pid")).fetchone()
-    assert row is not None
-    return int(row[0])
