@@ -9,18 +9,21 @@ from dataclasses import dataclass
 
 from gapless.gateway.access import Access
 from gapless.gateway.bell import Bell
+from gapless.gateway.budget import BodyBudget
 from gapless.gateway.feed import Feeds
 from gapless.gateway.sessions import Sessions
+from gapless.gateway.slices import Slices
 from gapless.log.ranges import Bounds
 from gapless.worker.exporter.looks import Looks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How large an event, and the body of a request, may be."""
+    """How large an event, and the body of a request, may be, and how many events it may have."""
 
     event_bytes_max: int
     batch_bytes_max: int
+    batch_events_max: int
 
 
 class Gateway:
@@ -34,6 +37,8 @@ class Gateway:
         self.bell: Bell | None = None
         self._topics: dict[str, str] = {}  # by the channel that tells of it
         self.limits = limits
+        self.slices = Slices()
+        self.budget = BodyBudget(limits.batch_bytes_max)
         self._news: dict[str, asyncio.Event] = {}
         self._draining = asyncio.Event()
 
