@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from starlette.datastructures import Headers
 
+from gapless.gateway.events_in import PLAIN_BYTES_MAX, events_in
+from gapless.gateway.gateway import Limits
 from gapless.gateway.plain import plain_events
+from gapless.gateway.problem import Problem
 from gapless.log.event import NewEvent
-from gapless.ops.load.parse import LineShape, elements, parse_line
+from gapless.ops.load.parse import LineShape, parse_line
 
 ENOUGH = 1 << 20
 NAMES = ("payload", "key", "event_type", "headers", "host_id", "user_id")
@@ -59,11 +64,37 @@ def bodies(draw: st.DrawFn) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def one_by_one(body: bytes) -> list[NewEvent] | str:
+def split(text: str) -> list[str]:
+    """The texts of an array's elements, by Python's own decoder, which reads all of it."""
+    json.loads(text, parse_constant=float_is_none)
+    inner, found = text.strip(" \t\r\n")[1:-1], []
+    while inner.strip(" \t\r\n"):
+        inner = inner.lstrip(" \t\r\n,")
+        _, end = json.JSONDecoder().raw_decode(inner)
+        found.append(inner[:end])
+        inner = inner[end:]
+    return found
+
+
+def float_is_none(name: str) -> None:
+    raise ValueError(name)
+
+
+def as_written(body: bytes) -> list[NewEvent] | None:
+    """The events by the decoder of `gapless publish`; None where one is wrong."""
     try:
-        return [parse_line(text, LineShape()) for text in elements(body.decode())]
-    except ValueError as error:
-        return str(error)
+        return [parse_line(text, LineShape()) for text in split(body.decode())]
+    except ValueError:
+        return None
+
+
+def one_by_one(body: bytes, kind: str = "application/json") -> list[NewEvent] | None:
+    limits = Limits(event_bytes_max=ENOUGH, batch_bytes_max=ENOUGH, batch_events_max=ENOUGH)
+    blanks = b" " * PLAIN_BYTES_MAX  # too large to be read at once
+    try:
+        return list(events_in(kind, Headers(), body + blanks, limits))
+    except Problem:
+        return None
 
 
 @settings(max_examples=400)
@@ -76,10 +107,18 @@ def one_by_one(body: bytes) -> list[NewEvent] | str:
 @example(b'[{"payload":"\x01"}]')
 @example(b'[{"payload":"\\x"}]')
 @example(b'[{"payload":"\\ud800"}]')
+@example(b'[{"payload":"\\\\ud800\\ud800x"},{"payload":1}]')
+@example(b'[{"payload":1},]')
+@example(b'[{"payload":1 , "payload":1}]')
+@example(b"\xef\xbb\xbf[]")
+@example(b'[{"payload":1}')
 def test_they_are_the_same(body: bytes) -> None:
-    found = plain_events(body.decode(), ENOUGH)
-    if found:
-        assert found == one_by_one(body)
+    read = as_written(body) or None  # no event is none, too
+    assert one_by_one(body) == read
+    if read:
+        lines = "\n".join(text.replace("\n", " ") for text in split(body.decode()))
+        assert one_by_one(lines.encode(), "application/x-ndjson") == read
+    assert plain_events(body, ENOUGH) in ([], read)
 
 
 @pytest.mark.parametrize(
@@ -91,11 +130,53 @@ def test_they_are_the_same(body: bytes) -> None:
     ],
 )
 def test_usual_ones_are_read_at_once(body: bytes) -> None:
-    found = plain_events(body.decode(), ENOUGH)
+    found = plain_events(body, ENOUGH)
     assert found
     assert found == one_by_one(body)
 
 
 def test_one_that_is_too_large_is_left_to_who_says_so() -> None:
     body = b'[{"payload":1},{"payload":"%s"}]' % (b"x" * 100)
-    assert plain_events(body.decode(), 50) == []
+    assert plain_events(body, 50) == []
+
+
+MIB = 1 << 20
+NESTED = '{"payload":[' + "[]," * (MIB // 12) + "1]}"
+CLOUD = '{"id":"a","source":"b","type":"c","specversion":"1.0","data":[%s1]}' % ("1," * 100_000)
+HOSTILE = {
+    "elements": ("application/json", "[" + "1," * MIB, 400, "event 1: not an object"),
+    "lines": ("application/x-ndjson", "1\n" * MIB, 400, "line 1: not an object"),
+    "batch": ("application/cloudevents-batch+json", "[" + "1," * MIB, 400, "event 1: not an"),
+    "events": ("application/json", "[" + '{"payload":1},' * (MIB // 7), 413, "maxBatchEvents"),
+    "event lines": ("application/x-ndjson", '{"payload":1}\n' * (MIB // 7), 413, "maxBatchEvents"),
+    "one": ("application/json", '[{"payload":[' + "[]," * MIB, 413, "event 1 has more than"),
+    "one line": ("application/x-ndjson", '{"payload":[' + "[]," * MIB, 413, "line 1 has more"),
+    "blanks": ("application/json", "[" + " " * (2 * MIB), 400, "not JSON"),
+    "empty lines": ("application/x-ndjson", "\n" * (2 * MIB), 400, "not JSON"),
+    "members": ("application/json", '[{%s"":1}]' % ('"":1,' * MIB), 400, "twice"),
+    "halves": ("application/json", '["' + "\\ud800 " * (MIB // 3), 413, "event 1 has more"),
+    "headers": ("application/json", '[{"headers":{"a":[%s1]}}]' % ("1," * 99_999), 400, "headers"),
+    "nested": ("application/json", f"[{','.join([NESTED] * 8)}]", 200, ""),
+    "nested lines": ("application/x-ndjson", "\n".join([NESTED] * 8), 200, ""),
+    "data": ("application/cloudevents-batch+json", f"[{','.join([CLOUD] * 10)}]", 200, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_read_takes_no_more_memory_than_the_body(name: str) -> None:
+    """And the first that is wrong, or too much, is the last that is read: nothing takes long."""
+    kind, text, status, words = HOSTILE[name]
+    body = bytearray(text.encode())
+    limits = Limits(event_bytes_max=MIB // 2, batch_bytes_max=16 * MIB, batch_events_max=1_000)
+    said, detail = 200, ""
+    tracemalloc.start()
+    try:
+        found = list(events_in(kind, Headers(), body, limits))
+        assert len(found) in (8, 10)
+    except Problem as problem:
+        said, detail = problem.status, problem.detail
+    finally:
+        _, peak_bytes = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert (said, words in detail) == (status, True), detail
+    assert peak_bytes < len(body) + MIB

@@ -84,7 +84,9 @@ def _serve(args: Args) -> int:
         connect_timeout_s=settings.connect_timeout_s,
         drain_timeout_s=settings.drain_timeout_ms / 1000,
         limits=Limits(
-            event_bytes_max=settings.max_event_bytes, batch_bytes_max=settings.max_batch_bytes
+            event_bytes_max=settings.max_event_bytes,
+            batch_bytes_max=settings.max_batch_bytes,
+            batch_events_max=settings.max_batch_events,
         ),
         asks_keys=args.keys,
         tokens=args.tokens,

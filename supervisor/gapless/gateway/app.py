@@ -96,6 +96,7 @@ def make_app(gateway: Gateway) -> Starlette:
         for path, ways in paths.items()
     ]
     app = Starlette(routes=routes, exception_handlers={HTTPException: _no_such_route})
+    app.state.slices = gateway.slices
     app.router.redirect_slashes = False  # it would lead to whatever Host says
     return app
 

@@ -3,40 +3,49 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from starlette.requests import ClientDisconnect, Request
 
 from gapless.gateway.problem import Problem
 
+Body = bytes | bytearray
 BODY_S_MAX = 30.0  # for a body to arrive
 _NO_ENCODING = ("", "identity")
+_CONTINUED = bytes(range(0x80, 0xC0))  # of UTF-8: the bytes of a character behind its first
+_PART_BYTES = 65_536
 
 
 def _too_long(bytes_max: int) -> Problem:
     return Problem(413, f"the body has more than {bytes_max} bytes (maxBatchBytes)")
 
 
-async def read_body(request: Request, bytes_max: int) -> bytes:
-    """Return the body. Raises Problem: 408, 413 as soon as it is too long, 415 when compressed."""
+async def read_body(
+    request: Request, bytes_max: int, grown: Callable[[int], None] | None = None
+) -> bytearray:
+    """Return the body. Raises Problem: 408, 413 as soon as it is too long, 415 when compressed.
+
+    grown: is called with its size before it grows, and may raise a Problem of its own.
+    """
     if request.headers.get("content-encoding", "").strip().lower() not in _NO_ENCODING:
         raise Problem(415, "a body is not compressed: leave Content-Encoding out")
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) < 20 and int(declared) > bytes_max:
         raise _too_long(bytes_max)
-    parts: list[bytes] = []
-    size = 0
+    body = bytearray()
     try:
         async with asyncio.timeout(BODY_S_MAX):
             async for part in request.stream():
-                size += len(part)
-                if size > bytes_max:
+                if len(body) + len(part) > bytes_max:
                     raise _too_long(bytes_max)
-                parts.append(part)
+                if grown is not None:
+                    grown(len(body) + len(part))
+                body += part
     except TimeoutError:
         raise Problem(408, f"the body did not arrive within {BODY_S_MAX:g} s") from None
     except ClientDisconnect:
         raise Problem(400, "the body ended early") from None
-    return b"".join(parts)
+    return body
 
 
 def content_type(request: Request) -> str:
@@ -53,14 +62,20 @@ def content_type(request: Request) -> str:
     return media_type.strip().lower()
 
 
-def text_of(body: bytes) -> str:
+def text_of(body: Body) -> str:
     """Return a body as text. Raises Problem (400) with line and column for what is not UTF-8."""
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        before = body[: error.start]
-        line = before.count(b"\n") + 1
-        column = error.start - (before.rfind(b"\n") + 1) + 1
+        line, column = line_and_column(body, error.start)
         raise Problem(
             400, f"not UTF-8 at line {line} column {column}", line=line, column=column
         ) from None
+
+
+def line_and_column(body: Body, at: int) -> tuple[int, int]:
+    """Return where a byte is, in lines and characters, from 1; no long text is made for it."""
+    begin = body.rfind(b"\n", 0, at) + 1
+    parts = (body[n : min(n + _PART_BYTES, at)] for n in range(begin, at, _PART_BYTES))
+    column = sum(len(part.translate(None, _CONTINUED)) for part in parts) + 1
+    return body.count(b"\n", 0, at) + 1, column

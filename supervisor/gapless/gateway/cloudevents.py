@@ -16,9 +16,10 @@ from urllib.parse import unquote
 
 from starlette.datastructures import Headers
 
+from gapless.gateway.scan import Scan
 from gapless.log.event import NewEvent
 from gapless.log.keyed import KEY_LENGTH_MAX
-from gapless.ops.load.parse import Number, members_of, whole
+from gapless.ops.load.parse import Number
 
 _PREFIX = "ce-"
 _NAME = re.compile("[a-z0-9]{1,100}")
@@ -26,12 +27,10 @@ _INTEGER = re.compile(r"-?[0-9]{1,10}")
 _REQUIRED = ("id", "source", "type", "specversion")
 _TRACE = ("traceparent", "tracestate")  # their extension of that name: what else traces reads it
 _DATA = ("data", "data_base64")
-_ADVICE = "a CloudEvent is a JSON object"
 
 
-def structured_event(text: str) -> NewEvent:
-    """Return the event of a JSON text. Raises ValueError that says what is wrong with it."""
-    members = members_of(text, _ADVICE)
+def structured_event(members: Mapping[str, tuple[Any, str]]) -> NewEvent:
+    """Return the event of a JSON object. Raises ValueError that says what is wrong with it."""
     if all(name in members for name in _DATA):
         raise ValueError("data and data_base64: an event has one of the two")
     attributes = {
@@ -65,7 +64,9 @@ def binary_event(headers: Headers, media_type: str, body: bytes) -> NewEvent:
     if not body:
         return _event(attributes, b"null")
     if media_type in ("", "application/json") or media_type.endswith("+json"):
-        whole(body.decode())
+        scan = Scan(body, 0, len(body))
+        scan.value()
+        scan.end()
         return _event(attributes, body)
     if media_type.startswith("text/"):
         return _event(attributes, json.dumps(body.decode(), ensure_ascii=False).encode())

@@ -1,126 +1,191 @@
-"""The events of a body: JSON (one, or an array), JSON lines, CloudEvents; payloads as written."""
+"""The events of a body: JSON (one, or an array), JSON lines, CloudEvents; payloads as written.
+
+They come one by one, each read when it is asked for: the first that is wrong is the last one read.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from starlette.datastructures import Headers
 
 from gapless.errors import PublishError
-from gapless.gateway.body import text_of
+from gapless.gateway.body import Body, line_and_column
 from gapless.gateway.cloudevents import binary_event, structured_event
+from gapless.gateway.gateway import Limits
 from gapless.gateway.plain import plain_events
 from gapless.gateway.problem import Problem
+from gapless.gateway.scan import MalformedError, Scan
 from gapless.log.event import NewEvent
-from gapless.ops.load.parse import LineShape, NotJsonError, elements, parse_line
+from gapless.ops.load.parse import LineShape, event_of
 
 JSON = ("application/json",)
 LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 CLOUDEVENT = "application/cloudevents+json"
 CLOUDEVENTS = "application/cloudevents-batch+json"
 KNOWN = (*JSON, *LINES, CLOUDEVENT, CLOUDEVENTS)
+PLAIN_BYTES_MAX = 65_536  # a body that is read at once
+# They are kept as objects, which may take 20 times as much.
+HEADERS_BYTES_MAX = 16 * 1024  # of an event
+ALL_HEADERS_BYTES_MAX = 2 * 1024 * 1024  # of the events of a body
 
 _SHAPE = LineShape(advice='write {"payload": …}, with key, event_type, headers beside it')
 _TRACE = ("traceparent", "tracestate")
-_Parse = Callable[[str], NewEvent]
+_MARK = b"\xef\xbb\xbf"
+_SHOWN_BYTES = 12
 
 
-def events_in(
-    media_type: str, headers: Headers, body: bytes, *, event_bytes_max: int
-) -> list[NewEvent]:
-    """Return the events of a request, 1 or more.
+def events_in(media_type: str, headers: Headers, body: Body, limits: Limits) -> Iterator[NewEvent]:
+    """Yield the events of a request, 1 or more.
 
     Raises Problem: 400 for what is no event, with line and column where that is known; 413 for one
-    above event_bytes_max; 415 for another media type.
+    that is too large, or one too many; 415 for another media type.
     """
+    number = 0
+    try:
+        for event in _found(media_type, headers, body, limits.event_bytes_max):
+            number += 1
+            if number > limits.batch_events_max:
+                most = f"{limits.batch_events_max} events (maxBatchEvents)"
+                raise Problem(413, f"the body has more than {most}")
+            yield _traced(headers, event)
+    except MalformedError as error:
+        line, column = line_and_column(body, error.at)
+        near = bytes(body[error.at : error.at + _SHOWN_BYTES]).decode(errors="replace")
+        where = f"line {line} column {column}" + (f": {near!r}" if near else "")
+        raise Problem(400, f"{error} at {where}", line=line, column=column) from None
+    if not number:
+        raise Problem(400, "no event is in the body")
+
+
+def _found(media_type: str, headers: Headers, body: Body, bytes_max: int) -> Iterator[NewEvent]:
     if "ce-specversion" in headers:
-        _bound(len(body), 1, event_bytes_max)
-        found = [_told(1, lambda _: binary_event(headers, media_type, body), "")]
+        if len(body) > bytes_max:
+            raise _too_large("event", 1, bytes_max)
+        with _explained("event", lambda: 1):
+            event = binary_event(headers, media_type, bytes(body))
+        yield event
     elif media_type in LINES:
-        found = list(_of_lines(text_of(body), event_bytes_max))
+        yield from _of_lines(body, bytes_max)
     elif media_type in (*JSON, CLOUDEVENT, CLOUDEVENTS):
-        found = _of_json(media_type, text_of(body), event_bytes_max)
+        yield from _of_json(media_type, body, bytes_max)
     else:
         said = media_type or "nothing"
         raise Problem(415, f"Content-Type {said}: it is one of {', '.join(KNOWN)}")
-    if not found:
-        raise Problem(400, "no event is in the body")
-    return [_traced(headers, event) for event in found]
 
 
-def _event(text: str) -> NewEvent:
-    event = parse_line(text, _SHAPE)
-    if event.transaction_id is not None:
-        raise ValueError("transaction_id: a request is a transaction, and has one of its own")
+def _of_json(media_type: str, body: Body, bytes_max: int) -> Iterator[NewEvent]:
+    read = _event_reader() if media_type in JSON else _cloudevent
+    scan = _begin(body)
+    if not scan.sees(b"[") or media_type == CLOUDEVENT:
+        if media_type == CLOUDEVENTS:
+            raise Problem(400, "not an array")
+        yield _read_one(scan, "event", lambda: 1, bytes_max, read)
+        scan.end()
+        return
+    if media_type in JSON and len(body) <= PLAIN_BYTES_MAX:
+        plain = plain_events(body, bytes_max)
+        yield from plain
+        if plain:
+            return
+    number = 0
+    more = scan.pass_one(b"[")
+    if scan.sees(b"]"):
+        more = scan.pass_one(b"]")
+    while more != b"]":
+        number += 1
+        yield _read_one(scan, "event", partial(int, number), bytes_max, read)
+        more = scan.pass_one(b",]")
+    scan.end()
+
+
+def _of_lines(body: Body, bytes_max: int) -> Iterator[NewEvent]:
+    scan, read = _begin(body), _event_reader()
+    while not scan.is_over():
+        begin, end = scan.at, body.find(b"\n", scan.at)
+        line = Scan(body, begin, len(body) if end < 0 else end)
+        number = partial(_line_of, body, begin)
+        yield _read_one(line, "line", number, bytes_max, read)
+        line.end()
+        scan.at = line.stop
+
+
+def _begin(body: Body) -> Scan:
+    return Scan(body, len(_MARK) if body.startswith(_MARK) else 0, len(body))
+
+
+def _line_of(body: Body, at: int) -> int:
+    return line_and_column(body, at)[0]
+
+
+def _read_one(
+    scan: Scan,
+    what: str,
+    number: Callable[[], int],
+    bytes_max: int,
+    read: Callable[[Scan], NewEvent],
+) -> NewEvent:
+    """Pass an event, and return it; or raise Problem that says which one it is."""
+    scan.skip_blanks()
+    stop = scan.at + bytes_max
+    one = Scan(scan.body, scan.at, min(stop, scan.stop))
+    try:
+        with _explained(what, number):
+            event = read(one)
+    except MalformedError as error:
+        if error.at < stop:
+            raise
+        raise _too_large(what, number(), bytes_max) from None
+    scan.at = one.at
     return event
 
 
-def _of_json(media_type: str, text: str, event_bytes_max: int) -> list[NewEvent]:
-    is_array = media_type in JSON and text.lstrip()[:1] == "["
-    if is_array and (plain := plain_events(text, event_bytes_max)):
-        return plain
-    parse = _event if media_type in JSON else structured_event
-    texts = _elements(text) if is_array or media_type == CLOUDEVENTS else [text]
-    return [_told(n, parse, _bounded(n, each, event_bytes_max)) for n, each in _count(texts)]
+def _event_reader() -> Callable[[Scan], NewEvent]:
+    """Return what reads the events of one body."""
+    left = ALL_HEADERS_BYTES_MAX
+
+    def read(scan: Scan) -> NewEvent:
+        nonlocal left
+        members = scan.members(_SHAPE.advice)
+        size = len(members.get("headers", (None, ""))[1])
+        left -= size
+        if size > HEADERS_BYTES_MAX or left < 0:
+            most = f"{HEADERS_BYTES_MAX} bytes, of all events {ALL_HEADERS_BYTES_MAX}"
+            raise ValueError(f"headers have at most {most}")
+        event = event_of(members, _SHAPE)
+        if event.transaction_id is not None:
+            raise ValueError("transaction_id: a request is a transaction, and has one of its own")
+        return event
+
+    return read
 
 
-def _of_lines(text: str, event_bytes_max: int) -> Iterator[NewEvent]:
-    for number, line in _count(text.split("\n")):
-        if line.strip():
-            yield _told(number, _event, _bounded(number, line, event_bytes_max), is_line=True)
+def _cloudevent(scan: Scan) -> NewEvent:
+    return structured_event(scan.members("a CloudEvent is a JSON object"))
 
 
-def _elements(text: str) -> list[str]:
+@contextmanager
+def _explained(what: str, number: Callable[[], int]) -> Iterator[None]:
+    """Raise what is wrong with an event as a Problem that says which one it is."""
     try:
-        return elements(text)
-    except NotJsonError as error:
-        raise _not_json(error.line, error) from None
-    except RecursionError:
-        raise Problem(400, "nested too deeply") from None
-    except ValueError as error:
-        raise Problem(400, str(error)) from None
-
-
-def _told(number: int, parse: _Parse, text: str, *, is_line: bool = False) -> NewEvent:
-    """Return an event; or raise Problem that says which one it is."""
-    what = "line" if is_line else "event"
-    try:
-        return parse(text)
-    except NotJsonError as error:
-        raise _not_json(number if is_line else error.line, error) from None
+        yield
     except RecursionError:
         reason = "nested too deeply"
     except (ValueError, PublishError) as error:
         reason = str(error)
+    else:
+        return
+    more: dict[str, Any] = {what: number()}
+    raise Problem(400, f"{what} {number()}: {reason}", **more)
+
+
+def _too_large(what: str, number: int, bytes_max: int) -> Problem:
     more: dict[str, Any] = {what: number}
-    raise Problem(400, f"{what} {number}: {reason}", **more)
-
-
-def _not_json(line: int, error: NotJsonError) -> Problem:
-    reason = str(error).rpartition(" at character ")[0]
-    return Problem(
-        400, f"{reason} at line {line} column {error.column}", line=line, column=error.column
-    )
-
-
-def _bounded(number: int, text: str, event_bytes_max: int) -> str:
-    _bound(len(text.encode("utf-8", "surrogatepass")), number, event_bytes_max)
-    return text
-
-
-def _bound(size: int, number: int, event_bytes_max: int) -> None:
-    if size > event_bytes_max:
-        raise Problem(
-            413,
-            f"event {number} has {size} bytes: at most {event_bytes_max} (maxEventBytes)",
-            event=number,
-        )
-
-
-def _count(texts: Sequence[str]) -> Iterator[tuple[int, str]]:
-    return enumerate(texts, start=1)
+    return Problem(413, f"{what} {number} has more than {bytes_max} bytes (maxEventBytes)", **more)
 
 
 def _traced(headers: Headers, event: NewEvent) -> NewEvent:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 from gapless.gateway.access import Access
 from gapless.gateway.bell import Bell
+from gapless.gateway.budget import BodyBudget
 from gapless.gateway.feed import Feeds
 from gapless.gateway.sessions import Sessions
+from gapless.gateway.slices import Slices
 from gapless.gateway.stand_in import StandIn
 from gapless.log.ranges import Bounds
 from gapless.worker.exporter.looks import Looks
@@ -18,10 +20,11 @@ from gapless.worker.exporter.looks import Looks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How large an event, and the body of a request, may be."""
+    """How large an event, and the body of a request, may be, and how many events it may have."""
 
     event_bytes_max: int
     batch_bytes_max: int
+    batch_events_max: int
 
 
 class Gateway:
@@ -36,6 +39,8 @@ class Gateway:
         self.stand_in = StandIn(sessions, self._ring_all)
         self._topics: dict[str, str] = {}  # by the channel that tells of it
         self.limits = limits
+        self.slices = Slices()
+        self.budget = BodyBudget(limits.batch_bytes_max)
         self._news: dict[str, asyncio.Event] = {}
         self._draining = asyncio.Event()
 

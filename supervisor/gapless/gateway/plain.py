@@ -29,17 +29,16 @@ _EVENTS = Decoder(list[_PlainEvent])
 _MEMBERS = json.JSONDecoder(object_pairs_hook=len)
 
 
-def plain_events(text: str, event_bytes_max: int) -> list[NewEvent]:
+def plain_events(body: bytes | bytearray, event_bytes_max: int) -> list[NewEvent]:
     """Return the events of a JSON array; none if they are to be read one by one, and carefully.
 
     Only what ops.load.parse reads to the same events is taken here.
     """
-    body = text.encode()
     if len(body) > event_bytes_max:  # one of them may be too large
         return []
     try:
         events = _EVENTS.decode(body)
-        if [_members(event) for event in events] != _MEMBERS.decode(text):
+        if [_members(event) for event in events] != _MEMBERS.decode(body.decode()):
             return []
         return [_new_event(event) for event in events]
     except (MsgspecError, ValueError, RecursionError):

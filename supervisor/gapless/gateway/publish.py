@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict
 from hashlib import sha256
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from psycopg import Connection
@@ -13,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from gapless.errors import UsageError, WaitError
-from gapless.gateway.body import content_type, read_body
+from gapless.gateway.body import Body, content_type, read_body
 from gapless.gateway.events_in import events_in
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.params import seconds_in, text_in
@@ -32,6 +33,8 @@ from gapless.ops.place import GroupPlace
 WAIT_S = 10.0
 WAIT_S_MAX = 30.0
 SPOKEN_BYTES_MAX = 256 * 1024  # a larger body would hold up the loop for more than some ms
+SPOKEN_EVENTS_MAX = 500  # as would more events
+AT_ONCE_BYTES_MAX = 8 * 1024  # a body that is read without others being served amid it
 _DONE = ("handled", "dead")
 _NO_USE = (*_DONE, "elsewhere", "rolled-back")
 _Look = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
@@ -39,39 +42,59 @@ _Look = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
 
 async def publish_events(gateway: Gateway, request: Request) -> Response:
     """Publish what the body has; with `wait` say as well what became of it."""
-    topic = text_in(request.path_params, "topic")
     wait, wait_s = _wait_in(request)
-    body = await read_body(request, gateway.limits.batch_bytes_max)
-    events = events_in(
-        content_type(request),
-        request.headers,
-        body,
-        event_bytes_max=gateway.limits.event_bytes_max,
-    )
-    key = _key_in(request, events)
-    if wait not in ("", "offset"):
-        await gateway.sessions.run(
-            lambda conn: show_group(conn, GroupPlace(group=wait))
-        )  # or 404, before it is done
-
-    def store(conn: Connection[Any]) -> UUID:
-        if key is None:
-            return publish(conn, topic, events)
-        return publish_request(conn, topic, events, key=key, digest=_digest(request, body))
-
-    if key is None and len(body) <= SPOKEN_BYTES_MAX:
-        published = await gateway.sessions.speak(lambda conn: publish(conn, topic, events))
-    else:
-        published = await gateway.sessions.run(store)
+    said = await _published(gateway, request, wait)  # what waits holds no body
     gateway.stand_in.ring()
-    said = _said(published, len(events))
     is_done = False
     if wait:
         look = _offsets(gateway, said) if wait == "offset" else _group(gateway, said, wait)
         is_done, more = await look_until(gateway, look, wait_s)
         said |= more
-    headers = {"Idempotency-Replayed": "true"} if key is not None and said["duplicate"] else {}
+    is_again = said["duplicate"] and "idempotency-key" in request.headers
+    headers = {"Idempotency-Replayed": "true"} if is_again else {}
     return JSONResponse(said, status_code=200 if is_done else 202, headers=headers)
+
+
+async def _published(gateway: Gateway, request: Request, wait: str) -> dict[str, Any]:
+    topic = text_in(request.path_params, "topic")
+    with gateway.budget.hold(getattr(request.state, "caller", "")) as grown:
+        asked = await _read(gateway, request, grown)
+        events, key, digest = asked.events, asked.key, asked.digest
+        if wait not in ("", "offset"):
+            place = GroupPlace(group=wait)
+            await gateway.sessions.run(lambda conn: show_group(conn, place))  # or 404, before
+
+        def store(conn: Connection[Any]) -> UUID:
+            if key is None:
+                return publish(conn, topic, events)
+            return publish_request(conn, topic, events, key=key, digest=digest)
+
+        if key is None and asked.is_short:
+            published = await gateway.sessions.speak(lambda conn: publish(conn, topic, events))
+        else:
+            published = await gateway.sessions.run(store)
+        return _said(published, len(events))
+
+
+class _Asked(NamedTuple):
+    """What a request publishes; its body is needed no more. is_short: to publish takes some ms."""
+
+    events: list[NewEvent]
+    is_short: bool
+    key: str | None
+    digest: bytes
+
+
+async def _read(gateway: Gateway, request: Request, grown: Callable[[int], None]) -> _Asked:
+    kind = content_type(request)
+    body = await read_body(request, gateway.limits.batch_bytes_max, grown)
+    size, found = len(body), events_in(kind, request.headers, body, gateway.limits)
+    events = list(found) if size <= AT_ONCE_BYTES_MAX else await gateway.slices.collect(found)
+    is_short = size <= SPOKEN_BYTES_MAX and len(events) <= SPOKEN_EVENTS_MAX
+    key, digest = _key_in(request, events), b""
+    if key is not None:
+        digest = await asyncio.to_thread(_digest, request, body)
+    return _Asked(events, is_short, key, digest)
 
 
 def _said(published: UUID, events: int) -> dict[str, Any]:
@@ -105,10 +128,11 @@ def _key_in(request: Request, events: list[NewEvent]) -> str | None:
     return key
 
 
-def _digest(request: Request, body: bytes) -> bytes:
+def _digest(request: Request, body: Body) -> bytes:
     """Return what tells a request from another with the same key."""
-    head = f"{content_type(request)}\n{request.headers.get('ce-id', '')}\n"
-    return sha256(head.encode() + body).digest()
+    digest = sha256(f"{content_type(request)}\n{request.headers.get('ce-id', '')}\n".encode())
+    digest.update(body)
+    return digest.digest()
 
 
 def _wait_in(request: Request) -> tuple[str, float]:

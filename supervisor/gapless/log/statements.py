@@ -15,16 +15,18 @@ from gapless.log.given import Events
 from gapless.log.record import columns, record
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
+_COPY_ABOVE_BYTES = 1024 * 1024  # of payloads, of which a statement would make five copies
 
 AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_from")
 """The queries that are all there is to do; around the others a cause is told, and untold."""
 
 
 def statement_of(
-    topic: str, events: Events, told: Told
+    topic: str, events: Events, told: Told, *, copies: bool = True
 ) -> tuple[str, dict[str, Any], Iterator[Any]]:
     """Return the query that stores the events, with its parameters, and what it leaves to a COPY.
 
+    copies: large ones, up to 200, may be left to it, too.
     Its row begins with the transaction_id; that of publish_many, before a COPY, has what copied()
     begins with.
     """
@@ -37,7 +39,8 @@ def statement_of(
             return "publish_once", {**one, "dedupe_key": key}, iter(())
         return f"publish_one{end}", {**one, **told}, iter(())
     head: list[Any] = list(islice(events, _COPY_ABOVE + 1))
-    if len(head) > _COPY_ABOVE:  # as they are: the server is not to wait until their JSON is made
+    if len(head) > _COPY_ABOVE or (copies and _are_large(head)):
+        # As they are: the server is not to wait until their JSON is made.
         return "publish_many", {"topic": topic}, chain(head, events)
     some = columns(head)
     if any(map(keyed.is_special, head)):
@@ -61,7 +64,7 @@ def script_of(conn: object, topic: str, events: Events, told: Told) -> Script[UU
         row = yield "schemas_of", schemas.asked(place)
         known = schemas.remember(place, row, schemas.pid_of(conn))
     events = known.checked(topic, events)
-    calls = [statement_of(topic, block, told)[:2] for block in _blocks(events)]
+    calls = [statement_of(topic, block, told, copies=False)[:2] for block in _blocks(events)]
     is_keyed = any(name in keyed.NAMES for name, _ in calls)
     before = (yield "tell", told) if told and is_keyed else None
     rows = []
@@ -70,6 +73,12 @@ def script_of(conn: object, topic: str, events: Events, told: Told) -> Script[UU
     if before is not None:
         yield "tell", told_before(before)
     return keyed.summed(rows) if is_keyed else transaction_id(rows[0])
+
+
+def _are_large(events: list[Any]) -> bool:
+    payloads = (getattr(event, "payload", None) for event in events)
+    sizes = (len(each) for each in payloads if isinstance(each, bytes | str))
+    return sum(sizes) > _COPY_ABOVE_BYTES
 
 
 def _blocks(events: Events) -> Iterator[Events]:

@@ -95,6 +95,9 @@ class Settings:
     max_batch_bytes: int = _whole(16_777_216, 1_024, 1_073_741_824)
     """How large the body of a request may be that a gateway takes."""
 
+    max_batch_events: int = _whole(10_000, 1, 1_000_000)
+    """How many events the body of a request may have that a gateway takes."""
+
     connect_timeout_s: int = _whole(10, 1, 600)
     """How long one attempt to connect may take."""
 

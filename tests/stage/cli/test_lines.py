@@ -16,7 +16,7 @@ from gapless.log.event import NewEvent
 from gapless.ops.load import lines as lines_module
 from gapless.ops.load.batches import Batches
 from gapless.ops.load.lines import JsonLine, JsonLines
-from gapless.ops.load.parse import LineShape, elements, members_of, parse_line
+from gapless.ops.load.parse import LineShape, members_of, parse_line
 from gapless.ops.text import cut_to, plain, safe_json
 from support.examples import examples
 
@@ -71,17 +71,11 @@ def read_by_json(written: str) -> object:
 
 
 @pytest.mark.long
-def test_an_array_or_an_object_is_one_where_json_has_one() -> None:
+def test_an_object_is_one_where_json_has_one() -> None:
     """All texts of three pieces, in brackets, in braces, in neither; one needs more pieces."""
     inner = ["".join(pieces) for pieces in product(PIECES, repeat=3)]
     for written in ('{"a": 1, "a": 2}', *chain(*((t, f"[{t}]", f"{{{t}}}") for t in inner))):
         found = read_by_json(written)
-        try:
-            texts = elements(written)
-        except ValueError:
-            assert not isinstance(found, list), written
-        else:
-            assert [read_by_json(each) for each in texts] == found, written
         try:
             parts = members_of(written, "")
         except ValueError:

@@ -161,9 +161,14 @@ def open_gateway(dsn: str) -> Iterator[Open]:
         event_bytes_max: int = 1 << 20,
         batch_bytes_max: int = 1 << 24,
         sessions: int = 4,
+        batch_events_max: int = 10_000,
         **more: Any,
     ) -> Client:
-        limits = Limits(event_bytes_max=event_bytes_max, batch_bytes_max=batch_bytes_max)
+        limits = Limits(
+            event_bytes_max=event_bytes_max,
+            batch_bytes_max=batch_bytes_max,
+            batch_events_max=batch_events_max,
+        )
         started.append(Inside(dsn, limits, sessions, **more))
         return started[-1].client
 

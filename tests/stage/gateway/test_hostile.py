@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import socket
 import time
+from contextlib import ExitStack
+from select import select
 
 import pytest
 from psycopg import Connection
 
 from gapless.gateway import body
-from stage.gateway.conftest import EVENTS, Client, problem
+from gapless.log.topics import Topic
+from gapless.ops import create_key
+from stage.gateway.conftest import EVENTS, Client, Open, problem
+from stage.worker.fleet import until
 
 HEAD = f"POST {EVENTS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n".encode()
 OK = b'{"payload": 1}'
+JSON = {"Content-Type": "application/json"}
 
 
 @pytest.mark.long
@@ -82,3 +88,38 @@ def test_clients_that_hang_about_take_nobody_s_place(gateway: Client) -> None:
         for sock in open_ones:
             sock.close()
     assert gateway.get("/readyz").status_code == 200
+
+
+def unfinished(gateway: Client, auth: str, sent_bytes: int) -> socket.socket:
+    """A request whose body is never finished."""
+    host, _, port = gateway.url.removeprefix("http://").rpartition(":")
+    sock = socket.create_connection((host, int(port)), timeout=20)
+    sock.sendall(HEAD + f"Authorization: Bearer {auth}\r\n".encode())
+    sock.sendall(b"Content-Length: %d\r\n\r\n" % (sent_bytes + 1) + b" " * sent_bytes)
+    return sock
+
+
+def test_bodies_that_are_not_finished_have_a_budget(
+    open_gateway: Open, orders: Topic, conn: Connection
+) -> None:
+    """Each key has two large ones at a time, all have four; small ones are always taken."""
+    gateway = open_gateway(batch_bytes_max=300_000, asks_keys=True)
+    large = b'{"payload": "' + b"x" * 290_000 + b'"}'
+    with ExitStack() as stack:
+        for number, refused in (("0", [b"429"]), ("1", [b"429"]), ("2", [b"503", b"503"])):
+            key = create_key(conn, number, ["publish:orders"]).key
+            socks = [stack.enter_context(unfinished(gateway, key, 299_000)) for _ in range(3)]
+            heads: list[bytes] = []
+            while len(heads) < len(refused):
+                answered, _, _ = select(socks, [], [], 30)
+                assert answered, "no answer"
+                heads += [each.recv(65536) for each in answered]
+                socks = [each for each in socks if each not in answered]
+            assert [head[9:12] for head in heads] == refused
+            assert all(b"\r\nretry-after: 1\r\n" in head for head in heads)
+            headers = {**JSON, "Authorization": f"Bearer {key}"}
+            assert gateway.post(EVENTS, content=OK, headers=headers).status_code == 202
+    until(
+        lambda: gateway.post(EVENTS, content=large, headers=headers).status_code == 202,
+        "they are gone",
+    )

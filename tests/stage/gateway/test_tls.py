@@ -118,7 +118,7 @@ def test_who_may_be_reached_from_elsewhere(dsn: str) -> None:
         ({"tokens": "x", "proxies": ("10.0.0.1",)}, ""),
     ]
     for more, complaint in cases:
-        limits = Limits(event_bytes_max=1, batch_bytes_max=1)
+        limits = Limits(event_bytes_max=1, batch_bytes_max=1, batch_events_max=1)
         spec = ServeSpec(
             dsn=dsn,
             sessions=1,

@@ -64,10 +64,13 @@ class NotJsonError(ValueError):
 def parse_line(text: str, shape: LineShape) -> NewEvent:
     """Make one line an event. Raises ValueError that says what is wrong with it."""
     if shape.payload_only or shape.key_field is not None:
-        fields = _from_payload(text, shape.key_field)
-    else:
-        fields = _from_envelope(text, shape.advice)
-    return NewEvent(**{**shape.defaults, **fields})
+        return NewEvent(**{**shape.defaults, **_from_payload(text, shape.key_field)})
+    return event_of(members_of(text, shape.advice), shape)
+
+
+def event_of(members: Mapping[str, tuple[Any, str]], shape: LineShape) -> NewEvent:
+    """Make an object's members an event. Raises ValueError that says what is wrong with it."""
+    return NewEvent(**{**shape.defaults, **_from_envelope(members, shape.advice)})
 
 
 def _from_payload(text: str, key_field: str | None) -> dict[str, Any]:
@@ -85,8 +88,7 @@ def _from_payload(text: str, key_field: str | None) -> dict[str, Any]:
     return fields
 
 
-def _from_envelope(text: str, advice: str) -> dict[str, Any]:
-    members = members_of(text, advice)
+def _from_envelope(members: Mapping[str, tuple[Any, str]], advice: str) -> dict[str, Any]:
     unknown = sorted(set(members) - set(_FIELDS))
     if unknown:
         raise ValueError(
@@ -169,58 +171,44 @@ def _stored(name: str, text: str) -> str:
     return str(text)
 
 
-def elements(text: str) -> list[str]:
-    """Return the texts of the elements of a JSON array.
-
-    Raises NotJsonError; ValueError for what is no array.
-    """
-    try:
-        return [own_text for _, _, own_text in _parts(text, "[]")]
-    except (ValueError, IndexError):
-        whole(text)  # says where it is wrong, if it is JSON it is something else
-        raise ValueError("not an array") from None
-
-
 def members_of(text: str, advice: str) -> dict[str, tuple[Any, str]]:
     """Return the members of a JSON object, each with its value and its text as it was written.
 
     A number is text of the class Number. Raises NotJsonError; ValueError for what is no object.
     """
     try:
-        parts = _parts(text, "{}")
+        parts = _parts(text)
     except (ValueError, IndexError):
         whole(text)
         raise ValueError(f"not an object; {advice}") from None
-    members = {name: (value, own_text) for name, value, own_text in parts}
-    if len(members) < len(parts):
-        names = [name for name, _, _ in parts]
-        twice = next(name for n, name in enumerate(names) if name in names[:n])
-        raise ValueError(f"{twice!r} stands there twice")
+    members: dict[str, tuple[Any, str]] = {}
+    for name, value, own_text in parts:
+        if name in members:
+            raise ValueError(f"{name!r} stands there twice")
+        members[name] = value, own_text
     return members
 
 
-def _parts(text: str, ends: str) -> list[tuple[str, Any, str]]:
-    """Return what an object ({}) or an array ([]) has: names ("" in an array), values, their texts.
+def _parts(text: str) -> list[tuple[str, Any, str]]:
+    """Return what an object has: names, values, their texts.
 
     Each value is read once. Raises ValueError or IndexError for what is something else: whole()
     says where.
     """
     parts: list[tuple[str, Any, str]] = []
-    name = ""
-    at = _skip(text, _past(text, _skip(text, 0), ends[0]))
-    is_more = text[at] != ends[1]
+    at = _skip(text, _past(text, _skip(text, 0), "{"))
+    is_more = text[at] != "}"
     while is_more:
-        if ends == "{}":
-            _past(text, at, '"')
-            name, at = _DECODER.raw_decode(text, at)
-            at = _skip(text, _past(text, _skip(text, at), ":"))
+        _past(text, at, '"')
+        name, at = _DECODER.raw_decode(text, at)
+        at = _skip(text, _past(text, _skip(text, at), ":"))
         value, end = _DECODER.raw_decode(text, at)
         parts.append((name, value, text[at:end]))
         at = _skip(text, end)
         is_more = text[at] == ","
         if is_more:
             at = _skip(text, at + 1)
-    if text[_past(text, at, ends[1]) :].strip(_BLANKS):
+    if text[_past(text, at, "}") :].strip(_BLANKS):
         raise ValueError("more than one value")
     return parts
 
