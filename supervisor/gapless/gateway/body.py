@@ -6,6 +6,7 @@ import asyncio
 
 from starlette.requests import ClientDisconnect, Request
 
+from gapless.gateway.access import require_counts
 from gapless.gateway.problem import Problem
 
 BODY_S_MAX = 30.0  # for a body to arrive
@@ -17,7 +18,7 @@ def _too_long(bytes_max: int) -> Problem:
 
 
 async def read_body(request: Request, bytes_max: int) -> bytes:
-    """Return the body. Raises Problem: 408, 413 as soon as it is too long, 415 when compressed."""
+    """Return the body. Raises Problem: 401, 408, 413 as soon as it is too long, 415 when compressed."""
     if request.headers.get("content-encoding", "").strip().lower() not in _NO_ENCODING:
         raise Problem(415, "a body is not compressed: leave Content-Encoding out")
     declared = request.headers.get("content-length", "")
@@ -36,6 +37,7 @@ async def read_body(request: Request, bytes_max: int) -> bytes:
         raise Problem(408, f"the body did not arrive within {BODY_S_MAX:g} s") from None
     except ClientDisconnect:
         raise Problem(400, "the body ended early") from None
+    await require_counts(request)
     return b"".join(parts)
 
 

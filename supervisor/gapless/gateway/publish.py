@@ -67,7 +67,7 @@ async def publish_events(gateway: Gateway, request: Request) -> Response:
     is_done = False
     if wait:
         look = _offsets(gateway, said) if wait == "offset" else _group(gateway, said, wait)
-        is_done, more = await look_until(gateway, look, wait_s)
+        is_done, more = await look_until(gateway, request, look, wait_s)
         said |= more
     headers = {"Idempotency-Replayed": "true"} if key is not None and said["duplicate"] else {}
     return JSONResponse(said, status_code=200 if is_done else 202, headers=headers)
