@@ -18,7 +18,13 @@ def _too_long(bytes_max: int) -> Problem:
 
 
 async def read_body(request: Request, bytes_max: int) -> bytes:
-    """Return the body. Raises Problem: 401, 408, 413 as soon as it is too long, 415 when compressed."""
+    """Return the body. Raises Problem: 401, 408, 413 (as soon as it is too long), 415."""
+    body = await _arrived(request, bytes_max)
+    await require_counts(request)
+    return body
+
+
+async def _arrived(request: Request, bytes_max: int) -> bytes:
     if request.headers.get("content-encoding", "").strip().lower() not in _NO_ENCODING:
         raise Problem(415, "a body is not compressed: leave Content-Encoding out")
     declared = request.headers.get("content-length", "")
@@ -37,7 +43,6 @@ async def read_body(request: Request, bytes_max: int) -> bytes:
         raise Problem(408, f"the body did not arrive within {BODY_S_MAX:g} s") from None
     except ClientDisconnect:
         raise Problem(400, "the body ended early") from None
-    await require_counts(request)
     return b"".join(parts)
 
 
