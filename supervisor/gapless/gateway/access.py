@@ -85,7 +85,6 @@ class Access:
         if not self._asks_keys and self._tokens is None:
             return
         who, scopes = await self._who(request)
-        request.state.caller = who
         request.state.left_s = partial(self._left_s, request)
         names = {name: text_in(request.path_params, name) for name in request.path_params}
         needed = scope.format_map(names)
@@ -122,12 +121,14 @@ class Access:
         given = given.strip()
         if self._tokens is not None and not given.startswith(f"{PREFIX}_"):
             bearer = request.state.bearer = await self._tokens.check(given)
-            self._spend(bearer.whose, f"token of {bearer.name}", bearer.requests_s)
-            return f"token of {bearer.name}", bearer.scopes
+            who = request.state.caller = f"token of {bearer.name}"
+            self._spend(bearer.whose, who, bearer.requests_s)
+            return who, bearer.scopes
         key = await self._key(given)
         request.state.key_id = key.key_id
+        who = request.state.caller = f"key {key.key_id} ({key.name})"
         self._spend(("key", key.key_id), f"key {key.key_id}", key.requests_s)
-        return f"key {key.key_id} ({key.name})", key.scopes
+        return who, key.scopes
 
     async def _key(self, given: str) -> FoundKey:
         parts = key_parts(given) if self._asks_keys else None

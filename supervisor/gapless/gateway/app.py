@@ -24,7 +24,6 @@ from gapless.gateway.stream import stream_events
 log = logging.getLogger("gapless.gateway")
 
 Endpoint = Callable[[Gateway, Request], Awaitable[Response]]
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,13 +104,12 @@ def _answering(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         way = ways["GET" if request.method == "HEAD" else request.method]
+        request.state.route = way.path
         try:
             await gateway.access.check(request, way.scope)
             response = await way.endpoint(gateway, request)
         except Exception as error:  # noqa: BLE001 - every one gets an answer; the unexpected is logged
-            response = problem_of(error).response()
-        for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)
+            return _refused(request, problem_of(error))
         return response
 
     return answer
@@ -124,4 +122,9 @@ async def _no_such_route(request: Request, error: Exception) -> Response:
         405: f"{request.method} is no method of {request.url.path[:200]}",
     }
     detail = texts.get(error.status_code, error.detail)
-    return Problem(error.status_code, detail, headers=dict(error.headers or {})).response()
+    return _refused(request, Problem(error.status_code, detail, headers=dict(error.headers or {})))
+
+
+def _refused(request: Request, problem: Problem) -> Response:
+    request.state.detail = problem.detail
+    return problem.response()

@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum, auto
+from http import HTTPStatus
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 
@@ -16,13 +17,13 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gapless.errors import UsageError
+from gapless.gateway.problem import Problem
+from gapless.gateway.traffic import Asked, Traffic
 
 HEAD_BYTES_MAX = 65_536  # of a request line and its headers
 HEAD_S_MAX = 10.0  # for a request line and headers to arrive
+CONNECTIONS_MAX = 10_000
 UNREAD_S_MAX = 5.0  # for the rest of a body, once it is answered for
-_TOO_LATE = (
-    b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"  # no request
-)
 _OF_BODIES = (b"content-length", b"transfer-encoding")
 _PREFIX_BITS = 64  # of IPv6: one customer's
 
@@ -46,6 +47,7 @@ class Room:
         self._each_max = each_max
         self._proxies = proxies
         self._open: Counter[str] = Counter()
+        self._total_connections = 0
 
     def enter(self, host: str | None) -> str | None:
         """Count one; return what to leave() with, None when there are too many."""
@@ -53,13 +55,19 @@ class Room:
         if whose and self._open[whose] >= self._each_max:
             return None
         self._open[whose] += 1
+        self._total_connections += 1
         return whose
 
     def leave(self, whose: str) -> None:
         """Count one less."""
         self._open[whose] -= 1
+        self._total_connections -= 1
         if not self._open[whose]:
             del self._open[whose]
+
+    def is_full(self) -> bool:
+        """Tell whether there are more than are served."""
+        return self._total_connections > CONNECTIONS_MAX
 
     def _whose(self, host: str | None) -> str:
         """Return whom a connection counts for; "": nobody."""
@@ -87,9 +95,10 @@ class Connection(HttpToolsProtocol):
     llhttp has no bound on a head, nor on what is around the parts of a body (extensions, trailers).
     """
 
-    def __init__(self, room: Room, *args: Any, **more: Any) -> None:
+    def __init__(self, room: Room, traffic: Traffic, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._room = room
+        self._traffic = traffic
         self._whose: str | None = None
         self._late: asyncio.TimerHandle | None = None
         self._expects = _Expects.REQUEST
@@ -101,6 +110,7 @@ class Connection(HttpToolsProtocol):
         self._whose = self._room.enter(peer[0] if peer else None)
         if self._whose is None:
             transport.abort()
+            self._note(0, "too many connections of this address", peer)
             return
         super().connection_made(transport)
         self._wait(HEAD_S_MAX)
@@ -188,7 +198,8 @@ class Connection(HttpToolsProtocol):
         if self.pipeline or (self._is_busy() and self.cycle.response_started):
             self.transport.close()
         else:
-            super().send_400_response(msg)
+            self._refuse(400, msg)
+            self.transport.close()
 
     def _feed(self, data: bytes) -> None:
         """Parse it. An upgrade that is offered is not taken.
@@ -228,5 +239,20 @@ class Connection(HttpToolsProtocol):
 
     def _end(self) -> None:
         if self._expects is _Expects.HEAD:
-            self.transport.write(_TOO_LATE)
+            self._refuse(408, f"the head of a request did not arrive within {HEAD_S_MAX:g} s")
         self.transport.close()
+
+    def _refuse(self, status: int, detail: str) -> None:
+        """Answer what is no request."""
+        answer = Problem(status, detail, headers={**self._traffic.headers}).response()
+        answer.headers["connection"] = "close"
+        head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()]
+        for name, value in (*self.server_state.default_headers, *answer.raw_headers):
+            head.append(b"%s: %s\r\n" % (name, value))
+        self.transport.write(b"".join([*head, b"\r\n", answer.body]))
+        self._note(status, detail, self.client)
+
+    def _note(self, status: int, detail: str, client: tuple[Any, ...] | None) -> None:
+        self._traffic.note(
+            Asked(status=status, detail=detail, client=str(client[0]) if client else "")
+        )

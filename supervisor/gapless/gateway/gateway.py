@@ -11,6 +11,7 @@ from gapless.gateway.access import Access
 from gapless.gateway.bell import Bell
 from gapless.gateway.feed import Feeds
 from gapless.gateway.sessions import Sessions
+from gapless.gateway.traffic import Traffic
 from gapless.log.ranges import Bounds
 from gapless.worker.exporter.looks import Looks
 
@@ -26,7 +27,9 @@ class Limits:
 class Gateway:
     """One gateway. It is told to drain once, and then ends what would wait or stream."""
 
-    def __init__(self, sessions: Sessions, access: Access, looks: Looks, limits: Limits) -> None:
+    def __init__(
+        self, sessions: Sessions, access: Access, looks: Looks, limits: Limits, traffic: Traffic
+    ) -> None:
         self.sessions = sessions
         self.access = access
         self.looks = looks
@@ -34,6 +37,8 @@ class Gateway:
         self.bell: Bell | None = None
         self._topics: dict[str, str] = {}  # by the channel that tells of it
         self.limits = limits
+        self.traffic = traffic
+        self.streams = 0  # that run
         self._news: dict[str, asyncio.Event] = {}
         self._draining = asyncio.Event()
 

@@ -40,7 +40,7 @@ async def readyz(gateway: Gateway, _request: Request) -> Response:
 
 
 async def metrics(gateway: Gateway, request: Request) -> Response:
-    """Return what the database knows, as Prometheus reads it; nothing of this process."""
+    """Return what the database knows, and what this gateway is asked, as Prometheus reads it."""
     if find_spec("prometheus_client") is None:
         raise Problem(404, 'metrics need prometheus-client: pip install "gapless[metrics]"')
     from gapless.worker.exporter.collect import (  # noqa: PLC0415 - an extra
@@ -51,7 +51,10 @@ async def metrics(gateway: Gateway, request: Request) -> Response:
 
     look = await asyncio.to_thread(gateway.looks.newest)
     found: dict[str, Mapping[Labels, float | Times]] = {
-        "gapless_database_up": {(): float(not isinstance(look, str))}
+        "gapless_database_up": {(): float(not isinstance(look, str))},
+        "gapless_gateway_requests_total": dict(gateway.traffic.requests.items()),
+        "gapless_gateway_streams": {(): float(gateway.streams)},
+        "gapless_gateway_feeds": {(): float(len(gateway.feeds))},
     }
     if not isinstance(look, str):
         found |= {n: each for n, each in found_in(look, (), None).items() if n != _OF_A_MEMBER}

@@ -91,9 +91,11 @@ class EventStream(Response):
         ending = asyncio.ensure_future(self._end())
         leaving = asyncio.ensure_future(_disconnected(receive))
         sending = asyncio.ensure_future(self._send(send))
+        self._gateway.streams += 1
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._gateway.streams -= 1
             self._gateway.feeds.leave(self._feed)
             for task in (sending, leaving, ending):
                 task.cancel()
