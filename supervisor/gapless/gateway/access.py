@@ -84,12 +84,20 @@ class Access:
             )
         if not self._asks_keys and self._tokens is None:
             return
-        who, scopes = await self._who(request)
+        scopes = await self._scopes_of(request)
         request.state.left_s = partial(self._left_s, request)
+        request.state.scopes = scopes
         names = {name: text_in(request.path_params, name) for name in request.path_params}
         needed = scope.format_map(names)
-        if not allows(scopes, needed):
-            raise Problem(403, f"{who} has no scope for it: it needs {needed}")
+        self.require_any(request, needed)
+
+    def require_any(self, request: Request, *needed: str) -> None:
+        """Raise Problem (403) for a request that was let in and has none of these scopes."""
+        scopes: list[str] | None = getattr(request.state, "scopes", None)
+        if scopes is not None and not any(allows(scopes, each) for each in needed):
+            raise Problem(
+                403, f"{request.state.caller} has no scope for it: it needs {' or '.join(needed)}"
+            )
 
     async def end_of(self, request: Request) -> None:
         """Return when the key or the token of a request that was let in counts no more."""
@@ -113,8 +121,8 @@ class Access:
             return 0.0
         return max(_PAUSE_S, self._known[key_id][0] + KNOWN_S - monotonic())
 
-    async def _who(self, request: Request) -> tuple[str, list[str]]:
-        """Return who asks, and what he may."""
+    async def _scopes_of(self, request: Request) -> list[str]:
+        """Return what whoever asks may, and note who that is."""
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             raise Problem(401, "no key: send Authorization: Bearer …", headers=_ASK)
@@ -123,12 +131,12 @@ class Access:
             bearer = request.state.bearer = await self._tokens.check(given)
             who = request.state.caller = f"token of {bearer.name}"
             self._spend(bearer.whose, who, bearer.requests_s)
-            return who, bearer.scopes
+            return bearer.scopes
         key = await self._key(given)
         request.state.key_id = key.key_id
-        who = request.state.caller = f"key {key.key_id} ({key.name})"
+        request.state.caller = f"key {key.key_id} ({key.name})"
         self._spend(("key", key.key_id), f"key {key.key_id}", key.requests_s)
-        return who, key.scopes
+        return key.scopes
 
     async def _key(self, given: str) -> FoundKey:
         parts = key_parts(given) if self._asks_keys else None

@@ -131,11 +131,13 @@ class Connection(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         try:
             self._feed(data)
-        except HttpParserError:
-            self.send_400_response("Invalid HTTP request received.")
+        except HttpParserError as error:
+            why = error.__context__
+            refused = why if isinstance(why, Problem) else Problem(400, "it is no HTTP request")
+            self._refuse(refused.status, refused.detail)
             return
         if self._bytes_around > HEAD_BYTES_MAX:
-            self.send_400_response(f"more than {HEAD_BYTES_MAX} bytes that are no body")
+            self._refuse(400, f"more than {HEAD_BYTES_MAX} bytes that are no body")
         elif self._late is None and not self._is_busy():
             self._wait_for_head()
 
@@ -156,15 +158,25 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer. Raises ValueError for a head that is too long, which is a 400."""
+        """Begin to answer. Raises Problem for a head that is too long, or a body that is coded."""
         if self._expects is not _Expects.HEAD:
             return
         if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES_MAX:
-            raise ValueError("a head that is too long")
+            raise Problem(400, f"a head of more than {HEAD_BYTES_MAX} bytes")
+        self._require_plain()
         self._expects = _Expects.BODY
         self._bytes_around = 0
         self._stop_waiting()
         super().on_headers_complete()
+
+    def _require_plain(self) -> None:
+        """Raise Problem for a body in a coding that is not undone here (RFC 9112, 6.1 and 6.3)."""
+        found = b",".join(value for name, value in self.headers if name == b"transfer-encoding")
+        codings = [each.strip().lower() for each in found.split(b",") if each.strip()]
+        if codings and (self.parser.get_http_version() != "1.1" or codings[-1] != b"chunked"):
+            raise Problem(400, "Transfer-Encoding: its last one is chunked, and HTTP/1.0 has none")
+        if len(codings) > 1:
+            raise Problem(501, "Transfer-Encoding: a body is chunked, and nothing else")
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""
@@ -191,15 +203,14 @@ class Connection(HttpToolsProtocol):
         else:
             self._wait_for_head()
 
-    def send_400_response(self, msg: str) -> None:
-        """Say that it is no request, unless that would be amid an answer; end in either case."""
+    def _refuse(self, status: int, detail: str) -> None:
+        """Say that it is no request, unless another's answer is due before; end in either case."""
+        is_next = self._expects is not _Expects.BODY
         self._expects = _Expects.NOTHING
         self._stop_waiting()
-        if self.pipeline or (self._is_busy() and self.cycle.response_started):
-            self.transport.close()
-        else:
-            self._refuse(400, msg)
-            self.transport.close()
+        if not (self.pipeline or (self._is_busy() and (is_next or self.cycle.response_started))):
+            self._answer(status, detail)
+        self.transport.close()
 
     def _feed(self, data: bytes) -> None:
         """Parse it. An upgrade that is offered is not taken.
@@ -239,11 +250,10 @@ class Connection(HttpToolsProtocol):
 
     def _end(self) -> None:
         if self._expects is _Expects.HEAD:
-            self._refuse(408, f"the head of a request did not arrive within {HEAD_S_MAX:g} s")
+            self._answer(408, f"the head of a request did not arrive within {HEAD_S_MAX:g} s")
         self.transport.close()
 
-    def _refuse(self, status: int, detail: str) -> None:
-        """Answer what is no request."""
+    def _answer(self, status: int, detail: str) -> None:
         answer = Problem(status, detail, headers={**self._traffic.headers}).response()
         answer.headers["connection"] = "close"
         head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
@@ -12,7 +13,7 @@ import psycopg
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from gapless.errors import ConnectError, one_line
+from gapless.errors import GaplessError, one_line
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.problem import Problem
 from gapless.log.filters import ALL, check_filter
@@ -28,14 +29,15 @@ async def healthz(_gateway: Gateway, _request: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
-async def readyz(gateway: Gateway, _request: Request) -> Response:
+async def readyz(gateway: Gateway, request: Request) -> Response:
     """Say whether requests get through: 503 while it drains, or the database is away."""
     if gateway.is_draining:
         return PlainTextResponse("draining: it was told to end\n", 503)
     try:
         await gateway.sessions.run(lambda conn: check_filter(conn, ALL))
-    except (psycopg.Error, ConnectError, Problem) as error:
-        return PlainTextResponse(f"the database does not answer: {one_line(error)}\n", 503)
+    except (psycopg.Error, GaplessError, Problem) as error:
+        request.state.detail = one_line(error)
+        return PlainTextResponse("the database does not answer\n", 503)
     return PlainTextResponse("ready\n")
 
 
@@ -71,6 +73,20 @@ async def status(gateway: Gateway, _request: Request) -> Response:
 async def openapi(_gateway: Gateway, _request: Request) -> Response:
     """Return the description of all routes."""
     return Response(description(), media_type="application/json")
+
+
+@cache
+def known_params() -> Mapping[tuple[str, str], frozenset[str]]:
+    """Return the names that a query may have, by method and path, as described."""
+    paths = json.loads(description())["paths"]
+    return {
+        (method.upper(), path): frozenset(
+            param["name"] for param in way.get("parameters", ()) if param.get("in") == "query"
+        )
+        for path, ways in paths.items()
+        for method, way in ways.items()
+        if method != "parameters"
+    }
 
 
 @cache

@@ -41,6 +41,8 @@ async def publish_events(gateway: Gateway, request: Request) -> Response:
     """Publish what the body has; with `wait` say as well what became of it."""
     topic = text_in(request.path_params, "topic")
     wait, wait_s = _wait_in(request)
+    if wait not in ("", "offset"):  # what another group does is no producer's affair
+        gateway.access.require_any(request, f"consume:{wait}", "read:*")
     body = await read_body(request, gateway.limits.batch_bytes_max)
     events = events_in(
         content_type(request),

@@ -107,6 +107,25 @@ def test_a_key_that_counts_not(locked: Client, conn: Connection, monkeypatch) ->
     assert row == (1,)
 
 
+def test_what_other_groups_do_is_no_producers_affair(locked: Client, conn: Connection) -> None:
+    conn.execute("select gapless.create_group('billing', 'orders')")
+    params = {"wait": "group:billing", "timeout": "0"}
+    for scopes, status in (
+        (["publish:orders"], 403),
+        (["publish:orders", "read:orders", "consume:letters"], 403),
+        (["publish:orders", "consume:billing"], 202),
+        (["publish:orders", "consume:b*"], 202),
+        (["publish:orders", "read:*"], 202),
+        (["publish:orders", "operate"], 202),
+    ):
+        key = ops.create_key(conn, "shop", scopes).key
+        done = locked.post(EVENTS, json={"payload": 1}, params=params, headers=bearer(key))
+        assert done.status_code == status, scopes
+    key = ops.create_key(conn, "shop", ["publish:orders"]).key
+    params["wait"] = "group:nobody"
+    problem(locked.post(EVENTS, json={"payload": 1}, params=params, headers=bearer(key)), 403)
+
+
 def test_a_request_that_lasts_ends_with_its_key(
     locked: Client, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

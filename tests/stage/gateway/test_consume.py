@@ -113,6 +113,25 @@ def test_a_range_that_is_none(gateway: Client, conn: Connection) -> None:
     assert gone["first_offset"] == 3
 
 
+def test_what_a_client_has_is_not_sent_again(gateway: Client, conn: Connection) -> None:
+    """If-None-Match as RFC 9110 has it; a 304 has the headers that the 200 would have."""
+    fill(conn, 30)
+    for params in ({"partition": 1, "limit": 3}, {"partition": 1}):
+        full = gateway.get(EVENTS, params=params)
+        tag = full.headers["etag"]
+        for given, status in (
+            (tag, 304), (f"W/{tag}", 304), (f'"x", {tag}', 304), (f'W/"x,y" , W/{tag},', 304), ("*", 304),
+ ('"x"', 200), (tag.strip('"'), 200), (f"{tag[:-1]}x", 200), ("", 200), ('"*"', 200),
+        ):  # fmt: skip
+            done = gateway.get(EVENTS, params=params, headers={"If-None-Match": given})
+            assert done.status_code == status, given
+            for name in ("etag", "cache-control", "x-content-type-options"):
+                assert done.headers[name] == full.headers[name], (given, name)
+        twice = [("If-None-Match", '"x"'), ("If-None-Match", tag)]
+        assert gateway.get(EVENTS, params=params, headers=twice).status_code == 304
+    problem(gateway.get(EVENTS, params={"partition": 7}, headers={"If-None-Match": "*"}), 404)
+
+
 @pytest.mark.long
 def test_large_events_are_not_all_read_at_once(gateway: Client, conn: Connection) -> None:
     for _ in range(12):

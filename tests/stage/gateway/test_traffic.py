@@ -69,6 +69,7 @@ def test_each_request_has_a_line_and_a_count(
         assert line["level"] == ("warning" if line["status"] >= 400 else "info")
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert answer.headers["cache-control"]
+        assert "strict-transport-security" not in answer.headers, "it speaks no TLS"
     for found, status in zip(raw, (400, 408), strict=True):
         head, _, body = found.partition(b"\r\n\r\n")
         assert json.loads(body)["status"] == status
