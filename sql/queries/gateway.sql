@@ -17,3 +17,7 @@ select k.key_id, k.name, k.scopes, k.requests_s, k.created_ts as created, k.crea
   k.expires_ts as expires, k.last_used_ts as last_used, k.revoked_ts as revoked
 from gapless.api_key k
 order by k.created_ts, k.key_id
+
+-- name: say_who
+-- Whom this transaction is for, in the audit.
+select set_config('gapless.asked_by', %(who)s, true)

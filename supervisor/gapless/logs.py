@@ -60,7 +60,7 @@ class LogFields(logging.Filter):
 
 
 class JsonFormatter(logging.Formatter):
-    """A JSON object a line: ts (UTC), level, logger, pid, message, exception, and FIELDS."""
+    """A JSON object a line: ts (UTC), level, logger, pid, message, exception, FIELDS and more."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {
@@ -74,6 +74,7 @@ class JsonFormatter(logging.Formatter):
             value = getattr(record, name, None)
             if value is not None:
                 line[name] = value
+        line |= getattr(record, "fields", {})
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
         return json.dumps(line, ensure_ascii=False, default=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -62,6 +63,12 @@ command = Command("gateway")
         int,
         default=1_000,
     ),
+    opt(
+        "--access-log LEVEL",
+        "a line of the log for each request: error for those that fail, warning for those that are "
+        "refused, too, info for all (default: none)",
+        choices=("error", "warning", "info"),
+    ),
     opt("--log-format", "text or JSON lines (default: text)", choices=("auto", "text", "json")),
     json=False,
     connects=False,
@@ -100,6 +107,7 @@ def _serve(args: Args) -> int:
     listening = open_socket(settings.gateway or _LISTEN, "a gateway cannot listen")
     require_safe(listening, spec)
     set_up_logs(settings.log_format)
+    logging.getLogger("gapless.gateway.access").setLevel((args.access_log or "critical").upper())
     return serve(listening, spec)
 
 

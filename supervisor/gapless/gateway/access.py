@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import math
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 KNOWN_S = 5.0  # so long what was found of a key counts
 KEYS_MAX = 10_000  # that are remembered, and as many buckets
 _DAY_S = 86_400
+_PAUSE_S = 0.01  # at least, between two looks
 _ASK = {"WWW-Authenticate": 'Bearer realm="gapless"'}
 
 
@@ -36,6 +39,18 @@ _ASK = {"WWW-Authenticate": 'Bearer realm="gapless"'}
 class _Bucket:
     tokens: float
     at_s: float
+
+
+async def counts(request: Request) -> bool:
+    """Tell whether the key or the token that let a request in counts still."""
+    left_s: Callable[[], Awaitable[float]] | None = getattr(request.state, "left_s", None)
+    return left_s is None or await left_s() > 0
+
+
+async def require_counts(request: Request) -> None:
+    """Raise Problem (401) where it counts no more: a request may last for a minute."""
+    if not await counts(request):
+        raise Problem(401, "the key or the token counts no more", headers=_ASK)
 
 
 class Access:
@@ -69,43 +84,59 @@ class Access:
             )
         if not self._asks_keys and self._tokens is None:
             return
-        who, scopes = await self._who(request)
-        request.state.caller = who
+        scopes = await self._scopes_of(request)
+        request.state.left_s = partial(self._left_s, request)
+        request.state.scopes = scopes
         names = {name: text_in(request.path_params, name) for name in request.path_params}
         needed = scope.format_map(names)
-        if not allows(scopes, needed):
-            raise Problem(403, f"{who} has no scope for it: it needs {needed}")
+        self.require_any(request, needed)
+
+    def require_any(self, request: Request, *needed: str) -> None:
+        """Raise Problem (403) for a request that was let in and has none of these scopes."""
+        scopes: list[str] | None = getattr(request.state, "scopes", None)
+        if scopes is not None and not any(allows(scopes, each) for each in needed):
+            raise Problem(
+                403, f"{request.state.caller} has no scope for it: it needs {' or '.join(needed)}"
+            )
 
     async def end_of(self, request: Request) -> None:
         """Return when the key or the token of a request that was let in counts no more."""
+        while True:
+            left_s = KNOWN_S
+            with suppress(psycopg.Error, GaplessError, Problem):  # the database is away: later
+                left_s = await self._left_s(request)
+            if left_s <= 0:
+                return
+            await asyncio.sleep(min(left_s, _DAY_S))
+
+    async def _left_s(self, request: Request) -> float:
+        """Return for how long it counts without another look; 0: no more."""
         bearer: Bearer | None = getattr(request.state, "bearer", None)
         key_id: str | None = getattr(request.state, "key_id", None)
         if bearer is not None:
-            await asyncio.sleep(bearer.left_s())
-            return
-        if key_id is None:  # nobody was asked: never
-            await asyncio.Event().wait()
-            return
-        found: object = key_id
-        while found is not None:
-            await asyncio.sleep(KNOWN_S)
-            with suppress(psycopg.Error, GaplessError, Problem):  # the database is away: later
-                found = await self._found(key_id)
+            return bearer.left_s()
+        if key_id is None:  # nobody was asked
+            return math.inf
+        if await self._found(key_id) is None:
+            return 0.0
+        return max(_PAUSE_S, self._known[key_id][0] + KNOWN_S - monotonic())
 
-    async def _who(self, request: Request) -> tuple[str, list[str]]:
-        """Return who asks, and what he may."""
+    async def _scopes_of(self, request: Request) -> list[str]:
+        """Return what whoever asks may, and note who that is."""
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             raise Problem(401, "no key: send Authorization: Bearer …", headers=_ASK)
         given = given.strip()
         if self._tokens is not None and not given.startswith(f"{PREFIX}_"):
             bearer = request.state.bearer = await self._tokens.check(given)
-            self._spend(bearer.whose, f"token of {bearer.name}", bearer.requests_s)
-            return f"token of {bearer.name}", bearer.scopes
+            who = request.state.caller = f"token of {bearer.name}"
+            self._spend(bearer.whose, who, bearer.requests_s)
+            return bearer.scopes
         key = await self._key(given)
         request.state.key_id = key.key_id
+        request.state.caller = f"key {key.key_id} ({key.name})"
         self._spend(("key", key.key_id), f"key {key.key_id}", key.requests_s)
-        return f"key {key.key_id} ({key.name})", key.scopes
+        return key.scopes
 
     async def _key(self, given: str) -> FoundKey:
         parts = key_parts(given) if self._asks_keys else None

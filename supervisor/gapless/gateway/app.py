@@ -15,16 +15,17 @@ from starlette.routing import Route
 from gapless.gateway import members, operate, queue, upkeep
 from gapless.gateway.events_out import read_events
 from gapless.gateway.gateway import Gateway
-from gapless.gateway.looks import healthz, metrics, openapi, readyz, status
+from gapless.gateway.looks import healthz, known_params, metrics, openapi, readyz, status
 from gapless.gateway.page import page, page_file
+from gapless.gateway.params import require_known
 from gapless.gateway.problem import Problem, problem_of
 from gapless.gateway.publish import publish_events
 from gapless.gateway.stream import stream_events
 
 log = logging.getLogger("gapless.gateway")
 
+_NOWHERE = "there is no %s: /openapi.json has all routes"
 Endpoint = Callable[[Gateway, Request], Awaitable[Response]]
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,23 +107,36 @@ def _answering(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def answer(request: Request) -> Response:
         way = ways["GET" if request.method == "HEAD" else request.method]
+        request.state.route = way.path
         try:
+            _require_path(request)
             await gateway.access.check(request, way.scope)
+            if way.path.startswith("/v1/"):
+                require_known(request.query_params, known_params()[way.method, way.path])
             response = await way.endpoint(gateway, request)
         except Exception as error:  # noqa: BLE001 - every one gets an answer; the unexpected is logged
-            response = problem_of(error).response()
-        for name, value in _HEADERS.items():
-            response.headers.setdefault(name, value)
+            return _refused(request, problem_of(error))
         return response
 
     return answer
 
 
+def _require_path(request: Request) -> None:
+    """Raise Problem (404) for a / in a name: routes would take it for one between two names."""
+    if b"%2f" in request.scope["raw_path"].lower():
+        raise Problem(404, _NOWHERE % request.url.path[:200])
+
+
 async def _no_such_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     texts = {
-        404: f"there is no {request.url.path[:200]}: /openapi.json has all routes",
+        404: _NOWHERE % request.url.path[:200],
         405: f"{request.method} is no method of {request.url.path[:200]}",
     }
     detail = texts.get(error.status_code, error.detail)
-    return Problem(error.status_code, detail, headers=dict(error.headers or {})).response()
+    return _refused(request, Problem(error.status_code, detail, headers=dict(error.headers or {})))
+
+
+def _refused(request: Request, problem: Problem) -> Response:
+    request.state.detail = ": ".join(filter(None, (problem.detail, problem.why)))
+    return problem.response()

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from starlette.requests import ClientDisconnect, Request
 
+from gapless.gateway.access import require_counts
 from gapless.gateway.problem import Problem
 
 Body = bytes | bytearray
@@ -23,10 +24,18 @@ def _too_long(bytes_max: int) -> Problem:
 async def read_body(
     request: Request, bytes_max: int, grown: Callable[[int], None] | None = None
 ) -> bytearray:
-    """Return the body. Raises Problem: 408, 413 as soon as it is too long, 415 when compressed.
+    """Return the body. Raises Problem: 401, 408, 413 as soon as it is too long, 415.
 
     grown: is called with its size before it grows, and may raise a Problem of its own.
     """
+    body = await _arrived(request, bytes_max, grown)
+    await require_counts(request)
+    return body
+
+
+async def _arrived(
+    request: Request, bytes_max: int, grown: Callable[[int], None] | None
+) -> bytearray:
     if request.headers.get("content-encoding", "").strip().lower() not in _NO_ENCODING:
         raise Problem(415, "a body is not compressed: leave Content-Encoding out")
     declared = request.headers.get("content-length", "")

@@ -9,6 +9,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from enum import Enum, auto
+from http import HTTPStatus
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 
@@ -16,13 +17,13 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gapless.errors import UsageError
+from gapless.gateway.problem import Problem
+from gapless.gateway.traffic import Asked, Traffic
 
 HEAD_BYTES_MAX = 65_536  # of a request line and its headers
 HEAD_S_MAX = 10.0  # for a request line and headers to arrive
+CONNECTIONS_MAX = 10_000
 UNREAD_S_MAX = 5.0  # for the rest of a body, once it is answered for
-_TOO_LATE = (
-    b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"  # no request
-)
 _OF_BODIES = (b"content-length", b"transfer-encoding")
 _PREFIX_BITS = 64  # of IPv6: one customer's
 
@@ -46,6 +47,7 @@ class Room:
         self._each_max = each_max
         self._proxies = proxies
         self._open: Counter[str] = Counter()
+        self._total_connections = 0
 
     def enter(self, host: str | None) -> str | None:
         """Count one; return what to leave() with, None when there are too many."""
@@ -53,13 +55,19 @@ class Room:
         if whose and self._open[whose] >= self._each_max:
             return None
         self._open[whose] += 1
+        self._total_connections += 1
         return whose
 
     def leave(self, whose: str) -> None:
         """Count one less."""
         self._open[whose] -= 1
+        self._total_connections -= 1
         if not self._open[whose]:
             del self._open[whose]
+
+    def is_full(self) -> bool:
+        """Tell whether there are more than are served."""
+        return self._total_connections > CONNECTIONS_MAX
 
     def _whose(self, host: str | None) -> str:
         """Return whom a connection counts for; "": nobody."""
@@ -87,9 +95,10 @@ class Connection(HttpToolsProtocol):
     llhttp has no bound on a head, nor on what is around the parts of a body (extensions, trailers).
     """
 
-    def __init__(self, room: Room, *args: Any, **more: Any) -> None:
+    def __init__(self, room: Room, traffic: Traffic, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self._room = room
+        self._traffic = traffic
         self._whose: str | None = None
         self._late: asyncio.TimerHandle | None = None
         self._expects = _Expects.REQUEST
@@ -101,6 +110,7 @@ class Connection(HttpToolsProtocol):
         self._whose = self._room.enter(peer[0] if peer else None)
         if self._whose is None:
             transport.abort()
+            self._note(0, "too many connections of this address", peer)
             return
         super().connection_made(transport)
         self._wait(HEAD_S_MAX)
@@ -121,11 +131,13 @@ class Connection(HttpToolsProtocol):
         self._unset_keepalive_if_required()
         try:
             self._feed(data)
-        except HttpParserError:
-            self.send_400_response("Invalid HTTP request received.")
+        except HttpParserError as error:
+            why = error.__context__
+            refused = why if isinstance(why, Problem) else Problem(400, "it is no HTTP request")
+            self._refuse(refused.status, refused.detail)
             return
         if self._bytes_around > HEAD_BYTES_MAX:
-            self.send_400_response(f"more than {HEAD_BYTES_MAX} bytes that are no body")
+            self._refuse(400, f"more than {HEAD_BYTES_MAX} bytes that are no body")
         elif self._late is None and not self._is_busy():
             self._wait_for_head()
 
@@ -146,15 +158,25 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer. Raises ValueError for a head that is too long, which is a 400."""
+        """Begin to answer. Raises Problem for a head that is too long, or a body that is coded."""
         if self._expects is not _Expects.HEAD:
             return
         if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES_MAX:
-            raise ValueError("a head that is too long")
+            raise Problem(400, f"a head of more than {HEAD_BYTES_MAX} bytes")
+        self._require_plain()
         self._expects = _Expects.BODY
         self._bytes_around = 0
         self._stop_waiting()
         super().on_headers_complete()
+
+    def _require_plain(self) -> None:
+        """Raise Problem for a body in a coding that is not undone here (RFC 9112, 6.1 and 6.3)."""
+        found = b",".join(value for name, value in self.headers if name == b"transfer-encoding")
+        codings = [each.strip().lower() for each in found.split(b",") if each.strip()]
+        if codings and (self.parser.get_http_version() != "1.1" or codings[-1] != b"chunked"):
+            raise Problem(400, "Transfer-Encoding: its last one is chunked, and HTTP/1.0 has none")
+        if len(codings) > 1:
+            raise Problem(501, "Transfer-Encoding: a body is chunked, and nothing else")
 
     def on_body(self, body: bytes) -> None:
         """Take a part of a body."""
@@ -181,14 +203,14 @@ class Connection(HttpToolsProtocol):
         else:
             self._wait_for_head()
 
-    def send_400_response(self, msg: str) -> None:
-        """Say that it is no request, unless that would be amid an answer; end in either case."""
+    def _refuse(self, status: int, detail: str) -> None:
+        """Say that it is no request, unless another's answer is due before; end in either case."""
+        is_next = self._expects is not _Expects.BODY
         self._expects = _Expects.NOTHING
         self._stop_waiting()
-        if self.pipeline or (self._is_busy() and self.cycle.response_started):
-            self.transport.close()
-        else:
-            super().send_400_response(msg)
+        if not (self.pipeline or (self._is_busy() and (is_next or self.cycle.response_started))):
+            self._answer(status, detail)
+        self.transport.close()
 
     def _feed(self, data: bytes) -> None:
         """Parse it. An upgrade that is offered is not taken.
@@ -228,5 +250,19 @@ class Connection(HttpToolsProtocol):
 
     def _end(self) -> None:
         if self._expects is _Expects.HEAD:
-            self.transport.write(_TOO_LATE)
+            self._answer(408, f"the head of a request did not arrive within {HEAD_S_MAX:g} s")
         self.transport.close()
+
+    def _answer(self, status: int, detail: str) -> None:
+        answer = Problem(status, detail, headers={**self._traffic.headers}).response()
+        answer.headers["connection"] = "close"
+        head = [f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n".encode()]
+        for name, value in (*self.server_state.default_headers, *answer.raw_headers):
+            head.append(b"%s: %s\r\n" % (name, value))
+        self.transport.write(b"".join([*head, b"\r\n", answer.body]))
+        self._note(status, detail, self.client)
+
+    def _note(self, status: int, detail: str, client: tuple[Any, ...] | None) -> None:
+        self._traffic.note(
+            Asked(status=status, detail=detail, client=str(client[0]) if client else "")
+        )

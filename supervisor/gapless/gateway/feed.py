@@ -175,6 +175,10 @@ class Feeds:
         self._sessions = sessions
         self._feeds: dict[tuple[str, Filter], Feed] = {}
 
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._feeds)
+
     async def join(self, topic: str, only: Filter) -> Feed:
         """Return the feed, with one stream more. Raises RefusedError for no such topic."""
         bounds = await self._sessions.run(lambda conn: bounds_of(conn, topic))

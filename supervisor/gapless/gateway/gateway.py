@@ -14,6 +14,7 @@ from gapless.gateway.feed import Feeds
 from gapless.gateway.sessions import Sessions
 from gapless.gateway.slices import Slices
 from gapless.gateway.stand_in import StandIn
+from gapless.gateway.traffic import Traffic
 from gapless.log.ranges import Bounds
 from gapless.worker.exporter.looks import Looks
 
@@ -30,7 +31,9 @@ class Limits:
 class Gateway:
     """One gateway. It is told to drain once, and then ends what would wait or stream."""
 
-    def __init__(self, sessions: Sessions, access: Access, looks: Looks, limits: Limits) -> None:
+    def __init__(
+        self, sessions: Sessions, access: Access, looks: Looks, limits: Limits, traffic: Traffic
+    ) -> None:
         self.sessions = sessions
         self.access = access
         self.looks = looks
@@ -41,6 +44,8 @@ class Gateway:
         self.limits = limits
         self.slices = Slices()
         self.budget = BodyBudget(limits.batch_bytes_max)
+        self.traffic = traffic
+        self.streams = 0  # that run
         self._news: dict[str, asyncio.Event] = {}
         self._draining = asyncio.Event()
 

@@ -15,6 +15,7 @@ from psycopg import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gapless.gateway.access import require_counts
 from gapless.gateway.fields import Fields, fields_in
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.params import seconds_in, text_in
@@ -79,6 +80,7 @@ async def poll(gateway: Gateway, request: Request) -> Response:
             await _listen(gateway, standing.topic)
         else:
             await gateway.either(news, min(LOOK_EVERY_S, left_s))
+            await require_counts(request)
         news = gateway.news_of(standing.topic)  # MUST be before the look
     found = ", ".join(ops.polled_json(each) for each in events)
     head = json_text(_standing(standing))[:-1]

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gapless import ops
+from gapless.db.queries import query
 from gapless.gateway.fields import Fields, fields_in
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.params import PARTITION_MAX, text_in, whole_in
@@ -164,7 +165,21 @@ async def listed(gateway: Gateway, work: Callable[[Connection[Any]], Sequence[An
 async def done_by(
     gateway: Gateway, request: Request, work: Callable[[Connection[Any]], Any]
 ) -> Any:
-    """Do what changes something, and say in the log who asked for it."""
+    """Do what changes something in a transaction, and say in the audit and the log who asked."""
+    who = asked_by(request)
+
+    def attributed(conn: Connection[Any]) -> Any:
+        with conn.transaction():
+            conn.execute(query("gateway", "say_who"), {"who": who})
+            return work(conn)
+
+    return await logged_by(gateway, request, attributed)
+
+
+async def logged_by(
+    gateway: Gateway, request: Request, work: Callable[[Connection[Any]], Any]
+) -> Any:
+    """Do it in transactions of its own, and say in the log who asked for it."""
     done = await gateway.sessions.run(work)
     log.info(
         "operate: %s %s by %s at %s: %s",

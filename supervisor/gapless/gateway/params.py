@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+from starlette.datastructures import ImmutableMultiDict
 
 from gapless.gateway.problem import Problem
 
 TEXT_CHARACTERS_MAX = 1_000  # characters
 PARTITION_MAX = 4_095
 _WHOLE = re.compile("[0-9]{1,18}", re.ASCII)
+
+
+def require_known(params: ImmutableMultiDict[str, str], known: Collection[str]) -> None:
+    """Raise Problem (400) for a parameter of a query that is not known, or stands there twice."""
+    names = [name for name, _ in params.multi_items()]
+    for name in names:
+        if name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise Problem(400, f"unknown parameter {name[:100]!r}: there are {there}")
+        if names.count(name) > 1:
+            raise Problem(400, f"{name} stands there twice")
 
 
 def text_in(params: Mapping[str, Any], name: str, default: str | None = None) -> str:

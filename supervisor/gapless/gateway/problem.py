@@ -15,6 +15,7 @@ from gapless.errors import (
     InvalidPayloadError,
     PublishError,
     ReceiptError,
+    SchemaError,
     UncheckedError,
     UsageError,
     one_line,
@@ -44,7 +45,12 @@ _NEXT = {"GL006": "join", "GL007": "poll"}
 
 
 class Problem(Exception):  # noqa: N818 - as the RFC calls it
-    """A request that is not done; `more`: members of the answer beside status, title, detail."""
+    """A request that is not done; `more`: members of the answer beside status, title, detail.
+
+    why: what is for the log alone.
+    """
+
+    why = ""
 
     def __init__(
         self, status: int, detail: str, *, headers: dict[str, str] | None = None, **more: Any
@@ -67,10 +73,12 @@ class Problem(Exception):  # noqa: N818 - as the RFC calls it
         )
 
 
-def away(why: str) -> Problem:
-    """Return the problem of a database that cannot be reached now."""
-    detail = f"the database does not answer: {why}"
-    return Problem(503, detail, headers={"Retry-After": str(RETRY_AFTER_S)})
+def away(error: Exception) -> Problem:
+    """Return the problem of a database that cannot be used now; where it is, is nobody's affair."""
+    retry = {"Retry-After": str(RETRY_AFTER_S)}
+    found = Problem(503, "the database does not answer: the gateway's log says why", headers=retry)
+    found.why = one_line(error)
+    return found
 
 
 def problem_of(error: Exception) -> Problem:
@@ -83,8 +91,8 @@ def problem_of(error: Exception) -> Problem:
     if state in _BY_STATE:
         more: dict[str, Any] = {"next": _NEXT[state]} if state in _NEXT else {}
         return Problem(_BY_STATE[state], _TEXTS.get(state, one_line(error)), **more)
-    if is_transient(error):
-        return away(one_line(error))
+    if is_transient(error) or isinstance(error, SchemaError):
+        return away(error)
     for kind, status in _BY_KIND.items():
         if isinstance(error, kind):
             return Problem(status, one_line(error))

@@ -43,12 +43,14 @@ _Look = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
 async def publish_events(gateway: Gateway, request: Request) -> Response:
     """Publish what the body has; with `wait` say as well what became of it."""
     wait, wait_s = _wait_in(request)
+    if wait not in ("", "offset"):  # what another group does is no producer's affair
+        gateway.access.require_any(request, f"consume:{wait}", "read:*")
     said = await _published(gateway, request, wait)  # what waits holds no body
     gateway.stand_in.ring()
     is_done = False
     if wait:
         look = _offsets(gateway, said) if wait == "offset" else _group(gateway, said, wait)
-        is_done, more = await look_until(gateway, look, wait_s)
+        is_done, more = await look_until(gateway, request, look, wait_s)
         said |= more
     is_again = said["duplicate"] and "idempotency-key" in request.headers
     headers = {"Idempotency-Replayed": "true"} if is_again else {}

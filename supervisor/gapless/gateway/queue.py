@@ -14,6 +14,7 @@ from psycopg import Connection
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gapless.gateway.access import require_counts
 from gapless.gateway.fields import Fields, fields_in
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.params import seconds_in, text_in
@@ -52,6 +53,7 @@ async def take(gateway: Gateway, request: Request) -> Response:
         if taken or left_s <= 0 or gateway.is_draining or await request.is_disconnected():
             break
         await gateway.either(news, min(LOOK_EVERY_S, left_s))
+        await require_counts(request)
     if not taken:
         return Response(None, 204)
     events = ", ".join(taken_json(each, "group", "topic") for each in taken)

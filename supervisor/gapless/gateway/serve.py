@@ -27,6 +27,7 @@ from gapless.gateway.gateway import Gateway, Limits
 from gapless.gateway.issuer import read_issuer
 from gapless.gateway.sessions import Sessions
 from gapless.gateway.tls import Certificate
+from gapless.gateway.traffic import Traffic, Watched
 from gapless.worker.exporter.looks import Looks
 
 if TYPE_CHECKING:
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapless.gateway")
 
-CONNECTIONS_MAX = 10_000
 CONNECTIONS_PER_ADDRESS = 1_000
 KEEP_ALIVE_S = 30
 _STOP = (signal.SIGTERM, signal.SIGINT)
@@ -118,11 +118,12 @@ def make_server(sessions: Sessions, spec: ServeSpec) -> GatewayServer:
         operates=spec.operates,
         tokens=_tokens(spec.tokens) if spec.tokens else None,
     )
-    gateway = Gateway(sessions, access, looks, spec.limits)
+    traffic = Traffic(speaks_tls=spec.certificate is not None)
+    gateway = Gateway(sessions, access, looks, spec.limits, traffic)
     room = Room(spec.connections_per_address, networks(spec.proxies))
     config = uvicorn.Config(
-        make_app(gateway),
-        http=partial(Connection, room),  # type: ignore[arg-type]
+        Watched(make_app(gateway), traffic, room.is_full),
+        http=partial(Connection, room, traffic),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,
@@ -130,7 +131,6 @@ def make_server(sessions: Sessions, spec: ServeSpec) -> GatewayServer:
         server_header=False,
         proxy_headers=bool(spec.proxies),
         forwarded_allow_ips=list(spec.proxies),
-        limit_concurrency=CONNECTIONS_MAX,
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(spec.drain_timeout_s)),
     )

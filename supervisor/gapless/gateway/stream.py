@@ -29,6 +29,7 @@ KEEP_ALIVE_S = 15.0
 SEND_S_MAX = 30.0  # a client that takes nothing for so long is gone
 RETRY_MS = 1_000  # after which a client comes again
 _HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+_TYPE = "text/event-stream"
 _ALL = Filter()
 
 
@@ -41,6 +42,8 @@ async def stream_events(gateway: Gateway, request: Request) -> Response:
     topic_id = next(iter(bounds.values())).topic_id
     if len(vector_text(topic_id, place)) > CHARACTERS_MAX:
         raise Problem(400, f"topic {topic} has too many partitions for one stream: say partition=")
+    if request.method == "HEAD":
+        return Response(headers=_HEADERS, media_type=_TYPE)
     # Of a stream that was asked for one partition the others are not followed, old or new.
     follows_new = "partition" not in request.query_params
     feed = await gateway.feeds.join(topic, only)
@@ -75,7 +78,7 @@ class EventStream(Response):
     def __init__(
         self, gateway: Gateway, feed: Feed, place: _Place, ended: Callable[[], Awaitable[None]]
     ) -> None:
-        super().__init__(headers=_HEADERS, media_type="text/event-stream")
+        super().__init__(headers=_HEADERS, media_type=_TYPE)
         del self.headers["content-length"]
         self._gateway = gateway
         self._feed = feed
@@ -88,9 +91,11 @@ class EventStream(Response):
         ending = asyncio.ensure_future(self._end())
         leaving = asyncio.ensure_future(_disconnected(receive))
         sending = asyncio.ensure_future(self._send(send))
+        self._gateway.streams += 1
         try:
             await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self._gateway.streams -= 1
             self._gateway.feeds.leave(self._feed)
             for task in (sending, leaving, ending):
                 task.cancel()
@@ -135,9 +140,9 @@ class EventStream(Response):
         part = self._feed.parts[partition]
         if offsets[partition] >= part.next_offset:
             return
+        if offsets[partition] < self._feed.first_offsets[partition]:
+            raise Problem(410, "retention was faster than this stream")
         if offsets[partition] < part.first_offset:
-            if offsets[partition] < self._feed.first_offsets[partition]:
-                raise Problem(410, "retention was faster than this stream")
             found = await self._feed.older(partition, offsets[partition])
             lines = [
                 Line(each.offset, entry_json(self._feed.topic, each)) for each in found.entries
@@ -177,16 +182,17 @@ def _filter_in(request: Request) -> Filter:
 def _place_in(request: Request, topic: str, bounds: dict[int, Bounds]) -> dict[int, int]:
     """Return where to begin: behind the last event that the client has, or where it says."""
     text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
+    start = text_in(request.query_params, "from", "latest")
+    if start not in ("earliest", "latest"):
+        raise Problem(400, f"from={start[:100]!r}: it is earliest or latest")
     topic_id = next(iter(bounds.values())).topic_id
     only = None
     if "partition" in request.query_params:
         only = whole_in(request.query_params, "partition", None, 0, PARTITION_MAX)
         partition_bounds(bounds, topic, only)
     if text:
-        return _checked_place(topic, bounds, read_vector(text, topic_id))
-    start = text_in(request.query_params, "from", "latest")
-    if start not in ("earliest", "latest"):
-        raise Problem(400, f"from={start[:100]!r}: it is earliest or latest")
+        place = _followed(topic, bounds, read_vector(text, topic_id), only)
+        return _checked_place(topic, bounds, place)
     return {
         number: here.first_offset if start == "earliest" else here.next_offset
         for number, here in bounds.items()
@@ -194,10 +200,26 @@ def _place_in(request: Request, topic: str, bounds: dict[int, Bounds]) -> dict[i
     }
 
 
+def _followed(
+    topic: str, bounds: dict[int, Bounds], place: dict[int, int], only: int | None
+) -> dict[int, int]:
+    """Return the place in what is to be followed; of a partition that is newer, its first event.
+
+    Raises Problem: 400 for the place of a stream that did not follow it, 404 for another log's.
+    """
+    for number in place:
+        partition_bounds(bounds, topic, number)
+    wanted = bounds if only is None else (only,)
+    left_out = set(range(max(place))) - place.keys()
+    if left_out.intersection(wanted):
+        raise Problem(400, f"Last-Event-ID: it is of a stream with partition={max(place)}")
+    return {number: place.get(number, 1) for number in wanted}
+
+
 def _checked_place(topic: str, bounds: dict[int, Bounds], place: dict[int, int]) -> dict[int, int]:
     """Return the place. Raises Problem: 410 behind what is kept, 400 beyond what there is."""
     for number, offset in place.items():
-        here = partition_bounds(bounds, topic, number)
+        here = bounds[number]
         if offset < here.first_offset:
             raise gone(topic, number, offset, here.first_offset)
         if offset > here.next_offset:

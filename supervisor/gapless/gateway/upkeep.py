@@ -17,7 +17,7 @@ from starlette.responses import Response
 from gapless import ops
 from gapless.gateway.fields import fields_in
 from gapless.gateway.gateway import Gateway
-from gapless.gateway.operate import asked_by, done_by, listed, said, states_in
+from gapless.gateway.operate import asked_by, done_by, listed, logged_by, said, states_in
 from gapless.gateway.params import text_in, whole_in
 from gapless.gateway.problem import Problem
 from gapless.log.filters import ALL, check_filter, filter_of
@@ -165,7 +165,7 @@ async def _change_all(
         changed = sum(each.outcome in ("asked", "discarded") for each in done)
         return {"units": changed, "left_alone": len(done) - changed}
 
-    return said(await done_by(gateway, request, change))
+    return said(await logged_by(gateway, request, change))
 
 
 def _edited(unit: ops.ImportedUnit, payloads: Mapping[str, str]) -> ops.ImportedUnit:

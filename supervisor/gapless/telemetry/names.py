@@ -26,13 +26,14 @@ _CALLS = (SYSTEM, _TOPIC, _GROUP)
 class Metric:
     """A row of the table.
 
-    source: `here` is of this supervisor and its processes; `log` is the same whichever one says it.
+    source: `here` is of this supervisor and its processes; `gateway` of the gateway that is asked;
+    `log` is the same whichever one says it.
     """
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     labels: tuple[str, ...]
-    source: Literal["here", "log"]
+    source: Literal["here", "gateway", "log"]
     help: str
 
 
@@ -151,6 +152,20 @@ _TABLE = (
     Metric(
         "gapless_member", "gauge", (), "here",
         "1 while this supervisor is a member of its groups.",
+    ),
+    # Of a gateway.
+    Metric(
+        "gapless_gateway_requests_total", "counter", ("route", "method", "status"), "gateway",
+        "Requests that were answered; route is empty for what is none, status 0 for what was cut "
+        "off.",
+    ),
+    Metric(
+        "gapless_gateway_streams", "gauge", (), "gateway",
+        "Streams that run.",
+    ),
+    Metric(
+        "gapless_gateway_feeds", "gauge", (), "gateway",
+        "Feeds that read for them: one a topic and filter.",
     ),
 )  # fmt: skip
 

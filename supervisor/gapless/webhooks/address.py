@@ -32,6 +32,7 @@ _REFUSED: tuple[tuple[str, str], ...] = (
     ("10.0.0.0/8", "private"),
     ("100.64.0.0/10", "shared by carriers (CGNAT)"),
     ("127.0.0.0/8", "loopback"),
+    ("168.63.129.16/32", "of the machine's host (Azure)"),
     ("169.254.0.0/16", "link-local"),
     ("172.16.0.0/12", "private"),
     ("192.0.0.0/24", "reserved"),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import httpx
 import pytest
 from psycopg import Connection
 
@@ -12,9 +15,10 @@ from gapless import ops
 from gapless.errors import RefusedError
 from gapless.gateway import access
 from gapless.gateway.app import WAYS, Way
-from gapless.log.topics import Topic
+from gapless.log.topics import Topic, ensure_topic
 from gapless.ops.keys import FoundKey, allows, is_secret, key_parts
 from stage.gateway.conftest import EVENTS, Client, Open, Serve, problem
+from stage.worker.fleet import until
 
 SCOPES = (
     "publish:orders", "publish:*", "publish:other", "read:orders", "read:ord*", "read:*", "read:other",
@@ -101,6 +105,71 @@ def test_a_key_that_counts_not(locked: Client, conn: Connection, monkeypatch) ->
     problem(locked.post(EVENTS, json=body, headers=bearer(short.key)), 401)
     row = conn.execute("select count(*) from gapless.outbox_message_t").fetchone()
     assert row == (1,)
+
+
+def test_what_other_groups_do_is_no_producers_affair(locked: Client, conn: Connection) -> None:
+    conn.execute("select gapless.create_group('billing', 'orders')")
+    params = {"wait": "group:billing", "timeout": "0"}
+    for scopes, status in (
+        (["publish:orders"], 403),
+        (["publish:orders", "read:orders", "consume:letters"], 403),
+        (["publish:orders", "consume:billing"], 202),
+        (["publish:orders", "consume:b*"], 202),
+        (["publish:orders", "read:*"], 202),
+        (["publish:orders", "operate"], 202),
+    ):
+        key = ops.create_key(conn, "shop", scopes).key
+        done = locked.post(EVENTS, json={"payload": 1}, params=params, headers=bearer(key))
+        assert done.status_code == status, scopes
+    key = ops.create_key(conn, "shop", ["publish:orders"]).key
+    params["wait"] = "group:nobody"
+    problem(locked.post(EVENTS, json={"payload": 1}, params=params, headers=bearer(key)), 403)
+
+
+def test_a_request_that_lasts_ends_with_its_key(
+    locked: Client, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long poll gets nothing more, a body that comes late is not taken; what is stored is told."""
+    monkeypatch.setattr(access, "KNOWN_S", 0.0)
+    conn.execute("select gapless.create_group('letters', 'orders', mode => 'queue')")
+    conn.execute("select gapless.create_group('billing', 'orders')")
+    ensure_topic(conn, "mail", partitions=1)
+    conn.execute("select gapless.create_group('mailer', 'mail')")
+    made = [ops.create_key(conn, f"key {n}", ["publish:*", "consume:*"]) for n in range(5)]
+
+    def post(number: int, path: str, **more: Any) -> httpx.Response:
+        more["headers"] = {**bearer(made[number].key), **more.get("headers", {})}
+        return locked.post(path, **more)
+
+    def are_in(numbers: list[int]) -> None:
+        until(lambda: all(ops.list_keys(conn)[n].last_used for n in numbers), "they are in")
+
+    def late() -> Iterator[bytes]:
+        yield b'{"payload":'
+        are_in([0])
+        ops.revoke_key(conn, made[0].key_id)
+        yield b" 1}"
+
+    kind = {"Content-Type": "application/json"}
+    problem(post(0, EVENTS, content=late(), headers=kind), 401)
+    members = "/v1/groups/billing/members"
+    member = post(1, members, json={"topic": "orders"}).json()
+    poll, token = f"{members}/{member['member_id']}/poll", {"Gapless-Token": member["token"]}
+    waits: list[tuple[str, dict[str, Any], int]] = [
+        ("/v1/groups/letters/take?wait=20", {"json": {"topic": "orders"}}, 401),
+        (f"{poll}?wait=20", {"json": {}, "headers": token}, 401),
+        ("/v1/topics/mail/events?wait=group:mailer&timeout=20", {"json": {"payload": 1}}, 202),
+    ]
+    with ThreadPoolExecutor(3) as threads:
+        answers = [
+            threads.submit(post, number, path, **more)
+            for number, (path, more, _) in enumerate(waits, start=2)
+        ]
+        are_in([2, 3])
+        until(lambda: conn.execute("table gapless.outbox_message_t").fetchone(), "it is stored")
+        for each in made[2:]:
+            ops.revoke_key(conn, each.key_id)
+        assert [each.result(15).status_code for each in answers] == [each for _, _, each in waits]
 
 
 def test_a_secret_is_nowhere(locked: Client, conn: Connection) -> None:

@@ -113,6 +113,25 @@ def test_a_range_that_is_none(gateway: Client, conn: Connection) -> None:
     assert gone["first_offset"] == 3
 
 
+def test_what_a_client_has_is_not_sent_again(gateway: Client, conn: Connection) -> None:
+    """If-None-Match as RFC 9110 has it; a 304 has the headers that the 200 would have."""
+    fill(conn, 30)
+    for params in ({"partition": 1, "limit": 3}, {"partition": 1}):
+        full = gateway.get(EVENTS, params=params)
+        tag = full.headers["etag"]
+        for given, status in (
+            (tag, 304), (f"W/{tag}", 304), (f'"x", {tag}', 304), (f'W/"x,y" , W/{tag},', 304), ("*", 304),
+ ('"x"', 200), (tag.strip('"'), 200), (f"{tag[:-1]}x", 200), ("", 200), ('"*"', 200),
+        ):  # fmt: skip
+            done = gateway.get(EVENTS, params=params, headers={"If-None-Match": given})
+            assert done.status_code == status, given
+            for name in ("etag", "cache-control", "x-content-type-options"):
+                assert done.headers[name] == full.headers[name], (given, name)
+        twice = [("If-None-Match", '"x"'), ("If-None-Match", tag)]
+        assert gateway.get(EVENTS, params=params, headers=twice).status_code == 304
+    problem(gateway.get(EVENTS, params={"partition": 7}, headers={"If-None-Match": "*"}), 404)
+
+
 @pytest.mark.long
 def test_large_events_are_not_all_read_at_once(gateway: Client, conn: Connection) -> None:
     for _ in range(12):
@@ -214,6 +233,67 @@ def test_partitions_that_are_added_are_followed(gateway: Client, conn: Connectio
         pass
     thread.join(30)
     assert {each["partition"] for each in reader.events} == {0, 1, 2, 3}
+
+
+def drop_beginning(conn: Connection, partition: int) -> None:
+    """Have a partition of orders begin at 3, as retention does."""
+    conn.execute(
+        "insert into gapless.log_start (topic_id, partition_id, first_offset, newest_ts)"
+        " select topic_id, %s, 3, now() from gapless.topic where name = 'orders'",
+        (partition,),
+    )
+
+
+def test_ids_and_one_partition(gateway: Client, conn: Connection, orders: Topic) -> None:
+    """An id of all partitions serves for one of them; one of a single one serves for no other."""
+    fill(conn, 40)
+    whole, one = Reader(), Reader()
+    whole.read(gateway, 30, **{"from": "earliest"})
+    place = read_vector(whole.last_id, orders.topic_id)
+    one.last_id = whole.last_id
+    one.read(gateway, 1, partition=1)
+    assert one.places == [(1, place[1])]
+    one.read(gateway, 1, partition=1)
+    assert one.places[1:] == [(1, place[1] + 1)]
+    for params in ({}, {"partition": 0}):
+        headers = {"Last-Event-ID": one.last_id}
+        said = problem(gateway.get(STREAM, params=params, headers=headers), 400)
+        assert "partition=1" in said["detail"]
+
+
+def test_a_newer_partition_whose_beginning_was_dropped(gateway: Client, conn: Connection) -> None:
+    """A stream that has not had its first events ends, and is told so when it comes again."""
+    reader = Reader()
+    thread = threading.Thread(target=reader.read, args=(gateway, 1_000))
+    thread.start()
+    until(lambda: reader.last_id, "the stream has begun")
+    before = reader.last_id
+    conn.execute("select gapless.set_partitions('orders', 3)")
+    drop_beginning(conn, 2)
+    for n in range(40):
+        publish(conn, "orders", n, key=str(n))
+    while sequence(conn):
+        pass
+    thread.join(30)
+    assert not thread.is_alive()
+    for last_id in (before, reader.last_id):
+        after = gateway.get(STREAM, headers={"Last-Event-ID": last_id})
+        gone = problem(after, 410)
+        assert (gone["partition"], gone["first_offset"]) == (2, 3)
+    assert [place for place in reader.places if place[0] == 2] == []
+
+
+def test_the_head_of_a_stream_ends(gateway: Client, orders: Topic) -> None:
+    done = gateway.client.head(STREAM, timeout=5)
+    assert (done.status_code, done.content) == (200, b"")
+    with gateway.client.stream("GET", STREAM) as stream_of_it:
+        ours = stream_of_it.headers
+    assert {*ours.items()} - {*done.headers.items()} <= {
+        ("transfer-encoding", "chunked"),
+        ("date", ours["date"]),
+    }
+    for params, status in (({"last_event_id": "!"}, 400), ({"partition": "7"}, 404)):
+        assert gateway.client.head(STREAM, params=params, timeout=5).status_code == status
 
 
 NONE = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import time
 from contextlib import ExitStack
@@ -11,6 +12,8 @@ import pytest
 from psycopg import Connection
 
 from gapless.gateway import body
+from gapless.gateway.app import PAGE, WAYS
+from gapless.gateway.looks import known_params
 from gapless.log.topics import Topic
 from gapless.ops import create_key
 from stage.gateway.conftest import EVENTS, Client, Open, problem
@@ -62,6 +65,64 @@ def test_names_that_try_something(gateway: Client, conn: Connection) -> None:
         assert "x-bad" not in done.headers
     row = conn.execute("select count(*) from gapless.outbox_message_t").fetchone()
     assert row == (0,)
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(
+    ("coded", "status"),
+    [
+        (b"Transfer-Encoding: chunked", 202),
+        (b"Transfer-Encoding: \tChunked ", 202),
+        (b"Transfer-Encoding: gzip, chunked", 501),
+        (b"Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked", 501),
+        (b"Transfer-Encoding: x, chunked", 501),
+        (b"Transfer-Encoding: identity, chunked", 501),
+        (b"Transfer-Encoding: chunked, chunked", 400),
+        (b"Transfer-Encoding: gzip", 400),
+        (b"Transfer-Encoding: chunked, gzip", 400),
+        (b"Transfer-Encoding: xchunked", 400),
+        (b"Transfer-Encoding: chunked\r\nContent-Length: 14", 400),
+    ],
+)
+def test_bodies_that_are_coded(gateway: Client, coded: bytes, status: int) -> None:
+    """What is not understood is refused, not taken for what it was coded from."""
+    body = b"e\r\n" + OK + b"\r\n0\r\n\r\n"
+    found = gateway.raw(HEAD + coded + b"\r\n\r\n" + body)
+    assert found.startswith(b"HTTP/1.1 %d " % status), found
+    old = HEAD.replace(b"1.1", b"1.0") + coded + b"\r\n\r\n" + body
+    assert gateway.raw(old).startswith(b"HTTP/1.1 400 ")
+
+
+def test_what_follows_a_request_and_is_none(gateway: Client, conn: Connection) -> None:
+    """Nobody is told that it was refused when what came behind it was."""
+    body = b"Content-Length: %d\r\n\r\n" % len(OK) + OK
+    found = gateway.raw(HEAD + body + b"\x00 nothing\r\n\r\n")
+    assert found == b"" or found.startswith(b"HTTP/1.1 202"), found
+
+
+def test_a_slash_in_a_name_is_none_of_a_path(open_gateway: Open, conn: Connection) -> None:
+    """Whatever is in front of the gateway, and looks at paths, sees the same names."""
+    gateway = open_gateway(operates=True)
+    for way in (*WAYS, *PAGE):
+        parts = re.sub(r"{[^}]*}", "orders", way.path).split("/")
+        for n in range(2, len(parts)):
+            for slash in ("%2F", "%2f"):
+                path = "/".join(parts[:n]) + slash + "/".join(parts[n:])
+                done = gateway.client.request(way.method, path, timeout=5)
+                assert problem(done, 404)["detail"].startswith("there is no /"), path
+
+
+def test_a_query_has_what_is_described(open_gateway: Open, orders: Topic) -> None:
+    """A parameter that is spelled wrongly, or comes twice, is not left out in silence."""
+    gateway = open_gateway(operates=True)
+    for (method, path), known in known_params().items():
+        if not path.startswith("/v1/"):
+            continue
+        for query, word in [("form=earliest", "form"), *((f"{n}=1&{n}=2", n) for n in known)]:
+            url = re.sub(r"{[^}]*}", "orders", path) + "?" + query
+            done = gateway.client.request(method, url, json={}, timeout=5)
+            assert word in problem(done, 400)["detail"], url
+    assert gateway.get("/healthz?probe=1").status_code == 200
 
 
 def test_a_body_that_does_not_come(gateway: Client, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,6 +115,48 @@ def test_a_webhook_is_sent_again_what_it_got(operated: Client, conn: Connection)
         problem(operated.post(path, json=wrong), 400)
 
 
+def test_the_audit_says_whose_key_it_was(
+    open_gateway: Open, orders: Topic, conn: Connection
+) -> None:
+    """Every row that a request writes has the key behind the gateway's role; another's has none."""
+    conn.execute("select gapless.create_group('letters', 'orders', mode => 'queue')")
+    url, secrets = "https://shop.example/", ["env:HOOK"]
+    ops.add_webhook(conn, "shared", "orders", url, secrets=secrets, shared=True)
+    add_schedule(conn, Schedule(name="nightly", topic="orders", cron="0 3 * * *"))
+    publish(conn, "orders", {"n": 1}, key="k")
+    sequence(conn)
+    ops.reject(conn, ops.take(conn, "letters", "orders")[0].held, "bad address")
+    (unit,) = ops.list_units(conn, ops.DlqFilter(group="letters"))
+    gateway = open_gateway(operates=True, asks_keys=True, sessions=1)
+    made = ops.create_key(conn, "ops", ["operate"])
+    newest = "select coalesce(max(audit_id), 0) from gapless.audit"
+    before = conn.execute(newest).fetchone()
+    for path, body in (
+        ("/v1/dlq/edit", {"place": str(unit.place), "payloads": {str(unit.offset): "2"}}),
+        ("/v1/groups/letters/pause", {}),
+        ("/v1/groups/letters/seek", {"to": "earliest", "apply": True}),
+        ("/v1/groups/letters/resume", {}),
+        ("/v1/schedules/nightly/pause", {}),
+        ("/v1/schedules/nightly/resume", {}),
+        ("/v1/webhooks/shared/pause", {}),
+        ("/v1/webhooks/shared/resume", {}),
+        ("/v1/webhooks/shared/replay", {"since": "2h"}),
+    ):
+        headers = {"Authorization": f"Bearer {made.key}"}
+        done = gateway.post(path, json=body, headers=headers)
+        assert done.status_code == 200, (path, done.text)
+    rows = conn.execute(
+        "select action, who from gapless.audit where audit_id > %s", before
+    ).fetchall()
+    assert {"pause", "seek", "resume", "mend"} <= {action for action, _ in rows}
+    assert len(rows) >= 9
+    assert [who for _, who in rows if f"gateway: key {made.key_id} (ops)" not in who] == []
+    ops.pause(conn, ops.GroupPlace(group="letters"))
+    (role,) = conn.execute("select session_user::text").fetchone() or ()
+    last = conn.execute("select who from gapless.audit order by audit_id desc limit 1").fetchone()
+    assert last == (role,)
+
+
 def test_the_log_says_who(operated: Client, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "gapless.gateway")
     operated.post("/v1/groups/billing/pause", json={"reason": "x\ny"})

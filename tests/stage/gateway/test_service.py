@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import threading
 import time
@@ -18,7 +19,7 @@ from gapless.gateway.app import WAYS
 from gapless.gateway.looks import description
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
-from stage.gateway.conftest import EVENTS, Client, Open, Serve, problem
+from stage.gateway.conftest import EVENTS, Client, Inside, Limits, Open, Serve, problem
 from stage.worker.fleet import until
 from support.servers import open_folder
 
@@ -85,6 +86,27 @@ def test_what_cannot_be_is_said_at_the_start(bare, dsn: str, empty_dsn: str) -> 
         done = bare("gateway", "--listen", f"127.0.0.1:{port}", GAPLESS_DSN=dsn)
     assert f"a gateway cannot listen at 127.0.0.1:{port}" in done.complaint()
     assert "HOST:PORT" in bare("gateway", "--listen", "x", GAPLESS_DSN=dsn).complaint()
+
+
+def test_nobody_is_told_where_the_database_is(caplog: pytest.LogCaptureFixture) -> None:
+    """Its socket, its name and the role are for the log."""
+    caplog.set_level("WARNING", "gapless.gateway")
+    limits = Limits(event_bytes_max=1000, batch_bytes_max=1000)
+    inside = Inside("host=/nowhere/sockets dbname=secret user=somebody", limits, 1)
+    try:
+        for path in ("/readyz", "/v1/status", "/v1/topics/orders/stream", "/metrics"):
+            done = inside.client.get(path)
+            assert (done.status_code == 503) == (path != "/metrics"), path
+            assert not {"/nowhere", "secret", "somebody"} & {
+                *re.split(r"[^/\w]|/sockets", done.text)
+            }
+    finally:
+        inside.end()
+    lines = [each.getMessage() for each in caplog.records]
+    assert sum("/nowhere/sockets" in line for line in lines) >= 3
+    assert any(
+        each.name.endswith("access") and "/nowhere" in each.getMessage() for each in caplog.records
+    )
 
 
 @pytest.mark.long

@@ -60,6 +60,8 @@ def test_it_speaks_tls(
     url = f"https://127.0.0.1:{port}"
     done = httpx.post(f"{url}{EVENTS}", json={"payload": 1}, verify=client(authority), timeout=60)
     assert done.status_code == 202
+    for answer in (done, httpx.get(f"{url}/nothing", verify=client(authority), timeout=60)):
+        assert answer.headers["strict-transport-security"] == "max-age=31536000"
     with socket.create_connection(("127.0.0.1", port)) as sock:
         with client(authority).wrap_socket(sock, server_hostname="127.0.0.1") as secure:
             assert secure.version() in ("TLSv1.2", "TLSv1.3")

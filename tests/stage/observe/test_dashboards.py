@@ -82,10 +82,12 @@ def test_every_metric_and_label_is_there(scrape: Scrape) -> None:
     for expression in expressions():
         found = names(expression)
         assert found, expression
+        asked |= found
+        if all(METRICS[name].source == "gateway" for name in found & METRICS.keys()):
+            continue  # tests/stage/gateway/test_service.py
         assert not found - set(scrape.samples), expression
         known = {label for name in found for each in scrape.samples[name] for label, _ in each}
         assert not labels(expression) - known - OF_PROMETHEUS, expression
-        asked |= found
     shown = {re.sub(r"_(?:bucket|sum|count)$", "", name) for name in asked}
     assert shown == set(METRICS), "the dashboard and the rules leave nothing out"
 

@@ -130,6 +130,8 @@ def families(found: Found) -> Iterator[Metric]:
     for name in found:
         METRICS[name]
     for metric in METRICS.values():
+        if metric.source == "gateway" and metric.name not in found:
+            continue
         is_standard = SYSTEM in metric.labels
         for_table = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}
         values = found.get(metric.name, {})
