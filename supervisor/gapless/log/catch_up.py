@@ -39,18 +39,22 @@ def sequence_if_alone(conn: Connection) -> bool:
     """
     if is_sequencer_active(conn):
         return False
-    promote_all(conn)
-    if sequence(conn):
+    if _give_offsets(conn):
         keep_house(conn)
     return True
 
 
 def sequence_all(conn: Connection) -> None:
     """Give offsets to all that is pending, or due, and keep house."""
-    promote_all(conn)
-    while sequence(conn):
+    while _give_offsets(conn):
         pass
     keep_house(conn)
+
+
+def _give_offsets(conn: Connection) -> int:
+    """Sequence what is pending, then what is due now: what waited first is never kept back."""
+    sequenced = sequence(conn)
+    return sequenced + sequence(conn) if promote_all(conn) else sequenced
 
 
 def catch_up(conn: Connection) -> None:
