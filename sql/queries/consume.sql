@@ -196,22 +196,12 @@ where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
 order by e.c_offset
 
 -- name: letter_matches
--- Which subscriptions the events of a unit matched, of those that are still there. A message to one subscription
--- (direct_headers.sql) is for the one that has that name now, also if it was changed since.
+-- Which subscriptions the events of a unit are for, of those that are still there, as they are now.
 select e.c_offset, s.subscription_id, s.name, s.params::text
 from gapless.dead_letter_event e
-join gapless.subscription s on s.subscription_id = any (e.subscriptions)
+join gapless.subscription s on s.subscription_id = any (gapless.letter_subscriptions(e))
 where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
   and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s and e.is_kept
-union
-select e.c_offset, s.subscription_id, s.name, s.params::text
-from gapless.dead_letter_event e
-join gapless.topic t on t.topic_id = e.topic_id and t.direct
-join gapless.subscription s on s.group_id = e.group_id and s.topic_id = e.topic_id
-  and s.name = e.headers ->> 'gapless-to-subscription'
-where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
-  and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s and e.is_kept
-  and e.headers ->> 'gapless-to-group' = e.group_id
 order by 1, 2
 
 -- name: subscriptions

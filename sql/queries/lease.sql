@@ -20,6 +20,10 @@ select p.gid, format(
 from gapless.left_prepared() p
 order by p.since_s desc
 
+-- name: later_holders
+-- As status and doctor have them.
+select o.name, o.problem || ': ' || o.remedy from gapless.obstacles o where o.kind = 'transaction'
+
 -- name: end_former_session
 -- Only if that backend still holds this member's lock: its pid may belong to somebody else by now.
 select pg_terminate_backend(k.pid)

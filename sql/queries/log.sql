@@ -2,8 +2,8 @@
 select gapless.sequence_events()
 
 -- name: promote
-select p.promoted, p.wait_s, p.low_at::text
-from gapless.promote(%(max_events)s::int, %(low)s::text::timestamptz) p
+select p.promoted, p.wait_s, p.low_at::text, p.low_id, p.due_s, p.held
+from gapless.promote(%(max_events)s::int, %(low_at)s::text::timestamptz, %(low_id)s::bigint) p
 
 -- name: cancel
 select gapless.cancel(%(scheduled_id)s::bigint)

@@ -67,7 +67,7 @@ begin
     gapless.capture, gapless.release_capture, gapless.mend_capture, gapless.capture_rows,
     gapless.note_capture, gapless.renew_capture, gapless.forget_capture,
     gapless.subscribe, gapless.unsubscribe, gapless.renew_subscription, gapless.lock_subscriptions,
-    gapless.begin_subscriptions, gapless.forget_subscription, gapless.resume_subscription,
+    gapless.begin_subscriptions, gapless.forget_subscription, gapless.forget_form, gapless.resume_subscription,
     gapless.set_missed_aside, gapless.make_condition,
     gapless.drop_condition,
     gapless.set_schema, gapless.remove_schema,

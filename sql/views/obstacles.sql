@@ -1,5 +1,7 @@
--- Who keeps groups from continuing and is not ended by anybody, with what ends it (I11):
+-- Who keeps groups, or events for later, from continuing and is not ended by anybody, with what ends it (I11):
 -- - transactions that were prepared and left (left_prepared.sql). name: the gid.
+-- - transactions that have cancelled events for later which are due, and stay open (later_holders.sql). name: the
+--   session's pid, or the gid.
 -- - clients that send heartbeats, have nothing in hand, and have not polled for their ttl, while events of partitions
 --   that they hold wait for as long. One that is at work has something in hand.
 -- since_s: for so long.
@@ -23,6 +25,23 @@ select
   ) as problem,
   format('rollback prepared %L, or commit prepared', p.gid) as remedy
 from gapless.left_prepared() p
+union all
+select
+  'transaction',
+  coalesce(h.gid, h.pid::text),
+  h.since_s,
+  format(
+    '%s of role %s has cancelled %s%s for later that are due, and has been open for %s s since: they wait, and the '
+      'rest of their transactions with them',
+    coalesce('prepared transaction ' || quote_literal(h.gid), 'the transaction of session ' || h.pid), h.owner,
+    case when h.events > 999 then '1000 or more' else h.events::text end,
+    case h.events when 1 then ' event' else ' events' end, floor(h.since_s)
+  ),
+  case
+    when h.gid is null then format('commit or roll back there, or select pg_terminate_backend(%s)', h.pid)
+    else format('rollback prepared %L, or commit prepared', h.gid)
+  end
+from gapless.later_holders() h
 union all
 select
   'client',
@@ -59,4 +78,4 @@ where m.kind = 'client' and m.expires_at >= now() and w.partitions is not null
   );
 
 comment on view gapless.obstacles is
-  'Prepared transactions and silent clients that keep groups from continuing, with what ends each.';
+  'Transactions and silent clients that keep groups, or events for later, from continuing, with what ends each.';

@@ -11,10 +11,15 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 as $$
   update gapless.dead_letter_event e
-  set is_kept = e.subscriptions && _only,
-    subscriptions = array(select s from unnest(e.subscriptions) s where s = any (_only))
+  set is_kept = u.numbers && _only,
+    subscriptions = array(select s from unnest(u.numbers) s where s = any (_only))
+  from (
+    select x.c_offset, gapless.letter_subscriptions(x) as numbers
+    from gapless.dead_letter_event x
+    where x.group_id = _group_id and x.topic_id = _topic_id and x.partition_id = _partition_id
+      and x.first_offset = _first_offset
+  ) u
   where gapless.lock_fence(_group_id, _topic_id, _partition_id, _epoch, _token)
     and e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id
-    and e.first_offset = _first_offset and e.subscriptions is not null
-    and not e.subscriptions <@ _only
+    and e.c_offset = u.c_offset and not u.numbers <@ _only
 $$;

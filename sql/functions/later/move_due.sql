@@ -1,15 +1,16 @@
--- The part of promote() that moves events: those with a deliver_at from low to now_ts, at most max_events of
--- them and the rest of their transactions. Its caller has guard_promoting.
--- moved: how many. held: transactions of which a cancel() that has not ended has an event; they wait as a
--- whole (S3). left: transactions that are not looked at, for they were held a moment ago: whoever cancels and
--- does not commit keeps nobody else's events back (I11).
+-- The part of promote() that moves events: of those with a deliver_at up to now_ts it looks at the first max_events,
+-- from (low, low_id) on, and moves their transactions as far as these are of one deliver_at, whole. Its caller has
+-- guard_promoting.
+-- moved: how many. held: how many are of transactions of which an open cancel() has an event; they wait whole (S3).
+-- next_at, next_id: where the next look begins; null: nothing was due. A transaction is looked at where its first event
+-- stands: so whoever cancels and does not commit has all its events looked at once (I11).
 -- MUST stay one statement: what is counted, locked and deleted is of one snapshot.
 -- MUST join no two of its parts: nothing is known of how many rows they have, and the plan would be a loop over
 -- each other, 1 s for 1000 events.
 -- MUST insert transaction_id and cause: without them all that moves at once would be one unit (S3).
 create or replace function gapless.move_due(
-  _max_events int, _low timestamptz, _now_ts timestamptz, _left xid8[],
-  out moved bigint, out held xid8[]
+  _max_events int, _low timestamptz, _low_id bigint, _now_ts timestamptz,
+  out moved bigint, out held bigint, out next_at timestamptz, out next_id bigint
 )
 language plpgsql
 security definer
@@ -20,15 +21,18 @@ set jit = off
 as $$
 begin
   with head as materialized (
-    select s.deliver_at, s.xid
+    select s.deliver_at, s.scheduled_id, s.xid
     from gapless.scheduled s
-    where s.deliver_at >= _low and s.deliver_at <= _now_ts and s.xid <> all (_left)
+    where (s.deliver_at, s.scheduled_id) >= (_low, _low_id) and s.deliver_at <= _now_ts
     order by s.deliver_at, s.scheduled_id
     limit _max_events
-    for update skip locked
   ),
   begun as materialized (
     select distinct h.deliver_at, h.xid from head h
+    where h.deliver_at > _low or not exists (
+      select from gapless.scheduled s
+      where s.xid = h.xid and s.deliver_at = h.deliver_at and s.scheduled_id < _low_id
+    )
   ),
   wanted as materialized (
     select s.deliver_at, s.scheduled_id, s.xid
@@ -68,8 +72,10 @@ begin
     order by g.deliver_at, g.first_id, g.scheduled_id
     returning 1
   )
-  select (select count(*) from inserted),
-    array(select distinct j.xid from judged j where not j.is_whole)
-  into moved, held;
+  select (select count(*) from inserted), (select count(*) from judged j where not j.is_locked and not j.is_whole),
+    l.deliver_at, l.scheduled_id + 1
+  into moved, held, next_at, next_id
+  from (values (0)) one
+  left join (select h.* from head h order by h.deliver_at desc, h.scheduled_id desc limit 1) l on true;
 end
 $$;

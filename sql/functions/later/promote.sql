@@ -1,12 +1,14 @@
--- Move what is due into the log's table, at most max_events and the rest of the last transaction; the next
+-- Move what is due into the log's table, max_events at a time and the rest of their transactions; the next
 -- run of the sequencer gives offsets. Whoever sequences calls it, in a transaction of its own, and again while
 -- `promoted` says that there was something. Due schedules are published first.
 --   select * from gapless.promote();
--- low: nothing that waits has a deliver_at before it, for all its caller knows ('-infinity': it knows nothing):
---   under a held snapshot what was promoted before stays in the index, and is not walked through again.
+-- low, low_id: where to begin, as the call before returned them (low_at, low_id): what is due before it was looked at,
+-- and is in the hands of a cancel() that has not ended (held), or has committed since. So what is held is stepped over
+-- once (I11), and what was promoted before is not walked through again, which stays in the index under a held snapshot.
+-- Such a call looks at max_events at most; look from the beginning now and then. low_id null: nothing is
+-- remembered, and it steps over all that is held, until it finds something to promote.
 -- promoted: how many; null: another session is at it. wait_s: in so many seconds something is due, null:
--- nothing waits. low_at: the low of the next call, unless a transaction that is still open has scheduled
--- something earlier: so look without it now and then.
+-- nothing waits; due_s: the same, of events for later alone.
 --
 -- S1: due is what gapless.clock() has passed. S2: a row is deleted by whoever has it, cancel() or this. S3:
 -- events of one transaction and deliver_at move together, neighbours, with their transaction_id and cause: if
@@ -18,8 +20,8 @@
 -- locks: guard_promoting, then the rows; never waits for one
 -- index: primary key of scheduled, scheduled_xid
 create or replace function gapless.promote(
-  max_events int default 1000, low timestamptz default '-infinity',
-  out promoted bigint, out wait_s double precision, out low_at timestamptz
+  max_events int default 1000, low timestamptz default '-infinity', inout low_id bigint default null,
+  out promoted bigint, out wait_s double precision, out low_at timestamptz, out due_s double precision, out held bigint
 )
 language plpgsql
 security definer
@@ -31,17 +33,20 @@ declare
   now_ts timestamptz;
   next_due timestamptz;
   due_at timestamptz;    -- of the first that waits
-  left_out xid8[];
+  first_id bigint;
   part record;
 begin
   -- MUST stay one statement: each of PL/pgSQL's own is set up anew in each transaction, and most looks find nothing.
   -- So is each expression, those that give variables a value at the start included.
-  select 0, coalesce(x.due_at, greatest(low, x.now_ts)), x.due_at, x.next_due, x.now_ts,
-    extract(epoch from least(x.due_at, x.next_due) - x.now_ts)
-  into promoted, low_at, due_at, next_due, now_ts, wait_s
+  select 0, 0, case when x.due_at <= x.now_ts then low else x.now_ts end,
+    case when x.due_at <= x.now_ts then coalesce(low_id, 0) else 0 end, x.due_at, x.next_due, x.now_ts,
+    extract(epoch from x.due_at - x.now_ts), extract(epoch from least(x.due_at, x.next_due) - x.now_ts)
+  into promoted, held, low_at, first_id, due_at, next_due, now_ts, due_s, wait_s
   from (
     select gapless.clock() as now_ts, (
-        select s.deliver_at from gapless.scheduled s where s.deliver_at >= low order by s.deliver_at limit 1
+        select s.deliver_at from gapless.scheduled s
+        where (s.deliver_at, s.scheduled_id) >= (low, coalesce(low_id, 0))
+        order by s.deliver_at, s.scheduled_id limit 1
       ) as due_at, (
         select s.next_due from gapless.schedule s where s.paused_ts is null order by s.next_due limit 1
       ) as next_due
@@ -54,6 +59,7 @@ begin
       when lock_not_available then
         promoted := null;
         wait_s := 0;
+        low_at := low;
         return;
     end;
     if next_due <= now_ts then
@@ -63,20 +69,29 @@ begin
       );
     end if;
     if due_at <= now_ts then
-      left_out := '{}';
-      for turn in 1..20 loop
-        select * into part from gapless.move_due(max_events, low, now_ts, left_out);
+      loop
+        select * into part from gapless.move_due(max_events, low_at, first_id, now_ts);
         promoted := promoted + part.moved;
-        left_out := left_out || part.held;
-        exit when part.held = '{}' or promoted >= max_events / 2;
+        held := held + part.held;
+        exit when part.next_at is null;
+        low_at := part.next_at;
+        first_id := part.next_id;
+        exit when low_id is not null or promoted > 0;
       end loop;
       due_at := (
-        select s.deliver_at from gapless.scheduled s where s.deliver_at >= low
-        order by s.deliver_at limit 1
+        select s.deliver_at from gapless.scheduled s where (s.deliver_at, s.scheduled_id) >= (low_at, first_id)
+        order by s.deliver_at, s.scheduled_id limit 1
       );
+      if low_id is null and held > 0 then
+        low_at := low;
+      elsif (due_at <= now_ts) is not true then
+        low_at := now_ts;
+        first_id := 0;
+      end if;
     end if;
+    due_s := extract(epoch from due_at - now_ts);
     wait_s := extract(epoch from least(due_at, next_due) - now_ts);
-    low_at := coalesce(due_at, greatest(low, now_ts));
   end if;
+  low_id := first_id;
 end
 $$;

@@ -1,6 +1,7 @@
 -- Let a group take, of a topic, the events that this subscription matches; what none of its subscriptions matches is
 -- passed by the group's offset, neither sent nor handled. Events that are published afterwards are matched.
--- name: 1 to 200 characters; of a subscription that is there it is replaced.
+-- name: 1 to 200 characters; one that is there is replaced, under its number: what waits for it (letters, what was
+-- stopped, a batch in hand) is handled for the one of that name, as it is then.
 -- match: which of the params have to be equal to which part of an event, '{"customer": "$.customer_id"}'. A part is
 -- a field of the payload, or event_type, key, host_id or user_id. One that is missing counts as null.
 -- condition: a jsonpath predicate over the payload, with params as its variables, '$.total > $min'. Of the
@@ -40,8 +41,7 @@ declare
   reading interval := gapless.expiry_reading();
   before interval;
   compiled uuid := md5(subscribe.sql_condition)::uuid;
-  number bigint;
-  stops gapless.subscription_stop[];
+  former_form int;
 begin
   perform gapless.check_expiry(format('subscription "%s"', subscribe.name), subscribe.expires_after);
   if not gapless.lock_subscriptions(subscribe.group_id, subscribe.topic, wanted) then
@@ -53,7 +53,7 @@ begin
   from jsonb_each_text(subscribe.match) m;
   wanted_digest := md5(jsonb_build_array(names, paths, path::text)::text || coalesce(compiled::text, ''))::uuid;
 
-  -- One that says the same is renewed, and keeps its number.
+  -- One that says the same is renewed.
   select s.expires_after into before from gapless.subscription s
   join gapless.subscription_form f using (form_id)
   where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name
@@ -71,13 +71,7 @@ begin
     end if;
     return false;
   end if;
-  stops := array(
-    select p from gapless.subscription_stop p
-    join gapless.subscription s using (subscription_id)
-    where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name
-  );
-  perform gapless.forget_subscription(subscribe.group_id, wanted, subscribe.name);
-  if compiled is not null then    -- now: the last one that had it takes it away
+  if compiled is not null then
     begin
       compiled := gapless.make_condition(subscribe.sql_condition);
     exception when sqlstate 'GL400' then
@@ -93,15 +87,19 @@ begin
     values (subscribe.group_id, wanted, wanted_digest, names, paths, path, compiled)
     returning form_id into form;
   end if;
+  select s.form_id into former_form from gapless.subscription s
+  where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name;
   insert into gapless.subscription (
     group_id, topic_id, name, form_id, params, match_values, expires_after, renewed_at
   )
   values (
     subscribe.group_id, wanted, subscribe.name, form, subscribe.params, given, subscribe.expires_after, reading
   )
-  returning subscription_id into number;
-  insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason, stopped_ts)
-  select number, p.partition_id, p.from_offset, p.reason, p.stopped_ts from unnest(stops) p;
+  on conflict on constraint subscription_group_id_topic_id_name_key do update
+  set form_id = excluded.form_id, params = excluded.params, match_values = excluded.match_values,
+    expires_after = excluded.expires_after, renewed_at = excluded.renewed_at, set_by = excluded.set_by,
+    set_ts = excluded.set_ts;
+  perform gapless.forget_form(former_form);
   insert into gapless.audit (action, group_id, topic_id, detail)
   values (
     'subscribe', subscribe.group_id, wanted,

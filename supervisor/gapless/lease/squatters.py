@@ -29,7 +29,16 @@ def name_prepared(conn: Connection[Any], known: set[str]) -> None:
 
     known: names of those that were named before; brought up to date.
     """
-    found = dict(conn.execute(query("lease", "left_prepared")).fetchall())
+    _name(conn, "left_prepared", known)
+
+
+def name_later_holders(conn: Connection[Any], known: set[str]) -> None:
+    """Say in the log which transactions have events for later in hand that are due, as above."""
+    _name(conn, "later_holders", known)
+
+
+def _name(conn: Connection[Any], which: str, known: set[str]) -> None:
+    found = dict(conn.execute(query("lease", which)).fetchall())
     for name, told in found.items():
         if name not in known:
             log.error("%s", told)

@@ -44,8 +44,7 @@ def stand_in(conn: Connection) -> int | None:
     """
     if is_sequencer_active(conn):
         return None
-    promote_all(conn)
-    given = sequence(conn)
+    given = _give_offsets(conn)
     if given:
         keep_house(conn)
     return given
@@ -53,10 +52,15 @@ def stand_in(conn: Connection) -> int | None:
 
 def sequence_all(conn: Connection) -> None:
     """Give offsets to all that is pending, or due, and keep house."""
-    promote_all(conn)
-    while sequence(conn):
+    while _give_offsets(conn):
         pass
     keep_house(conn)
+
+
+def _give_offsets(conn: Connection) -> int:
+    """Sequence what is pending, then what is due now: what waited first is never kept back."""
+    sequenced = sequence(conn)
+    return sequenced + sequence(conn) if promote_all(conn) else sequenced
 
 
 def catch_up(conn: Connection) -> None:

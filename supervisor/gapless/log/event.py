@@ -86,7 +86,7 @@ class NewEvent(NotJson):
 class MatchedSubscription:
     """A subscription that an event matched: its name in the group, and its params.
 
-    subscription_id: its number in the database; one that is changed gets another.
+    subscription_id: its number in the database, which it keeps when it is changed.
     """
 
     subscription_id: int

@@ -11,7 +11,7 @@ from collections.abc import Awaitable
 from datetime import datetime, timedelta
 from inspect import isawaitable
 from time import monotonic
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
 from psycopg.rows import tuple_row
@@ -27,23 +27,52 @@ PROMOTED_EVENTS_MAX = 1000  # in one transaction; what is published meanwhile wa
 _LOOK_EVERY_S = 0.01  # while the sequencer is busy and nothing was known to be due
 _AGAIN_S = 0.02  # what is due is in somebody's hand
 _GATHER_S = 0.004  # so long may what is due wait for others
-_WHOLE_LOOKS = 20  # a look at all that waits takes at most one part in so many of the time
-_EVERYTHING = "-infinity"
+_WHOLE_LOOKS = 20  # a look from the start takes at most one part in so many of the time
+_ROUND_EVENTS_MAX = 250  # of what is held, between two runs: so these are not kept waiting
+_ROUND_REST = 4  # so many times what a round took passes until the next one
 _ID_MAX = 2**63 - 1
+
+
+class Look(NamedTuple):
+    """What gapless.promote() says: `low_at` and `low_id` are where the next call begins.
+
+    promoted: None: another session is at it. wait_s: until something is due, due_s: of events for
+    later alone; None: nothing waits. held: so many events are in a cancel() that is open.
+    """
+
+    promoted: int | None
+    wait_s: float | None
+    low_at: str
+    low_id: int
+    due_s: float | None
+    held: int
+
+    def goes_on(self, before: Look) -> bool:
+        """Tell whether the next look may find something now, which begins where this one ended."""
+        is_behind = self.due_s is not None and self.due_s <= 0
+        has_moved = (self.low_at, self.low_id) != (before.low_at, before.low_id)
+        return bool(self.promoted) or (is_behind and has_moved)
+
+
+_START = Look(0, 0.0, "-infinity", 0, 0.0, 0)
 
 
 class Promoter:
     """Remembers what the last look found, so that most turns of a sequencer need none.
 
-    What was promoted stays in the index while an old snapshot is held, at its head. A look that
-    begins at the lowest live deliver_at walks past none of it; but a transaction that was open then
-    may have committed an earlier one since, so now and then a look begins at the start.
+    A look begins where the one before ended: so it walks past nothing that was promoted, which
+    stays in the index while an old snapshot is held, and past nothing that an open cancel() holds.
+    What was committed late, or is held no more, is found by a look from the start now and then; as
+    long as something is held, by a round of looks beside the others (I11).
     """
 
     def __init__(self) -> None:
-        self._low = _EVERYTHING
-        self._due_s = 0.0  # by monotonic(): look then
-        self._all_due_s = 0.0
+        self._front = self._back = _START
+        self.holds = self._round_holds = False  # an open cancel() has something that is due
+        self._round_began_s: float | None = None  # of one that has not ended
+        self._round_took_s = 0.0
+        self._round_due_s = 0.0  # by monotonic(), as all of these
+        self._due_s = 0.0
         self._asleep_due_s = 0.0
 
     def is_due(self) -> bool:
@@ -62,37 +91,62 @@ class Promoter:
         """Promote what is due, some of it; return how many events got into the log.
 
         Before: `conn` is in autocommit, outside a transaction. Sequence afterwards.
+        Bound: it looks at PROMOTED_EVENTS_MAX events, at a few that are held, and at the rest of
+        their transactions.
         """
         began_s = monotonic()
-        looks_at_all = began_s >= self._all_due_s
-        low = _EVERYTHING if looks_at_all else self._low
-        promoted, wait_s, self._low = _promote(conn, low)
-        now_s = monotonic()
-        if looks_at_all:
-            self._all_due_s = now_s + (now_s - began_s) * _WHOLE_LOOKS
-        wait_s = math.inf if wait_s is None else wait_s
-        if not promoted and wait_s <= 0:
+        is_round_due = began_s >= self._round_due_s
+        before = _START if is_round_due and not self.holds else self._front
+        look = self._front = _promote(conn, before)
+        promoted, now_s = look.promoted or 0, monotonic()
+        if is_round_due and self.holds:
+            promoted += self._go_round(conn)
+            now_s = monotonic()
+        elif is_round_due:
+            self._round_due_s = now_s + (now_s - began_s) * _WHOLE_LOOKS
+        self.holds |= look.held > 0
+        wait_s = math.inf if look.wait_s is None else look.wait_s
+        if wait_s <= 0 and not promoted and not look.goes_on(before):
             wait_s = _AGAIN_S
         self._asleep_due_s = now_s + wait_s
-        self._due_s = now_s + min(wait_s, _LOOK_EVERY_S)
+        if self.holds:
+            self._asleep_due_s = min(self._asleep_due_s, max(self._round_due_s, now_s))
+        self._due_s = min(self._asleep_due_s, now_s + _LOOK_EVERY_S)
         return promoted
+
+    def _go_round(self, conn: Connection[Any]) -> int:
+        """Look at the next part of all that is due; a round ends with what was when it began."""
+        began_s = monotonic()
+        if self._round_began_s is None:
+            self._back, self._round_holds = _START, False
+            self._round_began_s, self._round_took_s = began_s, 0.0
+        most = PROMOTED_EVENTS_MAX if self._back.promoted else _ROUND_EVENTS_MAX
+        look = self._back = _promote(conn, self._back, most)
+        self._round_holds |= look.held > 0
+        now_s = monotonic()
+        self._round_took_s += now_s - began_s
+        if look.due_s is None or now_s + look.due_s > self._round_began_s:
+            self._round_began_s, self.holds = None, self._round_holds
+            self._round_due_s = now_s + max(self._round_took_s * _ROUND_REST, _AGAIN_S)
+        return look.promoted or 0
 
 
 def promote_all(conn: Connection[Any]) -> int:
     """Promote all that is due; return how many events it were. Before: as Promoter.promote()."""
-    total = 0
-    while promoted := _promote(conn, _EVERYTHING)[0]:
-        total += promoted
+    total, look, before = 0, _promote(conn, _START), _START
+    while look.goes_on(before):
+        total += look.promoted or 0
+        look, before = _promote(conn, look), look
     return total
 
 
-def _promote(conn: Connection[Any], low: str) -> tuple[int, float | None, str]:
+def _promote(conn: Connection[Any], last: Look, max_events: int = PROMOTED_EVENTS_MAX) -> Look:
     hit("later.before")
-    params = {"max_events": PROMOTED_EVENTS_MAX, "low": low}
-    ((promoted, wait_s, low_at),) = fetch_all(conn, "log", "promote", params)
-    if promoted:
+    params = {"max_events": max_events, "low_at": last.low_at, "low_id": last.low_id}
+    look = Look(*fetch_all(conn, "log", "promote", params)[0])
+    if look.promoted:
         hit("later.promoted")
-    return promoted or 0, wait_s, low_at
+    return look
 
 
 @overload

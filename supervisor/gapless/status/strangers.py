@@ -37,7 +37,7 @@ class Squatting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """A prepared transaction, or a client that never polls, that keeps a group; what ends it."""
+    """A transaction, or a client that never polls, in the way of others; and what ends it."""
 
     kind: str
     name: str

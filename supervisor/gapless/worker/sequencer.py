@@ -14,6 +14,7 @@ from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
 from gapless.lease.room import missing_grant
+from gapless.lease.squatters import name_later_holders
 from gapless.log.later import Promoter
 from gapless.log.sequence import (
     ROLE_CHANNEL,
@@ -53,6 +54,7 @@ RESTS = (  # with so many events at least: so many times the run, and so long at
 )
 CHUNKS_EVERY_S = 5.0
 CHUNKS_EVERY_EVENTS = 5_000  # half of the smallest chunk there may be
+HOLDERS_EVERY_S = 3.0
 CHUNKS_TOLD_AFTER = 10  # tries: then somebody reads for long
 CHUNKS_AGAIN_S_MAX = 10.0  # between tries: who uses the default chunk waits behind each
 
@@ -143,6 +145,8 @@ class _Turn:
         self._pipe = pipe
         self._board = board
         self._later = Promoter()
+        self._holders: set[str] = set()  # of what is due, as the log was told
+        self._holders_due = 0.0
         self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
@@ -153,6 +157,7 @@ class _Turn:
 
     def take(self) -> None:
         self._chunks()
+        self._name_holders()
         began_s = monotonic()
         sequenced = self._sequence(promotes=self._later.is_due())
         is_asleep = not sequenced and try_sleep(self._conn)
@@ -207,6 +212,12 @@ class _Turn:
             wake_up(self._conn)
         hit("sequencer.awake")
         return began_s, sequenced
+
+    def _name_holders(self) -> None:
+        """Tell the log who keeps what is due from getting into it, as long as somebody does."""
+        if self._later.holds and monotonic() >= self._holders_due:
+            self._holders_due = monotonic() + HOLDERS_EVERY_S
+            name_later_holders(self._conn, self._holders)
 
     def _chunks(self) -> None:
         # Whoever was refused waits for the pause: each try may keep offsets back for 100 ms.

@@ -356,6 +356,53 @@ class TestFailures:
         assert told[1:] == [["ann", "ben"]] * 2
 
 
+CORRECTED: dict[str, dict[str, Any]] = {
+    "what handlers see": {"params": {"customer": 1, "mail": "new"}},
+    "the values": {"params": {"customer": 7, "mail": "new"}},
+    "the match": {"match": {"mail": "key"}},
+    "a condition more": {"where": "$.customer_id > $customer"},
+    "all of it": {"params": {"min": 9, "mail": "new"}, "match": {}, "where": "$.n > $min"},
+}
+WAITS: dict[str, tuple[dict[str, Any], dict[int, str]]] = {
+    "retry": ({"on_failure": "retry"}, {1: "waiting"}),
+    "redrive": ({"on_failure": "dead-letter"}, {1: "dead"}),
+    "park-key": ({"on_failure": "park-key"}, {1: "waiting", 2: "parked"}),
+}
+
+
+class TestCorrected:
+    """What waits for a subscription is handled for the one of its name, as it is now (I1)."""
+
+    @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+    @pytest.mark.parametrize("waits", WAITS)
+    @pytest.mark.parametrize("what", CORRECTED)
+    def test_while_a_unit_waits(
+        self, world: World, group: Group, what: str, waits: str, delivery: str
+    ) -> None:
+        said: dict[str, Any] = {"params": {"customer": 1, "mail": "old"}, **CORRECTED[what]}
+        policy, states = WAITS[waits]
+        limits = {"policy": Policy(retry_delays_s=(3600.0,), **policy)}
+        told: list[tuple[int, list[tuple[str, Any]]]] = []
+
+        def take(unit: Unit, *_: object) -> None:
+            told.extend((e.offset, [(s.name, s.params) for s in e.subscriptions]) for e in unit)
+            group.refuse(unit)
+
+        handler = make_handler(take, delivery=delivery)
+        subscribe(group, "ann", {"customer": 1, "mail": "old"})
+        of_customers(world, *[1] * len(states), key="k")
+        group.failing = {1}
+        group.drive(handler, **limits)
+        assert group.states() == states
+        assert subscribe(group, "ann", **said)
+        group.failing.clear()
+        told.clear()
+        world.value("select gapless.redrive_letter(%s, %s, 0, 1)", group.name, world.topic.name)
+        group.drive(handler, **limits)
+        assert told == [(n, [("ann", said["params"])]) for n in states]
+        assert set(group.states().values()) <= {"redriven"}
+
+
 class TestOutside:
     """At least once: the window over the log holds what is passed, too."""
 

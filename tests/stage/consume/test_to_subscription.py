@@ -16,6 +16,7 @@ import gapless
 from gapless import ops
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.failure import PartlyFailedError
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import PublishError
 from gapless.log.event import NewEvent
@@ -324,12 +325,13 @@ class TestNotThere:
 
 class TestLetters:
     def test_one_that_failed_is_for_who_has_the_name(self, world: World, group: Group) -> None:
-        """Mended with other params it has another number; the message is for it all the same."""
+        """Also for one that was taken away, and made anew; what only matched the former one is not."""
         world.events([message(group, "ann"), NewEvent(payload=customer(1))])
         group.failing = {1, 2}
         seen = Seen(group)
         group.drive(seen.handler)
         assert group.states() == {1: "dead", 2: "dead"}
+        unsubscribe(group, "ann")
         subscribe(group, "ann", {"customer": 3})
         group.failing.clear()
         seen.events.clear()
@@ -339,6 +341,29 @@ class TestLetters:
             )
         group.drive(seen.handler)
         assert seen.events == [(1, ["ann"]), (2, [])]
+
+    def test_one_that_fails_for_one_made_anew_waits_for_it(
+        self, world: World, group: Group
+    ) -> None:
+        world.events([message(group, "ann")])
+        told: list[str] = []
+
+        def take(unit: Unit) -> None:
+            told.extend(each.name for each in unit.subscriptions)
+            if len(told) < 3:
+                numbers = [each.subscription_id for each in unit.subscriptions]
+                raise PartlyFailedError(ValueError("refused"), numbers)
+
+        limits = {"policy": Policy(on_failure="retry", retry_delays_s=(3600.0,) * 2)}
+        outside = make_handler(take, delivery="at-least-once")
+        group.drive(outside, **limits)
+        unsubscribe(group, "ann")
+        subscribe(group, "ann", {"customer": 3})
+        for states in ({1: "waiting"}, {}):
+            due_now(group)
+            group.drive(outside, **limits)
+            assert group.states() == states
+        assert told == ["ann"] * 3
 
     def test_tried_again_it_is_for_the_same_once(self, world: World, group: Group) -> None:
         world.events([message(group, "ann")])

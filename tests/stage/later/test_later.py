@@ -21,6 +21,8 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from gapless.log.wait import wait_for
+from gapless.ops.doctor.rounds import diagnose
+from gapless.status import snapshot
 from gapless.testing import drain
 from support.clock import shift
 from support.log import assert_gapless, assert_neighbours, placed, tags
@@ -303,6 +305,62 @@ class TestCancel:
             sequence(conn)
             assert tags(placed(conn)) == ["b"]
 
+    @pytest.mark.invariant("I11")
+    def test_what_open_cancels_hold_is_stepped_over_once(
+        self, conn: Connection, other: Connection
+    ) -> None:
+        """A call looks at its most, and the next one behind that: what comes later comes at once."""
+        scheduled = (
+            "insert into gapless.scheduled (deliver_at, xid, timeline, topic_id, payload, event_type)"
+            " select now() + '10 s', (9 + n / 2)::text::xid8, 1, 1, '1', (n % 2)::text"
+            " from generate_series(0, 119) n returning scheduled_id"
+        )
+        held = [row[0] for row in conn.execute(scheduled)][::2]
+        publish(conn, "outbox", 1, event_type="b", deliver_in=11)
+        shift(conn, 12)
+        ask = "select promoted, held, low_at, low_id from gapless.promote(10, %s, %s)"
+        place: list[Any] = ["-infinity", 0]
+
+        def look() -> tuple[int, int]:
+            promoted, was_held, *place[:] = conn.execute(ask, place).fetchone()  # type: ignore[misc]
+            return promoted, was_held
+
+        with other.transaction(force_rollback=True):
+            assert all(gapless.cancel(other, each) for each in held)
+            looks = [look() for _ in range(14)]
+            assert looks == [(0, 10)] * 12 + [(1, 0), (0, 0)]
+            publish(conn, "outbox", 1, event_type="c", deliver_in=13)
+            shift(conn, 14)
+            assert look() == (1, 0)
+        assert conn.execute(ask, ["-infinity", 0]).fetchone()[0] == 10  # type: ignore[index]
+        assert promote_all(conn) == 110
+
+    @pytest.mark.invariant("I11")
+    def test_who_does_not_end_a_cancel_is_named(
+        self, dsn: str, conn: Connection, other: Connection
+    ) -> None:
+        """The session or the prepared transaction, also if it did so in a savepoint; nobody who is quick."""
+        first, second = (_ids(publish(conn, "outbox", 1, deliver_in=10))[0] for _ in range(2))
+        with other.transaction():
+            assert gapless.cancel(other, first)
+            other.execute("prepare transaction 'left''s'")
+        try:
+            with other.transaction(force_rollback=True), other.transaction():
+                assert gapless.cancel(other, second)
+                shift(conn, 100)
+                assert snapshot(conn).obstacles == ()
+                assert until(lambda: len(snapshot(conn).obstacles) == 2)
+                found = {each.name: each for each in snapshot(conn).obstacles}
+                session = found.pop(str(other.info.backend_pid))
+                assert "has cancelled 1 event for later" in session.problem
+                assert session.remedy.endswith(f"pg_terminate_backend({other.info.backend_pid})")
+                assert found.pop("left's").remedy.startswith("rollback prepared 'left''s'")
+                (late,) = [each for each in diagnose(dsn) if each.name == "later"]
+                assert "has cancelled 1 event for later" in late.text
+        finally:
+            conn.execute("rollback prepared 'left''s'")
+        assert snapshot(conn).obstacles == ()
+
     def test_a_cancel_waits_for_a_promotion_and_comes_too_late(
         self, conn: Connection, other: Connection
     ) -> None:
@@ -448,7 +506,7 @@ class TestRoles:
         """S1: whoever may sequence may promote what is due, and nothing else."""
         publish(conn, "outbox", 1, event_type="a", deliver_in=3600)
         publish(conn, "outbox", 1, event_type="b", deliver_in=10)
-        early = "select gapless.move_due(9, '-infinity', '2100-01-01', '{}')"
+        early = "select gapless.move_due(9, '-infinity', 0, '2100-01-01')"
         with connect(role(grant), role="test") as one:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 one.execute(early.encode())

@@ -108,18 +108,18 @@ def world(shared: Calendar) -> Iterator[Calendar]:
         yield shared
 
 
-MOVE = "select moved, held::text from gapless.move_due(%s, %s::timestamptz + %s, %s::timestamptz, %s::text[]::xid8[])"
+MOVE = "select moved, held from gapless.move_due(%s, %s::timestamptz + %s, 0, %s::timestamptz)"
 
 
 def test_what_is_due_moves_and_what_is_beside_it_stays(world: Calendar) -> None:
-    """From the low mark to now, both included; not what is left out."""
+    """From the low mark to now, both included."""
     for number, (after, xid) in enumerate(
-        [(-MINUTE - TICK, 10), (-MINUTE, 11), (timedelta(), 12), (TICK, 13), (timedelta(), 14)], 1
+        [(-MINUTE - TICK, 10), (-MINUTE, 11), (timedelta(), 12), (TICK, 13)], 1
     ):
         world.waits(number, after, xid=xid)
-    assert world.row(MOVE, 10, NOW, -MINUTE, NOW, ["14", "9"]) == (2, "{}")
+    assert world.row(MOVE, 10, NOW, -MINUTE, NOW) == (2, 0)
     assert world.logged() == ["2", "3"]
-    assert world.left() == [1, 4, 5]
+    assert world.left() == [1, 4]
 
 
 def test_a_transaction_moves_whole_and_no_other_with_it(world: Calendar) -> None:
@@ -129,12 +129,12 @@ def test_a_transaction_moves_whole_and_no_other_with_it(world: Calendar) -> None
     world.waits(2, xid=10)
     world.waits(4, TICK * -1, xid=11)
     world.waits(5, MINUTE, xid=11)
-    assert world.row(MOVE, 1, NOW, -MINUTE, NOW, []) == (1, "{}")
+    assert world.row(MOVE, 1, NOW, -MINUTE, NOW) == (1, 0)
     assert (world.logged(), world.left()) == (["4"], [1, 2, 3, 5])
-    assert world.row(MOVE, 1, NOW, -MINUTE, NOW, []) == (1, "{}")
+    assert world.row(MOVE, 1, NOW, -MINUTE, NOW) == (1, 0)
     assert (world.logged(), world.left()) == (["4", "1"], [2, 3, 5])
     world.waits(6, xid=12)
-    assert world.row(MOVE, 1, NOW, -MINUTE, NOW, []) == (2, "{}")
+    assert world.row(MOVE, 1, NOW, -MINUTE, NOW) == (2, 0)
     assert (world.logged(), world.left()) == (["4", "1", "2", "3"], [5, 6])
 
 
@@ -148,14 +148,14 @@ def test_the_order_is_by_time_then_by_the_first_of_a_transaction(world: Calendar
         (6, 0, 20),
     ]:
         world.waits(number, timedelta(seconds=after), xid=xid)
-    assert world.row(MOVE, 100, NOW, -MINUTE, NOW, []) == (6, "{}")
+    assert world.row(MOVE, 100, NOW, -MINUTE, NOW) == (6, 0)
     assert world.logged() == ["2", "5", "1", "6", "3", "4"]
 
 
 def test_each_keeps_the_transaction_that_published_it(world: Calendar) -> None:
     world.waits(1, xid=10, timeline=3)
     world.waits(2, xid=11, given=GIVEN)
-    world.row(MOVE, 100, NOW, -MINUTE, NOW, [])
+    world.row(MOVE, 100, NOW, -MINUTE, NOW)
     own = world.value("select gapless.transaction_uuid('10', 3)")
     assert world.conn.execute(LOGGED).fetchall() == [("1", own), ("2", GIVEN)]
 
@@ -164,17 +164,17 @@ def test_each_keeps_the_transaction_that_published_it(world: Calendar) -> None:
 # from when on, promote() says to look again, if it was called with a low mark a minute ago; and what it moved.
 TURNS: dict[str, tuple[list[float], float | None, tuple[int, float | None, float]]] = {
     "nothing": ([], None, (0, None, 0)),
-    "one to come": ([5], None, (0, 5, 5)),
+    "one to come": ([5], None, (0, 5, 0)),
     "one below the mark": ([-61], None, (0, None, 0)),
     "one below the mark, and one due": ([-61, 0], None, (1, None, 0)),
-    "one at the mark": ([-60, 9], None, (1, 9, 9)),
+    "one at the mark": ([-60, 9], None, (1, 9, 0)),
     "due now": ([0], None, (1, None, 0)),
-    "due now, and one to come": ([0, 7], None, (1, 7, 7)),
+    "due now, and one to come": ([0, 7], None, (1, 7, 0)),
     "a schedule to come": ([], 60, (0, 60, 0)),
-    "a schedule before what waits": ([70], 60, (0, 60, 70)),
-    "a schedule behind what waits": ([50], 60, (0, 50, 50)),
+    "a schedule before what waits": ([70], 60, (0, 60, 0)),
+    "a schedule behind what waits": ([50], 60, (0, 50, 0)),
     "a schedule is due": ([], 0, (1, 60, 0)),
-    "a schedule is due before what waits": ([50], 0, (1, 50, 50)),
+    "a schedule is due before what waits": ([50], 0, (1, 50, 0)),
     "both are due": ([-1, 0], 0, (3, 60, 0)),
 }
 
@@ -209,12 +209,25 @@ def test_what_is_left_at_the_mark_is_due_still(world: Calendar) -> None:
     assert world.row(query, NOW) == (1, -60)
 
 
-def test_a_low_mark_that_is_ahead_of_now_stays(world: Calendar) -> None:
+def test_a_low_mark_that_is_ahead_of_now_comes_back(world: Calendar) -> None:
+    """The clock was put back: what is due until then has not been looked at."""
     assert world.value(
         "select low_at - %s::timestamptz from gapless.promote(low => %s::timestamptz + interval '1 s')",
         NOW,
         NOW,
-    ) == timedelta(seconds=1)
+    ) == timedelta(0)
+
+
+def test_a_mark_is_of_a_time_and_a_number(world: Calendar) -> None:
+    """What is due before it was looked at; a transaction is looked at where its first event is."""
+    for number, xid in enumerate([10, 11, 10, 12, 11, 13], 1):
+        world.waits(number, xid=xid)
+    query = "select promoted, held, low_at - %s::timestamptz, low_id from gapless.promote(2, %s, 2)"
+    assert world.row(query, NOW, NOW) == (2, 0, timedelta(0), 4)
+    assert (world.logged(), world.left()) == (["2", "5"], [1, 3, 4, 6])
+    query = query.replace("(2, %s, 2)", "(9, %s, 4)")
+    assert world.row(query, NOW, NOW) == (2, 0, timedelta(0), 0)
+    assert (world.logged(), world.left()) == (["2", "5", "4", "6"], [1, 3])
 
 
 def test_a_turn_ends_with_its_most(world: Calendar) -> None:

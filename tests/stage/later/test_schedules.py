@@ -12,7 +12,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
-from gapless.log.later import promote_all
+from gapless.log.later import Promoter, promote_all
 from gapless.log.schedules import Schedule, add_schedule, apply_schedule
 from gapless.log.topics import Topic
 from gapless.ops.schedules import (
@@ -23,7 +23,7 @@ from gapless.ops.schedules import (
     run_schedule,
     show_schedule,
 )
-from support.clock import stop_at
+from support.clock import shift, stop_at
 
 
 @pytest.fixture
@@ -85,6 +85,20 @@ class TestFiring:
             promote_all(conn)
         promote_all(conn)
         assert len(_dues(conn)) == 1
+
+    def test_one_in_the_hand_of_somebody_is_passed(
+        self, conn: Connection, other: Connection
+    ) -> None:
+        """It is due all the time, and nobody loops over that."""
+        _add(conn, every="1 s")
+        shift(conn, 10)
+        promoter = Promoter()
+        with other.transaction(force_rollback=True):
+            other.execute("select gapless.pause_schedule('s')")
+            assert promote_all(conn) == 0
+            assert promoter.promote(conn) == 0
+            assert not promoter.is_due()
+        assert promote_all(conn) == 1
 
     def test_a_rollback_is_made_up_for(self, conn: Connection, topic: Topic) -> None:
         stop_at(conn, "2026-05-01 12:00Z")

@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 from psycopg import Connection
 
+from gapless import Published, cancel
 from gapless.log.publish import publish
 from gapless.log.schedules import Schedule, add_schedule
 from gapless.log.topics import Topic, ensure_topic
@@ -122,6 +124,19 @@ def test_killed_between_promotion_and_run(
     found = [tag for tag in tags(log) if tag is not None and tag.startswith("t")]
     assert sorted(found) == sorted(f"t{n}" for n in range(40))
     assert _count(conn, "gapless.scheduled") == 0
+
+
+@pytest.mark.long
+@pytest.mark.invariant("I11")
+def test_the_log_names_who_does_not_end_a_cancel(
+    dsn: str, conn: Connection, app: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    published = publish(conn, "outbox", 1, deliver_in=1)
+    assert isinstance(published, Published)
+    with _run(dsn, app), psycopg.connect(dsn) as other:
+        assert cancel(other, published.scheduled_ids[0])
+        named = f"the transaction of session {other.info.backend_pid} of role"
+        assert until(lambda: named in capfd.readouterr().err)
 
 
 @pytest.mark.long

@@ -99,6 +99,22 @@ def test_who_fails_is_called_again_alone_and_dies_alone(
     assert letter_states(conn) == ["redriven"]
 
 
+def test_one_that_is_corrected_gets_what_waits_for_it(
+    conn: Connection, server: Server, deliver: Deliver
+) -> None:
+    add_shop(conn, server, "good", 1)
+    add_shop(conn, server, "bad", 1)
+    server.answer = lambda call: Reply(500 if call.path == "/bad" else 204)
+    publish_each_alone(conn, {"n": 1, "shop": 1})
+    deliver()
+    add_shop(conn, server, "bad", 2, url=f"{server.url}/new", event_types=["order.*"])
+    assert webhook_info(conn, "bad").waiting == 1
+    make_due(conn)
+    deliver()
+    assert [len(server.of(path)) for path in ("/good", "/bad", "/new")] == [1, 1, 1]
+    assert letter_states(conn) == []
+
+
 def test_a_dead_one_is_stopped_alone_and_gets_all_when_it_is_resumed(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:

@@ -17,14 +17,14 @@ def later(patient: Patient) -> Iterator[Finding]:
     found = snapshot(patient.conn)
     now = found.later
     if now.is_late:
-        nobody = found.sequencer.state == "nobody"
-        remedy = (
-            "start a supervisor: gapless run"
-            if nobody
-            else "look for a cancel that was not committed, or a sequencer of an older gapless"
-        )
-        why = "nobody gives offsets" if nobody else "the sequencer does not get to it"
-        yield fail("later", f"something has been due for {duration(now.late_s)}: {why}", remedy)
+        why, remedy = "the sequencer does not get to it", "gapless run of this version does"
+        if found.sequencer.state == "nobody":
+            why, remedy = "nobody gives offsets", "start a supervisor: gapless run"
+        for holder in found.obstacles:
+            if holder.kind == "transaction":
+                why, remedy = holder.problem, holder.remedy
+        text = f"something has been due for {duration(now.late_s)}: {why}"
+        yield fail("later", plain(text), plain(remedy))
     if now.strays:
         yield warning(
             "later",

@@ -154,14 +154,14 @@ def squatters(patient: Patient) -> Iterator[Finding]:
 
 
 def obstacles(patient: Patient) -> Iterator[Finding]:
-    """Whether a prepared transaction, or a client that never polls, keeps a group."""
+    """Whether a transaction, or a client that never polls, keeps a group, or what is due."""
     found = _look(patient).obstacles
     for each in found[:_SHOWN_MAX]:
         yield fail("obstacles", plain(each.problem), plain(each.remedy))
     if len(found) > _SHOWN_MAX:
         yield fail("obstacles", f"{len(found) - _SHOWN_MAX} more", "gapless status shows all")
     if not found:
-        yield ok("obstacles", "nothing that was left keeps a group from continuing")
+        yield ok("obstacles", "nobody keeps a group, or what is due, from continuing")
 
 
 def unrouted(patient: Patient) -> Iterator[Finding]:
