@@ -13,7 +13,11 @@ as $$
     -- Each by itself: -infinity (give it out again now) less a time is an error before PostgreSQL 17.
     greatest((extract(epoch from min(n.at_ts)) - extract(epoch from clock_timestamp()))::float8, 0)
   from gapless.lease l
-  cross join lateral gapless.floor_of(l.lease_no) f
+  cross join lateral (
+    select q.next_offset, q.block, q.is_paused from gapless.queue_floor q
+    where q.lease_no = l.lease_no
+    order by q.version desc limit 1
+  ) f
   cross join lateral (
     (
       select d.next_attempt_ts as at_ts from gapless.dead_letter d
