@@ -8,6 +8,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   select min(n.at_ts) <= clock_timestamp(),
     -- Each by itself: -infinity (give it out again now) less a time is an error before PostgreSQL 17.
