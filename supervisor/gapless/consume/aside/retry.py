@@ -54,6 +54,7 @@ class ClaimedLetter(NamedTuple):
     failed: int
     was_dead: bool
     timeline: int | None
+    has_subscriptions: bool = False
 
 
 def retry_aside(job: Job, first_offset: int) -> Outcome:
@@ -258,7 +259,7 @@ def _unit(
     else:
         place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
         kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
-    matches = _matches(job, first_offset)
+    matches = _matches(job, first_offset) if claimed.has_subscriptions else None
     if len(kept) == len(offsets) and not matches:
         return Unit(source, first_offset, rows, offsets)
     span = KeptSpan(
