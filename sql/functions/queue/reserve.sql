@@ -44,13 +44,13 @@ declare
   hole text;
 begin
   perform gapless.require_read_committed('reserve');
-  perform gapless.require_queue(_group_id, _topic_id);
   deadline := clock_timestamp() + make_interval(secs => seconds);
   select array_agg(w.partition_id), array_agg(w.lease_no), array_agg(w.block), array_agg(w.open), array_agg(w.has_due)
   into partitions, leases, blocks, opens, letters
   from gapless.queue_work(_group_id, _topic_id) w
   where _partition_id is null or w.partition_id = _partition_id;
   if leases is null then
+    perform gapless.require_queue(_group_id, _topic_id);
     return;
   end if;
   -- What was given out before is looked for when nothing else is left, and now and then.
