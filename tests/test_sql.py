@@ -234,6 +234,15 @@ def test_what_is_due_is_looked_for_with_a_variable() -> None:
     assert wrong == set()
 
 
+def test_what_plans_by_its_own_rules_compiles_nothing(server: Connection) -> None:
+    """A scan that is forbidden costs 10^10 where there is no other: JIT then takes seconds for nothing."""
+    wrong = server.execute(
+        "select p.proname from pg_proc p where p.pronamespace = 'gapless'::regnamespace"
+        " and p.proconfig::text ~ 'enable_|plan_cache_mode' and not 'jit=off' = any (p.proconfig)"
+    ).fetchall()
+    assert wrong == []
+
+
 def test_a_query_names_no_argument() -> None:
     """By position: so programs of before go on when an argument gets another name."""
     ours = re.compile(r"gapless\.\w+\([^()]*=>")

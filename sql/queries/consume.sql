@@ -160,7 +160,11 @@ select gapless.forget_try(
 )
 
 -- name: claim_letter
-select outcome, claim_xid, last_offset, attempts, was_dead, timeline
+-- has_subscriptions: whether letter_matches can find anything.
+select outcome, claim_xid, last_offset, attempts, was_dead, timeline, exists (
+    select from gapless.group_filter f
+    where f.group_id = %(group_id)s and f.topic_id = %(topic_id)s and f.subscribed
+  ) as has_subscriptions
 from gapless.claim_letter(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s
 )

@@ -264,7 +264,9 @@ order by 1
 select f.group_id, f.topic,
   concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition) as takes,
   f.kept, f.passed, f.unasked, f.unasked_partition, f.unasked_offset, f.unasked_why,
-  greatest(extract(epoch from now() - f.unasked_ts), 0)::double precision as unasked_s
+  case
+    when f.unasked_ts is not null then greatest(extract(epoch from now() - f.unasked_ts), 0)
+  end::double precision as unasked_s
 from gapless.filters f
 join gapless.topic t on t.name = f.topic
 join gapless.consumer_group g on g.group_id = f.group_id and g.topic_id = t.topic_id

@@ -15,7 +15,9 @@ select
   count(s.subscription_id) filter (
     where exists (select from gapless.subscription_stop p where p.subscription_id = s.subscription_id)
   ) as stopped,
-  greatest(min(s.renewed_at + s.expires_after) - k.reading, '0') as first_left
+  case
+    when count(s.expires_after) > 0 then greatest(min(s.renewed_at + s.expires_after) - k.reading, '0')
+  end as first_left
 from gapless.group_filter f
 join gapless.topic t using (topic_id)
 cross join (select gapless.expiry_reading() as reading offset 0) k

@@ -9,6 +9,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   if pg_current_xact_id_if_assigned()::text is distinct from _claim_xid then

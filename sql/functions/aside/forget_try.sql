@@ -7,6 +7,7 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   update gapless.dead_letter d set crashes = d.crashes - 1
   where gapless.lock_fence(_group_id, _topic_id, _partition_id, _epoch, _token)

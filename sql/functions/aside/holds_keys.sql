@@ -7,6 +7,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   select exists (
     select from gapless.dead_letter_key k

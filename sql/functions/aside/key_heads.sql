@@ -9,6 +9,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   select p, h.first_offset
   from unnest(gapless.key_partitions(_topic_id, _partition_id)) p

@@ -9,6 +9,7 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   update gapless.dead_letter_event e
   set is_kept = u.numbers && _only,

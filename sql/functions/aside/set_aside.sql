@@ -24,6 +24,7 @@ set enable_hashjoin = off
 set enable_mergejoin = off
 set enable_seqscan = off
 set plan_cache_mode = force_custom_plan
+set jit = off
 as $$
 declare
   now_ts timestamptz := clock_timestamp();

@@ -9,6 +9,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 begin
   update gapless.delivery d set crashes = greatest(d.crashes - 1, 0), epoch = null

@@ -37,6 +37,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off    -- a plan made while there were few segments may be kept for long
+set jit = off
 as $$
 #variable_conflict use_column
 declare

@@ -17,6 +17,7 @@ returns table (
 )
 language plpgsql
 set plan_cache_mode = force_generic_plan
+set jit = off
 as $$
 #variable_conflict use_column
 declare

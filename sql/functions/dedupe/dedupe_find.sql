@@ -7,6 +7,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off    -- a slot that was empty when the plan was made
+set jit = off
 as $$
 begin
   case _slot

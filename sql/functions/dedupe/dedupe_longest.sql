@@ -6,6 +6,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off    -- a look into the index for each topic, not all keys
+set jit = off
 as $$
 begin
   return (

@@ -8,6 +8,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   select s.*
   from gapless.log_segment s

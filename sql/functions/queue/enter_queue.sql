@@ -5,6 +5,7 @@ language sql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   insert into gapless.queue_floor (lease_no, version, next_offset, block, is_paused)
   select l.lease_no, 1, c.next_offset, _block, gapless.is_paused(l.group_id, l.topic_id, l.partition_id)

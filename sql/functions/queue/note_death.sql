@@ -12,6 +12,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   here gapless.queue_floor := gapless.floor_of(_lease_no);

@@ -8,12 +8,17 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   select min(n.at_ts) <= clock_timestamp(),
     -- Each by itself: -infinity (give it out again now) less a time is an error before PostgreSQL 17.
     greatest((extract(epoch from min(n.at_ts)) - extract(epoch from clock_timestamp()))::float8, 0)
   from gapless.lease l
-  cross join lateral gapless.floor_of(l.lease_no) f
+  cross join lateral (
+    select q.next_offset, q.block, q.is_paused from gapless.queue_floor q
+    where q.lease_no = l.lease_no
+    order by q.version desc limit 1
+  ) f
   cross join lateral (
     (
       select d.next_attempt_ts as at_ts from gapless.dead_letter d

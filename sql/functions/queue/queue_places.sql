@@ -11,6 +11,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 begin
@@ -20,7 +21,11 @@ begin
     greatest(e.last_offset + 1 - greatest(f.next_offset, r.last_offset + 1), 0),
     greatest(e.last_offset + 1 - f.next_offset, 0)
   from gapless.lease l
-  cross join lateral gapless.floor_of(l.lease_no) f
+  cross join lateral (
+    select q.next_offset, q.block, q.is_paused from gapless.queue_floor q
+    where q.lease_no = l.lease_no
+    order by q.version desc limit 1
+  ) f
   left join lateral (
     select q.last_offset from gapless.queue_range q
     where q.lease_no = l.lease_no and q.first_offset >= f.next_offset

@@ -12,21 +12,24 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  part text[] := regexp_match(
-    _receipt, E'^([RL])(\\d{1,9}):(\\d{1,18}):(\\d{1,18}):([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$'
-  );
+  part text[] := string_to_array(_receipt, ':');
 begin
-  if part is null then
+  -- MUST stay without {m,n}: a pattern that counts takes half a millisecond, which is more than the answer itself.
+  if (
+    _receipt ~ '^[RL][0-9]+:[0-9]+:[0-9]+:[0-9a-f-]+$'
+    and length(part[1]) <= 10 and length(part[2]) <= 18 and length(part[3]) <= 18
+    and translate(part[4], '123456789abcdef', '000000000000000') = '00000000-0000-0000-0000-000000000000'
+  ) is not true then
     raise exception 'this is no receipt of gapless.take(): %', coalesce(left(_receipt, 100), 'null')
       using errcode = 'GL400';
   end if;
-  kind := part[1];
-  lease_no := part[2];
-  first_offset := part[3];
-  last_offset := part[4];
-  token := part[5];
+  kind := left(part[1], 1);
+  lease_no := substr(part[1], 2);
+  first_offset := part[2];
+  last_offset := part[3];
+  token := part[4];
   select l.group_id, l.topic_id, l.partition_id into group_id, topic_id, partition_id
-  from gapless.lease l where l.lease_no = part[2]::int;
+  from gapless.lease l where l.lease_no = read_receipt.lease_no;
   if not found then
     perform gapless.refuse_receipt(_receipt);
   end if;

@@ -25,56 +25,89 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
   seconds double precision := gapless.require_interval('visibility', _visibility, false);
-  here record;
-  part record;
   aside_first boolean := _what = 'aside' or random() < 0.0625;
   round text;
+  partitions int[];
+  leases int[];
+  blocks int[];
+  opens bigint[];
+  letters boolean[];
+  gaps boolean[];
+  lapsed boolean[];
+  finished boolean[];
   is_given boolean := false;
   hole text;
 begin
   perform gapless.require_read_committed('reserve');
   deadline := clock_timestamp() + make_interval(secs => seconds);
+  select array_agg(w.partition_id), array_agg(w.lease_no), array_agg(w.block), array_agg(w.open), array_agg(w.has_due)
+  into partitions, leases, blocks, opens, letters
+  from gapless.queue_work(_group_id, _topic_id) w
+  where _partition_id is null or w.partition_id = _partition_id;
+  if leases is null then
+    perform gapless.require_queue(_group_id, _topic_id);
+    return;
+  end if;
   -- What was given out before is looked for when nothing else is left, and now and then.
+  <<rounds>>
   foreach round in array case
     when _what = 'aside' then array['aside']
-    when aside_first then array['aside', 'open']
-    else array['open', 'aside']
+    when aside_first then array['aside', 'open', 'gaps']
+    else array['open', 'gaps', 'aside']
   end loop
-    for part in
-      select p.partition_id, p.lease_no, p.block, p.open from gapless.queue_places(_group_id, _topic_id) p
-      where (_partition_id is null or p.partition_id = _partition_id)
-        and not gapless.is_paused(_group_id, _topic_id, p.partition_id)
-    loop
+    if round <> 'open' and gaps is null then
+      select array_agg(a.has_gap), array_agg(a.has_due), array_agg(a.is_finished) into gaps, lapsed, finished
+      from gapless.queue_above(leases) a;
+    end if;
+    for n in 1 .. cardinality(leases) loop
+      continue when not case round
+        when 'open' then opens[n] > 0
+        when 'gaps' then opens[n] = 0 and gaps[n]
+        else letters[n] or lapsed[n]
+      end;
       -- MUST be caught here: what was written on the way to a hole is undone, and its block is free again.
       begin
-        if round = 'open' then
+        if round = 'aside' then
           return query
-          select r.* from gapless.reserve_open(
-            _group_id, _topic_id, part.partition_id, part.lease_no, part.block, _max_events, _worker, deadline
+          select r.* from gapless.reserve_aside(
+            _group_id, _topic_id, partitions[n], leases[n], _max_events, _worker, deadline, _crashes_max
           ) r;
         else
           return query
-          select r.* from gapless.reserve_aside(
-            _group_id, _topic_id, part.partition_id, part.lease_no, _max_events, _worker, deadline, _crashes_max
+          select r.* from gapless.reserve_open(
+            _group_id, _topic_id, partitions[n], leases[n], blocks[n], _max_events, _worker, deadline
           ) r;
         end if;
         is_given := found;
       exception when sqlstate 'GL410' then
         hole := coalesce(hole, sqlerrm);
       end;
-      if is_given then
-        return;
-      end if;
+      exit rounds when is_given;
+      finished[n] := finished[n] or round = 'aside';    -- what is given up is finished
     end loop;
   end loop;
-  if hole is not null and _crashes_max is null then
+  -- Nobody else may be there to do it.
+  if not is_given or random() < 0.0156 then
+    if finished is null then
+      select array_agg(a.is_finished) into finished from gapless.queue_above(leases) a;
+    end if;
+    perform gapless.sweep(f.lease_no) from unnest(leases, finished) as f (lease_no, is_finished) where f.is_finished;
+  end if;
+  if is_given or _crashes_max is null and hole is null then
+    return;
+  elsif _crashes_max is null then
     raise exception '%', hole using errcode = 'GL410';
-  elsif hole is not null then
+  end if;
+  if hole is not null then
     raise notice '%', hole;
+  end if;
+  if opens[1] > 0 then
+    perform gapless.end_squatters();
   end if;
 end
 $$;

@@ -13,6 +13,8 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set plan_cache_mode = force_generic_plan
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -30,29 +32,22 @@ begin
       select t.* from gapless.take_next(
         _group_id, _topic_id, _partition_id, _lease_no, _block, _max_events, hint, _worker, given, _deadline
       ) t
-    ),
-    ends as (
-      select max(t.outcome) as outcome, min(t.first_offset) as first_offset, max(t.last_offset) as last_offset
-      from taken t
-    ),
-    places as (
-      select t.base_offset + u.n - 1 as c_offset, u.id, t.timeline from taken t
-      cross join lateral unnest(t.message_ids) with ordinality as u (id, n)
     )
-    select 'R' || _lease_no || ':' || e.first_offset || ':' || e.last_offset || ':' || given,
-      _partition_id, p.c_offset, 0, 1, false, false, p.timeline, _deadline,
-      coalesce(o.id, gapless.refuse_missing(_topic_id, _partition_id, p.c_offset)),
+    select 'R' || _lease_no || ':' || t.first_offset || ':' || t.last_offset || ':' || given,
+      _partition_id, t.base_offset + u.n - 1, 0, 1, false, false, t.timeline, _deadline,
+      coalesce(o.id, gapless.refuse_missing(_topic_id, _partition_id, t.base_offset + u.n - 1)),
       o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
       o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
-    from ends e
-    left join places p on true
-    left join taken o on o.id = p.id
-    -- An error, where there is a hole. MUST be a condition: a column that nobody reads is not computed.
-    where case
-      when e.outcome = 'claimed' then true
-      else gapless.refuse_hole(_group_id, _topic_id, _partition_id, e.outcome, e.first_offset, e.last_offset) is null
-    end
-    order by p.c_offset;
+    from taken t
+    left join lateral unnest(t.message_ids) with ordinality as u (id, n) on true
+    left join taken o on o.id = u.id
+    where t.outcome is not null
+      -- An error, where there is a hole. MUST be a condition: a column that nobody reads is not computed.
+      and case
+        when t.outcome = 'claimed' then true
+        else gapless.refuse_hole(_group_id, _topic_id, _partition_id, t.outcome, t.first_offset, t.last_offset) is null
+      end
+    order by 3;
     exit when found or hint is null;
     hint := null;    -- once from the floor: gaps
   end loop;

@@ -21,7 +21,6 @@ as $$
 declare
   wanted int := gapless.topic_id(topic);
   crashes_max int;
-  taken boolean;
 begin
   if (max_events between 1 and 10000) is not true then
     raise exception 'max_events is from 1 to 10000, not %', coalesce(max_events::text, 'null')
@@ -42,14 +41,6 @@ begin
     from gapless.reserve(
       take.group_id, wanted, null, max_events, visibility, session_user::text, 'any', crashes_max
     ) r;
-  end if;
-  taken := found;
-  -- Nobody else may be there to do it.
-  if not taken or random() < 0.0156 then
-    perform gapless.sweep(p.lease_no) from gapless.queue_places(take.group_id, wanted) p;
-  end if;
-  if not taken and exists (select from gapless.queue_places(take.group_id, wanted) p where p.open > 0) then
-    perform gapless.end_squatters();
   end if;
 end
 $$;

@@ -6,6 +6,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
 declare
   pause gapless.group_pause := coalesce(new, old);

@@ -8,6 +8,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set jit = off
 as $$
 declare
   from_base bigint := gapless.segment_since(_topic_id, _partition_id, _since);

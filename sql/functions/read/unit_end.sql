@@ -8,6 +8,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   select
     s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1,

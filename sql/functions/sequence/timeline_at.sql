@@ -6,6 +6,7 @@ stable
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   select s.timeline from gapless.log_segment s
   where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset <= _c_offset

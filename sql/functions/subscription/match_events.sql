@@ -21,6 +21,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_hashjoin = off
 set enable_mergejoin = off
+set jit = off
 set plan_cache_mode = auto
 as $$
 #variable_conflict use_column

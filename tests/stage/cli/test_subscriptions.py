@@ -54,6 +54,7 @@ def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> 
     gapless("subscriptions", "add", "mails", "ann", *ANN)
     said = "mails/orders has 1 subscription of 1 form, 0 may expire, none soon"
     assert found() == ("ok", said)
+    assert gapless("status", "--json").json["subscribed"][0]["first_left_s"] is None
     gapless("subscriptions", "remove", "mails", "ann")
     assert found() == ("warning", "mails/orders has none left, and takes no event")
 

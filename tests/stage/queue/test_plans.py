@@ -8,9 +8,9 @@ from typing import LiteralString
 import pytest
 from psycopg import Connection
 
-from gapless.log.sequence import configure_chunks, create_chunks
+from gapless.log.sequence import configure_chunks, create_chunks, sequence
 from support.plans import pages
-from support.queue import Queue, make
+from support.queue import Queue, join, make
 
 Sessions = Callable[[], Connection]
 LOCKED = (
@@ -145,3 +145,22 @@ def test_a_claim_locks_few_of_many_chunks(conn: Connection, open_session: Sessio
     assert len(queue.reserve(worker, 4)) == 4
     assert worker.execute(LOCKED).fetchone() <= (1,)
     worker.execute("rollback")
+
+
+def test_a_take_that_finds_nothing_looks_once_at_each_partition(conn: Connection) -> None:
+    """Of a hundred: at the log's end and the floor, and at what is above it if there is anything."""
+    conn.execute("select gapless.create_topic('mails', 100)")
+    queue = join(conn, block=4, group="sender", topic="mails")
+    take = ("take(%s, %s)", queue.group, "mails")
+    assert _warm(conn, *take) <= 600, "idle"
+    conn.execute(
+        "insert into gapless.outbox_message_t (topic_id, event_type, key, payload)"
+        " select %s, 'e', n, '{}' from generate_series(1, 1000) n",
+        [queue.topic_id],
+    )
+    sequence(conn)
+    conn.execute("select gapless.pause('sender', 'mails')")
+    assert _warm(conn, *take) <= 600, "paused"
+    conn.execute("select gapless.resume('sender', 'mails')")
+    assert len([*iter(lambda: len(queue.reserve(conn, 4)), 0)]) > 200
+    assert _warm(conn, *take) <= 2000, "all in hand"

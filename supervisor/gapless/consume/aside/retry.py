@@ -55,6 +55,7 @@ class ClaimedLetter(NamedTuple):
     failed: int
     was_dead: bool
     timeline: int | None
+    has_subscriptions: bool = False
 
 
 def retry_aside(job: Job, first_offset: int) -> Outcome:
@@ -261,7 +262,7 @@ def _unit(
     else:
         place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
         kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
-    matches = _matches(job, first_offset)
+    matches = _matches(job, first_offset) if claimed.has_subscriptions else None
     if len(kept) == len(offsets) and not matches:
         return Unit(source, first_offset, rows, offsets)
     span = KeptSpan(
