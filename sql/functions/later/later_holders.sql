@@ -10,6 +10,7 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
+set jit = off
 as $$
   select l.pid, p.gid::text, coalesce(p.owner, a.usename)::text, h.events, x.since_s
   from (select gapless.clock() as now_ts offset 0) t

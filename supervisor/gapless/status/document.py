@@ -63,21 +63,21 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     groups       group, topic, mode (ordered, queue), partitions, members (that own some), unserved
                  (partitions that nobody is to work on), stopped (with an error), paused, lag, lag_s
                  (of the oldest), dead_letters, dead_events, waiting, parked, handled_per_s,
-                 lag_per_s (how fast the lag grows), catch_up_s (until lag is 0, as things go; null: unknown, or never);
-                 of queues also workers, open, in_hand, in_work, lapsed, finished_ahead
+                 lag_per_s (how fast the lag grows), catch_up_s (until lag is 0, as things go; null:
+                 unknown, or never); of queues also workers, open, in_hand, in_work, lapsed,
+                 finished_ahead
     partitions   group, topic, partition, member (who works; null: nobody), target (who should),
                  state (working, waiting, moving, starting, lost, unserved, pausing, paused; of
-                 queues shared, unserved, paused), epoch,
-                 mode (ordered, queue), and of queues: workers (of the group, on all machines),
-                 open, in_hand (reserved), in_work (sessions that handle some of it now), lapsed (reserved, and the time is over), finished_ahead
-                 (of one that is not: current_offset is below all that is not finished): events,
-                 paused_at (null: it is not), pause (by whom, why),
-                 current_offset (the next to be handled), log_end_offset (the next to be given),
-                 lag = log_end_offset - current_offset, lag_s (null: its event is missing),
-                 error, error_at, dead_letters, waiting (for another attempt), parked (behind an
-                 earlier one of their key): units, at most 10000 together; dead_events,
-                 waits_for (partitions to be finished first, after a change of their number),
-                 handled_per_s
+                 queues shared, unserved, paused), epoch, mode (ordered, queue), and of queues:
+                 workers (of the group, on all machines), open, in_hand (reserved), in_work
+                 (sessions that handle some of it now), lapsed (reserved, and the time is over),
+                 finished_ahead (of one that is not: current_offset is below all that is not
+                 finished): events, paused_at (null: it is not), pause (by whom, why),
+                 current_offset (the next to be handled), log_end_offset (the next to be given), lag
+                 = log_end_offset - current_offset, lag_s (null: its event is missing), error,
+                 error_at, dead_letters, waiting (for another attempt), parked (behind an earlier
+                 one of their key): units, at most 10000 together; dead_events, waits_for
+                 (partitions to be finished first, after a change of their number), handled_per_s
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     compactions  as ops.CompactionInfo
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it

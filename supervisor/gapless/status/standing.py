@@ -30,13 +30,13 @@ class Standing:
 
     next_offset is the one the group handles next, last_offset the newest in the log (0: none).
     owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
-    missing from the log. dead_letters, waiting, parked: units set aside for good, for another attempt,
-    or behind one; dead_events: of those set aside for good.
-    waits_for: the partitions of an earlier number of them that are to be finished before this one
-    continues. paused_ts: since when it is paused; pause: by whom, why.
-    mode: "ordered", or "queue": then `workers` of the group, on all machines, share it; open,
-    in_hand (reserved), lapsed and finished_ahead count events: all below next_offset is finished,
-    and finished_ahead above it. in_work: sessions that handle some of the open ones now.
+    missing from the log. dead_letters, waiting, parked: units set aside for good, for another
+    attempt, or behind one; dead_events: of those set aside for good. waits_for: the partitions of
+    an earlier number of them that are to be finished before this one continues. paused_ts: since
+    when it is paused; pause: by whom, why. mode: "ordered", or "queue": then `workers` of the
+    group, on all machines, share it; open, in_hand (reserved), lapsed and finished_ahead count
+    events: all below next_offset is finished, and finished_ahead above it. in_work: sessions that
+    handle some of the open ones now.
     """
 
     group_id: str
