@@ -224,9 +224,9 @@ def _require_defaults(conn: Connection) -> None:
     if unfit is not None:
         name, setting, wanted = unfit
         raise ConnectError(
-            f"{conn.info.host}:{conn.info.port} is a pooler, where nothing can be set for a session, "
-            f"and {name} is {setting}: alter role {conn.info.user} set {name} = '{wanted}', or name "
-            "the server itself"
+            f"{conn.info.host}:{conn.info.port} is a pooler, where nothing is set for a session, "
+            f"and {name} is {setting}: alter role {conn.info.user} set {name} = '{wanted}', or "
+            "name the server itself"
         )
 
 
