@@ -10,6 +10,13 @@ select
   current_setting('autovacuum') as autovacuum,
   coalesce(current_setting('client_connection_check_interval', true), '0') as check_interval
 
+-- name: overridden
+-- What this database or role says of transactions, and guard_session has overridden.
+select s.name, s.reset_val
+from pg_settings s
+where s.name in ('default_transaction_read_only', 'default_transaction_isolation') and s.reset_val <> s.setting
+order by s.name desc
+
 -- name: connections
 -- What the server admits, what is taken, and what all groups take when every partition is worked on.
 -- returns: gapless.ops.doctor.server:Connections

@@ -121,6 +121,15 @@ def open_connection(
     return conn
 
 
+def tell_unsequenced(conn: Connection[Any]) -> None:
+    """Say on stderr if events wait for an offset that nobody gives them."""
+    from gapless.status.unsequenced import find_unsequenced  # noqa: PLC0415 - few commands look
+
+    waits = find_unsequenced(conn)
+    if waits is not None:
+        remark(waits)
+
+
 def where() -> str:
     """Say who was connected to what last: `role "x" in database "y"`."""
     return _newest[-1] if _newest else "this role"

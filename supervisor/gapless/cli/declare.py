@@ -21,7 +21,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.cli.context import flags_of, load_all, open_connection
+from gapless.cli.context import flags_of, load_all, open_connection, tell_unsequenced
 from gapless.cli.parser import GLOBALS, Parser, whole
 
 Args = argparse.Namespace
@@ -168,7 +168,8 @@ class Verb:
     act: gets a connection, in autocommit, and the arguments, with `loaded`, the settings, and
     `given`, what was said, by the names of parameters; where it does not connect (`connects`), the
     arguments alone. check: looks at these before that. as_settings: arguments that are settings.
-    json: whether it takes `--json`. usage: in place of argparse's own.
+    json: whether it takes `--json`. usage: in place of argparse's own. shows_log: it tells how far
+    the log or a group is, and so what has no offset yet.
     """
 
     act: Act
@@ -179,6 +180,7 @@ class Verb:
     as_settings: Sequence[str] = ()
     json: bool = True
     usage: str | None = None
+    shows_log: bool = False
 
     def declare(self, parser: Parser, name: str) -> None:
         """Declare it as part of the command `name`."""
@@ -198,7 +200,10 @@ class Verb:
             return self.act(args)
         args.loaded = load_all(args, flags_of(args, *self.as_settings))
         with open_connection(args, name, args.loaded.settings) as conn:
-            return self.act(conn, args)
+            code = self.act(conn, args)
+            if self.shows_log:
+                tell_unsequenced(conn)
+            return code
 
 
 class Command:

@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any
 
 from gapless import ops
-from gapless.cli.context import load_all, open_connection
+from gapless.cli.context import load_all, open_connection, tell_unsequenced
 from gapless.cli.declare import TOTAL, Args, Command, Conn, flag, one_of, opt, titled
 from gapless.cli.parser import whole
 from gapless.cli.progress import Steps
@@ -179,6 +179,8 @@ def _publish(args: Args) -> int:
                 done = wait_until_handled(conn, stored, group, timeout_s=args.timeout or _WAIT_S)
                 if done:
                     remark(done)
+            else:
+                tell_unsequenced(conn)
     return 0
 
 

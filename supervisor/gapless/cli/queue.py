@@ -60,6 +60,7 @@ _VISIBILITY = opt(
     "how many are open, in hand, waiting, dead (default)",
     opt("place GROUP", None, group_place),
     check=_require_group,
+    shows_log=True,
 )
 def _state(conn: Conn, args: Args) -> int:
     return listed(args, ops.queue_state(conn, args.place.group))
@@ -77,6 +78,7 @@ def _state(conn: Conn, args: Args) -> int:
     ),
     limit(20, "a partition", 100_000),
     check=lambda args: args.place.require_whole(),
+    shows_log=True,
 )
 def _peek(conn: Conn, args: Args) -> int:
     states = args.states or [each for each in _STATES if each != "PROCESSED"]
@@ -90,6 +92,7 @@ def _peek(conn: Conn, args: Args) -> int:
     opt("--max N", "at most N events (default: 1)", whole(1), default=1),
     _VISIBILITY,
     check=_require_topic,
+    shows_log=True,
 )
 def _take(conn: Conn, args: Args) -> int:
     # A hole, of which the server speaks when nothing else is there.

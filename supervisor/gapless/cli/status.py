@@ -15,7 +15,8 @@ from gapless.cli.screen import listed, remark, say
 from gapless.errors import UsageError
 from gapless.ops.happened import ROWS_MAX
 from gapless.ops.text import json_text
-from gapless.status import snapshot, to_document
+from gapless.status import Snapshot, snapshot, to_document
+from gapless.status.unsequenced import unsequenced
 
 if TYPE_CHECKING:
     from gapless.status.view import Canvas
@@ -83,10 +84,17 @@ def _status(args: Args) -> int:
     if args.json:
         say(json_text(to_document(look), indent=2))
     else:
-        from gapless.status.text import to_text  # noqa: PLC0415
-
-        say(to_text(look, canvas=_canvas()).rstrip("\n"))
+        _print_tables(look)
     return 0
+
+
+def _print_tables(look: Snapshot) -> None:
+    from gapless.status.text import to_text  # noqa: PLC0415 - JSON needs none of it
+
+    say(to_text(look, canvas=_canvas()).rstrip("\n"))
+    waits = unsequenced(look.sequencer, look.pending)
+    if waits and not sys.stdout.isatty():  # a terminal has it among its lines
+        remark(waits)
 
 
 def _canvas() -> Canvas | None:

@@ -62,7 +62,7 @@ _WINDOW = together(
 )
 
 
-@command.verb("list all topics (also without a verb)")
+@command.verb("list all topics (also without a verb)", shows_log=True)
 def _list(conn: Conn, args: Args) -> int:
     found, changes, strays = ops.list_topics(conn), ops.list_changes(conn), ops.list_unrouted(conn)
     listed(args, found, "no topic yet: gapless topics create NAME")
@@ -144,7 +144,7 @@ def _alter(conn: Conn, args: Args) -> int:
     return answer(args, str(done), done.record())
 
 
-@command.verb("show the offsets of a topic's partitions", "name")
+@command.verb("show the offsets of a topic's partitions", "name", shows_log=True)
 def _show(conn: Conn, args: Args) -> int:
     return listed(args, ops.show_topic(conn, args.name))
 

@@ -10,6 +10,7 @@ from rich.text import Text
 from gapless.status.expiring import Expiring
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 from gapless.status.subscribed import Subscribed
+from gapless.status.unsequenced import unsequenced
 from gapless.status.view import At, Canvas, ConsoleState, Look
 from gapless.status.words import age, clean, count, counted, cut, rate, some
 
@@ -131,7 +132,8 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     """Yield what somebody should do something about, the worst first."""
     server = snapshot.server
     if snapshot.sequencer.state == "nobody":
-        yield "no sequencer: events get no offsets until a gapless run is there"
+        waits = unsequenced(snapshot.sequencer, snapshot.pending)
+        yield waits or "no sequencer: events get no offsets until a gapless run is there"
     if snapshot.sequencer.needs_rebase:
         yield "this log came from another server: its next sequencer run goes over all of it once"
     unserved = sum(1 for row in snapshot.partitions if row.state == "unserved")

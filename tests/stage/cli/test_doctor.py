@@ -202,3 +202,15 @@ def test_too_many_partitions(gapless, conn) -> None:
     done = gapless("doctor", "--json")
     assert levels(done)["connections"] == "FAIL"
     assert "take 4098 sessions at most" in text(done, "connections")
+
+
+def test_defaults_that_are_overridden_are_named(gapless, conn: psycopg.Connection) -> None:
+    assert text(gapless("doctor", "--json"), "primary") == "the server takes writes"
+    for name, value in (
+        ("default_transaction_read_only", "on"),
+        ("default_transaction_isolation", "serializable"),
+    ):
+        conn.execute(f"alter database {conn.info.dbname} set {name} = '{value}'")  # type: ignore[arg-type]
+        done = gapless("doctor", "--json")
+        assert levels(done)["primary"] == "warning"
+        assert f"{name} is {value} for this role or database" in text(done, "primary")

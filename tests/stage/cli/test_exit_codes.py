@@ -31,7 +31,7 @@ ELSEWHERE = {
         "stage/cli/test_publish_wait.py::test_a_dead_letter_is_a_failure"
     ),
     "`pipeline verify` found a hole": "spark/test_delta.py::test_as_an_archive",
-    "a pooler in transaction mode": "stage/cli/test_pooler.py::test_transaction_mode_is_refused",
+    "a pooler in transaction mode": "stage/cli/test_pooler.py::test_the_rest_is_refused_in_one_sentence",
     "the server starts, stops or recovers": (
         "stage/worker/test_start.py::test_a_server_that_is_started_later"
     ),

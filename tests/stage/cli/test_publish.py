@@ -36,7 +36,7 @@ def test_one_event(gapless, conn, orders) -> None:
         *("publish", "orders", '{"a": 1.10, "a": 2}', "--key", "AA", "--type", "order.placed"),
         *("--header", "trace=x=y", "--header", "n=1", "--host-id", "h", "--user-id", "u"),
     )
-    assert (done.code, done.err) == (0, "")
+    assert (done.code, "without an offset" in done.err) == (0, True)
     (event,) = stored(conn)
     assert event["transaction_id"] == UUID(done.out.strip())
     del event["transaction_id"], event["xid"]
@@ -266,9 +266,10 @@ where datname = current_database() and application_name = 'gapless/publish'
 
 def test_create(gapless, orders) -> None:
     made = gapless("publish", "new", "1", "--create", "--partitions", "3")
-    assert (made.code, made.err) == (0, "gapless: created topic new with 3 partitions\n")
+    assert made.code == 0
+    assert made.err.startswith("gapless: created topic new with 3 partitions\n")
     again = gapless("publish", "new", "1", "--create")
-    assert (again.code, again.err) == (0, "")
+    assert (again.code, "created" in again.err) == (0, False)
 
 
 @pytest.mark.long

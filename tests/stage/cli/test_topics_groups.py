@@ -5,9 +5,11 @@ from __future__ import annotations
 import psycopg
 import pytest
 
+from gapless import ops
+from gapless.db.connect import connect
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
-from gapless.log.sequence import sequence
+from gapless.log.sequence import sequence, try_role
 from gapless.log.topics import ensure_topic
 
 
@@ -162,3 +164,31 @@ def test_status_of_a_change(gapless, conn: psycopg.Connection) -> None:
     assert waits == {key: [] for key in range(4)} | {key: [0, 1, 2, 3] for key in (4, 5, 6)}
     assert (look["topics"][0]["partition_count"], len(look["topics"][0]["partitions"])) == (7, 7)
     assert gapless("status").code == 0
+
+
+def test_what_nobody_sequences_is_told_beside_every_lag(gapless, conn: psycopg.Connection) -> None:
+    """A lag of 0 is no good news while events have no offset."""
+    ensure_topic(conn, "orders", partitions=1)
+    ops.create_group(conn, "ordered", "orders")
+    ops.create_group(conn, "queue", "orders", mode="queue")
+    shown = (
+        *("status", "groups", "groups show ordered", "topics", "topics show orders"),
+        *("queue state queue", "queue peek queue", "queue take queue/orders"),
+    )
+
+    def told(command: str) -> bool:
+        done = gapless(*command.split())
+        assert done.code == 0, done
+        return (
+            "gapless: 2 events wait without an offset" in done.err
+            and "and no supervisor gives any: start gapless run" in done.err
+        )
+
+    publish(conn, "orders", 1)
+    assert told("publish orders 2")
+    assert [command for command in shown if not told(command)] == []
+    with connect(conn.info.dsn, role="sequencer") as sequencer:
+        assert try_role(sequencer)
+        assert not told("groups"), "they get them"
+    sequence(conn)
+    assert not told("groups"), "they have them"

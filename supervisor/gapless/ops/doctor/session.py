@@ -24,7 +24,16 @@ def primary(patient: Patient) -> Iterator[Finding]:
     row = patient.conn.execute(query("connect", "who")).fetchone()
     if row is not None and row[0]:
         yield fail("primary", "this is a read-only standby", "connect to the primary")
-    else:
+        return
+    found = patient.conn.execute(query("doctor", "overridden")).fetchall()
+    for name, value in found:
+        does = "writes" if name.endswith("read_only") else "reads committed"
+        yield warning(
+            "primary",
+            f"{name} is {value} for this role or database, and gapless {does} all the same",
+            "stop supervisors where nothing is to be written (docs/operations.md)",
+        )
+    if not found:
         yield ok("primary", "the server takes writes")
 
 

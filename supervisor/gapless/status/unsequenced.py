@@ -1,0 +1,42 @@
+"""Events that wait for an offset while nobody gives any: no lag shows them, no group gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.log.catch_up import is_sequencer_active
+from gapless.status.snapshot import COUNT_MAX, Pending, Sequencing
+
+
+def unsequenced(sequencer: Sequencing, pending: Sequence[Pending]) -> str | None:
+    """Say how many there are, and what to run; None: there are none, or a sequencer is at it."""
+    events = sum(each.events for each in pending)
+    if sequencer.pid is not None or sequencer.needs_rebase or not events:
+        return None
+    wait = "event waits" if events == 1 else "events wait"
+    at_least = "at least " if events >= COUNT_MAX else ""
+    oldest_s = max(each.oldest_s for each in pending)
+    return (
+        f"{at_least}{events:,} {wait} without an offset, for {oldest_s:,.0f} s, and no supervisor "
+        "gives any: start gapless run, or gapless gateway"
+    )
+
+
+def find_unsequenced(conn: Connection[Any]) -> str | None:
+    """Look, and say so. None, too, for a role that may not look."""
+    if is_sequencer_active(conn):
+        return None
+    try:
+        with conn.cursor(row_factory=class_row(Sequencing)) as cursor:
+            sequencer = cursor.execute(query("status", "sequencer")).fetchone()
+        with conn.cursor(row_factory=class_row(Pending)) as found:
+            pending = found.execute(query("status", "pending")).fetchall()
+    except psycopg.errors.InsufficientPrivilege:
+        return None
+    return None if sequencer is None else unsequenced(sequencer, pending)
