@@ -1,4 +1,4 @@
-"""A connection in its time: heads that come slowly, bodies that nobody reads, too many at once.
+"""A connection in its time: heads that come slowly, what nobody reads or takes, too many at once.
 
 uvicorn has none of these limits: its clock stands still as soon as a byte comes.
 """
@@ -20,6 +20,9 @@ from gapless.errors import UsageError
 HEAD_BYTES_MAX = 65_536  # of a request line and its headers
 HEAD_S_MAX = 10.0  # for a request line and headers to arrive
 UNREAD_S_MAX = 5.0  # for the rest of a body, once it is answered for
+SEND_S_MAX = 30.0  # in which a client takes SEND_BYTES_MIN, or all there is
+SEND_BYTES_MIN = 16_384
+PIPELINED_MAX = 100  # requests that wait for the answer to one before them
 _TOO_LATE = (
     b"HTTP/1.1 408 Request Timeout\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"  # no request
 )
@@ -72,6 +75,27 @@ class Room:
         return str(ip_network(f"{mapped}/{_PREFIX_BITS}", strict=False))
 
 
+class _Sender:
+    """A transport that counts what it was given to send."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._given_bytes = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send it, as soon as the client takes it."""
+        self._given_bytes += len(data)
+        self._transport.write(data)
+
+    def taken(self) -> tuple[int, bool]:
+        """Return how many bytes were taken, by the client or the system, and whether all were."""
+        left_bytes = self._transport.get_write_buffer_size()
+        return self._given_bytes - left_bytes, not left_bytes
+
+
 class _Expects(Enum):
     """What the next byte of a client belongs to."""
 
@@ -102,8 +126,19 @@ class Connection(HttpToolsProtocol):
         if self._whose is None:
             transport.abort()
             return
-        super().connection_made(transport)
+        self._sender = _Sender(transport)
+        self._taken_bytes, self._taken_s = 0, self.loop.time()
+        super().connection_made(self._sender)  # type: ignore[arg-type]
         self._wait(HEAD_S_MAX)
+
+    def end_if_stuck(self) -> None:
+        """Cut off a client that takes next to nothing; close() would wait for it."""
+        now_s = self.loop.time()
+        taken_bytes, is_all = self._sender.taken()
+        if is_all or taken_bytes - self._taken_bytes >= SEND_BYTES_MIN:
+            self._taken_bytes, self._taken_s = taken_bytes, now_s
+        elif now_s - self._taken_s > SEND_S_MAX:
+            self._sender.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
@@ -146,11 +181,13 @@ class Connection(HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer. Raises ValueError for a head that is too long, which is a 400."""
+        """Begin to answer. Raises ValueError, which is a 400: too long, too many at a time."""
         if self._expects is not _Expects.HEAD:
             return
         if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES_MAX:
             raise ValueError("a head that is too long")
+        if len(self.pipeline) >= PIPELINED_MAX:
+            raise ValueError("too many requests at a time")
         self._expects = _Expects.BODY
         self._bytes_around = 0
         self._stop_waiting()
