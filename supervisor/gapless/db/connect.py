@@ -29,6 +29,7 @@ _UNREADY_STATES = frozenset({"42501", "42P01", "42703", "42883", "3F000"})
 
 # Libpq does not tell the SQLSTATE of a refused connection. What the server itself says comes as
 # "FATAL:  …", in whatever language, and stands, but for these: they pass.
+_NEARLY_URI = re.compile(r"[a-z]\w*:?/+|postgres\w*:", re.IGNORECASE)
 _SERVER_SAYS = re.compile(r"\w+:  \S")
 _PASSES = re.compile(
     r"FATAL:  (the database system is |sorry, too many |too many connections|"
@@ -130,8 +131,10 @@ def complaint_about(dsn: str) -> str | None:
     try:
         conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
+        nearly = _NEARLY_URI.match(dsn)
+        wrong = f'it begins with "{nearly[0]}"' if nearly else _without_secrets(str(error))
         return (
-            f"the DSN is not a connection string: {_without_secrets(str(error))}; "
+            f"the DSN is not a connection string: {wrong}; "
             "write host=... dbname=... or postgresql://user@host/dbname"
         )
     return None

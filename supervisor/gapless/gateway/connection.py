@@ -1,4 +1,4 @@
-"""A connection in its time: heads that come slowly, bodies that nobody reads, too many at once.
+"""A connection in its time: heads that come slowly, what nobody reads or takes, too many at once.
 
 uvicorn has none of these limits: its clock stands still as soon as a byte comes.
 """
@@ -6,78 +6,45 @@ uvicorn has none of these limits: its clock stands still as soon as a byte comes
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import Sequence
 from enum import Enum, auto
 from http import HTTPStatus
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Any
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-from gapless.errors import UsageError
 from gapless.gateway.problem import Problem
+from gapless.gateway.room import Room
 from gapless.gateway.traffic import Asked, Traffic
 
 HEAD_BYTES_MAX = 65_536  # of a request line and its headers
 HEAD_S_MAX = 10.0  # for a request line and headers to arrive
-CONNECTIONS_MAX = 10_000
 UNREAD_S_MAX = 5.0  # for the rest of a body, once it is answered for
+SEND_S_MAX = 30.0  # in which a client takes SEND_BYTES_MIN, or all there is
+SEND_BYTES_MIN = 16_384
+PIPELINED_MAX = 100  # requests that wait for the answer to one before them
 _OF_BODIES = (b"content-length", b"transfer-encoding")
-_PREFIX_BITS = 64  # of IPv6: one customer's
-
-Networks = tuple[IPv4Network | IPv6Network, ...]
 
 
-def networks(texts: Sequence[str]) -> Networks:
-    """Return addresses and networks of proxies. Raises UsageError for what is none."""
-    try:
-        return tuple(ip_network(each.strip()) for each in texts)
-    except ValueError as error:
-        raise UsageError(
-            f"--behind-proxy: {error}: say addresses or networks, such as 10.0.0.5,10.1.0.0/16"
-        ) from None
+class _Sender:
+    """A transport that counts what it was given to send."""
 
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._given_bytes = 0
 
-class Room:
-    """How many connections each address has; proxies that are trusted have any number."""
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
-    def __init__(self, each_max: int, proxies: Networks = ()) -> None:
-        self._each_max = each_max
-        self._proxies = proxies
-        self._open: Counter[str] = Counter()
-        self._total_connections = 0
+    def write(self, data: bytes) -> None:
+        """Send it, as soon as the client takes it."""
+        self._given_bytes += len(data)
+        self._transport.write(data)
 
-    def enter(self, host: str | None) -> str | None:
-        """Count one; return what to leave() with, None when there are too many."""
-        whose = self._whose(host)
-        if whose and self._open[whose] >= self._each_max:
-            return None
-        self._open[whose] += 1
-        self._total_connections += 1
-        return whose
-
-    def leave(self, whose: str) -> None:
-        """Count one less."""
-        self._open[whose] -= 1
-        self._total_connections -= 1
-        if not self._open[whose]:
-            del self._open[whose]
-
-    def is_full(self) -> bool:
-        """Tell whether there are more than are served."""
-        return self._total_connections > CONNECTIONS_MAX
-
-    def _whose(self, host: str | None) -> str:
-        """Return whom a connection counts for; "": nobody."""
-        address = ip_address((host or "0.0.0.0").partition("%")[0])  # noqa: S104 - none is known
-        mapped = getattr(address, "ipv4_mapped", None) or address
-        if any(mapped in network for network in self._proxies):
-            return ""
-        if mapped.version == 4:
-            return str(mapped)
-        return str(ip_network(f"{mapped}/{_PREFIX_BITS}", strict=False))
+    def taken(self) -> tuple[int, bool]:
+        """Return how many bytes were taken, by the client or the system, and whether all were."""
+        left_bytes = self._transport.get_write_buffer_size()
+        return self._given_bytes - left_bytes, not left_bytes
 
 
 class _Expects(Enum):
@@ -112,8 +79,19 @@ class Connection(HttpToolsProtocol):
             transport.abort()
             self._note(0, "too many connections of this address", peer)
             return
-        super().connection_made(transport)
+        self._sender = _Sender(transport)
+        self._taken_bytes, self._taken_s = 0, self.loop.time()
+        super().connection_made(self._sender)  # type: ignore[arg-type]
         self._wait(HEAD_S_MAX)
+
+    def end_if_stuck(self) -> None:
+        """Cut off a client that takes next to nothing; close() would wait for it."""
+        now_s = self.loop.time()
+        taken_bytes, is_all = self._sender.taken()
+        if is_all or taken_bytes - self._taken_bytes >= SEND_BYTES_MIN:
+            self._taken_bytes, self._taken_s = taken_bytes, now_s
+        elif now_s - self._taken_s > SEND_S_MAX:
+            self._sender.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
@@ -163,6 +141,8 @@ class Connection(HttpToolsProtocol):
             return
         if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES_MAX:
             raise Problem(400, f"a head of more than {HEAD_BYTES_MAX} bytes")
+        if len(self.pipeline) >= PIPELINED_MAX:
+            raise Problem(400, f"more than {PIPELINED_MAX} requests that wait for an answer")
         self._require_plain()
         self._expects = _Expects.BODY
         self._bytes_around = 0

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import uvicorn
 
@@ -22,9 +22,10 @@ from gapless.errors import UsageError
 from gapless.gateway.access import Access
 from gapless.gateway.app import make_app
 from gapless.gateway.bell import Bell
-from gapless.gateway.connection import Connection, Room, networks
+from gapless.gateway.connection import Connection
 from gapless.gateway.gateway import Gateway, Limits
 from gapless.gateway.issuer import read_issuer
+from gapless.gateway.room import Room, networks
 from gapless.gateway.sessions import Sessions
 from gapless.gateway.tls import Certificate
 from gapless.gateway.traffic import Traffic, Watched
@@ -37,6 +38,7 @@ log = logging.getLogger("gapless.gateway")
 
 CONNECTIONS_PER_ADDRESS = 1_000
 KEEP_ALIVE_S = 30
+_TICKS_A_SECOND = 10  # of uvicorn
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -176,6 +178,13 @@ class GatewayServer(uvicorn.Server):
             stand_in.cancel()
             await asyncio.to_thread(self._gateway.bell.close)
             self._gateway.looks.close()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Cut off, every second, clients that take nothing; tell whether to end."""
+        if counter % _TICKS_A_SECOND == 0:
+            for each in list(self.server_state.connections):
+                cast("Connection", each).end_if_stuck()
+        return await super().on_tick(counter)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

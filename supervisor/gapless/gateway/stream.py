@@ -12,7 +12,7 @@ import psycopg
 from psycopg import Connection
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from gapless.errors import GaplessError
 from gapless.gateway.events_out import gone, partition_bounds
@@ -26,7 +26,6 @@ from gapless.log.ranges import Bounds, bounds_of
 from gapless.ops.entries import entry_json
 
 KEEP_ALIVE_S = 15.0
-SEND_S_MAX = 30.0  # a client that takes nothing for so long is gone
 RETRY_MS = 1_000  # after which a client comes again
 _HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 _TYPE = "text/event-stream"
@@ -99,7 +98,7 @@ class EventStream(Response):
             self._gateway.feeds.leave(self._feed)
             for task in (sending, leaving, ending):
                 task.cancel()
-            with suppress(asyncio.CancelledError, TimeoutError):
+            with suppress(asyncio.CancelledError):
                 await sending
 
     async def _end(self) -> None:
@@ -108,18 +107,18 @@ class EventStream(Response):
 
     async def _send(self, send: Send) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
-        await _sent(send, start)
+        await send(start)
         try:
             async for text in self._texts():
                 if self._is_over.is_set():
                     break
                 body = {"type": "http.response.body", "body": text.encode(), "more_body": True}
-                await _sent(send, body)
+                await send(body)
         except (psycopg.Error, GaplessError) as error:
             self._feed.trouble.note(error)  # the client comes again
         except Problem:
             pass
-        await _sent(send, {"type": "http.response.body", "body": b"", "more_body": False})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _texts(self) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\nid: {self._place.text}\n\n"
@@ -154,12 +153,6 @@ class EventStream(Response):
             offsets[partition] = line.offset + 1
             yield f"id: {self._place.text}\ndata: {line.text}\n\n"
         offsets[partition] = max(offsets[partition], next_offset)
-
-
-async def _sent(send: Send, message: Message) -> None:
-    """Send; TimeoutError when the client takes nothing for too long."""
-    async with asyncio.timeout(SEND_S_MAX):
-        await send(message)
 
 
 async def _disconnected(receive: Receive) -> None:

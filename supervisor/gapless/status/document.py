@@ -84,20 +84,16 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     obstacles    kind (prepared transaction, transaction, client), name, since_s, problem, remedy:
                  what keeps groups, or events for later, from continuing, until somebody ends it
     unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made
-    captures     table, problem, remedy: captured tables of which not every change is published, or
-                 not in order
+    captures     table, problem, remedy: captured tables whose changes are not all published
     filters      group, topic, takes (the filter), and events since it was set: kept, passed,
                  unasked (kept, for the filter could not be asked); the last of these:
-                 unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago); null:
-                 there was none
+                 unasked_partition, unasked_offset, unasked_why, unasked_s (age); null: none
     subscribed   group, topic, subscriptions (how many; 0: the group takes nothing), forms (how many
                  different match and where they have), may_expire, near (in the last tenth of it),
                  stopped (by their SQL condition), first_left_s (until one goes; null: none may)
     checked      topic, types (with a JSON Schema), versions, unfit (dead units, of 10000 looked at)
-    expiring     group, idle_s, left_s, set_aside (units): groups that are dropped soon, for nobody
-                 uses them
-    attachments  table, problem, remedy: attached tables of which not every row is published,
-                 or some were changed later
+    expiring     group, idle_s, left_s, set_aside (units): groups that nobody uses, dropped soon
+    attachments  table, problem, remedy: attached tables whose rows are not all published as they are
     classic      name, problem, remedy: classic names that show or announce nothing, though asked to
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
+from gapless.gateway import connection, stream
 from gapless.gateway import feed as feed_module
-from gapless.gateway import stream
 from gapless.gateway.problem import Problem
 from gapless.gateway.vector import read_vector, vector_text
 from gapless.log.publish import publish
@@ -360,7 +360,7 @@ def deaf(gateway: Client) -> Iterator[None]:
 def test_a_client_that_does_not_read_disturbs_nobody(
     gateway: Client, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stream, "SEND_S_MAX", 1.0)
+    monkeypatch.setattr(connection, "SEND_S_MAX", 1.0)
     for n in range(20):
         publish(conn, "orders", {"n": n, "pad": "x" * 200_000}, key="a")
     sequence(conn)

@@ -5,18 +5,22 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 import httpx
 import pytest
 from psycopg import Connection
 
 from gapless.gateway import connection
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from stage.gateway.conftest import EVENTS, Client, Open
+from stage.worker.fleet import until
 
 HEAD = f"POST {EVENTS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n".encode()
 OK = b'{"payload": 1}'
+STREAM = "/v1/topics/orders/stream"
 _DRIP_S = 0.05
 
 
@@ -201,6 +205,58 @@ def test_a_proxy_has_any_number(open_gateway: Open, orders: Topic) -> None:
         each.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
         assert each.recv(65536).startswith(b"HTTP/1.1 200")
         each.close()
+
+
+def test_clients_that_take_nothing_are_cut_off(
+    open_gateway: Open, orders: Topic, conn: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their places are others' then; a connection that only waits keeps its own."""
+    monkeypatch.setattr(connection, "SEND_S_MAX", 0.5)
+    for _ in range(4):
+        publish(conn, "orders", "x" * 1_000_000, key="a")
+    sequence(conn)
+    gateway = open_gateway(connections_per_address=4)
+    with ExitStack() as stack:
+        waits = stack.enter_context(connected(gateway))
+        assert is_well(waits)
+        deaf_ones = [stack.enter_context(socket.socket()) for _ in range(3)]
+        ranges = f"{EVENTS}?partition=0", f"{EVENTS}?partition=1"
+        paths = ("/openapi.json",), ranges, (f"{STREAM}?from=earliest",)
+        for sock, asks in zip(deaf_ones, paths, strict=True):
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            sock.connect(waits.getpeername())
+            for path in asks * 40:
+                sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        others = [stack.enter_context(connected(gateway)) for _ in range(3)]
+
+        def have_places() -> bool:
+            for n, each in enumerate(others):
+                if not is_well(each):
+                    others[n] = stack.enter_context(connected(gateway))
+                    return False
+            return True
+
+        until(have_places, "they have places")
+        assert is_well(waits)
+
+
+def is_well(sock: socket.socket) -> bool:
+    """Tell whether it is answered, not cut off."""
+    with suppress(ConnectionError):
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        found = b""
+        while part := sock.recv(65536):
+            found += part
+            if found.endswith(b"\r\n\r\nok\n"):
+                return True
+    return False
+
+
+def test_too_many_requests_at_a_time(gateway: Client) -> None:
+    """Those that are sent before the first is answered are kept: some, not thousands."""
+    found = gateway.raw(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n" * 1000)
+    assert b" 200 " not in found
+    assert gateway.get("/readyz").status_code == 200
 
 
 def test_headers_that_try_something(gateway: Client) -> None:

@@ -12,7 +12,7 @@ import pytest
 import trustme
 
 from gapless.errors import UsageError
-from gapless.gateway.connection import Room, networks
+from gapless.gateway.room import Room, networks
 from gapless.gateway.serve import ServeSpec, require_safe
 from gapless.gateway.tls import Certificate
 from gapless.log.topics import Topic
