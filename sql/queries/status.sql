@@ -139,8 +139,8 @@ order by e.evicted_ts desc
 limit 20
 
 -- name: partitions
--- What was set aside is counted in units, up to 10000 for each partition (COUNT_MAX), with their events. Workers of queues have no lease:
--- they are counted by their sessions.
+-- What was set aside is counted in units, up to 10000 for each partition (COUNT_MAX), with their events. Workers of
+-- queues have no lease: they are counted by their sessions.
 -- returns: gapless.status.snapshot:Standing
 with queues as materialized (
   select g.group_id, s.topic, s.partition_id, s.open, s.in_hand, s.in_work, s.lapsed, s.finished_ahead, w.workers,

@@ -10,6 +10,7 @@ create or replace function gapless.next_units(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set plan_cache_mode = auto
 as $$
 declare

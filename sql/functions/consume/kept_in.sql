@@ -18,6 +18,7 @@ returns table (
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
+set jit = off
 set plan_cache_mode = auto
 as $$
 #variable_conflict use_column

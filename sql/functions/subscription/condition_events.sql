@@ -8,6 +8,7 @@ returns gapless.condition_event[]
 language plpgsql
 stable
 set search_path = pg_catalog, pg_temp
+set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
