@@ -119,7 +119,7 @@ def test_a_line_per_group_has_all_that_counts() -> None:
     lines = pages(shot, height=24, history=history)
     head, row = next((line, lines[n + 1]) for n, line in enumerate(lines) if line[:6] == "group ")
     assert head.split() == [
-        *("group", "lag", "oldest", "ev/s", "catch", "up", "members", "dead", "waiting", "trend"),
+        *("group", "lag", "behind", "ev/s", "catch", "up", "members", "dead", "waiting", "trend"),
     ]  # fmt: skip
     assert row.split()[:8] == ["billing/orders", "2,100", "4m", "120", "21s", "1", "0", "2"]
     assert set(row.split()[8]) == set("▆▇█"), "it falls"
@@ -278,7 +278,7 @@ def test_the_keys_are_on_the_last_line(width: int, height: int) -> None:
 def test_forty_columns_have_lag_age_catch_up_and_dead() -> None:
     lines = pages(_busy(), width=40, height=20)
     assert next(line for line in lines if line.startswith("group ")).split() == [
-        *("group", "lag", "oldest", "catch", "up", "dead")
+        *("group", "lag", "behind", "catch", "up", "dead")
     ]
     assert "partition" in " ".join(lines)
 
@@ -310,7 +310,7 @@ def test_a_group_has_its_partitions_with_owner_epoch_lag_and_error() -> None:
     lines = pages(shot, _at(*GROUP), width=120, height=30)
     assert lines[0].startswith("gapless  billing/orders  database shop")
     assert next(line for line in lines if line.startswith("partition ")).split() == [
-        *("partition", "owner", "epoch", "offset", "log", "end", "lag", "oldest", "dead", "error")
+        *("partition", "member", "epoch", "offset", "log", "end", "lag", "behind", "dead", "error")
     ]
     row = next(line for line in lines if line.startswith("! 3 "))
     assert "stopped: 2 of 100 events are missing" in row

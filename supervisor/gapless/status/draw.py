@@ -30,7 +30,7 @@ from gapless.status.view import (
 from gapless.status.words import clean, cut, some, wrapped
 
 WORDS = (
-    ("oldest", "age of the oldest event left"),
+    ("behind", "age of the oldest event left"),
     ("catch up", "until lag is 0, as it goes"),
     ("waiting", "set aside, to be tried again"),
     ("dead", "set aside for good"),

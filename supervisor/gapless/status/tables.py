@@ -43,7 +43,7 @@ def group_table(
             [*marked, *(clean(line.name, glyphs) for line in look.groups)],
         ),
         figures("lag", [_lag(line.lag) for line in lines], 5, 1),
-        figures("oldest", [_when(line.lag, age(line.lag_s)) for line in lines], 6, 2),
+        figures("behind", [_when(line.lag, age(line.lag_s)) for line in lines], 6, 2),
         figures("catch up", [_styled(_catch_up(line, glyphs)) for line in lines], 8, 3),
         figures("members", [_members(line) for line in lines], 7, 7),
         figures("dead", [_tally(line.dead_letters) for line in lines], 5, 4),
@@ -80,14 +80,14 @@ def partition_table(
     columns = [
         _partition_names(rows, everything, canvas.glyphs, of_one_group=of_one_group),
         names(
-            "owner",
+            "member",
             [(_owner(row, canvas), _STYLES.get(row.state, "")) for row in rows],
             [_owner(row, canvas) for row in everything],
             rank=3,
         ),
         figures("epoch", [(count(row.epoch), "") for row in rows], 5, 6),
         figures("lag", [_lag(row.lag) for row in rows], 5, 1),
-        figures("oldest", [_when(row.lag, age(row.lag_s)) for row in rows], 6, 2),
+        figures("behind", [_when(row.lag, age(row.lag_s)) for row in rows], 6, 2),
         figures("dead", [_tally(row.dead_letters) for row in rows], 5, 4),
     ]
     if is_wide:
@@ -132,7 +132,7 @@ def member_table(members: Sequence[Presence], canvas: Canvas) -> list[Text]:
         names("member", styled, called),
         words("state", [_styled(state) for state in states], 8, 1),
         figures("partitions", [(_load(member), "") for member in members], 10, 2),
-        figures("beat", beats, 5, 3),
+        figures("heartbeat", beats, 9, 3),
         figures("up", [(age(member.up_s), "") for member in members], 5, 4),
         words("groups", groups, 6, 5),
     ]

@@ -39,7 +39,7 @@ function partitions(rows) {
     { title: "offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
     { title: "log end", kind: "number", hide: true, of: (row) => count(row.log_end_offset) },
     { title: "lag", kind: "number", of: (row) => count(row.lag) },
-    { title: "oldest", kind: "number", of: (row) => (row.lag ? age(row.lag_s) : "–") },
+    { title: "behind", kind: "number", of: (row) => (row.lag ? age(row.lag_s) : "–") },
     { title: "dead", kind: "number", of: (row) => count(row.dead_letters) },
     { title: "why", of: (row) => row.error || row.pause || (row.waits_for.length ? `waits for ${row.waits_for.join(", ")}` : "") },
   ];

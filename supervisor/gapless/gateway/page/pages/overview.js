@@ -40,7 +40,7 @@ function groups(status) {
   const columns = [
     { title: "group", of: (group) => el("a", { href: href(group) }, name(group), group.mode === "queue" ? " (queue)" : "") },
     { title: "lag", kind: "number", of: (group) => count(group.lag) },
-    { title: "oldest", kind: "number", of: (group) => (group.lag ? age(group.lag_s) : "–") },
+    { title: "behind", kind: "number", of: (group) => (group.lag ? age(group.lag_s) : "–") },
     { title: "trend", hide: true, of: (group) => plot(looksOf(name(group))) },
     { title: "events / s", kind: "number", hide: true, of: (group) => rate(group.handled_per_s) },
     { title: "catch up", kind: "number", of: catchUp },
