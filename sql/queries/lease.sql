@@ -87,14 +87,8 @@ select gapless.disown(%(member_id)s, %(group_id)s, %(topic_id)s, %(partition_id)
 -- name: leases
 -- Every partition of the groups this member belongs to that it has, or is to have.
 -- returns: gapless.lease.member:Lease
-select l.group_id, t.name as topic, l.topic_id, l.partition_id, l.lease_no, g.group_no, l.target,
-  l.owner, gapless.is_paused(l.group_id, l.topic_id, l.partition_id) as is_paused
-from gapless.member_group mg
-join gapless.consumer_group g using (group_id, topic_id)
-join gapless.lease l using (group_id, topic_id)
-join gapless.topic t using (topic_id)
-where mg.member_id = %(member_id)s and (l.target = mg.member_id or l.owner = mg.member_id)
-order by l.group_id, l.topic_id, l.partition_id
+select group_id, topic, topic_id, partition_id, lease_no, group_no, target, owner, is_paused
+from gapless.leases_of(%(member_id)s)
 
 -- name: others
 select exists (

@@ -39,6 +39,20 @@ select set_config('check_function_bodies', 'off', true),
 -- name: applied
 select m.kind, m.name, m.digest from gapless.migration m;
 
+-- name: hidden_tables
+-- Tables with row security that concerns this role or, in most of our functions, their owner; whether somebody has said
+-- which rows are seen, perhaps all: else none is. Of a partition only what its parent says counts.
+select c.relname::text,
+  exists (select from pg_policy p where p.polrelid = c.oid and p.polpermissive) as has_policies
+from pg_class c
+join pg_roles o on o.oid = c.relowner
+where c.relnamespace = to_regnamespace('gapless') and c.relrowsecurity and not c.relispartition
+  and (
+    has_any_column_privilege(c.oid, 'select') and row_security_active(c.oid)
+    or c.relforcerowsecurity and not (o.rolsuper or o.rolbypassrls)
+  )
+order by 1
+
 -- name: record
 insert into gapless.migration (kind, name, digest)
 values (%(kind)s, %(name)s, %(digest)s)

@@ -4,7 +4,8 @@
 --   session's pid, or the gid.
 -- - clients that send heartbeats, have nothing in hand, and have not polled for their ttl, while events of partitions
 --   that they hold wait for as long. One that is at work has something in hand.
--- since_s: for so long.
+-- - row security on a table, without a policy: whoever does not own the table takes all its rows for gone. name: it.
+-- since_s: for so long; 0: nobody knows.
 create or replace view gapless.obstacles as
 select
   'prepared transaction' as kind,
@@ -75,7 +76,17 @@ where m.kind = 'client' and m.expires_at >= now() and w.partitions is not null
   and not exists (
     select from gapless.lease l
     where l.owner = m.member_id and gapless.is_in_hand(l.group_id, l.topic_id, l.partition_id, l.epoch)
-  );
+  )
+union all
+select
+  'row security',
+  c.relname::text,
+  0,
+  format('row security hides all rows of %s from roles that do not own it', c.relname),
+  format('alter table %s disable row level security', c.oid::regclass)
+from pg_class c
+where c.relnamespace = 'gapless'::regnamespace and c.relrowsecurity and not c.relispartition
+  and not exists (select from pg_policy p where p.polrelid = c.oid and p.polpermissive);
 
 comment on view gapless.obstacles is
-  'Transactions and silent clients that keep groups, or events for later, from continuing, with what ends each.';
+  'What keeps groups, or events for later, from continuing and ends only when a person ends it, with what ends it.';

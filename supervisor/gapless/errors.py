@@ -38,6 +38,10 @@ class UnreachableError(ConnectError):
     exit_code = 3
 
 
+class HiddenError(UnreachableError):
+    """Row security hides rows of the schema: what is there cannot be told from what is not."""
+
+
 class ResourceError(UnreachableError):
     """A resource that handlers share cannot be opened now: no event's fault, tried again."""
 

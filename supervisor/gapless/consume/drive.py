@@ -24,6 +24,7 @@ from gapless.consume.read.conditions import stop_subscriptions
 from gapless.consume.read.place import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.session import transaction
 from gapless.consume.step import step, step_alone
+from gapless.db.hidden import hidden_rows
 from gapless.errors import BeyondError, ConditionError, HoleError, OverrunError
 from gapless.failpoints import hit
 from gapless.keys import Assignment
@@ -188,6 +189,9 @@ class Driver:
             stop_beyond(self.conn, self.assignment, error.log_end)
             raise
         except HoleError as error:
+            hidden = hidden_rows(self.conn)
+            if hidden is not None:
+                raise HoleError(hidden) from error
             if error.first_offset is None:
                 raise
             place = f"{self.assignment.partition}@{error.first_offset}"

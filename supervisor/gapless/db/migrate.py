@@ -18,6 +18,7 @@ from typing import LiteralString
 import psycopg
 from psycopg import ClientCursor, Connection, sql
 
+from gapless.db.hidden import require_rows
 from gapless.db.lock_facts import locks
 from gapless.db.queries import query, sql_root
 from gapless.db.schema import here, init_command, schema, schema_words
@@ -183,8 +184,12 @@ def script(conn: Connection) -> str:
 
 
 def require_schema(conn: Connection) -> None:
-    """Raise SchemaError unless the database has exactly the migrations this program knows."""
+    """Raise SchemaError unless the database has exactly the migrations this program knows.
+
+    HiddenError where row security keeps this role from seeing what it has.
+    """
     try:
+        require_rows(conn)
         applied = _applied(conn)
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
         raise SchemaError(

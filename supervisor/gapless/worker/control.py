@@ -16,6 +16,7 @@ import psycopg
 from psycopg import Connection
 
 from gapless.db.connect import connect, is_revoked, is_transient
+from gapless.db.hidden import require_rows
 from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, one_line
@@ -207,6 +208,7 @@ class Control:
         log.info("supervisor: back, and still a member")
 
     def _join_anew(self, conn: Connection[Any]) -> None:
+        require_rows(conn)  # else it is not known whether we were evicted
         if not self._cut_off.is_revoked:
             log.warning("supervisor: was evicted, joining as a new member")
         self._member = None

@@ -19,6 +19,7 @@ from gapless.consume.queue.drive import QueueDriver
 from gapless.consume.queue.place import channels_of, open_queue
 from gapless.consume.verdict.patience import Patience
 from gapless.db.connect import connect, is_revoked, is_transient, why_of
+from gapless.db.hidden import hidden_rows
 from gapless.db.listen import Notifications, listen, readable
 from gapless.db.wire import fetch_all
 from gapless.errors import BlockedError, HoleError
@@ -102,7 +103,8 @@ class _Serving:
             done = driver.rest() if self.is_dropped else driver.turn(one=self._brake.is_on)
         except HoleError as error:
             self._require_session(error)
-            log.error("%s: stopped: %s", self._name, error)  # noqa: TRY400 - one line for people
+            why = hidden_rows(self.driver.conn) or error
+            log.error("%s: stopped: %s", self._name, why)  # noqa: TRY400 - one line for people
             self.due_s = monotonic()  # the other partitions are served
             return None
         except (psycopg.Error, BlockedError) as error:

@@ -47,6 +47,23 @@ def test_a_producer_that_waits_is_refused_before_it_publishes(bare, role, conn) 
     assert conn.execute("select count(*) from gapless.outbox_message_t").fetchone() == (0,)
 
 
+@pytest.mark.parametrize("table", ["migration", "topic", "outbox_message_t"])
+def test_what_row_security_hides_is_not_gone(bare, role, conn, table: str) -> None:
+    """No remedy is named that would do harm; producers, who do not read the table, are not refused."""
+    conn.execute(f"alter table gapless.{table} enable row level security".encode())
+    said = f"alter table gapless.{table} disable row level security"
+    for words in (("status",), ("skip", "g/orders/0@1")):
+        assert said in bare(*words, "--dsn", role("gapless_operator")).complaint(3)
+    done = bare("doctor", "--dsn", role("gapless_consumer"))
+    assert f"row security hides rows of {table} from role " in done.out
+    assert "gapless skip" not in done.out
+    assert "gapless init" not in done.out
+    if table == "outbox_message_t":
+        conn.execute("alter table gapless.outbox_message_t disable row level security")
+        conn.execute("alter table gapless.lease enable row level security")
+        assert bare("publish", "orders", "1", "--dsn", role("gapless_producer")).code == 0
+
+
 @pytest.mark.long
 def test_a_consumer(bare, role) -> None:
     dsn = role("gapless_consumer")

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from gapless.log.topics import ensure_topic
 from gapless.status import snapshot
 from stage.worker.fleet import Fleet, until
 from stage.worker.ledger import assert_all_once, assert_exactly_once
@@ -189,6 +190,41 @@ def test_or_ends_the_supervisor_that_is_to_end(fleet: Fleet, consumer: str) -> N
     fleet.conn.execute(f"revoke gapless_consumer from {consumer}")
     until(lambda: a.process.poll() is not None, "it ends", within=a.log)
     assert "permission denied" in a.log()
+
+
+def secure(fleet: Fleet, how: str) -> None:
+    """Switch row security of all tables: enable or disable."""
+    fleet.conn.execute(
+        f"do $$ begin execute (select string_agg(format('alter table %s {how} row level security',"
+        " c.oid::regclass), '; ') from pg_class c where c.relnamespace = 'gapless'::regnamespace"
+        " and c.relkind in ('r', 'p')); end $$"
+    )
+
+
+@pytest.mark.parametrize("runs", long_but([False, True], True), ids=["at the start", "later"])
+def test_row_security_by_mistake(fleet: Fleet, consumer: str, runs: bool) -> None:
+    """It is named, nobody is told to skip what is only hidden, and off again all continues."""
+    ensure_topic(fleet.conn, "t", partitions=4)
+    if not runs:
+        secure(fleet, "enable")
+    patch = {"gapless.worker.service.HOLE_RETRY_S": 0.1}
+    a = fleet.start("a", dsn=make_conninfo(fleet.dsn, user=consumer), patch=patch)
+    if runs:
+        fleet.until_owners(a=4)
+        secure(fleet, "enable")
+        fleet.publish({}, partition=0)
+        until(lambda: fleet.value(ERROR), "the partition says why it stopped", within=a.log)
+        assert fleet.value(ERROR).startswith("stopped: row security hides rows of ")
+    until(lambda: a.logged("row security hides rows of "), "it is said", within=a.log)
+    obstacles = {each.name: each.remedy for each in snapshot(fleet.conn).obstacles}
+    assert "alter table gapless.lease disable row level security" in obstacles["lease"]
+    secure(fleet, "disable")
+    fleet.until_owners(a=4)
+    fleet.publish({})
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+    assert "gapless skip" not in a.log()
+    assert snapshot(fleet.conn).obstacles == ()
 
 
 @pytest.mark.long

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from gapless.db.migrate import require_schema
 from gapless.db.queries import query
 from gapless.db.schema import init_command
-from gapless.errors import SchemaError
+from gapless.errors import HiddenError, SchemaError
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 
@@ -34,7 +34,7 @@ def schema(patient: Patient) -> Iterator[Finding]:
     """Whether the schema is there and fits this program."""
     try:
         require_schema(patient.conn)
-    except SchemaError as error:
+    except (SchemaError, HiddenError) as error:
         text, _, remedy = str(error).rpartition(": ")
         yield fail("schema", text, remedy)
     else:

@@ -1,0 +1,39 @@
+"""Row security on tables of ours: rows that a role may not see look as if they were gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import Connection
+
+from gapless.db.queries import query
+from gapless.db.schema import schema
+from gapless.errors import HiddenError
+
+
+def hidden_rows(conn: Connection[Any], *, all_of_them: bool = False) -> str | None:
+    """Say of which tables rows may be there and are not seen, and what helps; None: of none.
+
+    all_of_them: only of tables without any policy, of which no row is seen.
+    """
+    tables = [
+        name
+        for name, has_policies in conn.execute(query("schema", "hidden_tables")).fetchall()
+        if not (all_of_them and has_policies)
+    ]
+    if not tables:
+        return None
+    remedies = "; ".join(
+        f"alter table {schema()}.{name} disable row level security" for name in tables
+    )
+    return (
+        f'row security hides rows of {", ".join(tables)} from role "{conn.info.user}", or from '
+        f"the owner of schema {schema()}: {remedies}"
+    )
+
+
+def require_rows(conn: Connection[Any]) -> None:
+    """Raise HiddenError where a table looks empty, whatever is in it."""
+    hidden = hidden_rows(conn, all_of_them=True)
+    if hidden is not None:
+        raise HiddenError(hidden)
