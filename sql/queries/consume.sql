@@ -182,6 +182,29 @@ select gapless.letter_failed(
   make_interval(secs => %(retry_after_s)s), %(worker)s, %(duration_ms)s, %(counted)s
 )
 
+-- name: failing_keys
+-- Of how many keys those units of a group are that failed last, of one of its partitions or of all.
+-- index: dead_letter_pkey, backwards
+select count(distinct coalesce(e.key, ''))
+from (
+  select d.group_id, d.topic_id, d.partition_id, d.first_offset
+  from gapless.consumer_offsets c
+  cross join lateral (
+    select d.*
+    from gapless.dead_letter d
+    where d.group_id = c.group_id and d.topic_id = c.topic_id and d.partition_id = c.partition_id
+      and d.state in ('waiting', 'dead')
+    order by d.first_offset desc
+    limit %(units)s
+  ) d
+  where c.group_id = %(group_id)s
+    and (%(topic_id)s::int is null or c.topic_id = %(topic_id)s and c.partition_id = %(partition_id)s)
+  order by d.last_failed_ts desc
+  limit %(units)s
+) d
+join gapless.dead_letter_event e on e.group_id = d.group_id and e.topic_id = d.topic_id
+  and e.partition_id = d.partition_id and e.c_offset = d.first_offset
+
 -- name: narrow_letter
 select gapless.narrow_letter(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s, %(only)s::bigint[]

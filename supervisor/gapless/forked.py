@@ -32,7 +32,7 @@ class OneProcess:
 
 def end_forked(error: BaseException | None = None) -> NoReturn:
     """End this process, in which user code came back with `error`; clean nothing up."""
-    how = "it returned" if error is None else f"{type(error).__name__}: {error}"
+    how = "it returned" if error is None else repr(error)[:200]
     code = error.code if isinstance(error, SystemExit) else CAME_BACK
     code = code or 0 if isinstance(code, int | None) else 1  # as sys.exit() has it
     said = (

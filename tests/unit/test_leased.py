@@ -14,6 +14,7 @@ import psycopg
 import pytest
 
 from gapless.consume.job import Step
+from gapless.consume.verdict.policy import DEAD_LETTER
 from gapless.errors import BlockedError, HoleError, UnplacedError, UsageError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
@@ -66,6 +67,7 @@ class World:
         self.oldest_s: float | None = None
         self.waits_s, self.rests_s = 0.5, 0.0
         self.is_sound = True
+        self.keys = BRAKE_UNITS
         self.board = Board(2)
         for each in (leased, service, states):
             monkeypatch.setattr(each, "monotonic", lambda: self.now_s)
@@ -82,11 +84,12 @@ class World:
         monkeypatch.setattr(states, "Driver", lambda *_, **__: self)
         monkeypatch.setattr(states, "Job", lambda **said: said)
         monkeypatch.setattr(states, "owns", self.owned.append)
+        monkeypatch.setattr(states, "failing_keys", lambda *_: self.keys)
         monkeypatch.setattr(leased, "has_turn", self.turns.append)
         monkeypatch.setattr(states, "in_use", [SimpleNamespace(happened=say)])
         spec: Any = SimpleNamespace(
             slot=SLOT, member_id=UUID(int=2), zombie_after_s=5.0, handler=None, former_end="",
-            wait_period_s=1.0, terms=SimpleNamespace(batch_size=BATCH),
+            wait_period_s=1.0, terms=SimpleNamespace(batch_size=BATCH, policy=DEAD_LETTER),
         )  # fmt: skip
         conn: Any = SimpleNamespace(closed=False)
         wakeup: Any = SimpleNamespace(ring=None)

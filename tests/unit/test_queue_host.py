@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from gapless.consume.job import Step
+from gapless.consume.verdict.policy import DEAD_LETTER
 from gapless.errors import BlockedError, HoleError
 from gapless.worker import queue_worker as module
 from gapless.worker.board import Board
@@ -54,7 +55,9 @@ class Desk:
         monkeypatch.setattr(
             module, "Notifications", lambda _conn: SimpleNamespace(channels=self._notified)
         )
-        spec: Any = SimpleNamespace(slot=SLOT, group_id="g")
+        monkeypatch.setattr(module, "failing_keys", lambda *_: BRAKE_UNITS)
+        terms = SimpleNamespace(policy=DEAD_LETTER)
+        spec: Any = SimpleNamespace(slot=SLOT, group_id="g", terms=terms)
         driver: Any = self
         bell: Any = SimpleNamespace(fileno=lambda: BELL, silence=self._silence)
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE, recv_bytes=self._recv)

@@ -79,6 +79,7 @@ def agree(handler: Handler, settings: Settings) -> Terms:
             on_failure=handler.on_failure or settings.on_failure,
             retry_delays_s=_delays(handler.retry_delays_s, settings.retry_delays_s),
             crashes_max=settings.max_crashes,
+            brake_keys=settings.brake_keys,
         ),
         start=handler.start,
         stream_above_events=settings.stream_above_events,

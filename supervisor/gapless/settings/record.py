@@ -181,6 +181,9 @@ class Settings:
     max_crashes: int = _whole(3, 1, 1_000)
     """After so many deaths of a worker at one unit it is dead-lettered without a call (I8)."""
 
+    brake_keys: int = _whole(10, 0, 20)
+    """A partition slows down when its last 20 units failed and are of so many keys; 0: never."""
+
     delivery: Literal["exactly-once", "at-least-once"] = _setting(
         Choice(words=("exactly-once", "at-least-once")), "exactly-once"
     )

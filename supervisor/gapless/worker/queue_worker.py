@@ -14,6 +14,7 @@ from time import monotonic, time_ns
 
 import psycopg
 
+from gapless.consume.aside.letters import failing_keys
 from gapless.consume.job import Step
 from gapless.consume.queue.drive import QueueDriver
 from gapless.consume.queue.place import channels_of, open_queue
@@ -25,7 +26,7 @@ from gapless.db.wire import fetch_all
 from gapless.errors import BlockedError, HoleError
 from gapless.resources import open_all
 from gapless.worker.board import Board
-from gapless.worker.brake import Brake
+from gapless.worker.brake import BRAKE_UNITS, Brake
 from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
 from gapless.worker.offspring import disown_offspring
 from gapless.worker.retries import Retries
@@ -87,7 +88,7 @@ class _Serving:
         self.due_s = monotonic()
         self.is_dropped = False
         self._retries = Retries(RETRY_S_MAX)
-        self._brake = Brake()
+        self._brake = Brake(spec.terms.policy.brake_keys)
         self._name = f"queue worker {spec.group_id}"
 
     @property
@@ -130,10 +131,12 @@ class _Serving:
         self.due_s = now + self.driver.wait_s(done)
         if done.handled:
             self.board.complete(self.spec.slot)
-        rest_s = self._brake.note(handled=done.handled, failed=done.failed - done.asked)
+        keys = partial(failing_keys, self.driver.conn, BRAKE_UNITS, self.spec.group_id)
+        failed = done.failed - done.asked
+        rest_s = self._brake.note(handled=done.handled, failed=failed, keys=keys)
         if rest_s:
             self.due_s = max(self.due_s, now + rest_s)
-            log.error("%s: %s, one is tried at a time", self._name, self._brake)
+            log.error("%s: %s", self._name, self._brake.explain(rest_s))
 
     def _try_later(self, error: psycopg.Error | BlockedError) -> None:
         if isinstance(error, psycopg.Error) and not (is_transient(error) or is_revoked(error)):

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
 from typing import ClassVar, Protocol
 
 import psycopg
 
+from gapless.consume.aside.letters import failing_keys
 from gapless.consume.drive import Driver
 from gapless.consume.job import Job, Step
 from gapless.consume.verdict.patience import Patience
@@ -25,7 +27,7 @@ from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.logs import owns
 from gapless.telemetry.meter import in_use
-from gapless.worker.brake import Brake
+from gapless.worker.brake import BRAKE_UNITS, Brake
 from gapless.worker.service import Service
 from gapless.worker.spec import ExitCode
 from gapless.worker.zombie import Zombie
@@ -146,7 +148,7 @@ class Working:
         # partitions of a worker that died only one has a unit that was tried and not finished.
         self._alone = spec.terms.batch_size if is_unclean else 0  # events
         self._batch_size = spec.terms.batch_size
-        self._brake = Brake()
+        self._brake = Brake(spec.terms.policy.brake_keys)
         self._rests_until_s = self._braked_until_s = 0.0
 
     @property
@@ -205,20 +207,20 @@ class Working:
     def _slow_down(self, done: Step) -> None:
         """Rest when nothing but failures comes; continue as before when something was handled."""
         service, was_on = self._service, self._brake.is_on
-        rest_s = self._brake.note(handled=done.handled, failed=done.failed - done.asked)
+        keys = partial(failing_keys, service.shared.conn, BRAKE_UNITS, service.partition)
+        failed = done.failed - done.asked
+        rest_s = self._brake.note(handled=done.handled, failed=failed, keys=keys)
         if rest_s:
             self._braked_until_s = monotonic() + rest_s
             if not self.driver.going_on:
                 service.due_s = max(service.due_s, self._braked_until_s)
             if not was_on:
                 log.error("%s: %s, one is tried at a time", service.partition, self._brake)
-            then = f"the next one in {rest_s:.0f} s, one that is handled lifts it"
-            why = f"retrying: {self._brake}; {then}; gapless dlq list tells why"
-            service.report(self.assignment, why)
+            service.report(self.assignment, f"retrying: {self._brake.explain(rest_s)}")
             service.is_troubled = False  # who has calls under way is woken as ever
         elif was_on and not self._brake.is_on:
             self._braked_until_s = 0.0
-            log.warning("%s: continues as before: a unit was handled", service.partition)
+            log.warning("%s: continues as before: not all fails any more", service.partition)
             service.report(self.assignment, None)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -23,9 +25,14 @@ POLICIES = {
 UNITS = 40
 FAILING = """
 insert into gapless.outbox_message_t (topic_id, key, transaction_id, payload)
-select gapless.topic_id('t'), 'k' || n, gen_random_uuid(), '{"raise": "no"}'
+select gapless.topic_id('t'), 'bad' || n % 40, gen_random_uuid(), '{"raise": "no"}'
 from generate_series(1, 40) n
 """
+SLOW: dict[str, object] = {
+    "gapless.worker.brake.BRAKE_UNITS": 5,
+    "gapless.worker.brake.BRAKE_S_MIN": 3600.0,
+    "gapless.worker.brake.BRAKE_S_MAX": 3600.0,
+}
 
 
 REFUSE = """
@@ -42,22 +49,37 @@ def settled(fleet: Fleet) -> int:
 @pytest.mark.parametrize("name", long_but(POLICIES, "dead-letter"))
 def test_when_all_fail_the_partition_slows_down(fleet: Fleet, name: str) -> None:
     """It would take an hour until the next one: what is left is not given up."""
-    slow: dict[str, object] = {
-        "gapless.worker.brake.BRAKE_UNITS": 5,
-        "gapless.worker.brake.BRAKE_S_MIN": 3600.0,
-        "gapless.worker.brake.BRAKE_S_MAX": 3600.0,
-    }
-    a = fleet.start("a", patch=slow, total_partitions=1, batch_size=5, **POLICIES[name])
+    a = fleet.start("a", patch=SLOW, total_partitions=1, batch_size=5, **POLICIES[name])
     fleet.until_owners(a=1)
     fleet.conn.execute(FAILING)
     error = until(lambda: fleet.value(ERROR), "it is seen", within=a.log)
     assert error.startswith("retrying: slowed down: ")
     assert "units in a row failed; the next one in 3600 s" in error
+    assert re.search(r"are of [5-9] keys, .* \(brakeKeys: 10\)", error)
     assert a.logged("g/t/0: slowed down: ")
     assert 5 <= settled(fleet) < 10
     fleet.publish({}, partitions=1)
     until(lambda: not fleet.value("select gapless.pending()"), "it has its offset")
     assert 5 <= settled(fleet) < 10, "a notification does not lift it"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("name", "keys", "keys_min"),
+    [("dead-letter", 40, 0), ("dead-letter", 2, 3), ("park-key", 2, 3), ("at-least-once", 2, 3)],
+)
+def test_bad_events_of_few_keys_make_nobody_wait(
+    fleet: Fleet, name: str, keys: int, keys_min: int
+) -> None:
+    """Nor do any where the brake is taken off."""
+    options: dict[str, Any] = {**POLICIES[name], "brake_keys": keys_min}
+    a = fleet.start("a", patch=SLOW, total_partitions=1, batch_size=5, **options)
+    fleet.until_owners(a=1)
+    fleet.conn.execute(FAILING.replace("% 40", f"% {keys}"))
+    fleet.publish({}, partitions=1)
+    fleet.until_handled()
+    assert settled(fleet) == UNITS
+    assert not a.logged("slowed down")
 
 
 @pytest.mark.long
