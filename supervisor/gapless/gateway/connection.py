@@ -16,6 +16,7 @@ from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from gapless.errors import UsageError
+from gapless.gateway.hosts import TARGET
 
 HEAD_BYTES_MAX = 65_536  # of a request line and its headers
 HEAD_S_MAX = 10.0  # for a request line and headers to arrive
@@ -191,6 +192,7 @@ class Connection(HttpToolsProtocol):
         self._expects = _Expects.BODY
         self._bytes_around = 0
         self._stop_waiting()
+        self.scope["extensions"] = {TARGET: {"url": self.url}}
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
