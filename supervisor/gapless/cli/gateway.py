@@ -58,6 +58,12 @@ command = Command("gateway")
         "what speaks TLS in front of it: X-Forwarded-For counts from there, and only there",
     ),
     opt(
+        "--host NAME",
+        "a name that it has, beside localhost; repeat for several (docs/gateway.md)",
+        action="append",
+        default=[],
+    ),
+    opt(
         "--connections-per-address N",
         "of a client at a time; a proxy has any number (default: 1000)",
         int,
@@ -101,6 +107,7 @@ def _serve(args: Args) -> int:
         certificate=_certificate(args),
         proxies=tuple((args.behind_proxy or "").replace(",", " ").split()),
         connections_per_address=args.connections_per_address,
+        hosts=tuple(args.host),
     )
     with open_connection(args, "gateway", settings):
         pass  # what waiting does not mend is said at once

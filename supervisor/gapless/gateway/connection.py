@@ -13,6 +13,7 @@ from typing import Any
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from gapless.gateway.hosts import TARGET
 from gapless.gateway.problem import Problem
 from gapless.gateway.room import Room
 from gapless.gateway.traffic import Asked, Traffic
@@ -147,6 +148,7 @@ class Connection(HttpToolsProtocol):
         self._expects = _Expects.BODY
         self._bytes_around = 0
         self._stop_waiting()
+        self.scope["extensions"] = {TARGET: {"url": self.url}}
         super().on_headers_complete()
 
     def _require_plain(self) -> None:

@@ -24,6 +24,7 @@ from gapless.gateway.app import make_app
 from gapless.gateway.bell import Bell
 from gapless.gateway.connection import Connection
 from gapless.gateway.gateway import Gateway, Limits
+from gapless.gateway.hosts import Hosts, names_of
 from gapless.gateway.issuer import read_issuer
 from gapless.gateway.room import Room, networks
 from gapless.gateway.sessions import Sessions
@@ -48,7 +49,8 @@ class ServeSpec:
 
     asks_keys: every request needs a key. tokens: the file of an issuer; every request needs a token
     of his, or a key where they are asked for. operates: an operator's routes are there.
-    proxies: addresses and networks whose forwarded headers count.
+    proxies: addresses and networks whose forwarded headers count. hosts: names that it has beside
+    those of its machine; where it asks for neither keys nor tokens it answers to no other.
     """
 
     dsn: str
@@ -62,6 +64,7 @@ class ServeSpec:
     certificate: Certificate | None = None
     proxies: tuple[str, ...] = ()
     connections_per_address: int = CONNECTIONS_PER_ADDRESS
+    hosts: tuple[str, ...] = ()
 
 
 def serve(listening: socket.socket, spec: ServeSpec) -> int:
@@ -81,6 +84,7 @@ def serve(listening: socket.socket, spec: ServeSpec) -> int:
 def require_safe(listening: socket.socket, spec: ServeSpec) -> None:
     """Raise UsageError for a socket that other machines reach without keys, or without TLS."""
     host = listening.getsockname()[0]
+    names_of(spec.hosts, host)
     if ip_address(host.partition("%")[0]).is_loopback:
         return
     if not (spec.asks_keys or spec.tokens):
@@ -101,16 +105,18 @@ def require_safe(listening: socket.socket, spec: ServeSpec) -> None:
 
 
 async def _serve(listening: socket.socket, sessions: Sessions, spec: ServeSpec) -> None:
-    server = make_server(sessions, spec)
     host, port = listening.getsockname()[:2]
+    server = make_server(sessions, spec, host)
     scheme = "http" if spec.certificate is None else "https"
     log.info("gateway: %s://%s:%s", scheme, f"[{host}]" if ":" in host else host, port)
     await server.serve(sockets=[listening])
     log.info("gateway: ended")
 
 
-def make_server(sessions: Sessions, spec: ServeSpec) -> GatewayServer:
-    """Return a server with its gateway, for the loop that runs."""
+def make_server(sessions: Sessions, spec: ServeSpec, address: str = "127.0.0.1") -> GatewayServer:
+    """Return a server with its gateway, for the loop that runs; address: where it listens."""
+    is_anybodys = spec.asks_keys or spec.tokens
+    names = None if is_anybodys and not spec.hosts else names_of(spec.hosts, address)
     looks = Looks(
         partial(connect_shared, spec.dsn, role="gateway", connect_timeout_s=spec.connect_timeout_s)
     )
@@ -124,7 +130,7 @@ def make_server(sessions: Sessions, spec: ServeSpec) -> GatewayServer:
     gateway = Gateway(sessions, access, looks, spec.limits, traffic)
     room = Room(spec.connections_per_address, networks(spec.proxies))
     config = uvicorn.Config(
-        Watched(make_app(gateway), traffic, room.is_full),
+        Watched(Hosts(make_app(gateway), names), traffic, room.is_full),
         http=partial(Connection, room, traffic),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",

@@ -95,7 +95,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     checked      topic, types (with a JSON Schema), versions, unfit (dead units, of 10000 looked at)
     expiring     group, idle_s, left_s, set_aside (units): groups that nobody uses, dropped soon
     attachments  table, problem, remedy: attached tables whose rows are not all published
-    classic      name, problem, remedy: classic names that show or announce nothing, though asked to
+    classic      name, problem, remedy: classic names that do not show or announce what they should
     chunks       of the log: how many there are
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are

@@ -352,7 +352,7 @@ def deaf(gateway: Client) -> Iterator[None]:
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         sock.connect((host, int(port)))
-        sock.sendall(f"GET {STREAM}?from=earliest HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+        sock.sendall(f"GET {STREAM}?from=earliest HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         yield
 
 

@@ -18,7 +18,7 @@ from gapless.log.topics import Topic
 from stage.gateway.conftest import EVENTS, Client, Open
 from stage.worker.fleet import until
 
-HEAD = f"POST {EVENTS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n".encode()
+HEAD = f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n".encode()
 OK = b'{"payload": 1}'
 STREAM = "/v1/topics/orders/stream"
 _DRIP_S = 0.05
@@ -46,7 +46,7 @@ def drip(sock: socket.socket, each: bytes, parts_max: int) -> bytes:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("begun", [b"GET /", b"GET /healthz HTTP/1.1\r\nHost: a\r\n"])
+@pytest.mark.parametrize("begun", [b"GET /", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"])
 def test_a_head_that_comes_slowly(gateway: Client, monkeypatch, begun: bytes) -> None:
     monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
     with connected(gateway) as sock:
@@ -60,7 +60,7 @@ def test_a_head_that_comes_slowly(gateway: Client, monkeypatch, begun: bytes) ->
 def test_a_second_head_that_comes_slowly(gateway: Client, monkeypatch) -> None:
     """After a request that was answered: its clock is another."""
     with connected(gateway) as sock:
-        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert sock.recv(65536).startswith(b"HTTP/1.1 200")
         monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
         sock.sendall(b"GET /")
@@ -68,7 +68,7 @@ def test_a_second_head_that_comes_slowly(gateway: Client, monkeypatch) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"])
+@pytest.mark.parametrize("before", [b"", b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"])
 def test_empty_lines_before_a_request(gateway: Client, monkeypatch, before: bytes) -> None:
     """They are allowed, and no way to stay."""
     monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
@@ -103,7 +103,7 @@ def test_a_head_at_once_has_a_bound(gateway: Client) -> None:
     many = b"A: b\r\n" * 30_000
     with connected(gateway) as sock:
         with suppress(ConnectionError):
-            sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n" + many + b"\r\n")
+            sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + many + b"\r\n")
         found = drip(sock, b"", 400)
     assert b" 200 " not in found
 
@@ -112,7 +112,7 @@ def test_an_upgrade_that_is_offered(gateway: Client) -> None:
     """Java's client offers h2c with each request, with a body, too, and goes on in HTTP/1.1."""
     offer = HEAD + b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n"
     request = offer + b"Content-Length: %d\r\n\r\n" % len(OK) + OK
-    last = b"GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+    last = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     with connected(gateway) as sock:
         sock.sendall(request + request + last)
         found = drip(sock, b"", 400)
@@ -124,7 +124,7 @@ def test_an_upgrade_that_is_offered(gateway: Client) -> None:
 def test_two_heads_at_once_the_second_never_ends(gateway: Client, monkeypatch) -> None:
     monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
     with connected(gateway) as sock:
-        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /he")
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET /he")
         sock.settimeout(20)
         found = b""
         while part := sock.recv(65536):
@@ -145,7 +145,7 @@ def test_a_body_that_nobody_reads(gateway: Client, monkeypatch) -> None:
     """The answer is there at once; whoever sends on, slowly, is cut off."""
     monkeypatch.setattr(connection, "UNREAD_S_MAX", 1.0)
     with connected(gateway) as sock:
-        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n\r\n")
+        sock.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n")
         assert sock.recv(65536).startswith(b"HTTP/1.1 200")
         drip(sock, b"x", 400)
 
@@ -179,12 +179,12 @@ def test_too_many_connections_of_one_address(open_gateway: Open, orders: Topic) 
     gateway = open_gateway(connections_per_address=5)
     held = [connected(gateway) for _ in range(5)]
     try:
-        held[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        held[0].sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert held[0].recv(65536).startswith(b"HTTP/1.1 200")
         with connected(gateway) as sixth:
             found = b"?"
             with suppress(ConnectionError):
-                sixth.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+                sixth.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 found = sixth.recv(100)
             assert found in (b"", b"?"), "it is cut off"
     finally:
@@ -202,7 +202,7 @@ def test_a_proxy_has_any_number(open_gateway: Open, orders: Topic) -> None:
     gateway = open_gateway(connections_per_address=2, proxies=("127.0.0.1",))
     held = [connected(gateway) for _ in range(6)]
     for each in held:
-        each.sendall(b"GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+        each.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert each.recv(65536).startswith(b"HTTP/1.1 200")
         each.close()
 

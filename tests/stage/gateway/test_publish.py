@@ -255,7 +255,7 @@ def test_sizes_are_bounded_while_reading(
     one = gateway.post(EVENTS, json=[{"payload": 1}, {"payload": "a" * 2100}])
     assert problem(one, 413)["event"] == 2
     problem(gateway.post(EVENTS, json=[{"payload": "a" * 1900}] * 5), 413)
-    head = f"POST {EVENTS} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
+    head = f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     lying = gateway.raw(f"{head}Content-Length: 1000000000\r\n\r\n".encode(), b"[")
     assert lying.startswith(b"HTTP/1.1 413"), "it is refused before the body comes"
     chunk = b"2000\r\n" + b"a" * 0x2000 + b"\r\n"

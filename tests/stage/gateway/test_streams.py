@@ -16,7 +16,7 @@ STREAMS = 1000
 STREAMS_MIB_MAX = 200.0
 _PAGE_BYTES = 4096
 _AT_ONCE = 500  # more than 2000 that wait for a session are turned away
-_ASK = b"GET /v1/topics/orders/stream HTTP/1.1\r\nHost: x\r\n\r\n"
+_ASK = b"GET /v1/topics/orders/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 def rss_mib(gateway: Served) -> float:
