@@ -30,12 +30,13 @@ _Parse = Callable[[str], NewEvent]
 def events_in(
     media_type: str, headers: Headers, body: bytes, *, event_bytes_max: int
 ) -> list[NewEvent]:
-    """Return the events of a request, 1 or more.
+    """Return the events of a request, 1 or more; of a batch of CloudEvents any number.
 
     Raises Problem: 400 for what is no event, with line and column where that is known; 413 for one
     above event_bytes_max; 415 for another media type.
     """
-    if "ce-specversion" in headers:
+    is_structured = media_type.startswith("application/cloudevents")
+    if "ce-specversion" in headers and not is_structured:
         _bound(len(body), 1, event_bytes_max)
         found = [_told(1, lambda _: binary_event(headers, media_type, body), "")]
     elif media_type in LINES:
@@ -45,7 +46,7 @@ def events_in(
     else:
         said = media_type or "nothing"
         raise Problem(415, f"Content-Type {said}: it is one of {', '.join(KNOWN)}")
-    if not found:
+    if not found and media_type != CLOUDEVENTS:
         raise Problem(400, "no event is in the body")
     return [_traced(headers, event) for event in found]
 

@@ -25,6 +25,7 @@ from gapless.log.keyed import KEY_LENGTH_MAX, Published
 from gapless.log.located import Located, locate
 from gapless.log.publish import publish
 from gapless.log.publish_request import publish_request
+from gapless.log.topics import require_topic
 from gapless.log.wait import wait_for
 from gapless.ops.groups import show_group
 from gapless.ops.place import GroupPlace
@@ -50,6 +51,9 @@ async def publish_events(gateway: Gateway, request: Request) -> Response:
         body,
         event_bytes_max=gateway.limits.event_bytes_max,
     )
+    if not events:
+        await gateway.sessions.run(lambda conn: require_topic(conn, topic))  # or 404
+        return JSONResponse(_said(None, 0), status_code=202)
     key = _key_in(request, events)
     if wait not in ("", "offset"):
         await gateway.sessions.run(
@@ -75,8 +79,9 @@ async def publish_events(gateway: Gateway, request: Request) -> Response:
     return JSONResponse(said, status_code=200 if is_done else 202, headers=headers)
 
 
-def _said(published: UUID, events: int) -> dict[str, Any]:
-    said: dict[str, Any] = {"transaction_id": str(published), "events": events}
+def _said(published: UUID | None, events: int) -> dict[str, Any]:
+    id_text = None if published is None else str(published)
+    said: dict[str, Any] = {"transaction_id": id_text, "events": events}
     if not isinstance(published, Published):
         return {**said, "duplicate": False, "duplicates": 0, "scheduled_ids": []}
     return {
