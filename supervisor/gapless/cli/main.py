@@ -15,6 +15,7 @@ from typing import IO
 from gapless.cli.commands import COMMANDS, command_parser, help_parser
 from gapless.cli.parser import GLOBALS
 from gapless.cli.screen import remark
+from gapless.cli.title import hide_passwords
 from gapless.errors import GaplessError, UsageError
 
 _INTERRUPTED = 130
@@ -25,6 +26,8 @@ _TAKES_A_VALUE = ("--dsn", "--schema", "--config", "--values")
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; return its exit code. Never raises."""
     words = list(sys.argv[1:] if argv is None else argv)
+    if argv is None:
+        hide_passwords(words)
     debug = "--debug" in words or bool(os.environ.get("GAPLESS_DEBUG"))
     # What the terminal's encoding cannot show is shown as an escape, and is not an error.
     for stream in (sys.stdout, sys.stderr):

@@ -16,15 +16,13 @@ from urllib.parse import unquote
 
 from starlette.datastructures import Headers
 
+from gapless.gateway.attributes import REQUIRED, attribute
 from gapless.gateway.scan import Scan
 from gapless.log.event import NewEvent
 from gapless.log.keyed import KEY_LENGTH_MAX
-from gapless.ops.load.parse import Number
 
 _PREFIX = "ce-"
-_NAME = re.compile("[a-z0-9]{1,100}")
-_INTEGER = re.compile(r"-?[0-9]{1,10}")
-_REQUIRED = ("id", "source", "type", "specversion")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _TRACE = ("traceparent", "tracestate")  # their extension of that name: what else traces reads it
 _DATA = ("data", "data_base64")
 
@@ -34,7 +32,7 @@ def structured_event(members: Mapping[str, tuple[Any, str]]) -> NewEvent:
     if all(name in members for name in _DATA):
         raise ValueError("data and data_base64: an event has one of the two")
     attributes = {
-        name: _attribute(name, value)
+        name: attribute(name, value)
         for name, (value, _) in members.items()
         if name not in _DATA and value is not None
     }
@@ -42,6 +40,10 @@ def structured_event(members: Mapping[str, tuple[Any, str]]) -> NewEvent:
         data, _ = members["data_base64"]
         if type(data) is not str:
             raise ValueError("data_base64 must be text")
+        try:
+            base64.b64decode(data, validate=True)
+        except ValueError:
+            raise ValueError("data_base64 is no base64 (RFC 4648, 4)") from None
         return _event(attributes, json.dumps(data).encode(), is_base64=True)
     return _event(attributes, members.get("data", (None, "null"))[1].encode())
 
@@ -52,18 +54,10 @@ def binary_event(headers: Headers, media_type: str, body: bytes) -> NewEvent:
     Data that are JSON are the payload; other text is a JSON string, anything else one of base64.
     Raises ValueError that says what is wrong with it.
     """
-    attributes: dict[str, Any] = {}
-    for header, value in headers.items():
-        if header.startswith(_PREFIX):
-            name = header.removeprefix(_PREFIX)
-            if name in attributes:
-                raise ValueError(f"{header} stands there twice")
-            attributes[name] = _attribute(name, unquote(value, errors="strict"))
-    if media_type:
-        attributes["datacontenttype"] = headers["content-type"]
+    attributes = _attributes_in(headers, media_type)
     if not body:
         return _event(attributes, b"null")
-    if media_type in ("", "application/json") or media_type.endswith("+json"):
+    if not media_type or media_type.endswith(("/json", "+json")):
         scan = Scan(body, 0, len(body))
         scan.value()
         scan.end()
@@ -73,20 +67,41 @@ def binary_event(headers: Headers, media_type: str, body: bytes) -> NewEvent:
     return _event(attributes, json.dumps(base64.b64encode(body).decode()).encode(), is_base64=True)
 
 
+def _attributes_in(headers: Headers, media_type: str) -> dict[str, Any]:
+    attributes: dict[str, Any] = {}
+    for header, value in headers.items():
+        if header.startswith(_PREFIX):
+            name = header.removeprefix(_PREFIX)
+            if name in attributes:
+                raise ValueError(f"{header} stands there twice")
+            attributes[name] = attribute(name, _decoded(value))
+    if "datacontenttype" in attributes:
+        raise ValueError("ce-datacontenttype: the header Content-Type says it")
+    if media_type:
+        attributes["datacontenttype"] = attribute("datacontenttype", headers["content-type"])
+    return attributes
+
+
+def _decoded(value: str) -> str:
+    """Return what a header stands for: text in quotes, then in percents (HTTP binding, 3.1.3.2)."""
+    text = value.encode("latin-1").decode()
+    quoted = _QUOTED.fullmatch(text)
+    if quoted:
+        text = re.sub(r"\\(.)", r"\1", quoted[1])
+    return unquote(text, errors="strict")
+
+
 def _event(attributes: Mapping[str, Any], payload: bytes, *, is_base64: bool = False) -> NewEvent:
-    for name in _REQUIRED:
-        value = attributes.get(name)
-        if not isinstance(value, str) or not value:
-            raise ValueError(f"attribute {name!r} is missing, or is no text with characters in it")
-    if attributes["specversion"] != "1.0":
-        raise ValueError(f"specversion {attributes['specversion']!r}: 1.0 is understood")
+    for name in REQUIRED:
+        if name not in attributes:
+            raise ValueError(f"attribute {name!r} is missing")
     headers = {name if name in _TRACE else f"ce_{name}": each for name, each in attributes.items()}
     if is_base64:
         headers["ce_data_base64"] = True
     key = attributes.get("partitionkey", attributes.get("subject"))
     return NewEvent(
         payload=payload,
-        key=None if key is None else str(key),
+        key=key,
         event_type=attributes["type"],
         headers=headers,
         dedupe_key=_identity(attributes["source"], attributes["id"]),
@@ -97,20 +112,3 @@ def _identity(source: str, number: str) -> str:
     """Return one text for both; a source is a URI reference, which has no blank."""
     both = f"{source} {number}"
     return both if len(both) <= KEY_LENGTH_MAX else f"sha256 {sha256(both.encode()).hexdigest()}"
-
-
-def _attribute(name: str, value: Any) -> str | bool | int:
-    """Return the value of an attribute: text, a boolean or a whole number of 32 bits."""
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"attribute {name[:100]!r}: a name has lower case letters and digits")
-    if isinstance(value, Number):
-        if _INTEGER.fullmatch(value) and -(2**31) <= int(value) < 2**31:
-            return int(value)
-    elif isinstance(value, bool):
-        return value
-    elif isinstance(value, str):
-        if "\0" in value:
-            raise ValueError(f"attribute {name!r} has a NUL character")
-        value.encode()  # half a surrogate pair: UnicodeEncodeError, a ValueError
-        return value
-    raise ValueError(f"attribute {name!r} must be text, a boolean or a whole number of 32 bits")

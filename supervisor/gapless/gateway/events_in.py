@@ -40,7 +40,7 @@ _SHOWN_BYTES = 12
 
 
 def events_in(media_type: str, headers: Headers, body: Body, limits: Limits) -> Iterator[NewEvent]:
-    """Yield the events of a request, 1 or more.
+    """Yield the events of a request, 1 or more; of a batch of CloudEvents any number.
 
     Raises Problem: 400 for what is no event, with line and column where that is known; 413 for one
     that is too large, or one too many; 415 for another media type.
@@ -58,12 +58,13 @@ def events_in(media_type: str, headers: Headers, body: Body, limits: Limits) -> 
         near = bytes(body[error.at : error.at + _SHOWN_BYTES]).decode(errors="replace")
         where = f"line {line} column {column}" + (f": {near!r}" if near else "")
         raise Problem(400, f"{error} at {where}", line=line, column=column) from None
-    if not number:
+    if not number and media_type != CLOUDEVENTS:
         raise Problem(400, "no event is in the body")
 
 
 def _found(media_type: str, headers: Headers, body: Body, bytes_max: int) -> Iterator[NewEvent]:
-    if "ce-specversion" in headers:
+    is_structured = media_type.startswith("application/cloudevents")
+    if "ce-specversion" in headers and not is_structured:
         if len(body) > bytes_max:
             raise _too_large("event", 1, bytes_max)
         with _explained("event", lambda: 1):

@@ -26,6 +26,7 @@ from gapless.log.keyed import KEY_LENGTH_MAX, Published
 from gapless.log.located import Located, locate
 from gapless.log.publish import publish
 from gapless.log.publish_request import publish_request
+from gapless.log.topics import require_topic
 from gapless.log.wait import wait_for
 from gapless.ops.groups import show_group
 from gapless.ops.place import GroupPlace
@@ -48,7 +49,7 @@ async def publish_events(gateway: Gateway, request: Request) -> Response:
     said = await _published(gateway, request, wait)  # what waits holds no body
     gateway.stand_in.ring()
     is_done = False
-    if wait:
+    if wait and said["events"]:
         look = _offsets(gateway, said) if wait == "offset" else _group(gateway, said, wait)
         is_done, more = await look_until(gateway, request, look, wait_s)
         said |= more
@@ -62,6 +63,9 @@ async def _published(gateway: Gateway, request: Request, wait: str) -> dict[str,
     with gateway.budget.hold(getattr(request.state, "caller", "")) as grown:
         asked = await _read(gateway, request, grown)
         events, key, digest = asked.events, asked.key, asked.digest
+        if not events:
+            await gateway.sessions.run(lambda conn: require_topic(conn, topic))  # or 404
+            return _said(None, 0)
         if wait not in ("", "offset"):
             place = GroupPlace(group=wait)
             await gateway.sessions.run(lambda conn: show_group(conn, place))  # or 404, before
@@ -99,8 +103,9 @@ async def _read(gateway: Gateway, request: Request, grown: Callable[[int], None]
     return _Asked(events, is_short, key, digest)
 
 
-def _said(published: UUID, events: int) -> dict[str, Any]:
-    said: dict[str, Any] = {"transaction_id": str(published), "events": events}
+def _said(published: UUID | None, events: int) -> dict[str, Any]:
+    id_text = None if published is None else str(published)
+    said: dict[str, Any] = {"transaction_id": id_text, "events": events}
     if not isinstance(published, Published):
         return {**said, "duplicate": False, "duplicates": 0, "scheduled_ids": []}
     return {

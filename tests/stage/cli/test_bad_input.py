@@ -9,9 +9,26 @@ import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo
 
+from gapless.cli.title import without_passwords
 from gapless.log.topics import ensure_topic
 
 UUID = "00000000-0000-0000-0000-00000000000"
+
+
+def test_a_password_is_not_shown_by_ps() -> None:
+    for text, shown in (
+        ("postgresql://u:pw@h:5/d?a=b", "postgresql://u:…@h:5/d?a=b"),
+        ("--dsn=postgres://u:p@:/?w@h/d", "--dsn=postgres://u:…@h/d"),
+        ("postgresql://:pw@/d", "postgresql://:…@/d"),
+        ("postgresql://h/d?password=pw&user=u", "postgresql://h/d?password=…&user=u"),
+        ("postgresql://u@h:5/d", "postgresql://u@h:5/d"),
+        ("host=h password=pw user=u", "host=h password=… user=u"),
+        ("host=h PASSWORD = 'a \\' pw' user=u", "host=h PASSWORD = … user=u"),
+        ("sslpassword=pw", "sslpassword=…"),
+        ("host=h passfile=/x user=u", "host=h passfile=/x user=u"),
+    ):
+        assert without_passwords(text) == shown
+
 
 WRONG_WORDS = [
     # the words, and what the line says

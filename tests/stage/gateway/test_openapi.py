@@ -39,6 +39,7 @@ KNOWN = {
     "deliver_at": ["2100-01-01T00:00:00Z"],
     "deliver_in": [None, 5],
     "max_events": [None, 1],
+    "offset": [None],
     "visibility_s": [None, 60],
     "application/x-ndjson": ['{"payload": 1}\n{"payload": [2]}\n', "{}"],
 }
@@ -50,7 +51,7 @@ REACHED = (
     "POST /v1/later/{scheduled_id}/cancel",
 )
 FEW = settings(
-    max_examples=16,
+    max_examples=24,
     deadline=None,
     derandomize=True,
     database=None,
@@ -146,6 +147,31 @@ def test_answers_are_as_described(open_to_all: Client, known: dict[str, list[Any
     assert len(done) > len(statuses) / 2, f"what was sent gets nowhere: {statuses}"
     assert done >= set(REACHED), statuses
     assert open_to_all.get("/readyz").status_code == 200
+
+
+def test_what_is_refused_is_said() -> None:
+    """Each text that is sent has a bound, each number two; what an event holds is bounded by its size."""
+    for operation in OPERATIONS:
+        for each in operation.parameters:
+            if each["in"] != "header":
+                assert_bounded(each["schema"], f"{operation}: {each['name']}")
+        kinds = operation.said.get("requestBody", {}).get("content", {})
+        for name, schema in (
+            kinds.get("application/json", {}).get("schema", {}).get("properties", {}).items()
+        ):
+            assert_bounded(schema, f"{operation}: {name}")
+
+
+def assert_bounded(schema: dict[str, Any], where: str) -> None:
+    kinds = schema.get("type", [])
+    if "string" in kinds:
+        assert {"enum", "format"} & set(schema) or {"maxLength", "pattern"} <= set(schema), where
+    if {"integer", "number"} & {*([kinds] if isinstance(kinds, str) else kinds)}:
+        assert {"minimum", "exclusiveMinimum"} & set(schema), where
+        assert "maximum" in schema, where
+    for inner in (schema.get("items"), schema.get("additionalProperties")):
+        if isinstance(inner, dict):
+            assert {"maximum", "pattern"} & set(inner), where
 
 
 def test_all_but_what_is_open_needs_a_key(open_to_all: Client) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import socket
+import subprocess
 import threading
 import time
 from typing import Any
 
 import pytest
 from psycopg import Connection
+from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
 from gapless.db.embedded.server import acquire, stop
@@ -70,6 +72,16 @@ def test_requests_finish_when_it_is_told_to_end(
     assert gateway.process.wait(timeout=30) == 0
     assert time.monotonic() - began_s < 15
     assert "Traceback" not in gateway.log()
+
+
+@pytest.mark.long
+def test_a_password_of_its_dsn_is_in_no_list_of_processes(serve: Serve, dsn: str) -> None:
+    secret = "s3cr et"
+    gateway = serve("--dsn", make_conninfo(dsn, password=secret))
+    told = ["ps", "-ww", "-o", "command=", "-p", str(gateway.process.pid)]
+    shown = subprocess.run(told, capture_output=True, text=True, check=True).stdout
+    assert "gateway" in shown
+    assert "s3cr" not in shown
 
 
 @pytest.mark.long
