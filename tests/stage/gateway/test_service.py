@@ -8,11 +8,12 @@ import socket
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 from psycopg import Connection
-from psycopg.conninfo import make_conninfo
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.db.connect import connect
 from gapless.db.embedded.server import acquire, stop
@@ -22,6 +23,7 @@ from gapless.gateway.looks import description
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
 from stage.gateway.conftest import EVENTS, Client, Inside, Limits, Open, Serve, problem
+from stage.ops.conftest import value
 from stage.worker.fleet import until
 from support.servers import open_folder
 
@@ -187,3 +189,34 @@ def test_sessions_that_were_ended_are_made_again(gateway: Client, conn: Connecti
     assert ended[0] > 0
     for n in range(8):
         assert gateway.publish(n)["events"] == 1
+
+
+def test_what_nobody_reads_gets_offsets_too(gateway: Client, conn: Connection) -> None:
+    """Nobody else sequences, and nobody waits, reads or streams."""
+    for n in range(1, 4):
+        gateway.publish(n)
+        until(lambda n=n: events_with_offsets(conn) == n, "it has an offset")
+
+
+def events_with_offsets(conn: Connection) -> int:
+    return int(value(conn, "select coalesce(sum(events), 0) from gapless.topics"))
+
+
+def test_streams_and_offsets_that_fail_say_why_once(
+    serve: Serve, orders: Topic, conn: Connection, role: Callable[..., str]
+) -> None:
+    dsn = role("gapless_producer", "gapless_consumer")
+    name = conninfo_to_dict(dsn)["user"]
+    gateway = serve(GAPLESS_DSN=dsn)
+    told = ("streams of topic orders stand still", "may get no offsets from this gateway")
+    with gateway.client.stream("GET", "/v1/topics/orders/stream") as answer:
+        lines = answer.iter_lines()  # to let go of it would close the stream
+        next(lines)
+        conn.execute(f"revoke gapless_consumer, gapless_producer from {name}")  # type: ignore[arg-type]
+        until(
+            lambda: all(each in gateway.log() for each in told), "both are told", within=gateway.log
+        )
+        conn.execute(f"grant gapless_consumer, gapless_producer to {name}")  # type: ignore[arg-type]
+        until(lambda: gateway.log().count(" over: ") == 2, "both work again", within=gateway.log)
+    assert [gateway.log().count(each) for each in told] == [2, 2]
+    assert "permission denied" in gateway.log()
