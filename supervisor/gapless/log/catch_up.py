@@ -58,8 +58,11 @@ def sequence_all(conn: Connection) -> None:
 
 
 def _give_offsets(conn: Connection) -> int:
-    """Sequence what is pending, then what is due now: what waited first is never kept back."""
-    sequenced = sequence(conn)
+    """Sequence what is pending, then what is due now: what waited first is never kept back.
+
+    Another reader that is at it is waited for: its snapshot may be older than our caller's events.
+    """
+    sequenced = sequence(conn, patience_s=_LOCK_MS / 1000)
     return sequenced + sequence(conn) if promote_all(conn) else sequenced
 
 

@@ -5,6 +5,8 @@ Keeps I1 to I4 by calling gapless.sequence_events(); the loop around it is worke
 
 from __future__ import annotations
 
+from time import monotonic, sleep
+
 from psycopg import Connection
 
 from gapless.db.queries import query
@@ -13,16 +15,22 @@ from gapless.failpoints import hit
 
 WAKE_CHANNEL = "gapless_sequencer"
 ROLE_CHANNEL = "gapless_role"
+_BUSY_S = 0.002
 
 
-def sequence(conn: Connection) -> int:
+def sequence(conn: Connection, *, patience_s: float = 0.0) -> int:
     """Run the sequencer once; return how many events got offsets.
 
-    Before: `conn` is in autocommit, outside a transaction. 0 too when another session is at it.
-    Safe to call from anywhere; a run that finds nothing writes nothing.
+    Before: `conn` is in autocommit, outside a transaction. 0 too when another session is at it, and
+    for longer than patience_s. Safe to call from anywhere; a run that finds nothing writes nothing.
     """
     hit("sequence.before")
-    ((events,),) = fetch_all(conn, "log", "sequence")
+    give_up = monotonic() + patience_s
+    while True:
+        ((events,),) = fetch_all(conn, "log", "sequence")
+        if events is not None or monotonic() >= give_up:
+            break
+        sleep(_BUSY_S)
     hit("sequence.after")
     return events or 0
 
