@@ -196,6 +196,20 @@ left join lateral (
 -- name: queues
 -- Partitions of queue groups: what they cannot get past, who has what in hand for how long, what waits.
 -- returns: gapless.ops.doctor.queues:QueueFacts
+-- Sessions and locks are listed once: each list costs as much as there are, and a queue may have a thousand partitions.
+with sessions as materialized (
+  select a.application_name, count(*) as workers from pg_stat_activity a
+  where a.datname = current_database()
+  group by 1
+),
+working as materialized (
+  select distinct on (k.objid) k.objid, k.pid, extract(epoch from clock_timestamp() - a.xact_start)::float8 as age_s
+  from pg_locks k
+  join pg_stat_activity a using (pid)
+  where k.locktype = 'advisory' and k.classid = 7427003::oid and k.objsubid = 2 and k.granted and k.mode = 'ShareLock'
+    and k.database = (select d.oid from pg_database d where d.datname = current_database())
+  order by k.objid, a.xact_start
+)
 select
   s.group_id as "group", s.topic, s.partition_id as partition, s.next_offset, s.lease_no,
   s.open, s.in_work, s.in_hand, s.lapsed, s.finished_ahead, s.waiting, s.oldest_open_s, s.is_paused,
@@ -203,11 +217,7 @@ select
     select from gapless.queue_range r
     where r.lease_no = s.lease_no and r.first_offset = s.next_offset and r.deadline is null
   ) as is_swept,
-  (
-    select count(*) from pg_stat_activity a
-    where a.datname = current_database()
-      and a.application_name = left('gapless/queue worker ' || s.group_id, 63)
-  ) as workers,
+  coalesce(n.workers, 0) as workers,
   m.outcome as missing, m.first_offset as missing_first, m.last_offset as missing_last,
   g.first_offset as gap_first, g.last_offset as gap_last,
   h.first_offset as held_first, h.last_offset as held_last, h.holder as held_by,
@@ -219,14 +229,17 @@ select
       and d.state = 'waiting'
   ) as waits_s
 from (
-  select g.group_id, q.*, l.topic_id, l.lease_no
+  select g.group_id, q.*, l.topic_id, l.lease_no, count(*) over () as partitions
   from (select c.group_id from gapless.consumer_group c where c.mode = 'queue' and not c.is_scratch group by 1) g
   cross join lateral gapless.queue_state(g.group_id) q
   join gapless.topic t on t.name = q.topic
   join gapless.lease l
     on l.group_id = g.group_id and l.topic_id = t.topic_id and l.partition_id = q.partition_id
 ) s
-left join lateral gapless.queue_missing(s.topic_id, s.partition_id, s.lease_no, 10000) m on true
+-- MUST look for a bounded number of events in all, whatever the number of partitions.
+left join lateral gapless.queue_missing(
+  s.topic_id, s.partition_id, s.lease_no, (5000 / greatest(s.partitions, 1))::int
+) m on true
 left join lateral (
   select w.first_offset, w.last_offset
   from gapless.floor_of(s.lease_no) f
@@ -239,14 +252,6 @@ left join lateral (
   order by r.since_ts
   limit 1
 ) h on true
-left join lateral (
-  select k.pid, extract(epoch from clock_timestamp() - a.xact_start)::float8 as age_s
-  from pg_locks k
-  join pg_stat_activity a using (pid)
-  where k.locktype = 'advisory' and k.classid = 7427003::oid and k.objid = s.lease_no::oid and k.objsubid = 2
-    and k.granted and k.mode = 'ShareLock'
-    and k.database = (select d.oid from pg_database d where d.datname = current_database())
-  order by a.xact_start
-  limit 1
-) w on true
+left join sessions n on n.application_name = left('gapless/queue worker ' || s.group_id, 63)
+left join working w on w.objid = s.lease_no::oid
 order by 1, 2, 3

@@ -143,23 +143,30 @@ limit 20
 -- queues have no lease: they are counted by their sessions.
 -- returns: gapless.status.snapshot:Standing
 with queues as materialized (
-  select g.group_id, s.topic, s.partition_id, s.open, s.in_hand, s.in_work, s.lapsed, s.finished_ahead, w.workers,
+  select q.group_id, q.topic, q.partition_id, q.open, q.in_hand, q.in_work, q.lapsed, q.finished_ahead, q.workers,
     m.outcome, m.first_offset, m.last_offset
   from (
-    select c.group_id from gapless.consumer_group c
-    where c.mode = 'queue' and not c.is_scratch
-    group by 1
-  ) g
-  cross join lateral gapless.queue_state(g.group_id) s
-  left join lateral (
-    select count(*) as workers from pg_stat_activity a
-    where a.datname = current_database()
-      and a.application_name = left('gapless/queue worker ' || g.group_id, 63)
-  ) w on true
-  join gapless.topic t on t.name = s.topic
+    select g.group_id, g.workers, s.*, t.topic_id, count(*) over () as partitions
+    from (
+      -- Once a group: to list the sessions costs as much as there are.
+      select c.group_id, w.workers from (
+        select n.group_id from gapless.consumer_group n where n.mode = 'queue' and not n.is_scratch group by 1
+      ) c
+      left join (
+        select a.application_name, count(*) as workers from pg_stat_activity a
+        where a.datname = current_database()
+        group by 1
+      ) w on w.application_name = left('gapless/queue worker ' || c.group_id, 63)
+    ) g
+    cross join lateral gapless.queue_state(g.group_id) s
+    join gapless.topic t on t.name = s.topic
+  ) q
   join gapless.lease l
-    on l.group_id = g.group_id and l.topic_id = t.topic_id and l.partition_id = s.partition_id
-  left join lateral gapless.queue_missing(l.topic_id, l.partition_id, l.lease_no, 100) m on s.open > 0 or s.lapsed > 0
+    on l.group_id = q.group_id and l.topic_id = q.topic_id and l.partition_id = q.partition_id
+  -- MUST look for a bounded number of events in all, whatever the number of partitions.
+  left join lateral gapless.queue_missing(
+    l.topic_id, l.partition_id, l.lease_no, (2000 / greatest(q.partitions, 20))::int
+  ) m on q.open > 0 or q.lapsed > 0
 )
 select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,

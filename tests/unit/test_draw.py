@@ -488,6 +488,16 @@ def test_text_in_a_pipe_cuts_nothing() -> None:
     assert dict(zip(table[0], table[9], strict=True))["ERROR"] == "-"
 
 
+def test_text_in_a_pipe_shows_of_many_partitions_those_that_matter() -> None:
+    rows = [standing(n, lag=n) for n in range(300)]
+    rows[7] = replace(rows[7], error=HOLE)
+    rows[9] = replace(rows[9], dead_letters=1)
+    lines = to_text(look(rows)).splitlines()
+    shown = [int(line.split()[2]) for line in lines if line.startswith("billing")]
+    assert shown == [7, 9, *range(299, 201, -1)]
+    assert lines[-1] == "and 200 more partitions: gapless status --json"
+
+
 def test_a_client_is_told_from_a_supervisor() -> None:
     shot = look(members=[presence("host-a"), presence("host-b", kind="client")])
     assert [each["kind"] for each in to_document(shot)["members"]] == ["supervisor", "client"]

@@ -22,15 +22,26 @@ as $$
 #variable_conflict use_column
 begin
   perform gapless.require_queue(queue_state.group_id, g.topic_id)
-  from gapless.group_partitions(queue_state.group_id) g;
+  from (select distinct p.topic_id from gapless.group_partitions(queue_state.group_id) p) g;
   return query
+  with working as materialized (    -- once: to list the locks costs as much as there are
+    select k.objid, count(distinct k.pid) as blocks from pg_locks k
+    where k.locktype = 'advisory' and k.classid = 7427003::oid and k.objsubid = 2
+      and k.granted and k.mode = 'ShareLock' and k.pid <> pg_backend_pid()
+      and k.database = (select b.oid from pg_database b where b.datname = current_database())
+    group by 1
+  )
   select t.name, l.partition_id, f.next_offset, coalesce(e.last_offset, 0) + 1,
     greatest(coalesce(e.last_offset, 0) + 1 - f.next_offset - coalesce(r.in_hand, 0) - coalesce(r.finished, 0), 0),
-    w.blocks, coalesce(r.in_hand, 0), coalesce(r.lapsed, 0), coalesce(r.finished, 0),
+    coalesce(w.blocks, 0), coalesce(r.in_hand, 0), coalesce(r.lapsed, 0), coalesce(r.finished, 0),
     d.waiting, d.dead, coalesce(v.lag_s, 0), f.is_paused
   from gapless.lease l
   join gapless.topic t using (topic_id)
-  cross join lateral gapless.floor_of(l.lease_no) f
+  cross join lateral (
+    select q.next_offset, q.is_paused from gapless.queue_floor q
+    where q.lease_no = l.lease_no
+    order by q.version desc limit 1
+  ) f
   left join gapless.lag v
     on v.group_id = l.group_id and v.topic_id = l.topic_id and v.partition_id = l.partition_id
   left join lateral (
@@ -53,12 +64,7 @@ begin
     where x.group_id = l.group_id and x.topic_id = l.topic_id and x.partition_id = l.partition_id
       and x.state in ('waiting', 'parked', 'dead')
   ) d
-  cross join lateral (
-    select count(distinct k.pid) as blocks from pg_locks k
-    where k.locktype = 'advisory' and k.classid = 7427003::oid and k.objid = l.lease_no::oid and k.objsubid = 2
-      and k.granted and k.mode = 'ShareLock' and k.pid <> pg_backend_pid()
-      and k.database = (select b.oid from pg_database b where b.datname = current_database())
-  ) w
+  left join working w on w.objid = l.lease_no::oid
   where l.group_id = queue_state.group_id
   order by t.name, l.partition_id;
 end

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC
 from typing import Any
 
@@ -16,6 +16,7 @@ from gapless.status.view import Canvas, ConsoleState, Look
 from gapless.status.words import age, clean, counted
 
 GAP = "  "
+ROWS_MAX = 100  # of topics, and of partitions: those that matter first
 _NUMBERS = frozenset(
     {
         *("PARTITION", "EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "DEAD"),
@@ -31,21 +32,24 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
     """Return the snapshot as unstyled tables.
 
     canvas: of a terminal, for what the live console shows at its first look. None (a pipe) cuts
-    nothing, has a line for each partition, a column for each value and a dash for each missing
-    one, for awk.
+    no line, has a column for each value and a dash for each missing one, for awk; of more than 100
+    topics or partitions it shows those that wait, stand still or lost something.
     """
     if canvas is not None:
         return _fitted(snapshot, canvas)
     document = to_document(snapshot)
+    topics, more_topics = _first(document["topics"], "topic", lambda row: row["pending"] or 0)
+    partitions, more_partitions = _first(document["partitions"], "partition", _matter)
     parts = [
         _heading(snapshot),
         _table(
             ("TOPIC", "PARTITIONS", "EVENTS", "PENDING"),
             [
                 (row["topic"], row["partition_count"], row["events"], row["pending"])
-                for row in document["topics"]
+                for row in topics
             ],
         ),
+        more_topics,
         _members(snapshot),
         *_beside(snapshot),
         _table(
@@ -59,11 +63,27 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
                     *(row["current_offset"], row["log_end_offset"], row["lag"], age(row["lag_s"])),
                     *(counted(row["dead_letters"]).replace(",", ""), row["state"], _why(row)),
                 )
-                for row in document["partitions"]
+                for row in partitions
             ],
         ),
+        more_partitions,
     ]
     return "\n".join(part for part in parts if part)
+
+
+def _first(
+    rows: Sequence[dict[str, Any]], noun: str, matter: Callable[[dict[str, Any]], Any]
+) -> tuple[Sequence[dict[str, Any]], str]:
+    """Return the rows to show, and a line about the others, or none."""
+    if len(rows) <= ROWS_MAX:
+        return rows, ""
+    more = f"and {len(rows) - ROWS_MAX} more {noun}s: gapless status --json\n"
+    return sorted(rows, key=matter, reverse=True)[:ROWS_MAX], more
+
+
+def _matter(row: dict[str, Any]) -> tuple[object, ...]:
+    """Return how much a partition matters: what stops it, what it lost, how far behind it is."""
+    return row["error"] is not None, row["dead_letters"], row["lag"]
 
 
 def _beside(snapshot: Snapshot) -> list[str]:

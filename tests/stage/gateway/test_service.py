@@ -105,7 +105,7 @@ def test_what_cannot_be_is_said_at_the_start(bare, dsn: str, empty_dsn: str) -> 
 def test_nobody_is_told_where_the_database_is(caplog: pytest.LogCaptureFixture) -> None:
     """Its socket, its name and the role are for the log."""
     caplog.set_level("WARNING", "gapless.gateway")
-    limits = Limits(event_bytes_max=1000, batch_bytes_max=1000)
+    limits = Limits(event_bytes_max=1000, batch_bytes_max=1000, batch_events_max=10)
     inside = Inside("host=/nowhere/sockets dbname=secret user=somebody", limits, 1)
     try:
         for path in ("/readyz", "/v1/status", "/v1/topics/orders/stream", "/metrics"):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import LiteralString
 
 import pytest
 from psycopg import Connection
 
+from gapless.db.queries import query
 from gapless.log.sequence import configure_chunks, create_chunks, sequence
 from support.plans import pages
 from support.queue import Queue, join, make
@@ -164,3 +166,25 @@ def test_a_take_that_finds_nothing_looks_once_at_each_partition(conn: Connection
     conn.execute("select gapless.resume('sender', 'mails')")
     assert len([*iter(lambda: len(queue.reserve(conn, 4)), 0)]) > 200
     assert _warm(conn, *take) <= 2000, "all in hand"
+
+
+@pytest.mark.parametrize(("stage", "name"), [("status", "partitions"), ("doctor", "queues")])
+def test_a_look_at_many_partitions_lists_sessions_and_locks_once(
+    conn: Connection, stage: str, name: str
+) -> None:
+    """Each list costs as much as there are; of a thousand partitions, with one each, 14 s."""
+    conn.execute("select gapless.create_topic('mails', 20)")
+    join(conn, block=4, group="sender", topic="mails")
+    conn.execute("load 'auto_explain'")
+    conn.execute(
+        "select set_config('auto_explain.' || name, value, false) from (values ('log_min_duration', '0'),"
+        " ('log_analyze', 'on'), ('log_nested_statements', 'on'), ('log_level', 'notice')) v (name, value)"
+    )
+    plans: list[str] = []
+    conn.add_notice_handler(lambda told: plans.append(told.message_primary or ""))
+    assert len(conn.execute(query(stage, name)).fetchall()) == 20
+    scans = re.findall(
+        r"Function Scan on pg_(?:stat_get_activity|lock_status) .* loops=(\d+)", "".join(plans)
+    )
+    assert len(scans) >= 2
+    assert set(scans) == {"1"}

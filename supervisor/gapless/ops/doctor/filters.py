@@ -16,9 +16,7 @@ _SHOWN_MAX = 5
 
 def filters(patient: Patient) -> Iterator[Finding]:
     """Which groups have a filter, how much each passed, and what it could not be asked about."""
-    from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
-
-    found = sorted(snapshot(patient.conn).filters, key=lambda each: -each.unasked)
+    found = sorted(patient.look.filters, key=lambda each: -each.unasked)
     if not found:
         yield ok("filters", "every group takes all events")
     for each in found[:_SHOWN_MAX]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
 from psycopg import Connection
+
+if TYPE_CHECKING:
+    from gapless.status import Snapshot
 
 Level = Literal["ok", "warning", "FAIL"]
 
@@ -22,12 +26,19 @@ class Finding:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Patient:
     """What is examined: a session in autocommit, and a second one for what takes two."""
 
     conn: Connection[Any]
     second: Connection[Any]
+
+    @cached_property
+    def look(self) -> Snapshot:
+        """Everything that status shows, looked at once for all checks."""
+        from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
+
+        return snapshot(self.conn)
 
 
 Check = Callable[[Patient], Iterator[Finding]]

@@ -12,9 +12,7 @@ _SHOWN_MAX = 5
 
 def later(patient: Patient) -> Iterator[Finding]:
     """Whether somebody promotes, and whether the topics of what waits are there."""
-    from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
-
-    found = snapshot(patient.conn)
+    found = patient.look
     now = found.later
     if now.is_late:
         why, remedy = "the sequencer does not get to it", "gapless run of this version does"

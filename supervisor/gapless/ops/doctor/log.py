@@ -11,8 +11,7 @@ from gapless.log.retention import Chunk
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity
-from gapless.status import Snapshot, snapshot
-from gapless.status.snapshot import COUNT_MAX
+from gapless.status.snapshot import COUNT_MAX, Snapshot
 
 _SHOWN_MAX = 5
 _STILL_S = 5.0  # so long an event may be without an offset
@@ -96,13 +95,9 @@ def chunks(patient: Patient) -> Iterator[Finding]:
         yield ok("default-chunk", "is empty")
 
 
-def _look(patient: Patient) -> Snapshot:
-    return snapshot(patient.conn)
-
-
 def sequencer(patient: Patient) -> Iterator[Finding]:
     """Whether somebody gives offsets, and whether what it remembers fits this cluster."""
-    look = _look(patient)
+    look = patient.look
     sequencing = look.sequencer
     pending = look.pending_events
     at_least = "at least " if pending == COUNT_MAX else ""
@@ -142,7 +137,7 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
 
 def squatters(patient: Patient) -> Iterator[Finding]:
     """Whether a stranger holds a lock of gapless."""
-    found = _look(patient).squatters
+    found = patient.look.squatters
     for each in found[:_SHOWN_MAX]:
         yield fail(
             "squatters",
@@ -155,7 +150,7 @@ def squatters(patient: Patient) -> Iterator[Finding]:
 
 def obstacles(patient: Patient) -> Iterator[Finding]:
     """Whether a transaction, or a client that never polls, keeps a group, or what is due."""
-    found = _look(patient).obstacles
+    found = patient.look.obstacles
     for each in found[:_SHOWN_MAX]:
         yield fail("obstacles", plain(each.problem), plain(each.remedy))
     if len(found) > _SHOWN_MAX:
@@ -166,7 +161,7 @@ def obstacles(patient: Patient) -> Iterator[Finding]:
 
 def unrouted(patient: Patient) -> Iterator[Finding]:
     """Whether producers use a topic id that nobody made."""
-    found = _look(patient).unrouted
+    found = patient.look.unrouted
     for each in found[:_SHOWN_MAX]:
         yield warning("unrouted", str(each), "gapless topics discard gives such events up")
     if len(found) > _SHOWN_MAX:
@@ -178,7 +173,7 @@ def unrouted(patient: Patient) -> Iterator[Finding]:
 
 def members(patient: Patient) -> Iterator[Finding]:
     """Whether the supervisors are alive."""
-    found = _look(patient).members
+    found = patient.look.members
     revoked = [member for member in found if member.revoked_role is not None]
     for member in revoked[:_SHOWN_MAX]:
         yield fail("members", plain(member.revoked), plain(member.remedy))
@@ -196,7 +191,7 @@ def members(patient: Patient) -> Iterator[Finding]:
 
 def partitions(patient: Patient) -> Iterator[Finding]:
     """Whether some partition does not continue; what stops a queue is for queues()."""
-    look = _look(patient)
+    look = patient.look
     ordered = [standing for standing in look.partitions if standing.mode == "ordered"]
     ill = [standing for standing in ordered if standing.error is not None]
     for standing in ill[:_SHOWN_MAX]:

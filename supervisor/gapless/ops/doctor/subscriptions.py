@@ -16,9 +16,7 @@ _SHOWN_MAX = 5
 
 def subscriptions(patient: Patient) -> Iterator[Finding]:
     """Which groups have subscriptions, which pass all events, and which subscriptions go soon."""
-    from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
-
-    found = sorted(snapshot(patient.conn).subscribed, key=lambda each: not _is_troubled(each))
+    found = sorted(patient.look.subscribed, key=lambda each: not _is_troubled(each))
     if not found:
         yield ok("subscriptions", "no group has subscriptions")
     for each in found[:_SHOWN_MAX]:
