@@ -26,6 +26,7 @@ from gapless.log.ranges import Bounds, bounds_of
 from gapless.ops.entries import entry_json
 
 KEEP_ALIVE_S = 15.0
+SENT_CHARACTERS = 32_768  # about so many at a time
 SEND_S_MAX = 30.0  # a client that takes nothing for so long is gone
 RETRY_MS = 1_000  # after which a client comes again
 _HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
@@ -146,9 +147,15 @@ class EventStream(Response):
             next_offset = found.next_offset
         else:
             lines, next_offset = part.after(offsets[partition]), part.next_offset
+        text = ""
         for line in lines:
             offsets[partition] = line.offset + 1
-            yield f"id: {self._place.text}\ndata: {line.text}\n\n"
+            text += f"id: {self._place.text}\ndata: {line.text}\n\n"
+            if len(text) > SENT_CHARACTERS:
+                yield text
+                text = ""
+        if text:
+            yield text
         offsets[partition] = max(offsets[partition], next_offset)
 
 
@@ -156,6 +163,7 @@ async def _sent(send: Send, message: Message) -> None:
     """Send; TimeoutError when the client takes nothing for too long."""
     async with asyncio.timeout(SEND_S_MAX):
         await send(message)
+    await asyncio.sleep(0)  # MUST: a client that takes all would hold the loop, one that went, too
 
 
 async def _disconnected(receive: Receive) -> None:
