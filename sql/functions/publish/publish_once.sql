@@ -11,7 +11,8 @@
 -- deliver_at, deliver_in: as publish_later(); the key counts from now. Then scheduled_id is for cancel(), which
 -- makes the key free again, and message_id is null, also for its duplicates.
 -- digest: of what the key stands for, if the caller wants a key with other contents refused (GL422) instead of
--- taken for a duplicate; a key that was published without one stands for anything.
+-- taken for a duplicate; so is a key that came with one and now without, or the other way round: a request's key
+-- and an event's are two things, and neither is to be lost for the other.
 -- A dedupe_key has 1 to 500 characters. A producer may call this; it cannot read keys, nor make one
 -- without publishing the event.
 -- locks: the key, until the transaction ends; dedupe_state (SHARE) in those two isolation levels
@@ -120,9 +121,10 @@ begin
         published_ts = excluded.published_ts, digest = excluded.digest;
     end loop;
   end if;
-  if duplicate and publish_once.digest <> first.digest then    -- null: nothing to compare
-    raise exception 'key "%" came with other contents before: give each request a key of its own',
-      publish_once.dedupe_key
+  if duplicate and publish_once.digest is distinct from first.digest then
+    raise exception 'key "%" came with other contents before: give each % a key of its own',
+      publish_once.dedupe_key,
+      case when publish_once.digest is null or first.digest is null then 'request and each event' else 'request' end
       using errcode = 'GL422';
   end if;
   transaction_id := first.transaction_id;

@@ -26,6 +26,7 @@ from gapless.log.ranges import Bounds, bounds_of
 from gapless.ops.entries import entry_json
 
 KEEP_ALIVE_S = 15.0
+SENT_CHARACTERS = 32_768  # about so many at a time
 RETRY_MS = 1_000  # after which a client comes again
 _HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 _TYPE = "text/event-stream"
@@ -114,6 +115,7 @@ class EventStream(Response):
                     break
                 body = {"type": "http.response.body", "body": text.encode(), "more_body": True}
                 await send(body)
+                await asyncio.sleep(0)  # MUST: a client that takes all would hold the loop
         except (psycopg.Error, GaplessError) as error:
             self._feed.trouble.note(error)  # the client comes again
         except Problem:
@@ -149,9 +151,15 @@ class EventStream(Response):
             next_offset = found.next_offset
         else:
             lines, next_offset = part.after(offsets[partition]), part.next_offset
+        text = ""
         for line in lines:
             offsets[partition] = line.offset + 1
-            yield f"id: {self._place.text}\ndata: {line.text}\n\n"
+            text += f"id: {self._place.text}\ndata: {line.text}\n\n"
+            if len(text) > SENT_CHARACTERS:
+                yield text
+                text = ""
+        if text:
+            yield text
         offsets[partition] = max(offsets[partition], next_offset)
 
 

@@ -252,7 +252,7 @@ def publish_error(error: psycopg.Error | Trouble | UnicodeEncodeError) -> Except
             f"the session's client_encoding ({error.encoding}) lacks {character!a}: set it to UTF8"
         )
     state = error.sqlstate or ""
-    if state in ("GL404", "GL409") or state.startswith("22"):
+    if state in ("GL404", "GL409", "GL422") or state.startswith("22"):
         detail = error.diag.message_detail
         return PublishError(f"{error.diag.message_primary}{f' ({detail})' if detail else ''}")
     if isinstance(error, psycopg.errors.NoDataFound | psycopg.DataError):
@@ -261,7 +261,7 @@ def publish_error(error: psycopg.Error | Trouble | UnicodeEncodeError) -> Except
 
 
 def _explain_trouble(trouble: Trouble) -> Exception:
-    if trouble.state in ("GL404", "GL409", "P0002") or trouble.state.startswith("22"):
+    if trouble.state in ("GL404", "GL409", "GL422", "P0002") or trouble.state.startswith("22"):
         detail = f" ({trouble.detail})" if trouble.detail else ""
         return PublishError(f"{trouble.message}{detail}")
     return trouble.error

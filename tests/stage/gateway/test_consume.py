@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from gapless.gateway import connection, stream
 from gapless.gateway import feed as feed_module
 from gapless.gateway.problem import Problem
 from gapless.gateway.vector import read_vector, vector_text
+from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
@@ -371,6 +373,23 @@ def test_a_client_that_does_not_read_disturbs_nobody(
         time.sleep(1.5)
         assert gateway.get("/healthz").status_code == 200
     assert gateway.publish(1)["events"] == 1
+
+
+def test_a_client_that_goes_leaves_no_line(
+    gateway: Client, conn: Connection, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What asyncio says of each write to a connection that is gone is news for nobody."""
+    publish(conn, "orders", [NewEvent(payload={"n": n}, key="a") for n in range(3_000)])
+    while sequence(conn):
+        pass
+    host, _, port = gateway.url.removeprefix("http://").rpartition(":")
+    for _ in range(10):
+        with socket.create_connection((host, int(port))) as sock:
+            sock.sendall(f"GET {STREAM}?from=earliest HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            assert sock.recv(1000)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    assert gateway.publish(1)["events"] == 1
+    assert [each.getMessage() for each in caplog.records if each.name == "asyncio"] == []
 
 
 @pytest.mark.long

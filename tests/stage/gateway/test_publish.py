@@ -10,6 +10,8 @@ import pytest
 from psycopg import Connection
 
 from gapless import ops
+from gapless.errors import GaplessError
+from gapless.log.publish import publish
 from gapless.log.topics import Topic
 from stage.gateway.conftest import EVENTS, Client, Open, problem
 
@@ -159,9 +161,28 @@ def test_a_key_in_progress_for_long_is_a_conflict(gateway: Client, conn: Connect
         conn.execute("select gapless.publish_once('orders', '1', 'k')")
         done = gateway.post(EVENTS, json={"payload": 1}, headers={"Idempotency-Key": "k"})
     problem(done, 409)
-    assert gateway.post(EVENTS, json={"payload": 1}, headers={"Idempotency-Key": "k"}).json()[
-        "duplicate"
-    ], "a key without a digest stands for anything"
+
+
+def test_a_key_of_a_request_is_no_key_of_an_event(gateway: Client, conn: Connection) -> None:
+    """Neither is taken for the other, which would be lost: the second one is refused, whole."""
+    event = {"payload": 1, "dedupe_key": "event"}
+    assert gateway.post(EVENTS, json=event).status_code == 202
+    for body in (
+        {"payload": 1},
+        [{"payload": 2}, {"payload": 3}],
+        {"payload": 4, "deliver_in": 60},
+    ):
+        problem(gateway.post(EVENTS, json=body, headers={"Idempotency-Key": "event"}), 422)
+    ours = {"Idempotency-Key": "ours"}
+    assert gateway.post(EVENTS, json={"payload": 5}, headers=ours).status_code == 202
+    for more in ({}, {"deliver_in": 60}):
+        body = [{"payload": 6}, {"payload": 7, "dedupe_key": "ours", **more}]
+        assert '"ours"' in problem(gateway.post(EVENTS, json=body), 422)["detail"]
+    with pytest.raises(GaplessError):
+        publish(conn, "orders", 8, dedupe_key="ours")
+    assert gateway.post(EVENTS, json=event).json()["duplicate"]
+    assert gateway.post(EVENTS, json={"payload": 5}, headers=ours).json()["duplicate"]
+    assert [row[0] for row in stored(conn)] == ["1", "5"]
 
 
 @pytest.mark.long
