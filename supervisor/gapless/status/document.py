@@ -56,10 +56,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     topics       topic, events, pending, partition_count, partitions: [{partition, log_end_offset}],
                  also those that it had before
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
-                 role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity,
-                 partitions (it has), assigned (it should have), groups, kind (supervisor; client:
-                 it joined one group with gapless.join() or over HTTP, and is gone ttl_s after
-                 its last heartbeat)
+                 role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity, partitions
+                 (it has), assigned (it should have), groups, kind (supervisor; client: of one
+                 group, gone ttl_s after its last heartbeat)
     groups       group, topic, mode (ordered, queue), partitions, members (that own some), unserved
                  (partitions that nobody is to work on), stopped (with an error), paused, lag, lag_s
                  (of the oldest), dead_letters, dead_events, waiting, parked, handled_per_s,
