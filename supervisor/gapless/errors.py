@@ -233,7 +233,8 @@ _LIMITS = {
 def limit_met(error: BaseException) -> str | None:
     """Say at which limit of the database's an error was raised, and what helps; None: at none."""
     for each in (error, error.__cause__):
-        meaning = _LIMITS.get(getattr(each, "sqlstate", None) or "")
-        if each is not None and meaning is not None:
-            return f"{meaning} ({one_line(each)})"
+        state = getattr(each, "sqlstate", None) or ""
+        if state in _LIMITS:
+            said = str(each).splitlines() or [""]
+            return f"{_LIMITS[state]} (SQLSTATE {state}: {said[0]})"
     return None

@@ -25,7 +25,7 @@ def test_each_has_its_own_sentence(kind: type[psycopg.Error]) -> None:
     lost.__cause__ = error
     for text in (why_of(error), end_of(error), end_of(lost), str(UnreadyError("g/t/0@1", error))):
         assert TOLD[kind] in text
-        assert "(what the server said)" in text
+        assert text.count(f"(SQLSTATE {error.sqlstate}: what the server said)") == 1
         assert "connection lost" not in text
         assert "as the handler expects" not in text
 
