@@ -11,6 +11,15 @@ select gapless.cancel(%(scheduled_id)s::bigint)
 -- name: create_chunks
 select gapless.create_chunks()
 
+-- name: chunk_triggers
+-- Event triggers that run when a chunk is made, and may refuse it or wait, with what ends each.
+select format('event trigger %I, function %s, runs when a chunk is made: alter event trigger %I disable',
+  e.evtname, e.evtfoid::regproc, e.evtname)
+from pg_event_trigger e
+where e.evtenabled in ('O', 'A') and e.evtevent in ('ddl_command_start', 'ddl_command_end')
+  and (e.evttags is null or e.evttags && array['CREATE TABLE', 'ALTER TABLE', 'CREATE INDEX'])
+order by e.evtname
+
 -- name: configure_chunks
 select gapless.configure_chunks(%(chunk_events)s, %(chunks_ahead)s)
 

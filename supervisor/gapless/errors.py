@@ -189,16 +189,15 @@ class BlockedError(GaplessError):
 class UnreadyError(BlockedError):
     """The database is not as a handler expects it: its unit is tried again before the policy."""
 
-    def __init__(self, place: str, error: BaseException | str) -> None:
+    def __init__(self, place: str, error: BaseException) -> None:
         super().__init__(place, error)
         state = getattr(error, "sqlstate", "?")
         why = (str(error).splitlines() or ["?"])[0]
-        text = (
-            f"{place}: the database is not as the handler expects it: SQLSTATE {state}, {why}: "
-            "grant or create it, or deploy what does without; "
-            "it is tried for a while, then the policy holds"
+        text = limit_met(error) or (
+            f"the database is not as the handler expects it: SQLSTATE {state}, {why}: "
+            "grant or create it, or deploy what does without"
         )
-        self.args = (text,)
+        self.args = (f"{place}: {text}; it is tried for a while, then the policy holds",)
 
 
 class ReceiverError(BlockedError):
@@ -215,3 +214,27 @@ class ReceiverError(BlockedError):
 def one_line(error: BaseException) -> str:
     """Return the text of an error on one line, 500 characters of it at most; never nothing."""
     return " ".join(str(error).split())[:500] or type(error).__name__
+
+
+_LIMITS = {
+    "25P03": "idle_in_transaction_session_timeout ended the session, whose transaction was idle "
+    "for longer: be faster between two statements, or raise it",
+    "25P04": "transaction_timeout ended the session, whose transaction took longer: be faster, "
+    "or raise it",
+    "53100": "the database's disk is full: make room there, and all continues by itself",
+    "53200": "the database is out of memory, or of the locks that it has room for: give it more "
+    "(max_locks_per_transaction), or have less at work",
+    "53300": "the database takes no more connections: raise max_connections, or have fewer",
+    "57P05": "idle_session_timeout ended the session, which had nothing to do for longer: "
+    "set it to 0 for the roles of gapless",
+}
+
+
+def limit_met(error: BaseException) -> str | None:
+    """Say at which limit of the database's an error was raised, and what helps; None: at none."""
+    for each in (error, error.__cause__):
+        state = getattr(each, "sqlstate", None) or ""
+        if state in _LIMITS:
+            said = str(each).splitlines() or [""]
+            return f"{_LIMITS[state]} (SQLSTATE {state}: {said[0]})"
+    return None

@@ -35,6 +35,8 @@ class World:
         self.may_sleep = False
         self.is_woken = False
         self.chunks: list[int | Exception] = []
+        self.is_lost = False
+        self.triggers: list[str] = []
         self.strays = 0
         self.is_later_due = False
         self.later: list[int] = []
@@ -42,7 +44,7 @@ class World:
         self.board.clear(SLOT)
         for name in (
             "sequence", "try_sleep", "wake_up", "heard", "wait", "readable", "create_chunks",
-            "count_unrouted",
+            "count_unrouted", "chunk_triggers",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
@@ -52,7 +54,7 @@ class World:
     def turn(self, pause_s: float = 0.0, wait_period_s: float = 0.4) -> _Turn:
         spec: Any = SimpleNamespace(slot=SLOT, pause_s=pause_s, wait_period_s=wait_period_s)
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE)
-        conn: Any = "conn"
+        conn: Any = SimpleNamespace(closed=self.is_lost)
         return _Turn(conn, spec, pipe, self.board)
 
     def told(self) -> list[object]:
@@ -99,6 +101,9 @@ class World:
         if isinstance(made, Exception):
             raise made
         return made
+
+    def chunk_triggers(self, _conn: object) -> list[str]:
+        return self.triggers
 
     def count_unrouted(self, _conn: object) -> int:
         return self.strays
@@ -287,9 +292,26 @@ def test_who_reads_for_long_is_told_of_and_asked_ever_more_rarely(
     assert len(caplog.records) == 1
 
 
-def test_chunks_that_cannot_be_made_end_it(world: World) -> None:
-    world.chunks = [psycopg.errors.UndefinedTable("gone")]
-    with pytest.raises(psycopg.errors.UndefinedTable):
+def test_chunks_that_cannot_be_made_keep_no_event_from_its_offset(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first refusal is told at once, with the event triggers that may be its cause."""
+    turn = world.turn()
+    world.triggers = ["event trigger t"]
+    world.chunks = [psycopg.errors.RaiseException("no DDL")] * 2
+    turn.take()
+    assert world.told()[:2] == ["chunks", "sequence"]
+    assert world.board.work_ms(SLOT) == 0
+    world.now_s += 1
+    turn.take()
+    (told,) = caplog.records
+    assert told.getMessage().endswith("who is in the way: no DDL; event trigger t")
+
+
+def test_a_session_that_is_lost_while_chunks_are_made_ends_it(world: World) -> None:
+    world.chunks = [psycopg.OperationalError("gone")]
+    world.is_lost = True
+    with pytest.raises(psycopg.OperationalError):
         world.turn().take()
     assert world.board.work_ms(SLOT) == 0
 

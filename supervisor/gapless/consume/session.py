@@ -18,6 +18,7 @@ from psycopg.pq import PipelineStatus, TransactionStatus
 
 from gapless.db.inherited import keep_from_children
 from gapless.db.wire import distrust, drop_later, fetch_all, later
+from gapless.errors import limit_met
 from gapless.telemetry.meter import UNTIMED, Operation, in_use, timed
 
 _LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
@@ -179,7 +180,10 @@ def require_usable(conn: Connection[Any], error: BaseException | None = None) ->
     if conn.broken:
         if isinstance(error, psycopg.OperationalError):
             raise error
-        raise psycopg.OperationalError("the connection was lost while the handler ran") from error
+        met = None if error is None else limit_met(error)
+        raise psycopg.OperationalError(
+            met or "the connection was lost while the handler ran"
+        ) from error
     if conn.closed:
         raise psycopg.OperationalError("the handler closed the connection it was given") from error
     busy = conn.info.transaction_status == TransactionStatus.ACTIVE

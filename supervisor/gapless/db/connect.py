@@ -14,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.queries import query
 from gapless.db.schema import schema
-from gapless.errors import ConnectError, ReceiverError, UnreachableError, one_line
+from gapless.errors import ConnectError, ReceiverError, UnreachableError, limit_met, one_line
 
 MIN_SERVER_VERSION = 140000
 _LOOKS = 4  # at which session two clients have
@@ -191,9 +191,14 @@ def is_revoked(error: BaseException) -> bool:
 
 
 def why_of(error: BaseException) -> str:
-    """Say in one line how a statement of ours failed, and what grants it if it was not allowed."""
-    why = one_line(error)
+    """Say in one line how a statement of ours failed, and what helps if that is known."""
+    why = limit_met(error) or one_line(error)
     return f"{why}: grant this role gapless_consumer again" if is_revoked(error) else why
+
+
+def end_of(error: BaseException) -> str:
+    """Say in one line why there is no session any more."""
+    return limit_met(error) or f"connection lost: {one_line(error)}"
 
 
 def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:

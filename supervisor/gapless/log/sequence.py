@@ -50,6 +50,11 @@ def create_chunks(conn: Connection) -> int:
     return int(row[0])
 
 
+def chunk_triggers(conn: Connection) -> list[str]:
+    """Name the event triggers that may keep chunks from being made, each with what ends it."""
+    return [line for (line,) in fetch_all(conn, "log", "chunk_triggers")]
+
+
 def try_role(conn: Connection) -> bool:
     """Become the active sequencer, for as long as this session lives."""
     return _true(conn, "try_role")

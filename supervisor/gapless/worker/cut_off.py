@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from gapless.db.connect import is_revoked, why_of
-from gapless.errors import one_line
+from gapless.errors import limit_met, one_line
 from gapless.worker.retries import Retries
 
 log = logging.getLogger("gapless.supervisor")
@@ -28,7 +28,8 @@ class CutOff:
                 log.error("supervisor: waits until it may again: %s", why_of(error))
             self.is_revoked = True
         elif self._retries.failures % _LOG_EVERY == 0:
-            log.warning("supervisor: connection lost, will be back: %s", one_line(error))
+            why = limit_met(error) or f"connection lost, will be back: {one_line(error)}"
+            log.warning("supervisor: %s", why)
         return self._retries.failed()
 
     def ended(self) -> None:

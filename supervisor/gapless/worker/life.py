@@ -17,7 +17,8 @@ from typing import NoReturn
 import psycopg
 from setproctitle import setproctitle
 
-from gapless.errors import GaplessError, one_line
+from gapless.db.connect import end_of, is_transient
+from gapless.errors import GaplessError
 from gapless.resources import close_all, is_any_open
 from gapless.telemetry.spans import flush
 from gapless.worker.spec import ChildSpec, ExitCode
@@ -55,9 +56,13 @@ def live(name: str, work: Callable[[], ExitCode]) -> NoReturn:
     """Work until it is over, or there is no connection; then exit the process."""
     try:
         code = work()
-    except psycopg.OperationalError as error:
-        log.warning("%s: connection lost: %s", name, one_line(error))
-        code = ExitCode.CONNECTION_LOST
+    except psycopg.Error as error:
+        if isinstance(error, psycopg.OperationalError) or is_transient(error):
+            log.warning("%s: %s", name, end_of(error))
+            code = ExitCode.CONNECTION_LOST
+        else:
+            log.exception("%s: worker crashed", name)
+            code = ExitCode.CRASHED
     except GaplessError as error:
         log.error("%s: %s", name, error)  # noqa: TRY400 - one line for people
         code = ExitCode.CONNECTION_LOST

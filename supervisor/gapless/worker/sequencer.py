@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from gapless.db.connect import connect, is_transient, why_of
+from gapless.db.connect import connect, end_of, is_transient, why_of
 from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
@@ -20,6 +20,7 @@ from gapless.log.sequence import (
     ROLE_CHANNEL,
     WAKE_CHANNEL,
     break_role,
+    chunk_triggers,
     create_chunks,
     give_role,
     has_to_poll,
@@ -64,17 +65,18 @@ def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
     settle(spec, "sequencer")
     try:
         code = _run(spec, pipe, board)
-    except psycopg.OperationalError as error:
-        log.warning("sequencer: connection lost: %s", " ".join(str(error).split()))
-        code = ExitCode.CONNECTION_LOST
     except GaplessError as error:
         log.error("sequencer: %s", error)  # noqa: TRY400 - one line for people
         code = ExitCode.CONNECTION_LOST
     except psycopg.Error as error:
         # Its supervisor starts the next one, after a pause that grows: a line for each is enough.
-        log.error("sequencer: SQLSTATE %s: %s", error.sqlstate, why_of(error))  # noqa: TRY400
-        log.debug("sequencer: in full", exc_info=True)
-        code = ExitCode.CRASHED
+        if isinstance(error, psycopg.OperationalError) or is_transient(error):
+            log.warning("sequencer: %s", end_of(error))
+            code = ExitCode.CONNECTION_LOST
+        else:
+            log.error("sequencer: SQLSTATE %s: %s", error.sqlstate, why_of(error))  # noqa: TRY400
+            log.debug("sequencer: in full", exc_info=True)
+            code = ExitCode.CRASHED
     except Exception:
         log.exception("sequencer crashed")
         code = ExitCode.CRASHED
@@ -230,17 +232,9 @@ class _Turn:
         try:
             made = create_chunks(self._conn)
         except psycopg.Error as error:
-            if not is_transient(error):
+            if self._conn.closed:
                 raise
-            self._refusals += 1  # somebody reads the default chunk: try again
-            self._chunks_due = monotonic() + min(self._refusals, CHUNKS_AGAIN_S_MAX)
-            if self._refusals % CHUNKS_TOLD_AFTER == 0:
-                log.warning(
-                    "sequencer: no chunk could be made in %s tries: gapless doctor says who is in "
-                    "the way: %s",
-                    self._refusals,
-                    why_of(error),
-                )
+            self._refuse_chunks(error)
             return
         finally:
             self._board.rest(self._spec.slot)
@@ -256,3 +250,16 @@ class _Turn:
                 strays,
             )
         self._strays = strays
+
+    def _refuse_chunks(self, error: psycopg.Error) -> None:
+        """Try again soon: somebody reads the default chunk, or an event trigger refuses."""
+        self._refusals += 1
+        self._chunks_due = monotonic() + min(self._refusals, CHUNKS_AGAIN_S_MAX)
+        is_locked = isinstance(error, psycopg.errors.LockNotAvailable)
+        if self._refusals % CHUNKS_TOLD_AFTER == (0 if is_locked else 1):
+            log.warning(
+                "sequencer: no chunk could be made in %s tries: gapless doctor says who is in "
+                "the way: %s",
+                self._refusals,
+                "; ".join([why_of(error), *chunk_triggers(self._conn)]),
+            )

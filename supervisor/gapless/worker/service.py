@@ -64,7 +64,7 @@ class Service:
             log.warning("%s: will try again: %s", self.partition, why_of(error))
         is_told = attempt == 3 or isinstance(error, BlockedError)
         if assignment is not None and is_told and not is_revoked(error):
-            self.report(assignment, f"retrying: {one_line(error)} (attempt {attempt})")
+            self.report(assignment, f"retrying: {why_of(error)} (attempt {attempt})")
         self.due_s = monotonic() + wait_s
 
     def stop_at_hole(self, error: HoleError, assignment: Assignment) -> None:

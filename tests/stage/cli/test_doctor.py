@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import psycopg
 import pytest
+from psycopg.errors import RaiseException
 
 from gapless.db.connect import connect
 from gapless.log.publish import publish
-from gapless.log.sequence import sequence
+from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
 from gapless.ops.doctor import session
 from gapless.ops.doctor.rounds import diagnose
@@ -168,6 +169,24 @@ def test_chunks_that_run_out(gapless, conn) -> None:
     publish(conn, "orders", 1)
     found = levels(gapless("doctor", "--json"))
     assert (found["chunks"], found["default-chunk"]) == ("warning", "warning")
+
+
+def test_an_event_trigger_that_keeps_chunks_from_being_made(gapless, conn) -> None:
+    """The remedy that is in its line works."""
+    ensure_topic(conn, "orders", partitions=1)
+    conn.execute("select setval('gapless.outbox_message_id_seq', 500000000)")
+    publish(conn, "orders", 1)
+    conn.execute(
+        "create function refuse() returns event_trigger language plpgsql as"
+        " $$ begin raise 'no DDL today'; end $$;"
+        "create event trigger frozen on ddl_command_start execute function refuse()"
+    )
+    with pytest.raises(RaiseException):
+        create_chunks(conn)
+    told, _, remedy = text(gapless("doctor", "--json"), "chunks").rpartition(": ")
+    assert told.endswith("; event trigger frozen, function refuse, runs when a chunk is made")
+    conn.execute(remedy)
+    assert create_chunks(conn) > 0
 
 
 def test_who_keeps_chunks_from_being_made(gapless, conn, dsn) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -119,6 +120,37 @@ def test_a_database_that_is_not_ready_is_waited_for(fleet: Fleet) -> None:
     assert fleet.states() == {}
     assert_exactly_once(fleet.conn)
     assert fleet.value(ERROR) is None
+
+
+# What an event does, and what is said: where, and with which words.
+FULL = """
+do $$ begin
+  if to_regclass('mended') is null then raise 'no space' using errcode = '53100'; end if;
+end $$
+"""
+LIMITS = {
+    "53100": (FULL, "retrying: g/t/0@1: the database's disk is full: make room there"),
+    "25P03": (
+        "set local idle_in_transaction_session_timeout = '200ms'",
+        "g/t/0: idle_in_transaction_session_timeout ended the session",
+    ),
+}
+
+
+@pytest.mark.parametrize("state", long_but(LIMITS, "25P03"))
+def test_a_limit_of_the_database_has_a_sentence(fleet: Fleet, state: str, tmp_path: Path) -> None:
+    """It is no grant that is missing, no lost connection and no crash of a worker."""
+    a = fleet.start("a")
+    fleet.until_owners(a=4)
+    statement, said = LIMITS[state]
+    once = {"once": str(tmp_path / "once")} if state == "25P03" else {}
+    fleet.publish({"sql": statement, "sleep_s": 0.5, **once})
+    until(lambda: said in f"{a.log()} {fleet.value(ERROR)}", "it is said", within=a.log)
+    fleet.conn.execute("create table mended ()")
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+    for word in ("Traceback", "connection lost", "grant or create it"):
+        assert word not in a.log()
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from gapless.db.queries import query
 from gapless.db.schema import here, init_command
 from gapless.log.retention import Chunk
+from gapless.log.sequence import chunk_triggers
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity
@@ -81,7 +82,7 @@ def chunks(patient: Patient) -> Iterator[Finding]:
                 "none can be made until it ends"
             )
             remedy = f"have it commit, or select pg_terminate_backend({found.held_by})"
-        yield warning("chunks", text, remedy)
+        yield warning("chunks", "; ".join([text, *chunk_triggers(patient.conn)]), remedy)
     else:
         yield ok("chunks", text)
     if found.is_default_used:
