@@ -7,6 +7,8 @@
 -- so that the second need not come after the ttl. After a server start everyone gets its ttl, 5 s at least, to
 -- come back, and what was suspected before is not any more: while the server was away nobody could beat. It
 -- is the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
+-- A heartbeat ends a suspicion: beat(). Nothing uses member.suspect_beat any more; to drop it would fail calls of the
+-- former evict() that wait for the table.
 -- A client (client/join.sql) has no session: it is gone at its deadline, whatever its peers are (is_overdue()).
 -- locks: the rows of other members, skipping those another session looks at
 create or replace function gapless.evict(
@@ -56,7 +58,7 @@ begin
     continue when absent and other.expires_at - other.ttl < up_since
       and clock_timestamp() < up_since + greatest(interval '5 s', other.ttl);
     silent := other.expires_at - other.ttl / 2 < clock_timestamp();
-    suspected := coalesce(other.suspect_at >= up_since and other.suspect_beat = other.beat, false);
+    suspected := coalesce(other.suspect_at >= up_since, false);
     if absent and (
         not gapless.works(other.member_id)
         or (suspected and other.suspect_at < clock_timestamp() - _reconnect_grace)
@@ -78,7 +80,7 @@ begin
       evicted := evicted + 1;
     elsif (absent or silent) and not suspected then
       update gapless.member m
-      set suspect_at = clock_timestamp(), suspect_beat = m.beat
+      set suspect_at = clock_timestamp()
       where m.member_id = other.member_id;
     end if;
   end loop;

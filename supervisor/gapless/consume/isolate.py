@@ -132,21 +132,29 @@ def handle_alone(job: Job, parking: Parking | None, unit: Unit, aside: Counter[s
     verdict = job.judge(error, failure.attempts)
     if verdict.state == "block":
         raise BlockedHereError(error)
-    put_aside(job, unit.span, failure, verdict, aside)
+    put_aside(job, unit.span, failure, verdict, aside, parking)
     hit("isolate.lettered")
-    if parking is not None and verdict.state != "skip":
-        parking.hold(unit.first_offset)
 
 
 def put_aside(
-    job: Job, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]
+    job: Job,
+    span: Span,
+    failure: Failure,
+    verdict: Verdict,
+    aside: Counter[str],
+    parking: Parking | None = None,
 ) -> None:
-    """Set a unit aside as the verdict says, in the transaction that is open, and count it."""
+    """Set a unit aside as the verdict says, in the transaction that is open, and count it.
+
+    parking: is to hold its keys.
+    """
     if verdict.state == "skip":
         return
     set_aside(job.conn, job.assignment.partition, span, failure, job.fate(verdict))
     aside[verdict.state] += 1
     aside["asked"] += isinstance(failure.error, Retry)
+    if parking is not None:
+        parking.hold(span.first_offset)
 
 
 def _block(job: Job, spans: Spans, at: int, error: BaseException | str) -> Redo:

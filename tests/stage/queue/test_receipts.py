@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 from threading import Thread
 
 import psycopg
@@ -28,8 +29,29 @@ def _lapse(queue: Queue, conn: Connection) -> None:
     )
 
 
+def _clock(conn: Connection) -> float:
+    row = conn.execute("select extract(epoch from clock_timestamp())::float8").fetchone()
+    assert row is not None
+    return float(row[0])
+
+
 class TestOneHolder:
     """Q2."""
+
+    def test_none_comes_again_before_its_time(self, queue: Queue, conn: Connection) -> None:
+        """What lapses, and what is put off: a client that looks all the time gets it then, and not earlier."""
+        for _ in range(19):
+            assert queue.reserve(conn)
+        began = _clock(conn)
+        given = queue.reserve(conn, 1, "0.3 s")
+        for put_off in (True, True, False):
+            while not (again := queue.reserve(conn)):
+                pass
+            assert _clock(conn) - began >= 0.3
+            assert again[0][3] == given[0][3]
+            began = _clock(conn)
+            if put_off:
+                queue.call(conn, "release", again[0][0], timedelta(seconds=0.3))
 
     def test_what_is_in_hand_is_nobody_elses(self, queue: Queue, conn: Connection) -> None:
         first = queue.reserve(conn, 4)

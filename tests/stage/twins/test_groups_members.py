@@ -20,9 +20,9 @@ THIRD = "00000000-0000-0000-0000-0000000000cc"
 HELD = (9001, 9003, 9005)  # presence locks that a session has: the even ones are free
 MEMBER = (
     "insert into gapless.member (member_id, member_no, name, ttl, expires_at, backend_pid, kind, token_digest,"
-    " suspect_at, suspect_beat, beat, state, capacity) overriding system value"
+    " suspect_at, beat, state, capacity) overriding system value"
     " values ('{id}', {no}, 'm{no}', {ttl}, {expires}, 0, '{kind}',"
-    " case when '{kind}' = 'client' then 'x'::bytea end, {suspect}, {suspect_beat}, 3, '{state}', {capacity})"
+    " case when '{kind}' = 'client' then 'x'::bytea end, {suspect}, 3, '{state}', {capacity})"
 )
 UP = (
     "greatest(pg_postmaster_start_time(),"
@@ -57,7 +57,7 @@ def worker(module_dsn: str, shared: Twins) -> Iterator[Worker]:
 def row(member: str, no: int, **more: object) -> str:
     words: dict[str, object] = {
         "ttl": TTL, "expires": f"{NOW} + {TTL}", "kind": "supervisor", "suspect": "null",
-        "suspect_beat": "null", "state": "active", "capacity": "null",
+        "state": "active", "capacity": "null",
     }  # fmt: skip
     return MEMBER.format(id=member, no=no, **{**words, **more})
 
@@ -72,7 +72,7 @@ def own(twins: Twins, member: str, pid: int) -> None:
 
 GONE, SUSPECTED, LEFT = "gone", "suspected", "left"
 ENDED = "its session ended"
-SUSPECT: dict[str, object] = {"suspect": UP, "suspect_beat": 3}
+SUSPECT: dict[str, object] = {"suspect": UP}
 SHORT = f"{NOW} - {UP} - interval '1 ms'"  # a grace that is just over for who was suspected when the server began
 LONG = "interval '100 years'"
 OVER = f"{NOW} - interval '1 ms'"
@@ -89,7 +89,6 @@ EVICTIONS: dict[str, tuple[int, dict[str, object], bool, str, str, str, str | No
     "absent, and a worker is left": (9002, {}, True, LONG, LONG, SUSPECTED, None),
     "so, and suspected": (9002, SUSPECT, True, LONG, LONG, LEFT, None),
     "so, for long": (9002, SUSPECT, True, LONG, SHORT, GONE, ENDED),
-    "so, but it has beaten since": (9002, {**SUSPECT, "suspect_beat": 2}, True, LONG, SHORT, SUSPECTED, None),
     "so, before the server began": (
         9002, {**SUSPECT, "suspect": f"{UP} - interval '1 us'"}, True, LONG, SHORT, SUSPECTED, None,
     ),
@@ -103,7 +102,6 @@ EVICTIONS: dict[str, tuple[int, dict[str, object], bool, str, str, str, str | No
     "overdue": (9001, {"expires": OVER}, False, SHORT, SHORT, SUSPECTED, None),
     "overdue, and suspected": (9001, {**SUSPECT, "expires": OVER}, False, LONG, SHORT, LEFT, None),
     "so for long": (9001, {**SUSPECT, "expires": OVER}, False, SHORT, LONG, GONE, r"silent for 10\d\.\d s"),
-    "overdue, and has beaten since": (9001, {**SUSPECT, "suspect_beat": 2, "expires": OVER}, False, SHORT, SHORT, SUSPECTED, None),
     "a client": (9002, {"kind": "client", "expires": f"{NOW} + interval '40 s'"}, False, LONG, LONG, LEFT, None),
     "a client that is late": (9002, LATE, False, LONG, LONG, GONE, DEADLINE),
     "a client since the server began": (9002, {"kind": "client", "expires": OVER, "ttl": LONG}, False, LONG, LONG, LEFT, None),
@@ -132,9 +130,9 @@ def test_who_is_gone(twins: Twins, worker: Worker, name: str) -> None:
     assert member is not None
     if outcome == SUSPECTED:
         assert changed == {}
-        assert set(member) <= {"suspect_beat", "suspect_at"}
-        query = f"select suspect_beat, {NOW} - suspect_at < interval '5 s' from gapless.member where name = 'm{number}'"
-        assert twins.conn.execute(query).fetchall() == [(3, True)]
+        assert set(member) <= {"suspect_at"}
+        query = f"select {NOW} - suspect_at < interval '5 s' from gapless.member where name = 'm{number}'"
+        assert twins.conn.execute(query).fetchall() == [(True,)]
         return
     assert member["member_no"] == (number, None)
     eviction = changed.pop(f"eviction {YOU}")

@@ -126,7 +126,7 @@ def test_nobody_is_evicted_for_what_was_before_the_start(
     with joined(fleet, "first") as first, joined(fleet, "late") as late:
         fleet.conn.execute(
             "update gapless.member set expires_at = clock_timestamp() - interval '1 s',"
-            " suspect_at = clock_timestamp() - interval '1 min', suspect_beat = beat"
+            " suspect_at = clock_timestamp() - interval '1 min'"
         )
         take_down(cluster, fleet, how, of="gapless/test")
     fleet.conn = until(lambda: try_connect(fleet.dsn), "the server is up")
