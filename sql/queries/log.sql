@@ -11,6 +11,9 @@ select gapless.cancel(%(scheduled_id)s::bigint)
 -- name: create_chunks
 select gapless.create_chunks()
 
+-- name: leave_default_chunk
+select gapless.leave_default_chunk()
+
 -- name: configure_chunks
 select gapless.configure_chunks(%(chunk_events)s, %(chunks_ahead)s)
 

@@ -162,6 +162,9 @@ def test_chunks_that_run_out(gapless, conn) -> None:
     publish(conn, "orders", 1)
     found = levels(gapless("doctor", "--json"))
     assert (found["chunks"], found["default-chunk"]) == ("warning", "warning")
+    assert gapless("retention", "--apply").code == 0, "the remedy"
+    found = levels(gapless("doctor", "--json"))
+    assert (found["chunks"], found["default-chunk"]) == ("ok", "ok")
 
 
 def test_who_keeps_chunks_from_being_made(gapless, conn, dsn) -> None:
