@@ -179,7 +179,9 @@ select
   (
     select coalesce(max(k.upto), 0) from gapless.chunk k
   ) - coalesce((select max(o.id) from gapless.outbox_message_t o), 0) - 1 as room,
-  exists (select from gapless.outbox_message_default) as is_default_used,
+  d.bytes as default_bytes,
+  d.reason as default_reason,
+  d.pid as default_pid,
   h.pid as held_by,
   h.held_s
 from gapless.log_config c
@@ -192,6 +194,7 @@ left join lateral (
     and l.pid <> pg_backend_pid() and (now() - a.xact_start < interval '1 s') is not true
   order by a.xact_start limit 1
 ) h on true
+left join gapless.default_chunk d on true
 
 -- name: queues
 -- Partitions of queue groups: what they cannot get past, who has what in hand for how long, what waits.

@@ -11,6 +11,9 @@ select gapless.cancel(%(scheduled_id)s::bigint)
 -- name: create_chunks
 select gapless.create_chunks()
 
+-- name: leave_default_chunk
+select gapless.leave_default_chunk()
+
 -- name: chunk_triggers
 -- Event triggers that run when a chunk is made, and may refuse it or wait, with what ends each.
 select format('event trigger %I, function %s, runs when a chunk is made: alter event trigger %I disable',

@@ -329,7 +329,7 @@ where c.problem is not null
 order by 1, 3
 
 -- name: held
--- For whom the oldest chunk stays, when nothing else keeps it.
+-- For whom the oldest chunk stays, when nothing else keeps it; and what is in the default chunk.
 -- returns: gapless.status.snapshot:HeldLog
 select r.reason
 from (
@@ -342,6 +342,8 @@ cross join lateral (
   from gapless.reasons_to_keep(o.upto) w
 ) r
 where r.is_behind
+union all
+select d.chunk || ': ' || d.reason from gapless.default_chunk d
 order by 1
 
 -- name: chunks

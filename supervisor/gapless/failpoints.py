@@ -34,6 +34,7 @@ POINTS = frozenset(
         "retention.closed",
         "retention.dropped",
         "retention.forgotten",
+        "retention.moved",
         "retention.detached",
         "retention.turned",
         # a worker's step: the fast path, the careful one, units tried alone, those given up

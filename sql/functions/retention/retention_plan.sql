@@ -1,6 +1,6 @@
 -- The chunks that are there, oldest first: does each go, and if not, why it stays. Changes nothing.
 -- Chunks go oldest first, so one that stays keeps those after it. is_behind: it stays only because
--- somebody has not come so far.
+-- somebody has not come so far. The default chunk is the last one, if something is in it; it never goes.
 --   select * from gapless.retention_plan();
 create or replace function gapless.retention_plan()
 returns table (
@@ -26,5 +26,8 @@ as $$
     from gapless.reasons_to_keep(c.upto) r
   ) k
   where c.upto > (select s.dropped_upto from gapless.retention_state s)
-  order by c.upto
+  union all
+  select d.chunk, 9223372036854775807, null, d.bytes, null, false, array[d.reason], false
+  from gapless.default_chunk d
+  order by 2
 $$;

@@ -1,5 +1,6 @@
--- Is there a complete chunk that the floor has not passed, so that retention waits for a run that finds
--- no events? All who might have ids up to `allocated` have ended when nobody runs that began before the
+-- Is there a complete chunk that the floor has not passed, or something in the default chunk, so that retention waits
+-- for a run that finds no events?
+-- All who might have ids up to `allocated` have ended when nobody runs that began before the
 -- run which looked; the run itself decides that anew, in its own snapshot.
 -- Chunks of the size that is configured begin at its multiples: that is known without asking for them;
 -- others are asked for when the log has been quiet for a second.
@@ -17,6 +18,9 @@ begin
     or pg_snapshot_xmin(pg_current_snapshot()) < _state.next_floor_xid
   then
     return false;
+  end if;
+  if exists (select from gapless.outbox_message_default) then
+    return true;
   end if;
   select c.chunk_events into chunk_events from gapless.log_config c;
   if (_state.floor_id + 1) / chunk_events = (_allocated + 1) / chunk_events

@@ -84,7 +84,8 @@ def apply_retention(conn: Connection[Any], keep: Keep) -> list[str]:
         hit("retention.dropped")
     _repeat(conn, "forget_segments")
     hit("retention.forgotten")
-    _try(conn, "empty_default_chunk")
+    while _try(conn, "empty_default_chunk"):
+        hit("retention.moved")
     # First without waiting; then publishers wait, too, for a moment at most.
     for patient in (False, True):
         if _try(conn, "drop_emptied_chunks", patient=patient) is not None:

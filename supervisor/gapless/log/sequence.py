@@ -44,8 +44,12 @@ def configure_chunks(conn: Connection, *, chunk_events: int, chunks_ahead: int) 
 
 
 def create_chunks(conn: Connection) -> int:
-    """Make the chunks of outbox_message_t that are needed soon; return how many were made."""
+    """Make the chunks of outbox_message_t that are needed soon; return how many were made.
+
+    Where there were none in time, what comes next goes to these.
+    """
     row = conn.execute(query("log", "create_chunks")).fetchone()
+    conn.execute(query("log", "leave_default_chunk"))
     assert row is not None
     return int(row[0])
 

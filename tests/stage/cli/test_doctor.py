@@ -169,6 +169,9 @@ def test_chunks_that_run_out(gapless, conn) -> None:
     publish(conn, "orders", 1)
     found = levels(gapless("doctor", "--json"))
     assert (found["chunks"], found["default-chunk"]) == ("warning", "warning")
+    assert gapless("retention", "--apply").code == 0, "the remedy"
+    found = levels(gapless("doctor", "--json"))
+    assert (found["chunks"], found["default-chunk"]) == ("ok", "ok")
 
 
 def test_an_event_trigger_that_keeps_chunks_from_being_made(gapless, conn) -> None:

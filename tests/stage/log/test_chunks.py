@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Event
 
 import psycopg
 import pytest
@@ -96,11 +98,9 @@ def test_events_past_the_last_chunk_are_kept_sequenced_and_read(
     assert _in_default(small) == 30
     assert sequence(small) == 40
     assert create_chunks(small) > 0
-    publish_some("still in the default chunk")
-    _jump(small, _chunks(small)[-1][0])
     publish_some("in a new chunk")
-    assert _in_default(small) == 70
-    assert sequence(small) == 80
+    assert _in_default(small) == 30
+    assert sequence(small) == 40
     log = placed(small)
     assert_gapless(log)
     assert sorted(map(str, tags(log))) == sorted(published)
@@ -125,11 +125,37 @@ def test_a_new_chunk_takes_no_id_that_may_be_in_flight(small: Connection, left: 
     """A publisher on its way to the default chunk would fail, or ATTACH would."""
     _jump(small, _covered(small) - left)
     before = _chunks(small)
-    assert create_chunks(small) > 0
     row = small.execute("select last_value from gapless.outbox_message_id_seq").fetchone()
     assert row is not None
+    assert create_chunks(small) > 0
     first_new = min(from_id for from_id, _ in set(_chunks(small)) - set(before))
     assert first_new >= row[0] + CHUNK_EVENTS // 2
+
+
+def test_who_burns_ids_makes_no_publisher_fail(small: Connection, dsn: str) -> None:
+    """Nor the sequencer: it has chunks, or tries again."""
+    published = 0
+
+    def burn(tries: int) -> int:
+        with connect(dsn, role="publisher") as conn:
+            for _ in range(tries):
+                conn.execute(
+                    "select count(nextval('gapless.outbox_message_id_seq'))"
+                    " from generate_series(1, 40000)"
+                )
+        return 0
+
+    with ThreadPoolExecutor(3) as pool, connect(dsn, role="publisher") as publisher:
+        burning = [pool.submit(burn, 20), pool.submit(burn, 20)]
+        while not all(each.done() for each in burning):
+            attempt = pool.submit(create_chunks, small)
+            while not attempt.done():
+                publish(publisher, "outbox", 1)
+                published += 1
+            with suppress(psycopg.errors.LockNotAvailable):
+                attempt.result()
+        assert [each.result() for each in burning] == [0, 0]
+    assert sequence(small) == published
 
 
 def test_an_open_publisher_does_not_hold_up_chunks_nor_they_it(
@@ -161,6 +187,37 @@ def test_a_reader_of_the_default_chunk_makes_it_give_up_soon_and_try_again(
     other.execute("commit")
     assert create_chunks(small) > 0
     assert sequence(small) == _in_default(small) > 0
+
+
+def test_workers_that_handle_what_is_there_do_not_keep_it_in_use(
+    small: Connection, dsn: str
+) -> None:
+    """At no moment all of them are at rest: then what comes would go there, and be held, forever."""
+    _jump(small, _covered(small) + 1)
+    publish(small, "outbox", 1)
+    done = Event()
+
+    def work(first_s: float) -> None:
+        with connect(dsn, role="worker") as conn:
+            conn.execute("select pg_sleep(%s)", [first_s])
+            while not done.is_set():
+                with conn.transaction():
+                    conn.execute("select from gapless.outbox_message_default")
+                    conn.execute("select pg_sleep(0.4)")
+
+    with ThreadPoolExecutor(4) as pool:
+        workers = [pool.submit(work, n / 10) for n in range(4)]
+        try:
+            holders = (
+                "select count(*) from pg_locks where mode = 'AccessShareLock'"
+                " and relation = 'gapless.outbox_message_default'::regclass"
+            )
+            while small.execute(holders).fetchone() != (4,):
+                pass
+            assert create_chunks(small) > 0
+        finally:
+            done.set()
+        assert [worker.result() for worker in workers] == [None] * 4
 
 
 def test_two_make_chunks_at_once(small: Connection, other: Connection) -> None:

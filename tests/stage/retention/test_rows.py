@@ -422,10 +422,10 @@ SETVAL = "select setval('gapless.outbox_message_id_seq', %s, %s)"
 # The chunk that is there, up to which id; the next id; and the chunks that are made then, two ahead.
 MADE: dict[str, tuple[int | None, int, list[tuple[int, int]]]] = {
     "none, and no event": (None, 1, [(1, 1000), (1000, 2000), (2000, 3000)]),
-    "none, and one event": (None, 2, [(1000, 2000), (2000, 3000)]),
+    "none, and one event": (None, 2, [(502, 1000), (1000, 2000), (2000, 3000)]),
     "one, and room for half of it": (1000, 500, [(1000, 2000), (2000, 3000)]),
-    "one, and no room for half of it": (1000, 501, [(2000, 3000)]),
-    "one, and none of it is left": (1000, 1600, [(3000, 4000)]),
+    "one, and no room for half of it": (1000, 501, [(1001, 2000), (2000, 3000)]),
+    "one, and none of it is left": (1000, 1600, [(2100, 3000), (3000, 4000)]),
     "enough": (3000, 999, []),
     "not enough": (3000, 1000, [(3000, 4000)]),
     "of another size": (900, 100, [(900, 1000), (1000, 2000), (2000, 3000)]),

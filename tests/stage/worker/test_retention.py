@@ -15,6 +15,7 @@ STEPS = (
     "retention.closed",
     "retention.dropped",
     "retention.forgotten",
+    "retention.moved",
     "retention.detached",
     "retention.turned",
 )

@@ -11,7 +11,7 @@ from gapless.log.retention import Chunk
 from gapless.log.sequence import chunk_triggers
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
-from gapless.ops.text import duration, plain, quantity
+from gapless.ops.text import duration, plain, quantity, size_text
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 
 _SHOWN_MAX = 5
@@ -24,12 +24,15 @@ class Chunks:
     """`room` is how many ids the chunks still have; the default chunk takes what does not fit.
 
     held_by: the pid of a session that has the default chunk, for `held_s`: no chunk can be made.
+    default_bytes: what is in it, with why it is there still, and whose transaction that waits for.
     """
 
     chunk_events: int
     chunks_ahead: int
     room: int
-    is_default_used: bool
+    default_bytes: int | None
+    default_reason: str | None
+    default_pid: int | None
     held_by: int | None
     held_s: float | None
 
@@ -85,13 +88,12 @@ def chunks(patient: Patient) -> Iterator[Finding]:
         yield warning("chunks", "; ".join([text, *chunk_triggers(patient.conn)]), remedy)
     else:
         yield ok("chunks", text)
-    if found.is_default_used:
-        yield warning(
-            "default-chunk",
-            "some events are in outbox_message_default: no chunk was made in time for them; they "
-            "are read like all others, but can never be dropped with a chunk",
-            "keep a supervisor running, or raise chunksAhead",
-        )
+    if found.default_bytes is not None:
+        text = f"outbox_message_default has {size_text(found.default_bytes)}, which is read like "
+        remedy = "start a supervisor (gapless run), or gapless retention --apply: both move it"
+        if found.default_pid is not None:
+            remedy = f"have it commit, or select pg_terminate_backend({found.default_pid})"
+        yield warning("default-chunk", f"{text}all else; {found.default_reason}", remedy)
     else:
         yield ok("default-chunk", "is empty")
 

@@ -1,0 +1,32 @@
+-- Let the next event go to a chunk, if one lies above the next id: draw the ids that nobody has made a chunk for. Else
+-- the default chunk would take what comes up to there, and not be closed before. Ids need not be neighbours. Returns
+-- how many were drawn.
+-- MUST draw them one by one: to set the sequence would put it back when others were faster.
+create or replace function gapless.leave_default_chunk()
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it
+as $$
+declare
+  ids_max constant bigint := 12000000;    -- seconds
+  next_id bigint;
+  from_id bigint;
+  drawn bigint;
+begin
+  begin
+    lock table gapless.guard_chunks in exclusive mode nowait;
+  exception
+    when lock_not_available then
+      return 0;
+  end;
+  select s.last_value + s.is_called::int into next_id from gapless.outbox_message_id_seq s;
+  select min(greatest(c.from_id, next_id)) into from_id from gapless.chunk c where c.upto > next_id;
+  if from_id - next_id not between 1 and ids_max then
+    return 0;
+  end if;
+  select count(nextval('gapless.outbox_message_id_seq')) into drawn from generate_series(next_id, from_id - 1);
+  return drawn;
+end
+$$;
