@@ -1,8 +1,8 @@
-"""What is new in a topic, read once for all streams that follow it with the same filter.
+"""What is new in a topic: one look for all who follow it, one read for all with the same filter.
 
-A feed keeps the newest events in memory, up to a bound. A stream takes from it what it has not sent
-yet, when its client can take it; one that is further behind reads the log itself. So nothing is
-kept for a stream, however slow its client is.
+A feed keeps the newest events in memory; those of a topic share a bound. A stream takes from it
+what it has not sent yet, when its client can take it; one that is further behind reads the log
+itself. So nothing is kept for a stream, however slow its client is.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gapless.log.filters import Filter
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range
 from gapless.ops.entries import entry_json
 
-KEPT_BYTES_MAX = 4 * 1024 * 1024  # a feed
+KEPT_BYTES_MAX = 4 * 1024 * 1024  # all feeds of a topic
 READ_BYTES_MAX = 1024 * 1024  # at a time
 POLL_S = 1.0
 
@@ -53,34 +53,40 @@ class Part:
 
 
 class Feed:
-    """Reads while there are streams; `parts` by partition."""
+    """What comes and fits a filter; `parts` by partition. A filter that is slow delays no other."""
 
-    def __init__(self, sessions: Sessions, topic: str, only: Filter) -> None:
+    def __init__(
+        self, sessions: Sessions, topic: str, only: Filter, bounds: dict[int, Bounds]
+    ) -> None:
+        """Begin to read, from these ends on."""
         self.topic = topic
         self.only = only
         self.streams = 0
-        self.parts: dict[int, Part] = {}
+        self.parts = {number: Part(here.next_offset) for number, here in bounds.items()}
         self.first_offsets: dict[int, int] = {}
         self.trouble = Trouble(f"streams of topic {topic} stand still")
         self._sessions = sessions
         self._size_bytes = 0
+        self._kept_bytes_max = KEPT_BYTES_MAX
         self._news = asyncio.Event()
-        self._rung = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
-
-    def begin(self, bounds: dict[int, Bounds]) -> None:
-        """Read from these ends on, from now on."""
-        self._note(bounds, is_first=True)
+        self._is_behind = asyncio.Event()
+        self._bounds = bounds
+        self.look(bounds, KEPT_BYTES_MAX)
         self._task = asyncio.create_task(self._run())
 
-    def ring(self) -> None:
-        """Look at once."""
-        self._rung.set()
+    def look(self, bounds: dict[int, Bounds], kept_bytes_max: int) -> None:
+        """Read up to these ends, soon; keep no more than that."""
+        self._bounds, self._kept_bytes_max = bounds, kept_bytes_max
+        for number, here in bounds.items():
+            self.first_offsets[number] = here.first_offset
+            if number not in self.parts:  # it is new, and so are all its events
+                self.parts[number] = Part(1)
+        if self._unread():
+            self._is_behind.set()
 
     def end(self) -> None:
         """Read no more."""
-        if self._task is not None:
-            self._task.cancel()
+        self._task.cancel()
 
     def news(self) -> asyncio.Event:
         """Return what is set when there is more than now."""
@@ -102,54 +108,39 @@ class Feed:
 
     async def _run(self) -> None:
         while True:
+            await self._is_behind.wait()
+            self._is_behind.clear()
             try:
-                await self._turn()
+                await self._read(self._unread())
             except (psycopg.Error, ConnectError, GaplessError, Problem) as error:
-                self.trouble.note(error)
-            else:
-                self.trouble.end()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._rung.wait(), POLL_S)
-            self._rung.clear()
+                self.trouble.note(error)  # at the next look
+                continue
+            self.trouble.end()
+            if self._unread():
+                self._is_behind.set()
 
-    async def _turn(self) -> None:
-        """Read what is new."""
-        ends = {number: part.next_offset for number, part in self.parts.items()}
+    def _unread(self) -> dict[int, range]:
+        """Return the offsets that are not read yet, by partition."""
+        return {
+            number: range(max(self.parts[number].next_offset, here.first_offset), here.next_offset)
+            for number, here in self._bounds.items()
+            if here.next_offset > self.parts[number].next_offset
+        }
 
-        def read(conn: Connection[Any]) -> tuple[dict[int, Bounds], dict[int, RangeSlice]]:
-            bounds = bounds_of(conn, self.topic)
-            return (
-                bounds,
-                {
-                    number: read_range(
-                        conn,
-                        self.topic,
-                        number,
-                        range(max(ends.get(number, 1), here.first_offset), here.next_offset),
-                        bytes_max=READ_BYTES_MAX,
-                        only=self.only,
-                    )
-                    for number, here in bounds.items()
-                    if here.next_offset > ends.get(number, 1)
-                },
-            )
+    async def _read(self, unread: dict[int, range]) -> None:
+        def read(conn: Connection[Any]) -> dict[int, RangeSlice]:
+            return {
+                number: read_range(
+                    conn, self.topic, number, offsets, bytes_max=READ_BYTES_MAX, only=self.only
+                )
+                for number, offsets in unread.items()
+            }
 
-        bounds, found = await self._sessions.run(read)
-        self._note(bounds)
-        for number, each in found.items():
+        for number, each in (await self._sessions.run(read)).items():
             self._add(self.parts[number], each)
-        if found:
-            self._drop()
-            news, self._news = self._news, asyncio.Event()
-            news.set()
-            if any(each.next_offset < bounds[n].next_offset for n, each in found.items()):
-                self._rung.set()
-
-    def _note(self, bounds: dict[int, Bounds], *, is_first: bool = False) -> None:
-        for number, here in bounds.items():
-            self.first_offsets[number] = here.first_offset
-            if number not in self.parts:
-                self.parts[number] = Part(here.next_offset if is_first else 1)
+        self._drop()
+        news, self._news = self._news, asyncio.Event()
+        news.set()
 
     def _add(self, part: Part, found: RangeSlice) -> None:
         for entry in found.entries:
@@ -160,7 +151,7 @@ class Feed:
 
     def _drop(self) -> None:
         """Keep no more than may be kept: of the longest part the oldest half."""
-        while self._size_bytes > KEPT_BYTES_MAX:
+        while self._size_bytes > self._kept_bytes_max:
             part = max(self.parts.values(), key=lambda each: len(each.lines))
             for _ in range((len(part.lines) + 1) // 2):
                 line = part.lines.popleft()
@@ -168,36 +159,82 @@ class Feed:
                 part.first_offset = line.offset + 1
 
 
+class TopicFeeds:
+    """The feeds of a topic, by filter: one looks at its ends for all of them."""
+
+    def __init__(self, sessions: Sessions, topic: str) -> None:
+        """Begin to look."""
+        self.by_filter: dict[Filter, Feed] = {}
+        self._sessions = sessions
+        self._topic = topic
+        self._trouble = Trouble(f"streams of topic {topic} stand still")
+        self._rung = asyncio.Event()
+        self._task = asyncio.create_task(self._run())
+
+    def ring(self) -> None:
+        """Look at once."""
+        self._rung.set()
+
+    def end(self) -> None:
+        """Look no more."""
+        self._task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._turn()
+            except (psycopg.Error, ConnectError, GaplessError, Problem) as error:
+                self._trouble.note(error)
+            else:
+                self._trouble.end()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._rung.wait(), POLL_S)
+            self._rung.clear()
+
+    async def _turn(self) -> None:
+        """Have the feeds read what is new."""
+        bounds = await self._sessions.run(lambda conn: bounds_of(conn, self._topic))
+        for feed in self.by_filter.values():
+            feed.look(bounds, KEPT_BYTES_MAX // len(self.by_filter))
+
+
 class Feeds:
     """The feeds of a gateway; a feed lives as long as somebody follows it."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
-        self._feeds: dict[tuple[str, Filter], Feed] = {}
+        self._topics: dict[str, TopicFeeds] = {}
 
     def __len__(self) -> int:
         """Return how many there are."""
-        return len(self._feeds)
+        return sum(len(each.by_filter) for each in self._topics.values())
 
     async def join(self, topic: str, only: Filter) -> Feed:
         """Return the feed, with one stream more. Raises RefusedError for no such topic."""
         bounds = await self._sessions.run(lambda conn: bounds_of(conn, topic))
-        feed = self._feeds.get((topic, only))
+        if topic not in self._topics:
+            self._topics[topic] = TopicFeeds(self._sessions, topic)
+        feeds = self._topics[topic].by_filter
+        feed = feeds.get(only)
         if feed is None:
-            feed = self._feeds[topic, only] = Feed(self._sessions, topic, only)
-            feed.begin(bounds)
+            feed = feeds[only] = Feed(self._sessions, topic, only, bounds)
         feed.streams += 1
         return feed
 
     def leave(self, feed: Feed) -> None:
         """Have one stream less."""
         feed.streams -= 1
-        if not feed.streams:
-            feed.end()
-            self._feeds.pop((feed.topic, feed.only), None)
+        if feed.streams:
+            return
+        feed.end()
+        feeds = self._topics[feed.topic]
+        del feeds.by_filter[feed.only]
+        if not feeds.by_filter:
+            feeds.end()
+            del self._topics[feed.topic]
 
     def ring(self, topic: str | None = None) -> None:
         """Have the feeds of a topic look; None: all."""
-        for feed in self._feeds.values():
-            if topic in (None, feed.topic):
-                feed.ring()
+        for name, feeds in self._topics.items():
+            if topic in (None, name):
+                feeds.ring()
