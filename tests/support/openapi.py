@@ -185,11 +185,8 @@ def _objects(
     for name, each in schema.get("properties", {}).items():
         if name in schema.get("required", []) or not draw(st.integers(0, 3)):
             own = value_of(each, known)
-            made[name] = draw(
-                st.one_of([st.sampled_from(known.get(name, [None]))] * 3 + [own])
-                if name in known
-                else own
-            )
+            right = [value for value in known.get(name, []) if _is_valid(each, value)]
+            made[name] = draw(st.one_of([st.sampled_from(right)] * 3 + [own]) if right else own)
     more = schema.get("additionalProperties", True)
     if isinstance(more, dict):
         made |= draw(st.dictionaries(TEXT, value_of(more, known), max_size=2))

@@ -51,7 +51,7 @@ REACHED = (
     "POST /v1/later/{scheduled_id}/cancel",
 )
 FEW = settings(
-    max_examples=24,
+    max_examples=16,
     deadline=None,
     derandomize=True,
     database=None,

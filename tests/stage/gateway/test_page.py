@@ -137,6 +137,36 @@ def test_all_is_well(page: Any, orders: Topic) -> None:
     assert "All is well" in page.inner_text("#verdict")
 
 
+def test_what_a_filter_finds_is_named_before_it_is_changed(page: Any, dead: ops.GroupPlace) -> None:
+    """The filter is in the address, so Back and a reload bring it again; the focus is not on yes."""
+    go(page, "#/dead", "ValueError")
+    page.fill("input[name=error]", "ValueError")
+    page.click("form button:has-text('Show')")
+    goes_to(page, "#/dead?error=ValueError&states=dead")
+    page.fill("input[name=error]", "nothing of the kind")
+    page.select_option("select[name=states]", "waiting")
+    page.click("form button:has-text('Show')")
+    shows(page, "Nothing was set aside.")
+    page.reload()
+    shows(page, "Nothing was set aside.")
+    assert page.input_value("select[name=states]") == "waiting"
+    page.go_back()
+    shows(page, "ValueError")
+    assert page.input_value("input[name=error]") == "ValueError"
+    for button, focused in (("Redrive all of these", "no"), ("Discard all of these", "reason")):
+        page.click(f"main button:has-text('{button}')")
+        shows(page, f"{button.split()[0]} 1 unit of billing/orders", "dialog")
+        assert (
+            page.evaluate("document.activeElement.value || document.activeElement.name") == focused
+        )
+        page.click("dialog button[value=no]")
+    go(page, address(dead), "Traceback")
+    page.click("main button:text-is('Redrive')")
+    shows(page, f"Redrive {dead} (1 event)?", "dialog")
+    assert page.evaluate("document.activeElement.value") == "no"
+    page.click("dialog button[value=no]")
+
+
 def test_a_unit_is_edited_and_handled_again(
     page: Any, dead: ops.GroupPlace, conn: Connection, dsn: str
 ) -> None:

@@ -25,7 +25,7 @@ export function ask(title, { text = "", fields = [], yes = "Yes", danger = false
     inputs.map(([, made], i) => el("label", { class: "field" }, fields[i].title, made)),
     el("div", { class: "buttons" },
       el("button", { value: "yes", class: danger ? "danger" : "main" }, yes),
-      el("button", { value: "no", formnovalidate: true }, "No")),
+      el("button", { value: "no", formnovalidate: true, autofocus: !inputs.length }, "No")), // not what changes something
   );
   show(dialog, form);
   dialog.returnValue = "";

@@ -3,31 +3,37 @@
 import { get, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, facts, section, show, table } from "../dom.js";
-import { plural } from "../words.js";
+import { count, plural } from "../words.js";
 
 const at = (unit) => ["dead", unit.group, unit.topic, unit.partition, unit.offset].map(encodeURIComponent).join("/");
 const when = (text) => (text ? new Date(text).toLocaleString() : null);
 
 export function dead({ main, query, signal }) {
   const list = el("div");
+  const wanted = { states: "dead", ...Object.fromEntries(query) }; // what the address says, which Back brings again
   const field = (title, given) => el("label", {}, title, el("input", { name: given, value: query.get(given) || "", autocomplete: "off" }));
-  const states = el("select", { name: "states" }, ["dead", "waiting", "parked", "redriven", "discarded"].map((state) => el("option", { value: state }, state)));
+  const states = el("select", { name: "states" }, ["dead", "waiting", "parked", "redriven", "discarded"].map((state) => el("option", { value: state, selected: state === wanted.states }, state)));
   const form = el("form", {}, field("group", "group"), field("topic", "topic"), field("error contains", "error"), el("label", {}, "state", states), el("button", { class: "main" }, "Show"));
-  const wanted = () => Object.fromEntries(new FormData(form));
   const load = async () => {
     try {
-      const units = await get("/v1/dlq", { ...wanted(), limit: 200 }, signal);
+      const units = await get("/v1/dlq", { ...wanted, limit: UNITS_MAX }, signal);
       show(list, all(units, wanted), table(COLUMNS, units, { href: (unit) => `#/${at(unit)}`, empty: "Nothing was set aside." }));
     } catch (error) {
       if (!signal.aborted) show(list, el("p", { class: "bad" }, error.message));
     }
   };
-  form.addEventListener("submit", (event) => (event.preventDefault(), load()));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const asked = `#/dead?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`;
+    if (location.hash === asked) load();
+    else location.hash = asked;
+  });
   addEventListener("look", load, { signal });
   main.append(el("h1", {}, "Dead letters"), form, list);
   load();
 }
 
+const UNITS_MAX = 200;
 const COLUMNS = [
   { title: "unit", of: (unit) => el("a", { href: `#/${at(unit)}` }, `${unit.group}/${unit.topic}/${unit.partition}@${unit.offset}`) },
   { title: "state", of: (unit) => unit.state },
@@ -39,12 +45,18 @@ const COLUMNS = [
 
 function all(units, wanted) {
   if (units.length === 0) return null;
-  const filtered = (given) => Object.fromEntries(Object.entries(wanted()).filter(([, value]) => value));
   return el("div", { class: "buttons" },
-    action("Redrive all of these", { question: `Redrive ${units.length < 200 ? plural(units.length, "unit") : "all that these filters find"}?`, text: "They are handled again, in their order.", yes: "Redrive", done: (said) => `${plural(said.units, "unit")} redriven` },
-      () => post("/v1/dlq/redrive-all", filtered())),
-    action("Discard all of these", { question: "Discard them for good?", danger: true, fields: [{ name: "reason", title: "reason", required: true }], yes: "Discard", done: (said) => `${plural(said.units, "unit")} discarded` },
-      (given) => post("/v1/dlq/discard-all", { ...filtered(), reason: given.reason })));
+    action("Redrive all of these", { question: `Redrive ${these(units)}?`, text: "They are handled again, in their order.", yes: "Redrive", done: (said) => `${plural(said.units, "unit")} redriven` },
+      () => post("/v1/dlq/redrive-all", wanted)),
+    action("Discard all of these", { question: `Discard ${these(units)} for good?`, danger: true, fields: [{ name: "reason", title: "reason", required: true }], yes: "Discard", done: (said) => `${plural(said.units, "unit")} discarded` },
+      (given) => post("/v1/dlq/discard-all", { ...wanted, reason: given.reason })));
+}
+
+/** How many units, and whose: as many as are shown, or all that the filters find. */
+function these(units) {
+  const whose = [...new Set(units.map((unit) => `${unit.group}/${unit.topic}`))];
+  const many = units.length < UNITS_MAX ? plural(units.length, "unit") : `all units that these filters find, ${count(units.length)} at least,`;
+  return `${many} of ${whose.slice(0, 5).join(", ")}${whose.length > 5 ? " and others" : ""}`;
 }
 
 export function letter({ main, parts, signal }) {
@@ -64,15 +76,16 @@ export function letter({ main, parts, signal }) {
 
 function details({ unit, events, behind }, place) {
   const first = events[0] || {};
+  const one = `${place} (${plural(unit.events, "event")})`;
   const isOpen = ["dead", "waiting", "parked"].includes(unit.state);
   const fields = events.map((event) => ({ name: String(event.offset), title: `payload of ${event.offset} (JSON)`, value: pretty(event.payload), rows: 10 }));
   return [
     isOpen && el("div", { class: "buttons" },
-      action("Redrive", { question: "Handle it again?", done: "it is handled again" }, () => post("/v1/dlq/redrive", { place })),
+      action("Redrive", { question: `Redrive ${one}?`, text: "It is handled again.", done: "it is handled again" }, () => post("/v1/dlq/redrive", { place })),
       events.length === unit.events && action("Edit and redrive", {
-        question: "Handle it again, with this payload?", text: "Only this group sees the change: the log stays as it is.", fields, yes: "Redrive", done: "it is handled again, with the new payload",
+        question: `Redrive ${one}, with this payload?`, text: "Only this group sees the change: the log stays as it is.", fields, yes: "Redrive", done: "it is handled again, with the new payload",
       }, (payloads) => post("/v1/dlq/edit", { place, payloads })),
-      action("Discard", { question: "Discard it for good?", danger: true, fields: [{ name: "reason", title: "reason", required: true }], done: "discarded" }, (given) => post("/v1/dlq/discard", { place, reason: given.reason }))),
+      action("Discard", { question: `Discard ${one} for good?`, danger: true, fields: [{ name: "reason", title: "reason", required: true }], done: "discarded" }, (given) => post("/v1/dlq/discard", { place, reason: given.reason }))),
     facts([
       ["state", unit.state], ["attempts", String(unit.attempts)], ["deaths of its process", String(unit.crashes)],
       ["first failed", when(unit.first_failed)], ["last failed", when(unit.failed)], ["next attempt", when(unit.next_attempt)],
