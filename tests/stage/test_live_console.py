@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -171,6 +172,21 @@ def test_only_lines_that_changed_are_written(
         assert "\x1b[2J" not in changed, "nothing is cleared"
         live.repaint()
         assert "\x1b[2J" in text(file)
+
+
+def test_lines_that_were_shown_are_not_kept(
+    live: LiveConsole, conn: Connection, file: io.StringIO
+) -> None:
+    with live:
+        live.look(conn)
+        for n in range(400):
+            if n == 100:
+                tracemalloc.start()
+            live.lost(f"gone for {n} s")
+            text(file)
+        grown_bytes, _ = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert grown_bytes < 40_000
 
 
 def live_text(live: LiveConsole, file: io.StringIO) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 
 import psycopg
 from psycopg import Connection
+from rich.cells import cached_cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -127,6 +128,7 @@ class LiveConsole:
         else:
             look = replace(self._look, trouble=self._trouble)
             self._screen.show(draw(look, self._state, self._canvas()))
+        cached_cell_len.cache_clear()  # it keeps the last 4096 lines: a megabyte, in an hour
 
     def repaint(self) -> None:
         """Show all of it again, such as after the terminal's size changed."""
