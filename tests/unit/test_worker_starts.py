@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from gapless.consume.verdict.policy import DEAD_LETTER
 from gapless.keys import Partition
 from gapless.worker import loop, queue_worker
 from gapless.worker.session_loop import GUARD_MORE_MS, Opening
 from gapless.worker.spec import ExitCode
 
+TERMS = SimpleNamespace(policy=DEAD_LETTER)
 HERE = Partition(group_id="g", topic="t", topic_id=1, partition_id=3)
 
 
@@ -28,11 +30,13 @@ class Start:
         self.spec: Any = SimpleNamespace(
             dsn="dsn", group_id="g", partition=HERE, partitions_max=1, lease_no=7, slot=5,
             connect_timeout_s=4, max_processing_ms=1000, statement_timeout_ms=300,
-            wait_period_s=0.5, handler=self.handler, worker="w", terms="terms",
+            wait_period_s=0.5, handler=self.handler, worker="w", terms=TERMS,
         )  # fmt: skip
+        self.pipe: Any = SimpleNamespace(close=lambda: "closed")
         self.board: Any = SimpleNamespace(hold=lambda *said: self.story.append(("hold", *said)))
         say = self.story.append
         monkeypatch.setattr(module, "settle", lambda spec, title: say((spec is self.spec, title)))
+        monkeypatch.setattr(module, "disown_offspring", lambda name, close: say((name, close())))
         monkeypatch.setattr(module, "live", self._live)
         monkeypatch.setattr(module, "connect", self._connect)
         monkeypatch.setattr(module, "open_all", say)
@@ -59,13 +63,14 @@ def test_a_worker_serves_its_first_partition(monkeypatch: pytest.MonkeyPatch) ->
     start = Start(monkeypatch, loop)
     serve = lambda *said: start.story.append(("serve", *said))  # noqa: E731
     monkeypatch.setattr(loop, "_Worker", lambda *said: SimpleNamespace(said=said, serve=serve))
-    loop.run_worker(start.spec, "pipe", start.board)  # type: ignore[arg-type]
+    loop.run_worker(start.spec, start.pipe, start.board)
     assert start.story == [
-        (True, "worker g/t/3"), *GUARDED, ["pool"], ("serve", 7, 3), ("g/t/3", ExitCode.FENCED),
+        (True, "worker g/t/3"), ("g/t", "closed"), *GUARDED, ["pool"], ("serve", 7, 3),
+        ("g/t/3", ExitCode.FENCED),
     ]  # fmt: skip
     assert start.connects == [("dsn", {"role": "worker g/t/3", "connect_timeout_s": 4})]
     [worker] = start.hosts
-    assert worker.said[:3] == (start.spec, "pipe", start.board)
+    assert worker.said[:3] == (start.spec, start.pipe, start.board)
 
 
 def test_a_worker_of_a_queue_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,7 +78,7 @@ def test_a_worker_of_a_queue_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> Non
     opened: dict[str, Any] = {}
 
     def open_queue(conn: Any, handler: object, terms: object, group: str, **said: Any) -> str:
-        assert (handler, terms, group) == (start.handler, "terms", "g")
+        assert (handler, terms, group) == (start.handler, TERMS, "g")
         opened.update(said)
         return "queue"
 
@@ -90,10 +95,11 @@ def test_a_worker_of_a_queue_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> Non
         queue_worker, "listen", lambda _conn, name: start.story.append(f"listen {name}")
     )
     monkeypatch.setattr(queue_worker, "Notifications", lambda _conn: None)
-    queue_worker.run_queue_worker(start.spec, "pipe", start.board)  # type: ignore[arg-type]
+    queue_worker.run_queue_worker(start.spec, start.pipe, start.board)
     name = "queue worker g"
     assert start.story == [
-        (True, name), *GUARDED, ["pool"], "listen a", "listen b", (name, ExitCode.FENCED),
+        (True, name), ("g", "closed"), *GUARDED, ["pool"], "listen a", "listen b",
+        (name, ExitCode.FENCED),
     ]  # fmt: skip
     assert start.connects == [("dsn", {"role": name, "connect_timeout_s": 4})]
     assert opened["worker"] == "w"
