@@ -33,7 +33,8 @@ begin
     gapless.sequencer_polls, gapless.partition_of, gapless.order_key, gapless.canonical_host,
     gapless.timeline, gapless.cause_uuid, gapless.own_transaction_id, gapless.tell_cause,
     gapless.refuse_untold, gapless.publish_later, gapless.deliver_time, gapless.cancel,
-    gapless.direct_headers, gapless.request, gapless.reply, gapless.reply_uuid, gapless.wait_reply
+    gapless.direct_headers, gapless.refuse_headers, gapless.request, gapless.reply, gapless.reply_uuid,
+    gapless.wait_reply
     to gapless_producer;
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;

@@ -98,6 +98,13 @@ def test_an_event_without_them() -> None:
     assert event_of(payload=b"null").payload is None
 
 
+@pytest.mark.parametrize("headers", [b'"gapless-to-group"', b"[1]", b"null", b"5"])
+def test_headers_that_are_no_object_are_none(headers: bytes) -> None:
+    """A plain INSERT may have stored them; nobody's handler fails for that."""
+    event = event_of(headers=headers)
+    assert (event.headers, event.to_group, event.to_subscription) == ({}, None, None)
+
+
 @pytest.mark.parametrize(
     ("headers", "to"),
     [

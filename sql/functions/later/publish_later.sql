@@ -23,6 +23,9 @@ declare
     gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''))
   );
 begin
+  if jsonb_typeof(publish_later.headers) <> 'object' then
+    perform gapless.refuse_headers(publish_later.headers);
+  end if;
   if publish_later.dedupe_key is not null then
     select o.transaction_id, o.scheduled_id, o.duplicate
     into transaction_id, scheduled_id, duplicate

@@ -18,8 +18,7 @@ declare
 begin
   select t.* into strict here from gapless.topic t where t.topic_id = gapless.topic_id(_topic);
   if jsonb_typeof(_headers) <> 'object' then
-    raise exception 'headers are a JSON object, not %', left(_headers::text, 100)
-      using errcode = 'invalid_parameter_value';
+    perform gapless.refuse_headers(_headers);
   end if;
   if _to_group is null then
     raise exception 'to_subscription "%" is of no group: say to_group, too', _to_subscription

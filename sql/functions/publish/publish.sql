@@ -21,6 +21,9 @@ declare
   id_of_topic int := gapless.topic_id(publish.topic);
   caused uuid := gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''));
 begin
+  if jsonb_typeof(publish.headers) <> 'object' then
+    perform gapless.refuse_headers(publish.headers);
+  end if;
   if publish.to_group is not null or publish.to_subscription is not null then
     publish.headers := gapless.direct_headers(
       publish.topic, publish.headers, publish.to_group, publish.to_subscription

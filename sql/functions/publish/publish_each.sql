@@ -29,6 +29,9 @@ begin
     ) u (payload, key, event_type, headers, host_id, user_id, transaction_id, dedupe_key, deliver_at,
       deliver_in, to_group, to_subscription)
   loop
+    if jsonb_typeof(event.headers::jsonb) <> 'object' then
+      perform gapless.refuse_headers(event.headers::jsonb);
+    end if;
     if event.to_group is not null or event.to_subscription is not null then
       event.headers := gapless.direct_headers(
         publish_each.topic, event.headers::jsonb, event.to_group, event.to_subscription

@@ -44,6 +44,9 @@ declare
   each int;
   first gapless.dedupe;
 begin
+  if jsonb_typeof(publish_once.headers) <> 'object' then
+    perform gapless.refuse_headers(publish_once.headers);
+  end if;
   if coalesce(length(publish_once.dedupe_key), 0) not between 1 and 500 then
     raise exception 'dedupe_key must have 1 to 500 characters, not %',
       coalesce(length(publish_once.dedupe_key), 0)

@@ -15,6 +15,8 @@ declare
   told_correlation text := current_setting('gapless.correlation', true);
   published_as uuid := gapless.cause_uuid(publish_some_from.cause);
 begin
+  perform gapless.refuse_headers(h::jsonb) from unnest(publish_some_from.headers) h
+  where jsonb_typeof(h::jsonb) <> 'object';
   perform gapless.tell_cause(publish_some_from.cause, publish_some_from.correlation);
   insert into gapless.outbox_message_t
     (topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id)

@@ -27,8 +27,7 @@ begin
       using errcode = 'GL409';
   end if;
   if jsonb_typeof(request.headers) <> 'object' then    -- who handles it would find no request in them
-    raise exception 'headers are a JSON object, not %', left(request.headers::text, 100)
-      using errcode = 'invalid_parameter_value';
+    perform gapless.refuse_headers(request.headers);
   end if;
   perform gapless.publish(
     request.topic, request.payload, request.key, request.event_type,

@@ -23,6 +23,9 @@ declare
   made gapless.schedule;
   now_ts timestamptz := gapless.clock();
 begin
+  if jsonb_typeof(add_schedule.headers) <> 'object' then
+    perform gapless.refuse_headers(add_schedule.headers);
+  end if;
   select s.* into before from gapless.schedule s where s.name = add_schedule.name for update;
   made := gapless.checked_schedule(
     add_schedule.name, add_schedule.topic, add_schedule.cron, add_schedule.every, add_schedule.zone,

@@ -152,10 +152,14 @@ class Event(Generic[P_co]):
 
     @property
     def headers(self) -> dict[str, Any]:
-        """The decoded JSON object; empty if there is none. Raises ValueError as `payload` does."""
+        """The decoded JSON object; empty if there is none. Raises ValueError as `payload` does.
+
+        Empty, too, if a plain INSERT stored something else: `publish()` refuses that.
+        """
         if self._headers is _UNREAD:
             raw = self._row[4]
-            self._headers = {} if raw is None else decode(raw.decode())
+            text = b"" if raw is None else raw.lstrip()
+            self._headers = decode(text.decode()) if text.startswith(b"{") else {}
         headers: dict[str, Any] = self._headers
         return headers
 

@@ -26,7 +26,7 @@ def record(event: object) -> Record:
         json_text(event.payload, "payload"),
         _text(event.key, "key"),
         _text(event.event_type, "event_type"),
-        None if event.headers is None else json_text(event.headers, "headers"),
+        None if event.headers is None else _headers(event.headers),
         _host(event.host_id),
         _text(event.user_id, "user_id"),
         _uuid(event.transaction_id),
@@ -48,6 +48,13 @@ def _host(value: object) -> str | None:
     """Return a host_id as gapless.canonical_host() of the database does: one UUID, one spelling."""
     text = _text(value, "host_id")
     return text.strip("{}").lower() if text is not None and _UUID.fullmatch(text) else text
+
+
+def _headers(value: object) -> str:
+    text = json_text(value, "headers")
+    if not text.lstrip().startswith("{"):
+        raise PublishError(f"headers are a JSON object, not {text[:100]}")
+    return text
 
 
 def _text(value: object, name: str) -> str | None:

@@ -54,6 +54,8 @@ BAD_EVENTS: dict[str, tuple[dict[str, Any], str]] = {
     "lone surrogate in payload": ({"payload": "\ud800"}, "not valid Unicode"),
     "lone surrogate in key": ({"payload": 1, "key": "x\udfff"}, "not valid Unicode"),
     "lone surrogate in headers": ({"payload": 1, "headers": {"\ud800": 1}}, "not valid Unicode"),
+    "headers that are text": ({"payload": 1, "headers": "x"}, 'headers are a JSON object, not "x"'),
+    "headers that are null": ({"payload": 1, "headers": b" null"}, "are a JSON object, not  null"),
     "NaN": ({"payload": float("nan")}, "payload is not JSON: .*not JSON compliant"),
     "infinity": ({"payload": [1, float("-inf")]}, "payload is not JSON"),
     "NaN in headers": ({"payload": 1, "headers": {"a": float("nan")}}, "headers is not JSON"),

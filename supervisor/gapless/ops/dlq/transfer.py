@@ -125,7 +125,7 @@ def _one_line(text: str) -> str:
 
 def _new(event: ImportedEvent) -> NewEvent:
     fields: dict[str, Any] = {name: getattr(event, name) for name in _TEXTS}
-    if event.headers is not None:
+    if event.headers is not None and event.headers.startswith("{"):  # else nobody could read them
         fields["headers"] = event.headers.encode()  # as they were written
     return NewEvent(payload=(event.payload or "null").encode(), **fields)
 

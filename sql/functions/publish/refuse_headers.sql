@@ -1,0 +1,11 @@
+-- Refuse headers that are no JSON object: whoever handles the event would find nothing in them. A plain INSERT or COPY
+-- may store them; then the event is read as one without headers.
+create or replace function gapless.refuse_headers(_headers jsonb)
+returns void
+language plpgsql
+as $$
+begin
+  raise exception 'headers are a JSON object, not %', left(_headers::text, 100)
+    using errcode = 'invalid_parameter_value';
+end
+$$;
