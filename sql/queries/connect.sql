@@ -20,6 +20,17 @@ begin
 end
 $$
 
+-- name: begin_anew
+-- A pooler in session mode may reset nothing (server_reset_query): what the client before us prepared, locked and
+-- listened to is not ours, and its names may be.
+do $$
+begin
+  deallocate all;
+  unlisten *;
+  perform pg_advisory_unlock_all();
+end
+$$
+
 -- name: unfit
 -- What guard_session would set, and nothing may be set where sessions are shared.
 select w.name, s.setting, w.wanted
