@@ -20,8 +20,19 @@ begin
 end
 $$
 
+-- name: begin_anew
+-- A pooler in session mode may reset nothing (server_reset_query): statements, locks and channels of the client before
+-- us are not ours, though their names may be.
+do $$
+begin
+  deallocate all;
+  unlisten *;
+  perform pg_advisory_unlock_all();
+end
+$$
+
 -- name: unfit
--- What guard_session would set, and nothing may be set where sessions are shared.
+-- Defaults that guard_session overrides, where sessions are shared and nothing may be set.
 select w.name, s.setting, w.wanted
 from (values
   ('default_transaction_isolation', 'read committed'), ('default_transaction_read_only', 'off'),

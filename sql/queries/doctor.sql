@@ -11,7 +11,7 @@ select
   coalesce(current_setting('client_connection_check_interval', true), '0') as check_interval
 
 -- name: overridden
--- What this database or role says of transactions, and guard_session has overridden.
+-- Defaults of transactions, of this database or role, that guard_session has overridden.
 select s.name, s.reset_val
 from pg_settings s
 where s.name in ('default_transaction_read_only', 'default_transaction_isolation') and s.reset_val <> s.setting

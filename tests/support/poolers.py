@@ -20,8 +20,11 @@ SESSIONS = 3
 
 
 @contextmanager
-def pooler(dsn: str, folder: Path, mode: str) -> Iterator[str]:
-    """Run a pooler, which keeps a few sessions and gives the next transaction another; its DSN."""
+def pooler(dsn: str, folder: Path, mode: str, more: str = "") -> Iterator[str]:
+    """Run a pooler, which keeps a few sessions and gives the next transaction another; its DSN.
+
+    more: lines of its configuration.
+    """
     server = conninfo_to_dict(dsn)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -34,7 +37,7 @@ def pooler(dsn: str, folder: Path, mode: str) -> Iterator[str]:
         f"[databases]\nlog = {database}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
         f"listen_port = {port}\nauth_type = any\npool_mode = {mode}\nunix_socket_dir =\n"
         f"server_round_robin = 1\ndefault_pool_size = {SESSIONS if mode != 'session' else 50}\n"
-        f"{unprepared}"
+        f"{unprepared}{more}"
     )
     is_root = os.geteuid() == 0
     for each in (ini, *ini.parents):

@@ -58,6 +58,7 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
         _check(conn)
         if is_pooled(conn):
             _refuse_shared_sessions(conn, dsn, connect_timeout_s)
+            conn.execute(query("connect", "begin_anew"))
         conn.execute(query("connect", "guard_session"))
     return conn
 

@@ -169,7 +169,7 @@ def _ask(
     """Do as _exchange() with what is prepared, as long as that is there."""
     is_first = conn.pgconn.transaction_status == TransactionStatus.IDLE
     try:
-        # Whoever lets psycopg prepare nothing has a pooler, and with it another session each time.
+        # Where psycopg may prepare nothing there is a pooler, and another session each time.
         kept = conn.prepare_threshold is not None and (is_first or session.trusted)
         return _exchange(conn, session, calls, result_format, meanwhile, kept=kept)
     except psycopg.errors.InvalidSqlStatementName as error:

@@ -33,7 +33,7 @@ class Bell:
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._channels: set[str] = set()
-        self._trouble = Trouble("no notifications: what streams and waits shows up to 1 s later")
+        self._trouble = Trouble("no notifications: streams and waits see events up to 1 s later")
         self._has_ended = False
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)

@@ -1,4 +1,4 @@
-"""Offsets for what is published where no supervisor runs: the gateway gives them until one does."""
+"""Offsets for events published where no supervisor runs: the gateway gives them until one does."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ class StandIn:
         self._grown = grown
         self._rung = asyncio.Event()
         self._is_alone = False
-        self._trouble = Trouble("what is published may get no offsets from this gateway")
+        self._trouble = Trouble("events may get no offsets from this gateway")
 
     def ring(self) -> None:
-        """Look at once, if nobody else sequences: something was published."""
+        """Look at once, if no supervisor sequences: something was published."""
         if self._is_alone:
             self._rung.set()
 
@@ -58,7 +58,7 @@ class StandIn:
 
     def _note(self, *, is_alone: bool) -> None:
         if is_alone and not self._is_alone:
-            log.info("nobody sequences (gapless run): this gateway gives offsets until one does")
+            log.info("no supervisor sequences: this gateway gives the offsets until one does")
         elif self._is_alone and not is_alone:
             log.info("a supervisor sequences: this gateway gives no offsets any more")
         self._is_alone = is_alone

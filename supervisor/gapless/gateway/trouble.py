@@ -1,4 +1,4 @@
-"""What fails again and again in the background, said in the log once until it works again."""
+"""Failures in the background: the log says each once, until it works again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ log = logging.getLogger("gapless.gateway")
 
 
 class Trouble:
-    """Something that is tried again and again, and what follows while it fails."""
+    """Work that is tried again and again; `effect`: what follows while it fails."""
 
     def __init__(self, effect: str) -> None:
         self._effect = effect

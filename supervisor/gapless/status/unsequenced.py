@@ -29,14 +29,14 @@ def unsequenced(sequencer: Sequencing, pending: Sequence[Pending]) -> str | None
 
 
 def find_unsequenced(conn: Connection[Any]) -> str | None:
-    """Look, and say so. None, too, for a role that may not look."""
-    if is_sequencer_active(conn):
-        return None
+    """Look, and say so. None, too, if that fails: it is a remark beside what was done already."""
     try:
+        if is_sequencer_active(conn):
+            return None
         with conn.cursor(row_factory=class_row(Sequencing)) as cursor:
             sequencer = cursor.execute(query("status", "sequencer")).fetchone()
         with conn.cursor(row_factory=class_row(Pending)) as found:
             pending = found.execute(query("status", "pending")).fetchall()
-    except psycopg.errors.InsufficientPrivilege:
+    except psycopg.Error:
         return None
     return None if sequencer is None else unsequenced(sequencer, pending)

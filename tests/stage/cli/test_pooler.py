@@ -334,3 +334,22 @@ def test_defaults_that_cannot_be_overridden_there_are_refused(
     with pooler(empty_dsn, tmp_path, "transaction") as pooled:
         complaint = bare("init", "--dsn", pooled).complaint()
     assert f"{name} is {setting}: alter role" in complaint
+
+
+LEFT = """
+select name from pg_prepared_statements union all select pg_listening_channels()
+union all select locktype from pg_locks where pid = pg_backend_pid() and locktype = 'advisory'
+"""
+
+
+def test_a_session_that_was_not_reset_is_as_a_new_one(dsn: str, tmp_path: Path) -> None:
+    """Who had it before may have prepared under our names, and left with our locks."""
+    more = "server_reset_query =\nserver_round_robin = 0\ndefault_pool_size = 2\n"
+    with pooler(dsn, tmp_path, "session", more) as pooled:
+        for lock in range(TIMES):
+            with connect(pooled, role="test") as ours:
+                assert not ours.execute(LEFT).fetchall()
+                sequence(ours)
+                ours.execute(f"select pg_advisory_lock({lock})")  # type: ignore[arg-type]
+                ours.execute("listen mine")
+                assert len(ours.execute(LEFT).fetchall()) == 3

@@ -40,7 +40,7 @@ def serves_all(gateway: Served, topic: str) -> None:
         for n in range(EVENTS):
             gateway.publish(n, topic=topic)
             assert next(told)["payload"] == n
-    assert "this gateway gives offsets until one does" in gateway.log()
+    assert "this gateway gives the offsets until one does" in gateway.log()
     wanted = {"topic": topic, "max_events": 100}
     taken = gateway.post(f"/v1/groups/q-{topic}/take", json=wanted).json()["events"]
     assert len(taken) == EVENTS

@@ -208,7 +208,7 @@ def test_streams_and_offsets_that_fail_say_why_once(
     dsn = role("gapless_producer", "gapless_consumer")
     name = conninfo_to_dict(dsn)["user"]
     gateway = serve(GAPLESS_DSN=dsn)
-    told = ("streams of topic orders stand still", "may get no offsets from this gateway")
+    told = ("streams of topic orders stand still", "events may get no offsets from this gateway")
     with gateway.client.stream("GET", "/v1/topics/orders/stream") as answer:
         lines = answer.iter_lines()  # to let go of it would close the stream
         next(lines)

@@ -55,7 +55,7 @@ def pooler(patient: Patient) -> Iterator[Finding]:
 def wake_up(patient: Patient) -> Iterator[Finding]:
     """Whether NOTIFY from one session arrives in another, and how fast."""
     if shares_sessions(patient.conn, patient.second):
-        yield ok("wake-up", "not tried: whoever needs NOTIFY does not go through this pooler")
+        yield ok("wake-up", "not tried: NOTIFY does not pass a pooler in transaction mode")
         return
     channel = f"gapless_doctor_{patient.conn.info.backend_pid}"
     listen(patient.conn, channel)
