@@ -15,7 +15,8 @@ from gapless.resources import resource
 from gapless.settings import Settings
 from gapless.webhooks.address import networks_of
 from gapless.webhooks.deliver import TURN_S_MAX, Delivery, Means
-from gapless.webhooks.many import AT_A_TIME, SharedDelivery
+from gapless.webhooks.line import AT_A_TIME
+from gapless.webhooks.many import SharedDelivery
 from gapless.webhooks.post import ANSWER_S_MAX, trust
 from gapless.webhooks.record import DeclaredWebhook, SharedWebhooks
 

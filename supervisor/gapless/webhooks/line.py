@@ -20,6 +20,9 @@ from gapless.webhooks.sign import SecretError, headers_for, read_secrets
 PER_ENDPOINT = 4
 BUSY_S_MAX = 1.0  # so long a unit waits while an endpoint has as many requests as it may
 BUSY_RETRY_S = 2.0  # at least; it comes again when those before it have had their turn
+HANGS_S = 1.0  # a request that has no answer for so long hangs, and so does its endpoint
+AT_A_TIME = 64
+HANGING_MAX = 8
 
 
 class RefusedByOneError(Exception):
@@ -35,6 +38,14 @@ class StopWebhookError(Exception):
         self.tries = tries
 
 
+class Places:
+    """How many requests a process may make at a time; those that hang are bounded apart."""
+
+    def __init__(self) -> None:
+        self.all = asyncio.Semaphore(AT_A_TIME)
+        self.hanging = asyncio.Semaphore(HANGING_MAX)
+
+
 class EndpointLine:
     """What this process knows of one endpoint, and its connections."""
 
@@ -47,12 +58,13 @@ class EndpointLine:
         self._pace = RequestPace()
         self._slots = asyncio.Semaphore(PER_ENDPOINT)
         self._call_s = BUSY_S_MAX  # what the last one that was not faster took
+        self._hangs = False
         self._turns_s = 0.0  # when all that were turned away have had their turn
         self._place = f"webhook {endpoint.name}"
 
     async def send(
         self,
-        total: asyncio.Semaphore,
+        places: Places,
         message_id: str,
         body: bytes,
         *,
@@ -62,30 +74,56 @@ class EndpointLine:
     ) -> None:
         """Send a unit. Raises what becomes of it, for this endpoint, and StopWebhookError.
 
-        total: has a slot for each request of the process. share: with so many processes it shares
+        places: of all requests of the process. share: with so many processes it shares
         its rate. now_s: the time, in seconds since 1970. is_first: it is no further attempt, and
         others wait until this one is over.
         """
         if (held_s := self._pace.held_s(monotonic())) > 0:
             raise Retry(f"{self._place}: asked not to be called for {held_s:.0f} s", after=held_s)
+        if self._hangs and places.hanging.locked():
+            raise self._turned_away()
         if is_first and self._slots.locked() and self._turns_s > monotonic():
             raise self._turned_away()
-        for slots in (self._slots, total):
-            try:
-                async with asyncio.timeout(BUSY_S_MAX):
-                    await slots.acquire()
-            except TimeoutError:
-                if slots is total:
-                    self._slots.release()
-                raise self._turned_away() from None
+        await self._take(self._slots)
         began_s = monotonic()
         try:
             await self._turn(share)
-            await self._judge(await self._post(message_id, body, now_s), now_s)
+            await self._take(places.all)
+            asked = asyncio.ensure_future(self._post(message_id, body, now_s))
+            await self._judge(await self._answer(asked, places), now_s)
         finally:
             self._call_s = max(monotonic() - began_s, BUSY_S_MAX)
-            total.release()
             self._slots.release()
+
+    async def _take(self, slots: asyncio.Semaphore) -> None:
+        try:
+            async with asyncio.timeout(BUSY_S_MAX):
+                await slots.acquire()
+        except TimeoutError:
+            raise self._turned_away() from None
+
+    async def _answer(
+        self, asked: asyncio.Future[EndpointAnswer], places: Places
+    ) -> EndpointAnswer:
+        """Return an answer; give its place back when there is one, or when it hangs.
+
+        One that hangs needs one of the places for those; where there is none it is broken off, and
+        made again later.
+        """
+        try:
+            try:
+                done, _ = await asyncio.wait({asked}, timeout=HANGS_S)
+            finally:
+                places.all.release()
+            self._hangs = not done
+            if done:
+                return await asked
+            if places.hanging.locked():
+                raise self._turned_away()
+            async with places.hanging:
+                return await asked
+        finally:
+            asked.cancel()
 
     async def probe(self, message_id: str, body: bytes, *, now_s: float) -> bool:
         """Send a request without events, unless it asked for patience; tell if it was taken."""

@@ -21,7 +21,7 @@ from gapless.consume.verdict.wish import DeadLetter, Retry
 from gapless.errors import one_line
 from gapless.webhooks.body import BODY_BYTES_MAX, body_of
 from gapless.webhooks.desk import LOOK_S, DeliveryTally
-from gapless.webhooks.line import EndpointLine, StopWebhookError
+from gapless.webhooks.line import AT_A_TIME, EndpointLine, Places, StopWebhookError
 from gapless.webhooks.pace import PROBE_EVERY_S
 from gapless.webhooks.post import Poster
 from gapless.webhooks.record import SharedEndpoint, SharedWebhooks
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapless.worker")
 
-AT_A_TIME = 64
 STOPPED_RETRY_S = 600.0  # it is due at once when it is resumed (continue_webhook.sql)
 KEPT_MANY = 200  # with more endpoints than this no connection is kept
 
@@ -48,13 +47,13 @@ class SharedDelivery:
         self._webhooks = webhooks
         self._desk = SharedDesk(means.dsn, webhooks, means.connect_timeout_s)
         self._lines: dict[str, EndpointLine] = {}
-        self._total: asyncio.Semaphore | None = None
+        self._places: Places | None = None
         self._looking: asyncio.Lock | None = None
         self._looked_s = 0.0
 
     async def open(self) -> AsyncIterator[None]:
         """Look, note and probe every few seconds, until it is closed (a resource)."""
-        self._total, self._looking = asyncio.Semaphore(AT_A_TIME), asyncio.Lock()
+        self._places, self._looking = Places(), asyncio.Lock()
         task = asyncio.create_task(self._keep_looking())
         try:
             yield
@@ -124,12 +123,12 @@ class SharedDelivery:
         line = self._lines.get(name)
         if line is None:
             return  # it was removed
-        assert self._total is not None
+        assert self._places is not None
         place = tuple(event.offset for event in some)
         body = bodies[place] = bodies.get(place) or body_of(unit, some)
         key = message_id(f"{unit.idempotency_key}/{name}")
         await line.send(
-            self._total,
+            self._places,
             key,
             body,
             share=self._desk.workers,

@@ -43,6 +43,7 @@ from support.shared_webhooks import (
 )
 
 EVENTS_BESIDE_A_SLOW_ONE = 240
+HANGING = 12
 
 
 def test_each_gets_what_it_matched_of_a_unit_and_all_share_one_group(
@@ -251,6 +252,16 @@ def test_a_unit_that_died_for_others_is_sent_to_who_was_stopped(
     ) == (["dead"], 1, 0)
 
 
+def keys_of_one_partition(conn: Connection, number: int) -> list[str]:
+    """Return keys; whoever drains waits for what is in hand in one before it turns to the next."""
+    rows = conn.execute(
+        "select n::text from generate_series(1, 10000) n"
+        " where gapless.partition_of(n::text, 4) = 0 limit %s",
+        [number],
+    )
+    return [row[0] for row in rows.fetchall()]
+
+
 def test_a_slow_one_does_not_hold_up_the_others(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:
@@ -271,18 +282,39 @@ def test_a_slow_one_does_not_hold_up_the_others(
         return Reply()
 
     server.answer = answer
-    rows = conn.execute(
-        "select n::text from generate_series(1, 10000) n"
-        " where gapless.partition_of(n::text, 4) = 0 limit %s",
-        [EVENTS_BESIDE_A_SLOW_ONE],
-    )
-    # In one partition: whoever drains waits for what is in hand in one before it turns to the next.
-    for key in rows.fetchall():
-        publish_each_alone(conn, {"n": 1, "shop": 1}, key=key[0])
+    for key in keys_of_one_partition(conn, EVENTS_BESIDE_A_SLOW_ONE):
+        publish_each_alone(conn, {"n": 1, "shop": 1}, key=key)
     deliver()
     assert all(in_time)
     assert len(in_time) >= PER_ENDPOINT
     assert len(server.of("/good")) == EVENTS_BESIDE_A_SLOW_ONE
+
+
+def test_those_that_hang_do_not_hold_up_the_others(
+    conn: Connection, server: Server, deliver: Deliver
+) -> None:
+    """More of them than a partition has calls at a time: they have some places, and no more."""
+    add_shop(conn, server, "good", 0)
+    for n in range(1, HANGING + 1):
+        add_shop(conn, server, f"hangs{n}", n)
+    ready = threading.Event()
+    in_time: list[bool] = []
+
+    def answer(call: Call) -> Reply:
+        if call.path != "/good":
+            in_time.append(ready.wait(9))
+        elif len(server.of("/good")) == HANGING:
+            ready.set()
+        return Reply()
+
+    server.answer = answer
+    keys = iter(keys_of_one_partition(conn, 4 * HANGING))
+    for n in range(1, HANGING + 1):
+        for shop in (n, n, n, 0):
+            publish_each_alone(conn, {"n": n, "shop": shop}, key=next(keys))
+    deliver()
+    assert all(in_time)
+    assert numbers_at(server, "good") == [*range(1, HANGING + 1)]
 
 
 @pytest.mark.long
