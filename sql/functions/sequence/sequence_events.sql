@@ -196,10 +196,14 @@ begin
     returning u.topic_id
   ),
   ranked as (
-    -- An xid of a cluster that was restored from is another transaction than the one that has it here.
-    select p.*, p.id <= state.restored_upto as is_old,
-      max(p.id) over (partition by p.xid, p.id <= state.restored_upto) as last_id
+    select p.*, max(p.id) over (partition by p.xid) as last_id, false as is_old
     from pending p
+    where p.id > state.restored_upto
+    union all
+    -- Their xids are of another cluster: who has one of them here is another transaction.
+    select o.*, max(o.id) over (partition by o.xid), true
+    from pending o
+    where o.id <= state.restored_upto
   ),
   routed as (
     select

@@ -78,8 +78,8 @@ MUTANTS = (
         edits=(
             Edit(
                 file="sequence_events",
-                old="max(p.id) over (partition by p.xid,",
-                new="min(p.id) over (partition by p.xid,",
+                old="max(p.id) over (partition by p.xid)",
+                new="min(p.id) over (partition by p.xid)",
             ),
         ),
     ),
