@@ -1,7 +1,9 @@
 -- Let the next event go to a chunk, if one lies above the next id: draw the ids that nobody has made a chunk for. Else
 -- the default chunk would take what comes up to there, and not be closed before. Ids need not be neighbours. Returns
 -- how many were drawn.
--- MUST draw them one by one: to set the sequence would put it back when others were faster.
+-- MUST draw them one by one: to set the sequence would put it back when others were faster. MUST wait until whoever
+-- publishes has ended: a statement that began before the chunk was there has its next rows go to the default chunk, and
+-- would fail when their ids are the chunk's. So it locks the table for a moment, 100 ms at most; else nothing is drawn.
 create or replace function gapless.leave_default_chunk()
 returns bigint
 language plpgsql
@@ -26,6 +28,15 @@ begin
   if from_id - next_id not between 1 and ids_max then
     return 0;
   end if;
+  begin
+    lock table only gapless.outbox_message_t in share mode;
+    raise exception using errcode = 'GL000';    -- and is free again: who comes now knows the chunk
+  exception
+    when sqlstate 'GL000' then
+      null;
+    when lock_not_available then
+      return 0;
+  end;
   select count(nextval('gapless.outbox_message_id_seq')) into drawn from generate_series(next_id, from_id - 1);
   return drawn;
 end

@@ -34,7 +34,7 @@ def _uninstall(args: Args) -> int:
             raise UsageError(needs_owner(error)) from error
     text = f'removed schema {schema()} from database "{dbname}"'
     if left:
-        text += f"; roles that others use stay: {', '.join(left)}"
+        text += f"; roles stay that others use, or that you may not drop: {', '.join(left)}"
     return answer(args, text, database=dbname, removed=True, roles_left=left)
 
 

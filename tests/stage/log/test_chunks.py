@@ -158,6 +158,26 @@ def test_who_burns_ids_makes_no_publisher_fail(small: Connection, dsn: str) -> N
     assert sequence(small) == published
 
 
+def test_a_statement_that_is_amid_its_rows_has_them_all_stored(
+    small: Connection, other: Connection
+) -> None:
+    """It goes by the chunks that were there when it began."""
+    _jump(small, _covered(small) + 1)
+    slow = (
+        "insert into gapless.outbox_message_t (topic_id, payload)"
+        " select 1, '1' from (select pg_advisory_lock(9) offset 0) s, generate_series(1, 400)"
+    )
+    small.execute("select pg_advisory_lock(9)")
+    with ThreadPoolExecutor(1) as pool:
+        rows = pool.submit(other.execute, slow)
+        waits = "select from pg_locks where locktype = 'advisory' and not granted"
+        while small.execute(waits).fetchone() is None:
+            pass
+        assert create_chunks(small) > 0
+        small.execute("select pg_advisory_unlock(9)")
+        assert rows.result().rowcount == 400
+
+
 def test_an_open_publisher_does_not_hold_up_chunks_nor_they_it(
     small: Connection, other: Connection
 ) -> None:
