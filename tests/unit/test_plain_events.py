@@ -142,6 +142,7 @@ def test_one_that_is_too_large_is_left_to_who_says_so() -> None:
 
 MIB = 1 << 20
 NESTED = '{"payload":[' + "[]," * (MIB // 12) + "1]}"
+HALVES = '{"payload":[' + '"\\ud800",' * 20_000 + '"\\\\ud800"],"key":"\\u00e9"}'
 CLOUD = '{"id":"a","source":"b","type":"c","specversion":"1.0","data":[%s1]}' % ("1," * 100_000)
 HOSTILE = {
     "elements": ("application/json", "[" + "1," * MIB, 400, "event 1: not an object"),
@@ -156,6 +157,7 @@ HOSTILE = {
     "members": ("application/json", '[{%s"":1}]' % ('"":1,' * MIB), 400, "twice"),
     "halves": ("application/json", '["' + "\\ud800 " * (MIB // 3), 413, "event 1 has more"),
     "headers": ("application/json", '[{"headers":{"a":[%s1]}}]' % ("1," * 99_999), 400, "headers"),
+    "small halves": ("application/json", f"[{','.join([HALVES] * 8)}]", 200, ""),
     "nested": ("application/json", f"[{','.join([NESTED] * 8)}]", 200, ""),
     "nested lines": ("application/x-ndjson", "\n".join([NESTED] * 8), 200, ""),
     "data": ("application/cloudevents-batch+json", f"[{','.join([CLOUD] * 10)}]", 200, ""),

@@ -7,6 +7,7 @@ elements it has. What Python's decoder makes of it would take 300 ms and 50 MiB.
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from typing import Any
 
 from msgspec import DecodeError, Raw
@@ -19,6 +20,8 @@ _BLANK = b" \t\r\n"
 _BLANKS = re.compile(rb"[ \t\r\n]{0,1048576}+")  # more of them in a row are refused as wrong
 _TEXT = re.compile(rb'"[^"\\\x00-\x1f]*+"')  # nearly all texts
 _HALVES = tuple(f"\\u{d}{x}".encode() for d in "dD" for x in "89abcdefABCDEF")  # of pairs
+_FIRST_BYTES = 4096
+_ESCAPE_BYTES = 12  # of the longest, a pair
 _PLACE = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 _VALUE = Decoder(Raw)
 
@@ -111,21 +114,27 @@ class Scan:
     def _length(self) -> int:
         """Return how long the value is that begins here."""
         rest = memoryview(self.body)[self.at : self.stop]
-        try:
+        with suppress(DecodeError):
             return _length(rest)
-        except DecodeError:
-            # msgspec takes no half of a surrogate pair, which PostgreSQL stores. Another escape
-            # stands for it: of the same length, and right wherever one of these would be.
-            whole_ones = bytes(rest)
+        # msgspec takes no half of a surrogate pair, which PostgreSQL stores. Another escape stands
+        # for it: of the same length, and right wherever one of these would be. MUST be done with
+        # some of the text first: many small values would each have all of it copied.
+        size = _FIRST_BYTES
+        while True:
+            some = bytes(rest[:size])
             for half in _HALVES:
-                whole_ones = whole_ones.replace(half, rb"\u00")
+                some = some.replace(half, rb"\u00")
             try:
-                return _length(whole_ones)
+                return _length(some)
             except DecodeError as error:
                 known = _PLACE.fullmatch(str(error))
-                if known is None:
-                    raise MalformedError("not JSON: its end is missing", self.stop) from None
-                raise MalformedError(f"not JSON: {known[1]}", self.at + int(known[2])) from None
+                if known is not None and int(known[2]) < len(some) - _ESCAPE_BYTES:
+                    raise MalformedError(f"not JSON: {known[1]}", self.at + int(known[2])) from None
+            if size >= len(rest):
+                reason = "its end is missing" if known is None else known[1]
+                at = self.stop if known is None else self.at + int(known[2])
+                raise MalformedError(f"not JSON: {reason}", at)
+            size *= 8
 
 
 def _length(text: bytes | memoryview) -> int:
