@@ -49,6 +49,7 @@ def main() -> int:
             kinds=args.only or None,
             more_s=MORE_S,
             with_queues=args.queues,
+            soak=args.soak,
         )
         print_verdict(verdict)
         if args.json:
@@ -75,6 +76,11 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--faults", type=int, default=20, metavar="N", help="of each figure (20)")
     parser.add_argument(
         "--no-queues", dest="queues", action="store_false", help="no queue groups, no SQL clients"
+    )
+    parser.add_argument(
+        "--soak",
+        action="store_true",
+        help="no faults: everything at once, and what grows is a problem",
     )
     parser.add_argument("--only", action="append", metavar="KIND", help="this fault; repeatable")
     parser.add_argument("--json", metavar="FILE", help="write a report that --table takes")

@@ -19,6 +19,7 @@ from chaos.chain import BELOW, links
 from chaos.chain import GROUPS as CHAIN
 from chaos.checker import Violation, check
 from chaos.coverage import coverage, missing
+from chaos.growth import SOAK, growth, watch
 from chaos.history import Note, Writer, read
 from chaos.hygiene import leftovers
 from chaos.later_shop import due, make_schedules, rest
@@ -148,23 +149,27 @@ def run(
     kinds: list[str] | None = None,
     more_s: float = 0,
     with_queues: bool = False,
+    soak: bool = False,
 ) -> Verdict:
     """Do a whole run; everything it starts has ended when it returns.
 
+    soak: without faults; what grew is a problem.
     more_s: while it is not conclusive, it goes on for so much longer at most.
     with_queues: queue groups, and SQL clients of them, too.
     """
     verdict = Verdict(seed, folder)
     settings = paced(QUICK) | (HANDLERS_OF_QUEUES if with_queues else HANDLERS)
+    settings |= SOAK if soak else {}
     with Meter() as meter, open_scene(folder, settings, PARTITIONS) as scene:
         arena = Arena(scene, Random(seed), Writer(folder, "nemesis"), SUPERVISORS, seed)
         populate(arena, with_queues=with_queues)
         say(f"seed {seed}: {SUPERVISORS} supervisors, {PRODUCERS} producers, {seconds:.0f} s")
         nemesis = Nemesis(arena, kinds)
         began_s = time.monotonic()
-        nemesis.rage(seconds)
-        while is_missing(scene, arena, nemesis) and time.monotonic() < began_s + seconds + more_s:
-            nemesis.rage(LOOK_S)
+        if soak:
+            verdict.problems += growth(watch(scene, seconds))
+        else:
+            rage(arena, nemesis, seconds, more_s)
         verdict.seconds["of faults"] = time.monotonic() - began_s
         say(f"{nemesis.done.total()} faults done; draining")
         verdict.faults = nemesis.done
@@ -175,9 +180,17 @@ def run(
         if not verdict.slow:
             verdict.problems += leftovers(scene, conn, meter)
         judge(verdict, conn, arena, meter)
-        if kinds is None:
+        if kinds is None and not soak:
             verdict.never = missing(verdict.counts, FAULTS, verdict.faults)
     return verdict
+
+
+def rage(arena: Arena, nemesis: Nemesis, seconds: float, more_s: float) -> None:
+    """Do harm so long, and for `more_s` more at most until all has been met that a run is about."""
+    give_up_s = time.monotonic() + seconds + more_s
+    nemesis.rage(seconds)
+    while is_missing(arena.scene, arena, nemesis) and time.monotonic() < give_up_s:
+        nemesis.rage(LOOK_S)
 
 
 def paced(settings: dict[str, object]) -> dict[str, object]:

@@ -13,6 +13,8 @@ SEED = 3
 SECONDS = 60.0
 MORE_S = 300.0  # on a busy machine fewer faults fit into a minute
 INCONCLUSIVE = 3  # something never happened
+SLOW = 4  # for want of CPU
+SOAK_S = 24.0
 # Two people meet unless each of their tries is cut short by a fault, or by want of CPU.
 # chaos/test_operators has them meet for certain.
 RARE = {
@@ -33,3 +35,14 @@ def test_faults_of_every_kind(tmp_path: Path) -> None:
     print(text)  # noqa: T201 - pytest shows it when the test failed
     assert verdict.exit_code in (0, INCONCLUSIVE), text
     assert set(verdict.never) <= RARE, text
+
+
+@pytest.mark.chaos
+@pytest.mark.long
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_everything_at_once_grows_no_more(tmp_path: Path) -> None:
+    """The short form of `bin/chaos --soak`."""
+    verdict = run(tmp_path / "history", seed=SEED, seconds=SOAK_S, with_queues=True, soak=True)
+    text = verdict_text(verdict)
+    assert verdict.exit_code in (0, SLOW), text

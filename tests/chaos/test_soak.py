@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chaos.checker import Violation
+from chaos.growth import Sample, growth
 from chaos.run import Verdict
 from chaos.soak import BEGIN, DOC, END, as_json, write_table
 from chaos.stall import Stall
@@ -54,3 +55,31 @@ def test_the_document_has_the_place(tmp_path: Path) -> None:
     doc.write_text("nothing")
     with pytest.raises(ValueError, match="has no"):
         write_table([report(tmp_path, "18.6", 2)], doc)
+
+
+def sample(at_s: float, **what: object) -> Sample:
+    flat = {
+        "memory_kb": {"w": 50_000},
+        "files": {"w": 9},
+        "table_bytes": {"lease": 8192},
+        "latency_s": 0.1,
+    }
+    return Sample(at_s=at_s, **{**flat, **what})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ({}, None),
+        ({"memory_kb": {"w": 53_000, "new": 90_000}}, None),
+        ({"memory_kb": {"w": 60_000}}, "w has 10000 more kB of memory"),
+        ({"files": {"w": 26}}, "w has 17 more descriptors"),
+        ({"table_bytes": {"lease": 300_000}}, "lease grew from 8192 to 300000 bytes"),
+        ({"latency_s": 0.8}, "the latency grew from 0.10 to 0.80 s"),
+    ],
+)
+def test_what_grew_is_told(last: dict[str, object], said: str | None) -> None:
+    """From the middle to the end: what grew before is warming up, who ended is not missed."""
+    cold = sample(0, memory_kb={"w": 20_000}, files={"w": 1})
+    found = growth([cold, cold, sample(30), sample(50, **last)])
+    assert [each.startswith(said) for each in found] == [True] if said else found == []
