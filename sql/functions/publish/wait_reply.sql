@@ -24,7 +24,7 @@ begin
     select o.payload, o.headers, o.created_ts from gapless.outbox_message_t o
     where o.transaction_id = reply_id and o.topic_id = wanted
     order by o.id limit 1;
-    if found or clock_timestamp() >= give_up then
+    if found or clock_timestamp() not between give_up - make_interval(secs => seconds) and give_up then
       return;
     end if;
     perform pg_sleep(least(pause_s, extract(epoch from give_up - clock_timestamp())));

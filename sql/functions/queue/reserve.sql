@@ -44,6 +44,9 @@ begin
     when aside_first then array['aside', 'open']
     else array['open', 'aside']
   end loop
+    if round = 'aside' then
+      perform gapless.heal_letters();
+    end if;
     for part in
       select p.partition_id, p.lease_no, p.block, p.open from gapless.queue_places(_group_id, _topic_id) p
       where (_partition_id is null or p.partition_id = _partition_id)

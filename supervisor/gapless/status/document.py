@@ -72,8 +72,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     compactions  as ops.CompactionInfo
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
-    obstacles    kind (prepared transaction, transaction, client), name, since_s, problem, remedy:
-                 what keeps groups, or events for later, from continuing, until somebody ends it
+    obstacles    kind (prepared transaction, transaction, client, clock), name, since_s, problem,
+                 remedy: what keeps groups, or events for later, until somebody ends it; of a clock
+                 that was put back by how much, at least
     unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made
     captures     table, problem, remedy: captured tables of which not every change is published, or
                  not in order
