@@ -134,7 +134,7 @@ select gapless.break_zombie(%(group_id)s, %(topic_id)s, %(partition_id)s)
 
 -- name: restarted
 -- Did the server start less than so many seconds ago? A crash of one backend does not count.
-select pg_postmaster_start_time() > clock_timestamp() - make_interval(secs => %(age_s)s)
+select pg_postmaster_start_time() between clock_timestamp() - make_interval(secs => %(age_s)s) and clock_timestamp()
 
 -- name: report_error
 select gapless.report_error(

@@ -5,6 +5,9 @@ select gapless.sequence_events()
 select p.promoted, p.wait_s, p.low_at::text, p.low_id, p.due_s, p.held
 from gapless.promote(%(max_events)s::int, %(low_at)s::text::timestamptz, %(low_id)s::bigint) p
 
+-- name: heal_letters
+select gapless.heal_letters()
+
 -- name: cancel
 select gapless.cancel(%(scheduled_id)s::bigint)
 

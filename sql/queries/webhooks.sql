@@ -66,8 +66,10 @@ order by t.name
 -- What whoever delivers has to know of those that share a topic's group; probe_due: it may be tried.
 -- returns: gapless.webhooks.record:SharedEndpoint
 select w.name, w.url, w.secrets, w.allow_http, w.rate, gapless.is_stopped_webhook(w) as is_stopped,
-  s.circuit_ts is not null and coalesce(s.probe_ts <= clock_timestamp() - make_interval(secs => %(every_s)s), true)
-    as probe_due
+  s.circuit_ts is not null and (
+    s.probe_ts > clock_timestamp() - make_interval(secs => %(every_s)s)
+    and s.probe_ts <= clock_timestamp() + make_interval(secs => %(every_s)s)
+  ) is not true as probe_due
 from gapless.webhook w
 join gapless.topic t using (topic_id)
 join gapless.webhook_state s on s.name = w.name

@@ -6,7 +6,7 @@ select
   m.name,
   m.state,
   m.member_no,
-  extract(epoch from now() - m.started_ts)::double precision as up_s,
+  greatest(extract(epoch from now() - m.started_ts), 0)::double precision as up_s,
   greatest(extract(epoch from now() - (m.expires_at - m.ttl)), 0)::double precision as beat_s,
   extract(epoch from m.ttl)::double precision as ttl_s,
   k.objid is not null or m.kind = 'client' and m.expires_at >= now() as is_present,

@@ -2,6 +2,7 @@
 -- - transactions that were prepared and left (left_prepared.sql). name: the gid.
 -- - transactions that have cancelled events for later which are due, and stay open (later_holders.sql). name: the
 --   session's pid, or the gid.
+-- - a clock that was put back (ahead_times.sql). since_s: by so much, at least.
 -- - clients that send heartbeats, have nothing in hand, and have not polled for their ttl, while events of partitions
 --   that they hold wait for as long. One that is at work has something in hand.
 -- - row security on a table, without a policy: whoever does not own the table takes all its rows for gone. name: it.
@@ -26,6 +27,16 @@ select
   ) as problem,
   format('rollback prepared %L, or commit prepared', p.gid) as remedy
 from gapless.left_prepared() p
+union all
+select
+  'clock',
+  'clock',
+  a.ahead_s,
+  format(
+    'the database''s clock was put back, by %s s at least: %s', ceil(a.ahead_s), a.what
+  ),
+  'keep the server''s clock by NTP; what waits waits its own time from now on'
+from gapless.ahead_times() a
 union all
 select
   'transaction',

@@ -31,7 +31,9 @@ begin
   loop
     select s.state, s.group_id into state, group_id
     from gapless.chain_state(groups, transaction_id) s;
-    if state in ('handled', 'dead', 'elsewhere', 'rolled-back') or clock_timestamp() >= give_up then
+    if state in ('handled', 'dead', 'elsewhere', 'rolled-back')
+      or clock_timestamp() not between give_up - timeout and give_up    -- before it: the clock was put back
+    then
       return;
     end if;
     perform pg_sleep(least(pause_s, extract(epoch from give_up - clock_timestamp())));

@@ -14,6 +14,7 @@ begin
     perform gapless.let_go(_group_id, _topic_id, _partition_id, _epoch, _token);
   end if;
   update gapless.member m set beat = m.beat + 1, expires_at = clock_timestamp() + _ttl
-  where m.member_id = _member_id and clock_timestamp() + _ttl - _expires_at > _ttl / 20;
+  where m.member_id = _member_id
+    and (clock_timestamp() + _ttl - _expires_at > _ttl / 20 or _expires_at > clock_timestamp() + _ttl);
 end
 $$;

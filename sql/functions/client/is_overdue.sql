@@ -12,10 +12,7 @@ begin
   if _expires_at >= clock_timestamp() then
     return false;
   end if;
-  up_since := greatest(
-    pg_postmaster_start_time(),
-    (select min(a.backend_start) from pg_stat_activity a where a.backend_type = 'walwriter')
-  );
+  up_since := gapless.up_since();
   return not (
     _expires_at - _ttl < up_since and clock_timestamp() < up_since + greatest(interval '5 s', _ttl)
   );

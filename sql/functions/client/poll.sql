@@ -40,7 +40,7 @@ begin
   -- Seldom, as there: this is for people who look (views/obstacles.sql).
   update gapless.member m set polled_ts = clock_timestamp()
   where m.member_id = me.member_id
-    and (m.polled_ts is null or m.polled_ts < clock_timestamp() - me.ttl / 20);
+    and (m.polled_ts is null or m.polled_ts not between clock_timestamp() - me.ttl / 20 and clock_timestamp());
   perform gapless.take_leases(me.member_id, me.group_id, me.topic_id, poll.partitions);
   select g.max_crashes into crashes_max from gapless.consumer_group g
   where g.group_id = me.group_id and g.topic_id = me.topic_id;

@@ -12,11 +12,12 @@ declare
   now_ts timestamptz := clock_timestamp();
 begin
   -- Who polls all the time need not write each time.
-  if now_ts + _ttl - _expires_at > _ttl / 20 then
+  if now_ts + _ttl - _expires_at > _ttl / 20 or _expires_at > now_ts + _ttl then
     update gapless.member m set beat = m.beat + 1, expires_at = now_ts + _ttl
     where m.member_id = _member_id;
     _expires_at := now_ts + _ttl;
   end if;
+  perform gapless.heal_letters();
   if gapless.watch(_member_id) then
     perform gapless.bound_idle(interval '5 s');
     perform gapless.evict(_member_id);

@@ -12,15 +12,19 @@ as $$
 #variable_conflict use_column
 declare
   found_key gapless.api_key;
+  now_ts timestamptz := clock_timestamp();
 begin
   select k.* into found_key from gapless.api_key k
   where k.key_id = _key_id and k.revoked_ts is null
-    and (k.expires_ts is null or k.expires_ts > clock_timestamp());
+    and (k.expires_ts is null or k.expires_ts > now_ts);
   if not found then
     return;
   end if;
-  if found_key.last_used_ts is null or found_key.last_used_ts < clock_timestamp() - interval '1 minute' then
-    update gapless.api_key k set last_used_ts = clock_timestamp()
+  if (found_key.last_used_ts between now_ts - interval '1 minute' and now_ts) is not true then
+    -- One that was made by a clock which was ahead lives for its own time from now on.
+    update gapless.api_key k
+    set last_used_ts = now_ts, created_ts = least(k.created_ts, now_ts),
+      expires_ts = least(k.expires_ts, now_ts + (k.expires_ts - k.created_ts))
     where k.ctid = (
       select l.ctid from gapless.api_key l where l.key_id = _key_id for update skip locked
     );

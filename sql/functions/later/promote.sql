@@ -18,7 +18,7 @@
 -- MUST compare with a variable: deliver_at <= clock_timestamp() is no condition of an index, for that
 -- function is volatile.
 -- locks: guard_promoting, then the rows; never waits for one
--- index: primary key of scheduled, scheduled_xid
+-- index: primary key of scheduled, scheduled_xid, schedule_due, schedule_last_due
 create or replace function gapless.promote(
   max_events int default 1000, low timestamptz default '-infinity', inout low_id bigint default null,
   out promoted bigint, out wait_s double precision, out low_at timestamptz, out due_s double precision, out held bigint
@@ -44,13 +44,16 @@ begin
     extract(epoch from x.due_at - x.now_ts), extract(epoch from least(x.due_at, x.next_due) - x.now_ts)
   into promoted, held, low_at, first_id, due_at, next_due, now_ts, due_s, wait_s
   from (
-    select gapless.clock() as now_ts, (
+    select n.now_ts, (
         select s.deliver_at from gapless.scheduled s
         where (s.deliver_at, s.scheduled_id) >= (low, coalesce(low_id, 0))
         order by s.deliver_at, s.scheduled_id limit 1
-      ) as due_at, (
+      ) as due_at, least((
         select s.next_due from gapless.schedule s where s.paused_ts is null order by s.next_due limit 1
-      ) as next_due
+      ), (    -- the clock was put back behind what was published last (fire_schedules.sql)
+        select n.now_ts from gapless.schedule s where s.last_due > n.now_ts + interval '1 s' limit 1
+      )) as next_due
+    from (select gapless.clock() as now_ts offset 0) n
     offset 0
   ) x;
   if wait_s <= 0 then

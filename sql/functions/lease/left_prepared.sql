@@ -10,7 +10,8 @@ set search_path = pg_catalog, pg_temp
 as $$
   select p.gid, p.owner::text, p.transaction, extract(epoch from clock_timestamp() - p.prepared)::double precision
   from pg_prepared_xacts p
-  where p.database = current_database() and clock_timestamp() - p.prepared > interval '2 s'
+  where p.database = current_database()
+    and p.prepared not between clock_timestamp() - interval '2 s' and clock_timestamp()
     and exists (
       select from pg_locks own
       join pg_locks k using (virtualtransaction)

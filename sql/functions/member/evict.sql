@@ -7,6 +7,7 @@
 -- so that the second need not come after the ttl. After a server start everyone gets its ttl, 5 s at least, to
 -- come back, and what was suspected before is not any more: while the server was away nobody could beat. It
 -- is the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
+-- A deadline further ahead than its ttl is of a clock that was ahead: it counts from now on.
 -- A heartbeat ends a suspicion: beat(). Nothing uses member.suspect_beat any more; to drop it would fail calls of the
 -- former evict() that wait for the table.
 -- A client (client/join.sql) has no session: it is gone at its deadline, whatever its peers are (is_overdue()).
@@ -25,10 +26,7 @@ declare
   silent boolean;
   suspected boolean;
   evicted int := 0;
-  up_since timestamptz := greatest(
-    pg_postmaster_start_time(),
-    (select min(a.backend_start) from pg_stat_activity a where a.backend_type = 'walwriter')
-  );
+  up_since timestamptz := gapless.up_since();
 begin
   for other in
     select m.* from gapless.member m
@@ -37,11 +35,16 @@ begin
       -- COMMIT, which may be a client's.
       and (
         m.expires_at - case m.kind when 'client' then interval '0' else m.ttl / 2 end < clock_timestamp()
+        or m.expires_at > clock_timestamp() + m.ttl
         or m.kind <> 'client' and pg_try_advisory_xact_lock_shared(7427002, m.member_no)
       )
     order by m.member_no
     for update skip locked
   loop
+    if other.expires_at > clock_timestamp() + other.ttl then
+      other.expires_at := clock_timestamp() + other.ttl;
+      update gapless.member m set expires_at = other.expires_at where m.member_id = other.member_id;
+    end if;
     if other.kind = 'client' then
       if gapless.is_overdue(other.expires_at, other.ttl) then
         delete from gapless.member m where m.member_id = other.member_id;
@@ -58,7 +61,7 @@ begin
     continue when absent and other.expires_at - other.ttl < up_since
       and clock_timestamp() < up_since + greatest(interval '5 s', other.ttl);
     silent := other.expires_at - other.ttl / 2 < clock_timestamp();
-    suspected := coalesce(other.suspect_at >= up_since, false);
+    suspected := coalesce(other.suspect_at between up_since and clock_timestamp(), false);
     if absent and (
         not gapless.works(other.member_id)
         or (suspected and other.suspect_at < clock_timestamp() - _reconnect_grace)

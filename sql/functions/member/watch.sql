@@ -1,6 +1,7 @@
 -- One look, no write: is there a reason to call gapless.evict() or gapless.sync() for this member's groups?
 -- True when the next member in the ring has lost its session, when some member has been silent for
--- half its ttl, or a client's deadline has passed, when the newest plan of one of its groups does not fit the members
+-- half its ttl, or a client's deadline has passed, or one is further ahead than its ttl, when the newest plan of one of
+-- its groups does not fit the members
 -- that are there, when this member has room (it gave back partitions of another group) and partitions are unserved,
 -- or when leases are to be retired.
 create or replace function gapless.watch(_member_id uuid)
@@ -21,8 +22,11 @@ as $$
     )
     or exists (
       select from gapless.member m
-      where m.expires_at - case m.kind when 'client' then interval '0' else m.ttl / 2 end < clock_timestamp()
-        and m.member_id <> _member_id
+      where m.member_id <> _member_id
+        and (
+          m.expires_at - case m.kind when 'client' then interval '0' else m.ttl / 2 end < clock_timestamp()
+          or m.expires_at > clock_timestamp() + m.ttl
+        )
     )
     or exists (
       select from gapless.member_group mine

@@ -35,7 +35,7 @@ begin
     if reply.created_ts is not null then
       return query select reply.payload, reply.headers, reply.created_ts;
       return;
-    elsif clock_timestamp() >= give_up then
+    elsif clock_timestamp() not between give_up - make_interval(secs => seconds) and give_up then
       return;
     end if;
     perform pg_sleep(least(pause_s, extract(epoch from give_up - clock_timestamp())));

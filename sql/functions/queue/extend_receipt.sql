@@ -21,7 +21,7 @@ begin
       and d.first_offset = held.first_offset and d.token = held.token and coalesce(d.state, '') = 'waiting';
   else
     perform gapless.lock_taken(held.lease_no, held.first_offset, held.last_offset, held.token, _c_offset);
-    update gapless.queue_range r set deadline = until_ts
+    update gapless.queue_range r set deadline = until_ts, since_ts = clock_timestamp()
     where r.lease_no = held.lease_no and r.token = held.token
       and r.first_offset between coalesce(_c_offset, held.first_offset) and coalesce(_c_offset, held.last_offset);
   end if;

@@ -16,7 +16,8 @@ begin
   return not gapless.is_paused(_group_id, _topic_id, _partition_id) and (
     exists (
       select from gapless.queue_range r
-      where r.lease_no = _lease_no and r.deadline <= now_ts
+      where r.lease_no = _lease_no
+        and (r.deadline <= now_ts or r.deadline is not null and r.since_ts > now_ts + interval '1 s')
         and r.first_offset >= (
           select f.next_offset from gapless.queue_floor f
           where f.lease_no = _lease_no

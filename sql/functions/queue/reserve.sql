@@ -60,6 +60,9 @@ begin
     when aside_first then array['aside', 'open', 'gaps']
     else array['open', 'gaps', 'aside']
   end loop
+    if round = 'aside' then
+      perform gapless.heal_letters();
+    end if;
     if round <> 'open' and gaps is null then
       select array_agg(a.has_gap), array_agg(a.has_due), array_agg(a.is_finished) into gaps, lapsed, finished
       from gapless.queue_above(leases) a;

@@ -1,5 +1,6 @@
 -- Give out what was given out before in a partition: reserve(). A unit that is due first, else a range that lapsed,
--- was given back, or killed its worker.
+-- was given back, or killed its worker. A range that was given out, or extended, by a clock that was ahead (since_ts)
+-- lapses after its own length from now on.
 -- index: dead_letter_open; queue_range_pkey from the floor on
 create or replace function gapless.reserve_aside(
   _group_id text, _topic_id int, _partition_id int, _lease_no int, _max_events int, _worker text,
@@ -20,6 +21,7 @@ as $$
 #variable_conflict use_column
 declare
   now_ts timestamptz := clock_timestamp();
+  late_ts timestamptz := now_ts + interval '1 s';    -- less than that is an adjustment of the clock
   given uuid := gen_random_uuid();
   letter gapless.dead_letter;
   old gapless.queue_range;
@@ -60,7 +62,7 @@ begin
 
   loop
     select r.* into old from gapless.queue_range r
-    where r.lease_no = _lease_no and r.deadline <= now_ts
+    where r.lease_no = _lease_no and (r.deadline <= now_ts or r.deadline is not null and r.since_ts > late_ts)
       and r.first_offset >= (
         select f.next_offset from gapless.queue_floor f
         where f.lease_no = _lease_no
@@ -70,6 +72,11 @@ begin
     limit 1
     for update skip locked;
     exit when not found;
+    if old.deadline > now_ts then
+      update gapless.queue_range r set deadline = now_ts + (old.deadline - old.since_ts), since_ts = now_ts
+      where r.lease_no = _lease_no and r.first_offset = old.first_offset;
+      continue;
+    end if;
     -- What was given back comes as it was; what nobody answered for comes alone.
     upto := least(old.last_offset, old.first_offset + case when old.tries = 0 then _max_events else 1 end - 1);
     if upto < old.last_offset then

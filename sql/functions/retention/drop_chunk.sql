@@ -27,6 +27,8 @@ begin
     when lock_not_available then
       return null;
   end;
+  -- What a clock wrote that was ahead counts from now on.
+  update gapless.chunk_end e set newest_ts = clock_timestamp() where e.newest_ts > clock_timestamp();
   -- Look first, then lock.
   if (select p.goes from gapless.retention_plan() p order by p.upto limit 1) is not true then
     return null;

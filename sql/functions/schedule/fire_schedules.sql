@@ -4,7 +4,9 @@
 -- turn (at most max_events in a call), 'skip' the newest if it is no older than a minute.
 -- A schedule that has no next time any more, as its zone is gone, is stopped and says so (trouble); the others
 -- continue.
--- MUST compare next_due and last_due: a clock that is put back publishes nothing again.
+-- MUST compare next_due and last_due: a clock that is put back publishes nothing again. Behind one that was ahead a
+-- schedule continues with the next due time from now on; those that have their events already, from jumped_ts to
+-- last_due, are remembered (ahead), and pass.
 -- locks: rows of schedule
 create or replace function gapless.fire_schedules(_max_events int)
 returns bigint
@@ -22,6 +24,22 @@ declare
   error_text text;
 begin
   for each in
+    select * from gapless.schedule s where s.last_due > now_ts + interval '1 s' for update skip locked
+  loop
+    later := null;
+    error_text := null;
+    begin
+      later := gapless.schedule_next(each, now_ts);
+    exception
+      when others then
+        error_text := sqlerrm;
+    end;
+    update gapless.schedule s
+    set ahead = s.ahead + tstzmultirange(tstzrange(s.jumped_ts, s.last_due, '[]')), last_due = now_ts, next_due = later,
+      jumped_ts = now_ts, trouble = error_text
+    where s.name = each.name;
+  end loop;
+  for each in
     select * from gapless.schedule s
     where s.next_due <= now_ts and s.paused_ts is null
     order by s.next_due
@@ -37,6 +55,7 @@ begin
       if each.missed <> 'all' and later <= now_ts then
         due := gapless.newest_due(each, now_ts);
         later := gapless.schedule_next(each, due);
+        each.jumped_ts := case when due = each.next_due then each.jumped_ts else due end;
       end if;
     exception
       when others then
@@ -46,9 +65,11 @@ begin
       and due > coalesce(each.last_due, '-infinity')
     then
       loop
-        perform gapless.publish_due(each, due);
+        if not each.ahead @> due then
+          perform gapless.publish_due(each, due);
+          count_fired := count_fired + 1;
+        end if;
         each.last_due := due;
-        count_fired := count_fired + 1;
         exit when each.missed <> 'all' or later is null or later > now_ts
           or published + count_fired >= _max_events;
         due := later;
@@ -62,7 +83,8 @@ begin
       end loop;
     end if;
     update gapless.schedule s
-    set next_due = later, last_due = each.last_due, fired = s.fired + count_fired, trouble = error_text
+    set next_due = later, last_due = each.last_due, fired = s.fired + count_fired, trouble = error_text,
+      jumped_ts = each.jumped_ts, ahead = s.ahead * tstzmultirange(tstzrange(now_ts, null))
     where s.name = each.name;
     published := published + count_fired;
     exit when published >= _max_events;

@@ -24,6 +24,7 @@ begin
   end if;
   select c.chunk_events into chunk_events from gapless.log_config c;
   if (_state.floor_id + 1) / chunk_events = (_allocated + 1) / chunk_events
+    and clock_timestamp() >= _state.ran_ts    -- else the clock was put back
     and clock_timestamp() < _state.ran_ts + interval '1 second'
   then
     return false;

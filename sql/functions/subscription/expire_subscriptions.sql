@@ -11,13 +11,12 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  now_ts timestamptz := clock_timestamp();
   reading interval;
   each record;
 begin
   update gapless.expiry_clock k
-  set watched = k.watched + gapless.counted_time(k.looked_ts, now_ts, _gap_s),
-    looked_ts = greatest(k.looked_ts, now_ts)
+  set watched = k.watched + gapless.counted_time(k.looked_ts, clock_timestamp(), _gap_s),
+    looked_ts = clock_timestamp()    -- of this moment, also behind another one, and when the clock was put back
   returning k.watched into reading;
   for each in
     select s.group_id, s.topic_id, t.name as topic, array_agg(s.name order by s.name) as names

@@ -15,7 +15,8 @@ begin
   end if;
   update gapless.webhook_state s set probe_ts = clock_timestamp()
   where s.name = _name and s.circuit_ts is not null
-    and (s.probe_ts is null or s.probe_ts <= clock_timestamp() - _every);
+    -- Further ahead it is of a clock that was wrong.
+    and (s.probe_ts > clock_timestamp() - _every and s.probe_ts <= clock_timestamp() + _every) is not true;
   return case when found then 'probe' else 'wait' end;
 end
 $$;

@@ -97,6 +97,11 @@ def has_to_poll(conn: Connection) -> bool:
     return _true(conn, "sequencer_polls")
 
 
+def heal_letters(conn: Connection) -> None:
+    """Let units whose time a clock set that was ahead wait no longer than they should."""
+    conn.execute(query("log", "heal_letters"))
+
+
 def wake_up(conn: Connection) -> None:
     """Take the announcement back: publishers need not notify."""
     fetch_all(conn, "log", "wake_up")

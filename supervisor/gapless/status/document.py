@@ -80,9 +80,9 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     compactions  as ops.CompactionInfo
     squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
-    obstacles    kind (prepared transaction, transaction, client, row security), name, since_s,
-                 problem, remedy: what keeps groups, or events for later, from continuing, until
-                 a person ends it
+    obstacles    kind (prepared transaction, transaction, client, row security, clock), name,
+                 since_s (of a clock that was put back by how much, at least), problem, remedy:
+                 what keeps groups, or events for later, until a person ends it
     unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made
     captures     table, problem, remedy: captured tables whose changes are not all published
     filters      group, topic, takes (the filter), and events since it was set: kept, passed,

@@ -24,6 +24,7 @@ from gapless.log.sequence import (
     create_chunks,
     give_role,
     has_to_poll,
+    heal_letters,
     sequence,
     stands_still,
     try_role,
@@ -55,7 +56,7 @@ RESTS = (  # with so many events at least: so many times the run, and so long at
 )
 CHUNKS_EVERY_S = 5.0
 CHUNKS_EVERY_EVENTS = 5_000  # half of the smallest chunk there may be
-HOLDERS_EVERY_S = 3.0
+AROUND_EVERY_S = 1.0
 CHUNKS_TOLD_AFTER = 10  # tries: then somebody reads for long
 CHUNKS_AGAIN_S_MAX = 10.0  # between tries: who uses the default chunk waits behind each
 
@@ -148,7 +149,7 @@ class _Turn:
         self._board = board
         self._later = Promoter()
         self._holders: set[str] = set()  # of what is due, as the log was told
-        self._holders_due = 0.0
+        self._around_due = 0.0
         self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
@@ -159,7 +160,7 @@ class _Turn:
 
     def take(self) -> None:
         self._chunks()
-        self._name_holders()
+        self._look_around()
         began_s = monotonic()
         sequenced = self._sequence(promotes=self._later.is_due())
         is_asleep = not sequenced and try_sleep(self._conn)
@@ -215,10 +216,13 @@ class _Turn:
         hit("sequencer.awake")
         return began_s, sequenced
 
-    def _name_holders(self) -> None:
-        """Tell the log who keeps what is due from getting into it, as long as somebody does."""
-        if self._later.holds and monotonic() >= self._holders_due:
-            self._holders_due = monotonic() + HOLDERS_EVERY_S
+    def _look_around(self) -> None:
+        """Tell the log who keeps what is due from getting into it; heal what a clock has done."""
+        if monotonic() < self._around_due:
+            return
+        self._around_due = monotonic() + AROUND_EVERY_S
+        heal_letters(self._conn)
+        if self._later.holds:
             name_later_holders(self._conn, self._holders)
 
     def _chunks(self) -> None:

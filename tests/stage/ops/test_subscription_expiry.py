@@ -158,7 +158,7 @@ def test_a_clock_that_is_put_back_counts_nothing_twice(conn: Connection) -> None
     before = value(conn, "select watched from gapless.expiry_clock")
     conn.execute("update gapless.expiry_clock set looked_ts = now() + interval '1 day'")
     assert look(conn, 0) == []
-    assert value(conn, "select looked_ts > now() + interval '23 h' from gapless.expiry_clock")
+    assert value(conn, "select looked_ts <= clock_timestamp() from gapless.expiry_clock")
     assert value(conn, "select watched from gapless.expiry_clock") == before
 
 

@@ -45,7 +45,13 @@ def worker(module_dsn: str, shared: Twins) -> Iterator[Worker]:
     """Beside it members that are there for the whole file, fresh: one of each kind."""
     for no, kind in ((9005, "supervisor"), (9105, "client")):
         shared.conn.execute(
-            row(f"00000000-0000-0000-0000-00000000{no}", no, kind=kind, expires="'infinity'")
+            row(
+                f"00000000-0000-0000-0000-00000000{no}",
+                no,
+                kind=kind,
+                ttl=LONG,
+                expires=f"{NOW} + {LONG}",
+            )
         )
     with connect(module_dsn, role="test") as conn:
         for number in HELD:

@@ -54,6 +54,7 @@ def look(twins: Twins) -> tuple[list[Any], list[str], list[tuple[Any, ...]]]:
     """What a look says, which rows went, and what was audited, of each group in turn."""
     before = rows(twins)
     last = twins.value("select coalesce(max(audit_id), 0) from gapless.audit")
+    twins.conn.execute(STANDS)
     answer = twins.conn.execute(EXPIRE, [3600]).fetchall()
     after = rows(twins)
     assert all(before[name] == row for name, row in after.items())
@@ -85,8 +86,7 @@ def test_those_whose_time_is_over_go(twins: Twins) -> None:
     answer, went, audited = look(twins)
     assert (answer, went, audited) == gone(*by_number)
     assert look(twins) == ([], [], [])
-    clock = "select watched = '10 days' and looked_ts = '2999-01-01Z' from gapless.expiry_clock"
-    assert twins.value(clock)
+    assert twins.value("select watched = '10 days' from gapless.expiry_clock")
 
 
 def test_the_last_of_a_form_goes_with_it(twins: Twins) -> None:
@@ -187,7 +187,7 @@ def test_a_thousand_go_in_a_look_the_longest_idle_first(twins: Twins) -> None:
 def test_what_the_clock_counts_of_the_time_since_a_look(
     twins: Twins, looked: str, gap_s: float, counts: str
 ) -> None:
-    """An hour at most; it is not put back, nor does it count the same time again."""
+    """An hour at most; what a clock wrote that was ahead counts for nothing, and is mended."""
     set_back = "update gapless.expiry_clock set looked_ts = clock_timestamp() - %s::interval"
     twins.conn.execute(set_back, [looked])
     before = twins.value("select looked_ts from gapless.expiry_clock")
@@ -203,4 +203,4 @@ def test_what_the_clock_counts_of_the_time_since_a_look(
     if looked == "2 h":
         assert twins.value("select %s - %s between '2 h' and '2 h 1 min'", looked_ts, before)
     else:
-        assert looked_ts == before
+        assert twins.value("select %s <= clock_timestamp()", looked_ts)

@@ -155,7 +155,8 @@ def obstacles(patient: Patient) -> Iterator[Finding]:
     """Whether a transaction, or a client that never polls, keeps a group, or what is due."""
     found = patient.look.obstacles
     for each in found[:_SHOWN_MAX]:
-        yield fail("obstacles", plain(each.problem), plain(each.remedy))
+        say = warning if each.kind == "clock" else fail
+        yield say("obstacles", plain(each.problem), plain(each.remedy))
     if len(found) > _SHOWN_MAX:
         yield fail("obstacles", f"{len(found) - _SHOWN_MAX} more", "gapless status shows all")
     if not found:

@@ -1,0 +1,30 @@
+-- Units whose time was set by a clock that was ahead for a moment wait their own length from now on, and no longer.
+-- By a second at least: less is no step but an adjustment. Called now and then by whoever sequences, takes or polls.
+-- Returns how many these were. locks: the units, by try: one that somebody has in hand heals at the next call
+-- index: dead_letter_due_set
+create or replace function gapless.heal_letters()
+returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
+as $$
+declare
+  now_ts timestamptz := clock_timestamp();
+  late_ts timestamptz := now_ts + interval '1 s';
+  healed bigint := 0;
+begin
+  if exists (select from gapless.dead_letter d where d.state = 'waiting' and d.due_set_ts > late_ts) then
+    update gapless.dead_letter d set next_attempt_ts = now_ts + (d.next_attempt_ts - d.due_set_ts)
+    where d.ctid = any (array(
+      select x.ctid from gapless.dead_letter x
+      where x.state = 'waiting' and x.due_set_ts > late_ts
+      limit 1000
+      for update skip locked
+    ));
+    get diagnostics healed = row_count;
+  end if;
+  return healed;
+end
+$$;

@@ -1,0 +1,199 @@
+"""A clock that was wrong for a moment: what it wrote is bounded by its own length, and it is named (I8)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.log.publish import publish
+from gapless.log.schedules import Schedule, add_schedule
+from gapless.log.sequence import heal_letters, sequence
+from gapless.ops.doctor.rounds import diagnose
+from gapless.status import snapshot
+from support.clock import put_back, shift, stored_times
+from support.servers import until
+
+HOURS_S = 8 * 3600.0
+SHORT = "0.3 s"
+# Times that people are told, and that nothing waits for.
+TOLD = {
+    "applied_ts", "began_ts", "created_dt", "created_ts", "error_ts", "acquired_ts", "evicted_ts", "added_ts",
+    "removed_ts", "circuit_ts", "last_ts", "made_ts", "set_ts", "changed_ts", "noted_ts", "live_ts", "moved_ts",
+    "paused_ts", "redriven_ts", "died_ts", "first_failed_ts", "last_failed_ts", "revoked_ts", "started_ts", "done_ts",
+    "committed_ts", "sequenced_ts", "stopped_ts", "unasked_ts", "starts_at", "at_ts",
+}  # fmt: skip
+# The others: what waits for them is below; but closed_ts of a letter is how long it is kept for people, and deliver_at is
+# the time that a publisher asked for.
+WAITED_FOR = {
+    "api_key": {"expires_ts", "last_used_ts"}, "chunk_end": {"newest_ts"}, "dead_letter": {"next_attempt_ts",
+    "closed_ts", "due_set_ts"}, "dedupe": {"published_ts"}, "dedupe_slot": {"closed_ts"}, "dedupe_state": {"since_ts"},
+    "expiry_clock": {"looked_ts"}, "group_expiry": {"looked_ts"}, "log_start": {"newest_ts"},
+    "member": {"expires_at", "polled_ts", "suspect_at"}, "queue_range": {"deadline", "since_ts"},
+    "schedule": {"jumped_ts", "last_due", "next_due"}, "scheduled": {"deliver_at"}, "sequencer": {"ran_ts"},
+    "unrouted": {"since_ts"}, "webhook_state": {"probe_ts"},
+}  # fmt: skip
+
+
+def test_each_stored_time_is_bounded_or_only_told(conn: Connection) -> None:
+    found = {
+        table: set(columns) - TOLD
+        for table, columns in stored_times(conn).items()
+        if set(columns) - TOLD
+    }
+    assert found == WAITED_FOR
+
+
+class Stand:
+    """A database in which something of each kind was begun, each for 0.3 s, just now."""
+
+    def __init__(self, conn: Connection[Any]) -> None:
+        self.conn = conn
+        for name, partitions in (("orders", 2), ("jobs", 1), ("once", 1)):
+            self.value("select gapless.create_topic(%s, %s)", name, partitions)
+        self.value("select gapless.set_dedupe_window('once', 0.3)")
+        self.value("select gapless.create_group('clients', 'orders')")
+        for group in ("taken", "extended", "retried", "redriven"):
+            self.value("select gapless.create_group(%s, 'jobs', mode => 'queue')", group)
+        publish(conn, "jobs", 1)
+        sequence(conn)
+        self.clients = [
+            self.value("select token from gapless.join('clients', 'orders', '3 s')") for _ in "ab"
+        ]
+        self.value("select array_agg(p) from gapless.poll(%s) p", self.clients[0])
+        self.value(
+            "update gapless.member set ttl = %s, expires_at = clock_timestamp() + %s", SHORT, SHORT
+        )
+        self.take("taken")
+        receipt = self.take("extended", "1 h")
+        self.value("select gapless.extend('extended', 'jobs', %s, %s)", receipt, SHORT)
+        for group, state in (("retried", "waiting"), ("redriven", "dead")):
+            self.value(
+                "select gapless.fail_receipt(%s, null, %s, 'r', 'e', _retry_after => %s)",
+                self.take(group), state, SHORT,
+            )  # fmt: skip
+        self.value("select gapless.redrive_letter('redriven', 'jobs', 0, 1)")
+        self.take("redriven")
+        self.value(
+            "select gapless.create_api_key('0123456789abcdef', 'k', sha256('x'), array['operate'], null, %s)",
+            SHORT,
+        )
+        self.once()
+        self.value("insert into gapless.webhook (name, topic_id, url, secrets, allow_http, keeps_order, concurrency)"
+                   " select 'w', topic_id, 'http://x', '{env:A}', true, false, 1 from gapless.topic limit 1")  # fmt: skip
+        self.value(
+            "insert into gapless.webhook_state (name, circuit_ts, probe_ts) values ('w', now(), now())"
+        )
+        self.value(
+            "insert into gapless.chunk_end select 1, topic_id, 0, 1, 0, now() from gapless.topic limit 1"
+        )
+
+    def value(self, statement: str, *params: object) -> Any:
+        cursor = self.conn.execute(statement, params)  # type: ignore[call-overload]
+        row = cursor.fetchone() if cursor.description else None
+        return None if row is None else row[0]
+
+    def take(self, group: str, visibility: str = SHORT) -> Any:
+        return self.value("select receipt from gapless.take(%s, 'jobs', 1, %s)", group, visibility)
+
+    def once(self) -> bool:
+        """Publish once; return whether it was a duplicate."""
+        return bool(self.value("select duplicate from gapless.publish_once('once', '1', 'k')"))
+
+    def has_all(self) -> bool:
+        """Has the second client both partitions? It polls all the time, the first one never."""
+        try:
+            self.value("select array_agg(p) from gapless.poll(%s) p", self.clients[1])
+        except psycopg.Error:  # it was late, too
+            self.clients[1] = self.value(
+                "select token from gapless.join('clients', 'orders', '3 s')"
+            )
+        return bool(
+            self.value("select count(owner) = 2 and count(distinct owner) = 1 from gapless.lease"
+                       " where group_id = 'clients'")
+        )  # fmt: skip
+
+    def ended(self) -> dict[str, Callable[[], bool]]:
+        """What is to be so when each of these has come to its end."""
+        kept = "select exists (select from gapless.find_api_key('0123456789abcdef'))"
+        ahead = "select bool_and(t <= clock_timestamp()) from (%s) x (t)"
+        return {
+            "a client that is gone": self.has_all,
+            "a range that was taken": lambda: self.take("taken") is not None,
+            "one whose time was extended": lambda: self.take("extended") is not None,
+            "a unit that is tried again": lambda: self.take("retried") is not None,
+            "a unit of which somebody has a receipt": lambda: self.take("redriven") is not None,
+            "a key of the gateway": lambda: not self.value(kept),
+            "a dedupe key": lambda: not self.once(),
+            "a probe": lambda: (
+                self.value("select gapless.probe_webhook('w', %s)", SHORT) == "probe"
+            ),
+            "slots of dedupe keys": lambda: (
+                self.value("select gapless.turn_dedupe_slots()") is not None
+                and self.value(ahead % "select since_ts from gapless.dedupe_state")
+            ),
+            "a chunk": lambda: (
+                self.value("select gapless.drop_chunk()") is None
+                and self.value(ahead % "select newest_ts from gapless.chunk_end")
+            ),
+            "idle subscriptions": lambda: (
+                self.value("select count(*) from gapless.expire_subscriptions(60)") == 0
+                and self.value(ahead % "select looked_ts from gapless.expiry_clock")
+            ),
+        }
+
+
+@pytest.mark.invariant("I8")
+@pytest.mark.parametrize("by_s", [HOURS_S, -HOURS_S])
+def test_what_was_begun_ends_after_its_own_length(conn: Connection, by_s: float) -> None:
+    """The clock was ahead, or behind, when all of it was written."""
+    stand = Stand(conn)
+    put_back(conn, by_s)
+    late = {name for name, has_ended in stand.ended().items() if not until(has_ended, 3.0)}
+    assert late == set()
+
+
+def test_a_letter_of_an_ordered_group_waits_its_own_length(conn: Connection) -> None:
+    """Not less, either: it is not handled at once."""
+    stand = Stand(conn)
+    conn.execute("select gapless.redrive_letter('redriven', 'jobs', 0, 1)")
+    conn.execute(
+        "update gapless.dead_letter set next_attempt_ts = clock_timestamp() + '1 min' where group_id = 'retried'"
+    )
+    put_back(conn, HOURS_S)
+    heal_letters(conn)
+    waits = (
+        "select extract(epoch from next_attempt_ts - clock_timestamp()) from gapless.dead_letter"
+    )
+    assert 50 < float(stand.value(f"{waits} where group_id = 'retried'")) <= 60
+
+
+@pytest.mark.parametrize("missed", ["once", "skip", "all"])
+def test_a_schedule_continues_and_no_due_time_comes_twice(conn: Connection, missed: str) -> None:
+    """What was due while the clock was ahead has its event, and gets no other when that time comes."""
+    stand = Stand(conn)
+    shift(conn, 0)
+    add_schedule(conn, Schedule(name="s", topic="jobs", every="1 minute", missed=missed))
+    for ahead_s in (60, HOURS_S, HOURS_S + 60, 70, 130, 190, HOURS_S - 60, HOURS_S + 130):
+        shift(conn, ahead_s)
+        while stand.value("select promoted from gapless.promote()"):
+            pass
+    dues = conn.execute(
+        "select headers ->> 'gapless-due' from gapless.outbox_message_t where headers ? 'gapless-due' order by id"
+    ).fetchall()
+    assert len(set(dues)) == len(dues)
+    # once: 1, 480, 481 minutes, then 2, 3, 479 and 482; all: each once, whenever.
+    assert len(dues) == {"once": 7, "skip": 7, "all": 482}[missed]
+
+
+def test_it_is_named(dsn: str, conn: Connection) -> None:
+    Stand(conn)
+    assert [each.kind for each in snapshot(conn).obstacles] == []
+    put_back(conn, HOURS_S)
+    (found,) = snapshot(conn).obstacles
+    assert (found.kind, found.since_s > HOURS_S - 60) == ("clock", True)
+    (said,) = [each for each in diagnose(dsn) if each.name == "obstacles"]
+    assert (said.level, "clock was put back" in said.text) == ("warning", True)
