@@ -9,7 +9,6 @@ import pytest
 from gapless.db import migrate as migrations
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
-from gapless.log.sequence import create_chunks
 from gapless.ops.attach import list_attachments
 from migration.states import lay_out, states
 
@@ -31,7 +30,7 @@ def test_tables_of_before(empty_dsn: str, tmp_path: Path, monkeypatch: pytest.Mo
         with monkeypatch.context() as patch:
             patch.setattr(migrations, "sql_root", lambda: old)
             migrate(conn)
-        create_chunks(conn)
+        conn.execute("select gapless.create_chunks()")
         for text in MADE:
             conn.execute(text.encode())
         conn.execute("insert into public.box (customer, body) values ('a', '1')")

@@ -23,7 +23,6 @@ from gapless.db.connect import connect
 from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
 from gapless.db.queries import sql_root
-from gapless.log.sequence import create_chunks
 from gapless.ops.upgrade import plan_upgrade
 from migration.locks import measure, names
 from migration.states import lay_out, states
@@ -54,7 +53,7 @@ def before(state: str, folder: Path, conn: Connection, patch: pytest.MonkeyPatch
     with patch.context() as inside:
         inside.setattr(migrations, "sql_root", lambda: old)
         migrate(conn)
-    create_chunks(conn)
+    conn.execute("select gapless.create_chunks()")
 
 
 @pytest.fixture
