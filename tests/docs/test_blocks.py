@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psycopg
@@ -133,12 +134,15 @@ def test_a_page_runs(
     # Whom a page's own provider would outlast: the tests after it in this process.
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
-    with gapless.connect(server) as conn:
-        names = {"gapless": gapless, "conn": conn, "dsn": dsn}  # dsn: of a test of theirs
-        if page.name == "operations.md":
-            _open_the_shop(shell)
-        for block in _to_run(page):
-            _run(block, shell, names, lambda: server)
+    conn = gapless.connect(server)
+    names = {"gapless": gapless, "conn": conn, "dsn": dsn}  # dsn: of a test of theirs
+    if page.name == "operations.md":
+        _open_the_shop(shell)
+    for block in _to_run(page):
+        _run(block, shell, names, lambda: server)
+    with suppress(psycopg.errors.AdminShutdown):  # the page stopped the server, and started it
+        conn.commit()
+    conn.close()
 
 
 @pytest.mark.long
