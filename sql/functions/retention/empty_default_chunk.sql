@@ -16,6 +16,7 @@ returns boolean
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set jit = off
 set enable_seqscan = off
 set lock_timeout = '100ms'
 set client_min_messages = warning
