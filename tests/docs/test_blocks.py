@@ -70,9 +70,9 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def server(folder: Path) -> str:
-    """The DSN of the server that README has started, or would have; a page may have stopped it."""
+    """The DSN of the server of README's shop, whether that ran or not; a page may have stopped it."""
     shell = Terminal(folder, GAPLESS_HOME=str(folder / "home"))
-    shell.type("gapless server start\ngapless init")
+    shell.type("gapless server start\ngapless init\ngapless topics create orders")
     dsn = shell.type("gapless server url").strip()
     shell.close()
     return dsn

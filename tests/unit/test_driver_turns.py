@@ -84,6 +84,7 @@ class World:
         monkeypatch.setattr(module, "holds_keys", self.asked_for_keys)
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(module, "transaction", lambda _conn: nullcontext())
+        monkeypatch.setattr(module, "hidden_rows", lambda _conn: None)
         monkeypatch.setattr(module, "Outside", lambda *_: self.outside)
         monkeypatch.setattr(module, "Beside", lambda *_: self.beside)
 

@@ -39,12 +39,13 @@ class World:
         self.triggers: list[str] = []
         self.strays = 0
         self.is_later_due = False
+        self.holds = False
         self.later: list[int] = []
         self.board = Board(2)
         self.board.clear(SLOT)
         for name in (
             "sequence", "try_sleep", "wake_up", "heard", "wait", "readable", "create_chunks",
-            "count_unrouted", "chunk_triggers",
+            "count_unrouted", "chunk_triggers", "heal_letters",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
@@ -104,6 +105,9 @@ class World:
 
     def chunk_triggers(self, _conn: object) -> list[str]:
         return self.triggers
+
+    def heal_letters(self, _conn: object) -> None:
+        """Nothing was written by a clock that was ahead."""
 
     def count_unrouted(self, _conn: object) -> int:
         return self.strays

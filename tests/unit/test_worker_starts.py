@@ -33,7 +33,9 @@ class Start:
             wait_period_s=0.5, handler=self.handler, worker="w", terms=TERMS,
         )  # fmt: skip
         self.pipe: Any = SimpleNamespace(close=lambda: "closed")
-        self.board: Any = SimpleNamespace(hold=lambda *said: self.story.append(("hold", *said)))
+        self.board: Any = SimpleNamespace(
+            hold=lambda *said: self.story.append(("hold", *said)), meet=lambda *_: None
+        )
         say = self.story.append
         monkeypatch.setattr(module, "settle", lambda spec, title: say((spec is self.spec, title)))
         monkeypatch.setattr(module, "disown_offspring", lambda name, close: say((name, close())))
@@ -95,6 +97,7 @@ def test_a_worker_of_a_queue_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> Non
         queue_worker, "listen", lambda _conn, name: start.story.append(f"listen {name}")
     )
     monkeypatch.setattr(queue_worker, "Notifications", lambda _conn: None)
+    monkeypatch.setattr(queue_worker, "fetch_all", lambda *_: [(3,)])
     queue_worker.run_queue_worker(start.spec, start.pipe, start.board)
     name = "queue worker g"
     assert start.story == [

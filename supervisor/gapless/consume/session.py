@@ -61,6 +61,7 @@ _OPERATIONS: Mapping[str, Operation] = {"commit": "commit", "claim_ahead": "clai
 
 
 _settings: WeakKeyDictionary[Connection[Any], _Settings] = WeakKeyDictionary()
+_committed: WeakKeyDictionary[Connection[Any], list[Callable[[], object]]] = WeakKeyDictionary()
 
 
 @contextmanager
@@ -87,13 +88,21 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
         yield
         _require_no_block(conn)
         run(conn, "commit")
+        for then in _committed.pop(conn, ()):
+            then()
     except BaseException:
+        _committed.pop(conn, None)
         _roll_back(conn)
         raise
     finally:
         if not conn.closed:
             _make_idle(conn)
             conn.autocommit = autocommit
+
+
+def after_commit(conn: Connection[Any], then: Callable[[], object]) -> None:
+    """Within transaction(): have something called once it is committed, and not otherwise."""
+    _committed.setdefault(conn, []).append(then)
 
 
 def run(

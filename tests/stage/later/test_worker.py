@@ -126,7 +126,6 @@ def test_killed_between_promotion_and_run(
     assert _count(conn, "gapless.scheduled") == 0
 
 
-@pytest.mark.long
 @pytest.mark.invariant("I11")
 def test_the_log_names_who_does_not_end_a_cancel(
     dsn: str, conn: Connection, app: Path, capfd: pytest.CaptureFixture[str]

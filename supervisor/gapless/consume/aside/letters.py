@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from psycopg import Connection
 
 from gapless.consume.kept import KeptSpan
-from gapless.consume.session import run, run_before
+from gapless.consume.session import after_commit, run, run_before
 from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
 from gapless.keys import Partition, partition_params
@@ -44,13 +45,13 @@ def set_aside(
     run(conn, "put_timeout_back")
     verdict(failure.error, fate.state, failure.attempts)
     if fate.state == "dead":
-        tell_death(partition, span.first_offset, params)
+        after_commit(conn, partial(tell_death, partition, span.first_offset, params))
 
 
 def tell_death(partition: Partition, first_offset: int, params: Mapping[str, object]) -> None:
     """Log that a unit becomes a dead letter: its place, its error, and the command that shows it.
 
-    params: of Failure.params(). Where the COMMIT is still to come, one that fails repeats the line.
+    params: of Failure.params(). Called when that is committed.
     """
     place = f"{partition}@{first_offset}"
     log.warning("%s: dead letter: %s (gapless dlq show %s)", place, params["reason"], place)
