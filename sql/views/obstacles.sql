@@ -5,7 +5,7 @@
 -- - a clock that was put back (ahead_times.sql). since_s: by so much, at least.
 -- - clients that send heartbeats, have nothing in hand, and have not polled for their ttl, while events of partitions
 --   that they hold wait for as long. One that is at work has something in hand.
--- - row security on a table, without a policy: whoever does not own the table takes all its rows for gone. name: it.
+-- - row security on a table, without a policy: a role that is not its owner sees no row of it. name: the table.
 -- since_s: for so long; 0: nobody knows.
 create or replace view gapless.obstacles as
 select

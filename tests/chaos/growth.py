@@ -40,7 +40,7 @@ where e.at > clock_timestamp() - make_interval(secs => %s)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """What there was at a moment: of each process memory and descriptors, of each table bytes."""
+    """A sample of a moment: of each process memory and descriptors, of each table bytes."""
 
     at_s: float
     memory_kb: dict[str, int]

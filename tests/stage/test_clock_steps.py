@@ -117,7 +117,7 @@ class Stand:
         )  # fmt: skip
 
     def ended(self) -> dict[str, Callable[[], bool]]:
-        """What is to be so when each of these has come to its end."""
+        """The state once each of these has come to its end."""
         kept = "select exists (select from gapless.find_api_key('0123456789abcdef'))"
         ahead = "select bool_and(t <= clock_timestamp()) from (%s) x (t)"
         return {
@@ -173,7 +173,7 @@ def test_a_letter_of_an_ordered_group_waits_its_own_length(conn: Connection) -> 
 
 @pytest.mark.parametrize("missed", ["once", "skip", "all"])
 def test_a_schedule_continues_and_no_due_time_comes_twice(conn: Connection, missed: str) -> None:
-    """What was due while the clock was ahead has its event, and gets no other when that time comes."""
+    """A time that was due while the clock was ahead has its event, and gets no other when it comes."""
     stand = Stand(conn)
     shift(conn, 0)
     add_schedule(conn, Schedule(name="s", topic="jobs", every="1 minute", missed=missed))

@@ -1,5 +1,5 @@
 -- Units whose time was set by a clock that was ahead for a moment wait their own length from now on, and no longer.
--- By a second at least: less is no step but an adjustment. Called now and then by whoever sequences, takes or polls.
+-- By a second at least: less is no step but an adjustment. Called now and then by sessions that sequence, take or poll.
 -- Returns how many these were. locks: the units, by try: one that somebody has in hand heals at the next call
 -- index: dead_letter_due_set
 create or replace function gapless.heal_letters()

@@ -3,7 +3,7 @@
 -- guard_promoting.
 -- moved: how many. held: how many are of transactions of which an open cancel() has an event; they wait whole (S3).
 -- next_at, next_id: where the next look begins; null: nothing was due. A transaction is looked at where its first event
--- stands: so whoever cancels and does not commit has all its events looked at once (I11).
+-- stands: so all events of a cancel that does not commit are looked at once (I11).
 -- MUST stay one statement: what is counted, locked and deleted is of one snapshot.
 -- MUST join no two of its parts: nothing is known of how many rows they have, and the plan would be a loop over
 -- each other, 1 s for 1000 events.

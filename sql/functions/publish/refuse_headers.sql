@@ -1,4 +1,4 @@
--- Refuse headers that are no JSON object: whoever handles the event would find nothing in them. A plain INSERT or COPY
+-- Refuse headers that are no JSON object: a handler would find nothing in them. A plain INSERT or COPY
 -- may store them; then the event is read as one without headers.
 create or replace function gapless.refuse_headers(_headers jsonb)
 returns void

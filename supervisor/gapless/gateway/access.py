@@ -122,7 +122,7 @@ class Access:
         return max(_PAUSE_S, self._known[key_id][0] + KNOWN_S - monotonic())
 
     async def _scopes_of(self, request: Request) -> list[str]:
-        """Return what whoever asks may, and note who that is."""
+        """Return the rights of the caller, and note its name."""
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             raise Problem(401, "no key: send Authorization: Bearer …", headers=_ASK)

@@ -1,4 +1,4 @@
-"""What an attribute of a CloudEvent may be: its types, and what the context's own ones say."""
+"""Attributes of a CloudEvent: their types, and the rules of the context's own ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much memory the bodies of requests take: of all together, and of each key or token."""
+"""A budget of memory for the bodies of requests: of all together, and of each key or token."""
 
 from __future__ import annotations
 

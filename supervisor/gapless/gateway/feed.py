@@ -1,4 +1,4 @@
-"""What is new in a topic: one look for all who follow it, one read for all with the same filter.
+"""News of a topic: one look for all who follow it, one read for all with the same filter.
 
 A feed keeps the newest events in memory; those of a topic share a bound. A stream takes from it
 what it has not sent yet, when its client can take it; one that is further behind reads the log
@@ -53,7 +53,7 @@ class Part:
 
 
 class Feed:
-    """What comes and fits a filter; `parts` by partition. A filter that is slow delays no other."""
+    """Events that fit a filter; `parts` by partition. A filter that is slow delays no other."""
 
     def __init__(
         self, sessions: Sessions, topic: str, only: Filter, bounds: dict[int, Bounds]

@@ -21,7 +21,7 @@ from gapless.worker.exporter.looks import Looks
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How large an event, and the body of a request, may be, and how many events it may have."""
+    """Bounds of an event and of the body of a request, and of the events in it."""
 
     event_bytes_max: int
     batch_bytes_max: int

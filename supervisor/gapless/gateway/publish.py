@@ -83,7 +83,7 @@ async def _published(gateway: Gateway, request: Request, wait: str) -> dict[str,
 
 
 class _Asked(NamedTuple):
-    """What a request publishes; its body is needed no more. is_short: to publish takes some ms."""
+    """Events that a request publishes; its body is needed no more. is_short: it takes some ms."""
 
     events: list[NewEvent]
     is_short: bool

@@ -25,7 +25,7 @@ def networks(texts: Sequence[str]) -> Networks:
 
 
 class Room:
-    """How many connections each address has; proxies that are trusted have any number."""
+    """Counts the connections of each address; proxies that are trusted have any number."""
 
     def __init__(self, each_max: int, proxies: Networks = ()) -> None:
         self._each_max = each_max

@@ -1,6 +1,6 @@
 """Long work in the loop, a slice at a time: between two slices everybody else is served.
 
-A thread would not do: it has the interpreter for 5 ms at a time, and whoever speaks with the
+A thread would not do: it has the interpreter for 5 ms at a time, and a loop that speaks with the
 database in the loop would wait for it ten times a request.
 """
 

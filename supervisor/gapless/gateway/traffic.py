@@ -1,4 +1,4 @@
-"""What a gateway is asked and how it answers: counted by route and status, and a line for each.
+"""Requests of a gateway and its answers: counted by route and status, and a line for each.
 
 The lines are those of the logger gapless.gateway.access: `error` for what failed here, `warning`
 for what was refused, `info` for the others. Neither a key nor a query is in them; the detail of a

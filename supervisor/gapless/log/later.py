@@ -34,7 +34,7 @@ _ID_MAX = 2**63 - 1
 
 
 class Look(NamedTuple):
-    """What gapless.promote() says: `low_at` and `low_id` are where the next call begins.
+    """The answer of gapless.promote(): `low_at` and `low_id` are where the next call begins.
 
     promoted: None: another session is at it. wait_s: until something is due, due_s: of events for
     later alone; None: nothing waits. held: so many events are in a cancel() that is open.

@@ -85,7 +85,7 @@ class CreatedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedGroup:
-    """What goes with a group: its offsets in these topics. dead_letters: units that are dead.
+    """The losses with a group: its offsets in these topics. dead_letters: units that are dead.
 
     removed: it is gone; False: nothing was changed.
     """

@@ -96,7 +96,7 @@ class Settings:
     """How large the body of a request may be that a gateway takes."""
 
     max_batch_events: int = _whole(10_000, 1, 1_000_000)
-    """How many events the body of a request may have that a gateway takes."""
+    """A bound of the events in the body of a request to a gateway."""
 
     connect_timeout_s: int = _whole(10, 1, 600)
     """How long one attempt to connect may take."""

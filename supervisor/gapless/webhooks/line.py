@@ -39,7 +39,7 @@ class StopWebhookError(Exception):
 
 
 class Places:
-    """How many requests a process may make at a time; those that hang are bounded apart."""
+    """Places for requests of a process; those that hang are bounded apart."""
 
     def __init__(self) -> None:
         self.all = asyncio.Semaphore(AT_A_TIME)

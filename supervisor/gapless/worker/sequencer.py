@@ -226,7 +226,7 @@ class _Turn:
             name_later_holders(self._conn, self._holders)
 
     def _chunks(self) -> None:
-        # Whoever was refused waits for the pause: each try may keep offsets back for 100 ms.
+        # A refused try waits for the pause: each one may keep offsets back for 100 ms.
         is_used_up = self._events_since >= CHUNKS_EVERY_EVENTS and not self._refusals
         if monotonic() < self._chunks_due and not is_used_up:
             return

@@ -291,7 +291,7 @@ def test_startup_parameters_that_a_pooler_refuses_are_named(bare: Gapless, pool:
 
 
 def test_a_pooler_is_known_though_others_are_busy_there(pool: Pool) -> None:
-    """What one look tells by chance is not what decides."""
+    """A single look may tell a thing by chance: it does not decide."""
     for mode, is_refused in (("transaction", True), ("session", False)):
         for _ in range(TIMES):
             try:
@@ -328,7 +328,7 @@ union all select locktype from pg_locks where pid = pg_backend_pid() and locktyp
 
 
 def test_a_session_that_was_not_reset_is_as_a_new_one(dsn: str, tmp_path: Path) -> None:
-    """Who had it before may have prepared under our names, and left with our locks."""
+    """Its last client may have prepared under our names, and left with our locks."""
     more = "server_reset_query =\nserver_round_robin = 0\ndefault_pool_size = 2\n"
     with pooler(dsn, tmp_path, "session", more) as pooled:
         for lock in range(TIMES):

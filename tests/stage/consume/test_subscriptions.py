@@ -371,7 +371,7 @@ WAITS: dict[str, tuple[dict[str, Any], dict[int, str]]] = {
 
 
 class TestCorrected:
-    """What waits for a subscription is handled for the one of its name, as it is now (I1)."""
+    """Units that wait for a subscription are handled for the one of its name, as it is now (I1)."""
 
     @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
     @pytest.mark.parametrize("waits", WAITS)

@@ -83,7 +83,7 @@ def test_data_that_are_no_json(gateway: Client, conn: Connection) -> None:
 
 
 def test_attributes_of_all_kinds(gateway: Client, conn: Connection) -> None:
-    """What RFC 3986, RFC 3339 and RFC 2046 allow is taken as it is."""
+    """Values that RFC 3986, RFC 3339 and RFC 2046 allow are taken as they are."""
     good: list[dict[str, str]] = [
         *({"source": each} for each in (
             "s", "/", "?q", "#", "//h:80/a", "urn:event:a:b", "mailto:x@y.z", "a/b:c", "https://[2001:db8::1]:80/?a=b?c#d",

@@ -378,7 +378,7 @@ def test_a_client_that_does_not_read_disturbs_nobody(
 def test_a_client_that_goes_leaves_no_line(
     gateway: Client, conn: Connection, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What asyncio says of each write to a connection that is gone is news for nobody."""
+    """A line of asyncio for each write to a connection that is gone is news for nobody."""
     publish(conn, "orders", [NewEvent(payload={"n": n}, key="a") for n in range(3_000)])
     while sequence(conn):
         pass

@@ -85,7 +85,7 @@ def test_names_that_try_something(gateway: Client, conn: Connection) -> None:
     ],
 )
 def test_bodies_that_are_coded(gateway: Client, coded: bytes, status: int) -> None:
-    """What is not understood is refused, not taken for what it was coded from."""
+    """A coding that is not understood is refused, not taken for its source."""
     body = b"e\r\n" + OK + b"\r\n0\r\n\r\n"
     found = gateway.raw(HEAD + coded + b"\r\n\r\n" + body)
     assert found.startswith(b"HTTP/1.1 %d " % status), found

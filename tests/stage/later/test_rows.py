@@ -219,7 +219,7 @@ def test_a_low_mark_that_is_ahead_of_now_comes_back(world: Calendar) -> None:
 
 
 def test_a_mark_is_of_a_time_and_a_number(world: Calendar) -> None:
-    """What is due before it was looked at; a transaction is looked at where its first event is."""
+    """Events that are due before they were looked at; a transaction counts at its first event."""
     for number, xid in enumerate([10, 11, 10, 12, 11, 13], 1):
         world.waits(number, xid=xid)
     query = "select promoted, held, low_at - %s::timestamptz, low_id from gapless.promote(2, %s, 2)"

@@ -39,7 +39,7 @@ class TestOneHolder:
     """Q2."""
 
     def test_none_comes_again_before_its_time(self, queue: Queue, conn: Connection) -> None:
-        """What lapses, and what is put off: a client that looks all the time gets it then, and not earlier."""
+        """Lapsed and put off events: a client that looks all the time gets them then, and not earlier."""
         for _ in range(19):
             assert queue.reserve(conn)
         began = _clock(conn)

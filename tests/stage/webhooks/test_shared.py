@@ -253,7 +253,7 @@ def test_a_unit_that_died_for_others_is_sent_to_who_was_stopped(
 
 
 def keys_of_one_partition(conn: Connection, number: int) -> list[str]:
-    """Return keys; whoever drains waits for what is in hand in one before it turns to the next."""
+    """Return keys; a drain waits for the calls of one before it turns to the next."""
     rows = conn.execute(
         "select n::text from generate_series(1, 10000) n"
         " where gapless.partition_of(n::text, 4) = 0 limit %s",

@@ -1,4 +1,4 @@
-"""What a handler forks is no worker: it handles nothing, ends no session, and dies when it is told to (I6, I7)."""
+"""A process that a handler forks is no worker: it handles nothing, ends no session, and dies when told to (I6, I7)."""
 
 from __future__ import annotations
 
