@@ -2,8 +2,9 @@
 -- the default chunk would take what comes up to there, and not be closed before. Ids need not be neighbours. Returns
 -- how many were drawn.
 -- MUST draw them one by one: to set the sequence would put it back when others were faster. MUST wait until all
--- publishers have ended: a statement that began before the chunk was there has its next rows go to the default chunk, and
--- would fail when their ids are the chunk's. So it locks the table for a moment, 100 ms at most; else nothing is drawn.
+-- publishers have ended: a statement that began before the chunk was there has its next rows go to the default
+-- chunk, and would fail when their ids are the chunk's. So it locks the table for a moment, 100 ms at most; else
+-- nothing is drawn.
 create or replace function gapless.leave_default_chunk()
 returns bigint
 language plpgsql
