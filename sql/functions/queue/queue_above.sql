@@ -1,5 +1,6 @@
--- What is above the floors of these partitions of queue groups, in the order given: has_gap, something is open between
--- the ranges; has_due, a range lapsed or was given back; is_finished, sweep() finds work. By all ranges there.
+-- The state above the floors of these partitions of queue groups, in the order given: has_gap, something is open between
+-- the ranges; has_due, a range lapsed, was given back, or was given out by a clock that was ahead; is_finished, sweep()
+-- finds work. By all ranges there.
 -- index: queue_range_pkey from the floor on
 create or replace function gapless.queue_above(_lease_nos int[])
 returns table (has_gap boolean, has_due boolean, is_finished boolean)
@@ -25,7 +26,7 @@ begin
   ) f
   cross join lateral (
     select sum(r.last_offset + 1 - r.first_offset) as events, max(r.last_offset) as last_offset,
-      bool_or(r.deadline <= now_ts) as due,
+      bool_or(r.deadline <= now_ts or r.deadline is not null and r.since_ts > now_ts + interval '1 s') as due,
       bool_or(r.deadline is null and r.first_offset = f.next_offset)
         or count(*) filter (where r.deadline is null) >= 256 as finished
     from gapless.queue_range r

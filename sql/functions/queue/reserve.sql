@@ -50,7 +50,7 @@ begin
   from gapless.queue_work(_group_id, _topic_id) w
   where _partition_id is null or w.partition_id = _partition_id;
   if leases is null then
-    perform gapless.require_queue(_group_id, _topic_id);
+    perform gapless.heal_letters(), gapless.require_queue(_group_id, _topic_id);
     return;
   end if;
   -- What was given out before is looked for when nothing else is left, and now and then.
