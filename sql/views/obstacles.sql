@@ -91,7 +91,7 @@ where m.kind = 'client' and m.expires_at >= now() and w.partitions is not null
 union all
 select
   'row security',
-  format('%s', c.relname),    -- of the database's own collation, as before
+  c.relname::text collate "default",    -- as it was: a view that is replaced keeps it
   0,
   format('row security hides all rows of %s from roles that do not own it', c.relname),
   format('alter table %s disable row level security', c.oid::regclass)

@@ -34,7 +34,7 @@ STATE = (
     "select to_jsonb(c) - 'filter_no' - 'latest_upto' from gapless.consumer_offsets c order by 1",
     "select group_id, topic_id, partition_id, epoch, lease_no from gapless.lease order by 1, 2, 3",
     "select * from gapless.group_pause order by 1",
-    "select to_jsonb(d) - 'token' - 'epoch' from gapless.dead_letter d order by 1",
+    "select to_jsonb(d) - 'token' - 'epoch' - 'due_set_ts' from gapless.dead_letter d order by 1",
     "select * from gapless.dead_letter_key order by 1, 2, 3, 4",
     "select group_id, c_offset, payload::text, status from gapless.dead_letter_queue order by 1, 2",
     "select action, group_id, topic_id, detail from gapless.audit order by 1, 2",
