@@ -91,13 +91,16 @@ where m.kind = 'client' and m.expires_at >= now() and w.partitions is not null
 union all
 select
   'row security',
-  c.relname::text collate "default",    -- as it was: a view that is replaced keeps it
+  c.name,
   0,
-  format('row security hides all rows of %s from roles that do not own it', c.relname),
+  format('row security hides all rows of %s from roles that do not own it', c.name),
   format('alter table %s disable row level security', c.oid::regclass)
-from pg_class c
-where c.relnamespace = 'gapless'::regnamespace and c.relrowsecurity and not c.relispartition
-  and not exists (select from pg_policy p where p.polrelid = c.oid and p.polpermissive);
+from (
+  -- A view that is replaced keeps the collation of its columns.
+  select k.oid, k.relname::text collate "default" as name from pg_class k
+  where k.relnamespace = 'gapless'::regnamespace and k.relrowsecurity and not k.relispartition
+    and not exists (select from pg_policy p where p.polrelid = k.oid and p.polpermissive)
+) c;
 
 comment on view gapless.obstacles is
   'What keeps groups, or events for later, from continuing and ends only when a person ends it, with what ends it.';
