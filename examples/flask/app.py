@@ -32,7 +32,7 @@ class Base(DeclarativeBase):
 class Order(Base):
     """An order, and how far it is."""
 
-    __tablename__ = "shop_order"
+    __tablename__ = "flask_order"
     number: Mapped[int] = mapped_column(primary_key=True)
     article: Mapped[str]
     state: Mapped[str] = mapped_column(default="placed")

@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext
 from pathlib import Path
 
 import psycopg
@@ -134,15 +134,13 @@ def test_a_page_runs(
     # Whom a page's own provider would outlast: the tests after it in this process.
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", None)
     monkeypatch.setattr(trace, "_TRACER_PROVIDER_SET_ONCE", Once())
-    conn = gapless.connect(server)
-    names = {"gapless": gapless, "conn": conn, "dsn": dsn}  # dsn: of a test of theirs
+    names: dict[str, object] = {"gapless": gapless, "dsn": dsn}  # dsn: of a test of theirs
     if page.name == "operations.md":
         _open_the_shop(shell)
     for block in _to_run(page):
-        _run(block, shell, names, lambda: server)
-    with suppress(psycopg.errors.AdminShutdown):  # the page stopped the server, and started it
-        conn.commit()
-    conn.close()
+        with gapless.connect(server) if block.language == "python" else nullcontext() as conn:
+            names["conn"] = conn
+            _run(block, shell, names, lambda: server)
 
 
 @pytest.mark.long

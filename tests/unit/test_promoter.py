@@ -10,7 +10,7 @@ import pytest
 
 from gapless.errors import PublishError, UsageError
 from gapless.log import later
-from gapless.log.later import Look, Promoter, cancel, delay_text, moment_text, promote_all
+from gapless.log.later import Promoted, Promoter, cancel, delay_text, moment_text, promote_all
 
 NOBODY: Any = None  # what is asked through a connection, and answered below
 START = later._START
@@ -22,17 +22,17 @@ class World:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now_s = 1000.0
         self.takes_s = 0.0
-        self.answers: list[Look] = []
+        self.answers: list[Promoted] = []
         self.asked: list[tuple[str, int]] = []
         patch.setattr(later, "monotonic", lambda: self.now_s)
         patch.setattr(later, "_promote", self._promote)
 
-    def _promote(self, _conn: object, last: Look, max_events: int = 1000) -> Look:
+    def _promote(self, _conn: object, last: Promoted, max_events: int = 1000) -> Promoted:
         self.asked.append((last.low_at, max_events))
         self.now_s += self.takes_s
         return self.answers.pop(0)
 
-    def looks(self, promoter: Promoter, *answers: Look) -> list[tuple[str, int]]:
+    def looks(self, promoter: Promoter, *answers: Promoted) -> list[tuple[str, int]]:
         """Promote once, and return what was asked: it got these answers."""
         self.answers, self.asked = list(answers), []
         promoter.promote(NOBODY)
@@ -42,8 +42,8 @@ class World:
 
 def answer(
     promoted: int | None, wait_s: float | None, low_at: str = "low", *, held: int = 0
-) -> Look:
-    return Look(promoted, wait_s, low_at, 0, wait_s, held)
+) -> Promoted:
+    return Promoted(promoted, wait_s, low_at, 0, wait_s, held)
 
 
 @pytest.fixture

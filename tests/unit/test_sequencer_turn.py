@@ -329,7 +329,7 @@ def test_events_without_a_topic_are_told_of_when_they_are_more(
         world.strays = strays
         caplog.clear()
         turn.take()
-        told.append(len([each for each in caplog.records if "nobody made" in each.message]))
+        told.append(len([each for each in caplog.records if "nobody made" in each.getMessage()]))
         world.now_s += module.CHUNKS_EVERY_S
     assert told == [0, 1, 0, 0, 1, 1]
 

@@ -18,7 +18,7 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.db.listen import Notifications, listen, readable
 from gapless.errors import ConnectError, UnreachableError
-from gapless.gateway.trouble import Trouble
+from gapless.gateway.trouble import RepeatedFailure
 
 RETRY_S = 1.0
 REFUSED_S = 60.0  # no matter of seconds: a pooler in transaction mode
@@ -33,7 +33,9 @@ class Bell:
         self._ring = ring
         self._loop = asyncio.get_running_loop()
         self._channels: set[str] = set()
-        self._trouble = Trouble("no notifications: streams and waits see events up to 1 s later")
+        self._trouble = RepeatedFailure(
+            "no notifications: streams and waits see events up to 1 s later"
+        )
         self._has_ended = False
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._reader, False)

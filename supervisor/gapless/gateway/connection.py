@@ -30,9 +30,10 @@ _OF_BODIES = (b"content-length", b"transfer-encoding")
 class _Sender:
     """A transport that counts what it was given to send."""
 
-    def __init__(self, transport: asyncio.Transport) -> None:
+    def __init__(self, transport: asyncio.Transport, now_s: float) -> None:
         self._transport = transport
-        self._given_bytes = 0
+        self._given_bytes = self._taken_bytes = 0
+        self._taken_s = now_s
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -42,10 +43,13 @@ class _Sender:
         self._given_bytes += len(data)
         self._transport.write(data)
 
-    def taken(self) -> tuple[int, bool]:
-        """Return how many bytes were taken, by the client or the system, and whether all were."""
+    def is_stuck(self, now_s: float) -> bool:
+        """Tell whether next to nothing was taken for long, by the client or the system."""
         left_bytes = self._transport.get_write_buffer_size()
-        return self._given_bytes - left_bytes, not left_bytes
+        taken_bytes = self._given_bytes - left_bytes
+        if not left_bytes or taken_bytes - self._taken_bytes >= SEND_BYTES_MIN:
+            self._taken_bytes, self._taken_s = taken_bytes, now_s
+        return now_s - self._taken_s > SEND_S_MAX
 
 
 class _Expects(Enum):
@@ -80,18 +84,13 @@ class Connection(HttpToolsProtocol):
             transport.abort()
             self._note(0, "too many connections of this address", peer)
             return
-        self._sender = _Sender(transport)
-        self._taken_bytes, self._taken_s = 0, self.loop.time()
+        self._sender = _Sender(transport, self.loop.time())
         super().connection_made(self._sender)  # type: ignore[arg-type]
         self._wait(HEAD_S_MAX)
 
     def end_if_stuck(self) -> None:
         """Cut off a client that takes next to nothing; close() would wait for it."""
-        now_s = self.loop.time()
-        taken_bytes, is_all = self._sender.taken()
-        if is_all or taken_bytes - self._taken_bytes >= SEND_BYTES_MIN:
-            self._taken_bytes, self._taken_s = taken_bytes, now_s
-        elif now_s - self._taken_s > SEND_S_MAX:
+        if self._sender.is_stuck(self.loop.time()):
             self._sender.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

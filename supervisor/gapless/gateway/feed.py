@@ -20,7 +20,7 @@ from psycopg import Connection
 from gapless.errors import ConnectError, GaplessError
 from gapless.gateway.problem import Problem
 from gapless.gateway.sessions import Sessions
-from gapless.gateway.trouble import Trouble
+from gapless.gateway.trouble import RepeatedFailure
 from gapless.log.filters import Filter
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range
 from gapless.ops.entries import entry_json
@@ -64,7 +64,7 @@ class Feed:
         self.streams = 0
         self.parts = {number: Part(here.next_offset) for number, here in bounds.items()}
         self.first_offsets: dict[int, int] = {}
-        self.trouble = Trouble(f"streams of topic {topic} stand still")
+        self.trouble = RepeatedFailure(f"streams of topic {topic} stand still")
         self._sessions = sessions
         self._size_bytes = 0
         self._kept_bytes_max = KEPT_BYTES_MAX
@@ -167,7 +167,7 @@ class TopicFeeds:
         self.by_filter: dict[Filter, Feed] = {}
         self._sessions = sessions
         self._topic = topic
-        self._trouble = Trouble(f"streams of topic {topic} stand still")
+        self._trouble = RepeatedFailure(f"streams of topic {topic} stand still")
         self._rung = asyncio.Event()
         self._task = asyncio.create_task(self._run())
 

@@ -12,7 +12,7 @@ import psycopg
 from gapless.errors import ConnectError, GaplessError
 from gapless.gateway.problem import Problem
 from gapless.gateway.sessions import Sessions
-from gapless.gateway.trouble import Trouble
+from gapless.gateway.trouble import RepeatedFailure
 from gapless.log.catch_up import stand_in
 
 log = logging.getLogger("gapless.gateway")
@@ -33,7 +33,7 @@ class StandIn:
         self._grown = grown
         self._rung = asyncio.Event()
         self._is_alone = False
-        self._trouble = Trouble("events may get no offsets from this gateway")
+        self._trouble = RepeatedFailure("events may get no offsets from this gateway")
 
     def ring(self) -> None:
         """Look at once, if no supervisor sequences: something was published."""

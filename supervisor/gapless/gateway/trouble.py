@@ -9,7 +9,7 @@ from gapless.db.connect import why_of
 log = logging.getLogger("gapless.gateway")
 
 
-class Trouble:
+class RepeatedFailure:
     """Work that is tried again and again; `effect`: what follows while it fails."""
 
     def __init__(self, effect: str) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Awaitable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from inspect import isawaitable
 from time import monotonic
@@ -29,11 +30,11 @@ _AGAIN_S = 0.02  # what is due is in somebody's hand
 _GATHER_S = 0.004  # so long may what is due wait for others
 _WHOLE_LOOKS = 20  # a look from the start takes at most one part in so many of the time
 _ROUND_EVENTS_MAX = 250  # of what is held, between two runs: so these are not kept waiting
-_ROUND_REST = 4  # so many times what a round took passes until the next one
+_ROUNDS_APART = 4  # so many times what a round took passes until the next one
 _ID_MAX = 2**63 - 1
 
 
-class Look(NamedTuple):
+class Promoted(NamedTuple):
     """The answer of gapless.promote(): `low_at` and `low_id` are where the next call begins.
 
     promoted: None: another session is at it. wait_s: until something is due, due_s: of events for
@@ -47,14 +48,24 @@ class Look(NamedTuple):
     due_s: float | None
     held: int
 
-    def goes_on(self, before: Look) -> bool:
+    def goes_on(self, before: Promoted) -> bool:
         """Tell whether the next look may find something now, which begins where this one ended."""
         is_behind = self.due_s is not None and self.due_s <= 0
         has_moved = (self.low_at, self.low_id) != (before.low_at, before.low_id)
         return bool(self.promoted) or (is_behind and has_moved)
 
 
-_START = Look(0, 0.0, "-infinity", 0, 0.0, 0)
+_START = Promoted(0, 0.0, "-infinity", 0, 0.0, 0)
+
+
+@dataclass(slots=True)
+class _Round:
+    """A round of looks at all that is due: it began_s, took_s so far, and came to `back`."""
+
+    began_s: float
+    took_s: float = 0.0
+    back: Promoted = _START
+    holds: bool = False
 
 
 class Promoter:
@@ -67,10 +78,9 @@ class Promoter:
     """
 
     def __init__(self) -> None:
-        self._front = self._back = _START
-        self.holds = self._round_holds = False  # an open cancel() has something that is due
-        self._round_began_s: float | None = None  # of one that has not ended
-        self._round_took_s = 0.0
+        self._front = _START
+        self.holds = False  # an open cancel() has something that is due
+        self._round: _Round | None = None  # one that has not ended
         self._round_due_s = 0.0  # by monotonic(), as all of these
         self._due_s = 0.0
         self._asleep_due_s = 0.0
@@ -117,17 +127,15 @@ class Promoter:
     def _go_round(self, conn: Connection[Any]) -> int:
         """Look at the next part of all that is due; a round ends with what was when it began."""
         began_s = monotonic()
-        if self._round_began_s is None:
-            self._back, self._round_holds = _START, False
-            self._round_began_s, self._round_took_s = began_s, 0.0
-        most = PROMOTED_EVENTS_MAX if self._back.promoted else _ROUND_EVENTS_MAX
-        look = self._back = _promote(conn, self._back, most)
-        self._round_holds |= look.held > 0
+        now = self._round = self._round or _Round(began_s)
+        most = PROMOTED_EVENTS_MAX if now.back.promoted else _ROUND_EVENTS_MAX
+        look = now.back = _promote(conn, now.back, most)
+        now.holds |= look.held > 0
         now_s = monotonic()
-        self._round_took_s += now_s - began_s
-        if look.due_s is None or now_s + look.due_s > self._round_began_s:
-            self._round_began_s, self.holds = None, self._round_holds
-            self._round_due_s = now_s + max(self._round_took_s * _ROUND_REST, _AGAIN_S)
+        now.took_s += now_s - began_s
+        if look.due_s is None or now_s + look.due_s > now.began_s:
+            self._round, self.holds = None, now.holds
+            self._round_due_s = now_s + max(now.took_s * _ROUNDS_APART, _AGAIN_S)
         return look.promoted or 0
 
 
@@ -140,10 +148,12 @@ def promote_all(conn: Connection[Any]) -> int:
     return total
 
 
-def _promote(conn: Connection[Any], last: Look, max_events: int = PROMOTED_EVENTS_MAX) -> Look:
+def _promote(
+    conn: Connection[Any], last: Promoted, max_events: int = PROMOTED_EVENTS_MAX
+) -> Promoted:
     hit("later.before")
     params = {"max_events": max_events, "low_at": last.low_at, "low_id": last.low_id}
-    look = Look(*fetch_all(conn, "log", "promote", params)[0])
+    look = Promoted(*fetch_all(conn, "log", "promote", params)[0])
     if look.promoted:
         hit("later.promoted")
     return look

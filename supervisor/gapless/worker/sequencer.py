@@ -149,7 +149,7 @@ class _Turn:
         self._board = board
         self._later = Promoter()
         self._holders: set[str] = set()  # of what is due, as the log was told
-        self._around_due = 0.0
+        self._around_due_s = 0.0
         self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
@@ -218,9 +218,9 @@ class _Turn:
 
     def _look_around(self) -> None:
         """Tell the log who keeps what is due from getting into it; heal what a clock has done."""
-        if monotonic() < self._around_due:
+        if monotonic() < self._around_due_s:
             return
-        self._around_due = monotonic() + AROUND_EVERY_S
+        self._around_due_s = monotonic() + AROUND_EVERY_S
         heal_letters(self._conn)
         if self._later.holds:
             name_later_holders(self._conn, self._holders)

@@ -35,6 +35,9 @@ ELSEWHERE = {
     "the server starts, stops or recovers": (
         "stage/worker/test_start.py::test_a_server_that_is_started_later"
     ),
+    "row security hides the schema's rows": (
+        "stage/cli/test_privileges.py::test_what_row_security_hides_is_not_gone"
+    ),
     "a read-only standby": "stage/worker/test_start.py::test_a_standby_that_is_promoted_later",
     "`gapless tail -f`": "stage/cli/test_main.py::test_ctrl_c_ends_tail_without_a_traceback",
     "`gapless tail orders \\| head -1`": "stage/cli/test_main.py::test_a_reader_that_goes_away_is_no_error",

@@ -187,7 +187,7 @@ def test_a_server_whose_styles_of_times_are_others(gapless) -> None:
     """psycopg reads ISO times only; a server may have been set up to write others."""
     styles = {"PGDATESTYLE": "German, DMY", "PGOPTIONS": "-c intervalstyle=sql_standard"}
     assert gapless("topics", "create", "orders").code == 0
-    assert gapless("publish", "orders", "1").code == 0
+    assert gapless("publish", "orders", "1", "--wait").code == 0
     for words in (["status"], ["topics"], ["tail", "orders", "--json"]):
         done = gapless(*words, **styles)
         assert (done.code, done.err) == (0, ""), words

@@ -11,7 +11,7 @@ from gapless import ops
 from gapless.gateway import connection
 from gapless.log.topics import Topic
 from gapless.logs import JsonFormatter
-from stage.gateway.conftest import EVENTS, Open
+from stage.gateway.conftest import EVENTS, Client, Open
 from stage.worker.fleet import until
 
 ROUTE = "/v1/topics/{topic}/events"
@@ -25,6 +25,25 @@ def lines(caplog: pytest.LogCaptureFixture):
     return lambda: [
         json.loads(form(each)) for each in caplog.records if each.name == "gapless.gateway.access"
     ]
+
+
+def _require_counts(gateway: Client, who: dict[str, str]) -> None:
+    found = gateway.get("/metrics", headers=who).text
+    for method, route, status, count in (
+        ("POST", ROUTE, 202, 2), ("POST", ROUTE, 403, 1), ("POST", ROUTE, 429, 1), ("GET", "", 404, 1),
+        ("other", "", 405, 1), ("other", "", 400, 1), ("other", "", 408, 1),
+    ):  # fmt: skip
+        labels = f'method="{method}",route="{route}",status="{status}"'
+        assert f"gapless_gateway_requests_total{{{labels}}} {count:.1f}" in found.replace(
+            f'route="{route}",method="{method}"', f'method="{method}",route="{route}"'
+        )
+    assert "gapless_gateway_streams 0.0" in found
+    with gateway.client.stream("GET", "/v1/topics/orders/stream", headers=who) as stream:
+        begun = stream.iter_lines()
+        next(begun)
+        found = gateway.get("/metrics", headers=who).text
+        assert "gapless_gateway_streams 1.0" in found
+        assert "gapless_gateway_feeds 1.0" in found
 
 
 def test_each_request_has_a_line_and_a_count(
@@ -80,20 +99,5 @@ def test_each_request_has_a_line_and_a_count(
     text = json.dumps(lines())
     assert shop.key not in text
     assert "77" not in json.dumps([line["path"] for line in lines()])
-    found = gateway.get("/metrics", headers=who).text
-    for method, route, status, count in (
-        ("POST", ROUTE, 202, 2), ("POST", ROUTE, 403, 1), ("POST", ROUTE, 429, 1), ("GET", "", 404, 1),
-        ("other", "", 405, 1), ("other", "", 400, 1), ("other", "", 408, 1),
-    ):  # fmt: skip
-        labels = f'method="{method}",route="{route}",status="{status}"'
-        assert f"gapless_gateway_requests_total{{{labels}}} {count:.1f}" in found.replace(
-            f'route="{route}",method="{method}"', f'method="{method}",route="{route}"'
-        )
-    assert "gapless_gateway_streams 0.0" in found
-    with gateway.client.stream("GET", "/v1/topics/orders/stream", headers=who) as stream:
-        begun = stream.iter_lines()
-        next(begun)
-        found = gateway.get("/metrics", headers=who).text
-        assert "gapless_gateway_streams 1.0" in found
-        assert "gapless_gateway_feeds 1.0" in found
+    _require_counts(gateway, who)
     until(lambda: lines()[-1]["path"].endswith("/stream"), "a stream has one when it ends")

@@ -125,7 +125,7 @@ NOT_THEIR_OWN = "a request has one key, and its events no dedupe_key or transact
         ({"key": 5}, "a", "^key must be text, not int$"),
         ({"key": "\ud800"}, "a", "^text that is not valid Unicode cannot be stored: "),
         ({"to_subscription": "s"}, "a", "^to_subscription 's' is of no group"),
-        ({"headers": b"[1"}, "a", "^invalid input syntax for type json"),
+        ({"headers": b"[1"}, "a", r"^headers are a JSON object, not \[1$"),
     ],
 )
 def test_what_cannot_be_stored_is_said(

@@ -76,7 +76,10 @@ def test_groups_and_status_know_queues(runs: Runs, letters: list[int]) -> None:
     document = read(runs, "status")
     (standing,) = [each for each in document["groups"] if each["group"] == "letters"]
     assert (standing["mode"], standing["open"], standing["workers"]) == ("queue", 3, 0)
-    assert {row["state"] for row in document["partitions"]} == {"unserved"}
+    assert {(row["state"], row["open"] > 0) for row in document["partitions"]} == {
+        ("unserved", True),
+        ("shared", False),
+    }
     run = runs.start("once", workers=3)
     runs.until_workers(run, 3)
     runs.until_done(runs.publish(count=4))
