@@ -147,8 +147,8 @@ def test_a_long_backlog_of_one_partition_is_no_longer_look_up(conn: Connection, 
 
 
 def test_sequence_events_with_nothing_to_do(place: Place) -> None:
-    _first_run(place)
     """The first run may still move the floor: the planner looks at each chunk's end three times."""
+    _first_run(place)
     _check(place, lambda conn, n: conn.execute("select gapless.sequence_events()"), looked_up_max=6)
 
 
