@@ -17,8 +17,8 @@ from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 import gapless
 from gapless.sqlalchemy import session_on
 
-TOPIC = "placed"
-GROUP = "packing"
+TOPIC = "flask.placed"
+GROUP = "flask.packing"
 WAIT_S_MAX = 30.0
 
 app = Flask(__name__)
