@@ -14,7 +14,7 @@ from pathlib import Path
 from chaos.process import running, title
 from chaos.scene import Scene
 
-SAMPLES = 12  # of a run, whatever it takes
+SAMPLES = 12  # of a run of any length
 MEMORY_KB_MAX = 4096  # more than this in half a run, and as much again for each hour, is a leak
 FILES_MAX = 16  # a thread of a handler opens a history and a session when it is first needed
 TABLE_BYTES_MAX = 256 << 10

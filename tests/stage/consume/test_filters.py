@@ -395,7 +395,7 @@ class TestFailures:
         assert group.states() == {2: "waiting", 5: "parked"}
         assert not group.effects()
         group.failing = set()
-        let_take(group, "stock")  # whatever it takes now: they are handled as they were claimed
+        let_take(group, "stock")  # its filter of now: they are handled as they were claimed
         world.value("select gapless.redrive_letter(%s, %s, 0, 2)", group.name, world.topic.name)
         group.drive(policy=policy)
         assert group.effects() == [2, 5]
