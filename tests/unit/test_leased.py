@@ -220,7 +220,7 @@ def test_what_is_free_is_taken_and_worked_on(world: World, caplog: Any) -> None:
     assert world.step() == ["takeover"]
     assert world.due_in_s == 0
     assert world.leased.is_owned
-    assert caplog.messages == ["g/t/0: acquired, epoch 3: it was free"]
+    assert caplog.messages == ["g/t/0: acquired, epoch 3: released by its former owner"]
     assert (world.owned, world.turns) == ([OURS], [HERE] * 2)
     assert world.step() == [("turn", BATCH)]
 

@@ -117,7 +117,9 @@ class Installing:
         if held is None:
             return _fenced(service)
         owns(assignment)
-        how = "its former owner died or was evicted" if held.unclean else "it was free"
+        how = "released by its former owner" if assignment.epoch > 1 else "new"
+        if held.unclean:
+            how = "its former owner died or was evicted"
         log.info("%s: acquired, epoch %s: %s", service.partition, assignment.epoch, how)
         for counts in in_use:
             counts.happened("takeover")
