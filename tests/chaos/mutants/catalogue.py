@@ -77,9 +77,14 @@ MUTANTS = (
         caught_as=frozenset({"out of order"}),
         edits=(
             Edit(
-                file="sequence_events",
+                file="sequence_many",
                 old="max(p.id) over (partition by p.xid)",
                 new="min(p.id) over (partition by p.xid)",
+            ),
+            Edit(
+                file="sequence_few",
+                old="max(q.id) over (partition by q.xid)",
+                new="min(q.id) over (partition by q.xid)",
             ),
         ),
     ),
@@ -87,17 +92,25 @@ MUTANTS = (
         name="events ordered by their id alone",
         play=crossed,
         caught_as=frozenset({"torn unit"}),
-        edits=(Edit(file="sequence_events", old="order by r.last_id, r.id", new="order by r.id"),),
+        edits=(
+            Edit(file="sequence_many", old="order by r.last_id, r.id", new="order by r.id"),
+            Edit(
+                file="sequence_few", old="partition_id, p.last_id, p.id", new="partition_id, p.id"
+            ),
+        ),
     ),
     Mutant(
         name="a sequencer that forgets the transactions in progress",
         play=overlapped,
         caught_as=frozenset({"not sequenced", "lost"}),
         edits=(
-            Edit(
-                file="sequence_events",
-                old="in_progress := array(select pg_snapshot_xip(state.snapshot));",
-                new="in_progress := '{}';",
+            *(
+                Edit(
+                    file=file,
+                    old="in_progress constant xid8[] := array(select pg_snapshot_xip(_state.snapshot));",
+                    new="in_progress constant xid8[] := '{}';",
+                )
+                for file in ("sequence_few", "sequence_many")
             ),
         ),
     ),
@@ -164,8 +177,13 @@ MUTANTS = (
         play=chained,
         caught_as=frozenset({"chain mixed"}),
         edits=(
-            Edit(file="sequence_events", old=", r.cause) is distinct", new=") is distinct"),
-            Edit(file="sequence_events", old=", lead(r.cause) over w)", new=")"),
+            Edit(file="sequence_many", old=", r.cause) is distinct", new=") is distinct"),
+            Edit(file="sequence_many", old=", lead(r.cause) over w)", new=")"),
+            Edit(
+                file="sequence_few",
+                old="and causes[i] is not distinct from causes[i + 1]",
+                new="",
+            ),
         ),
     ),
     Mutant(
