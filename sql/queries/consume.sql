@@ -183,9 +183,12 @@ select gapless.letter_failed(
 )
 
 -- name: failing_keys
--- Of how many keys those units of a group are that failed last, of one of its partitions or of all.
+-- Of how many keys those units of a group are that failed last, of one of its partitions or of all; a unit counts as
+-- its first event does, one without a key as its host or its transaction.
+-- now_s: the database's clock.
 -- index: dead_letter_pkey, backwards
-select count(distinct coalesce(e.key, ''))
+select count(distinct coalesce(e.key, e.host_id, e.transaction_id::text)) as keys,
+  extract(epoch from clock_timestamp())::float8 as now_s
 from (
   select d.group_id, d.topic_id, d.partition_id, d.first_offset
   from gapless.consumer_offsets c

@@ -118,3 +118,6 @@ cross join lateral (
 where (%(topic)s::text is null or s.topic = %(topic)s)
   and (%(partition)s::int is null or s.partition_id = %(partition)s)
 order by j.topic, j.partition_id, j.c_offset
+
+-- name: report_queue_error
+select gapless.report_queue_error(%(group_id)s, %(topics)s, %(error)s)

@@ -1,6 +1,7 @@
 -- Who works on each partition (owner) and who should (target), by name; is_held: a worker's session
 -- holds the partition's advisory lock, or the owner is a client, so there is somebody at work.
 -- paused_ts: since when it is paused (null: it is not), pause: by whom and why.
+-- error: why it does not continue; of a queue it is a worker's, and counts as long as that repeats it.
 -- An owner without a name was evicted: its member row is gone, the lease not yet taken over.
 create or replace view gapless.leases as
 select
@@ -13,7 +14,7 @@ select
   l.generation,
   k.objid is not null or coalesce(o.kind = 'client', false) as is_held,
   l.worker_pid,
-  l.error,
+  case when g.mode = 'ordered' or l.error_ts > clock_timestamp() - interval '2 minutes' then l.error end as error,
   l.error_ts,
   l.owner as owner_id,
   l.target as target_id,

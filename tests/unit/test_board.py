@@ -28,6 +28,19 @@ def test_work_and_silence_are_counted_from_what_was_said_last(clock: list[int]) 
     assert (board.work_ms(0), board.silence_ms(0)) == (0, 0), "the other one"
 
 
+def test_a_team_knows_when_one_of_it_handled_something(clock: list[int]) -> None:
+    board = Board(4)
+    for slot, team in enumerate((0, 1, 1, 4)):
+        board.clear(slot, team)
+    board.handle(1)
+    clock[0] += 700
+    board.clear(1, 0)
+    assert [board.handled_s(slot) for slot in range(4)] == [0, 0, 5, 0]
+    board.handle(2)
+    assert board.handled_s(2) == 5.7
+    assert [board.completed(slot) for slot in range(4)] == [0, 0, 1, 0]
+
+
 def test_work_may_have_begun_before(clock: list[int]) -> None:
     board = Board(1)
     board.begin(0, 7, since_s=1.5)

@@ -2,27 +2,86 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.worker.brake import BRAKE_S_MAX, BRAKE_S_MIN, BRAKE_UNITS, Brake
+from gapless.worker.brake import (
+    BRAKE_S_MAX,
+    BRAKE_S_MIN,
+    BRAKE_UNITS,
+    GRACE_S,
+    Brake,
+    is_like_bad_deploy,
+)
 
-TURNS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(1, BRAKE_UNITS)))
 KEYS_MIN = 10
+TURN_S = 0.5
+TURNS = st.lists(
+    st.tuples(
+        st.sampled_from([0, 0, 0, 0, 1]),  # handled
+        st.integers(0, 9),  # failed
+        st.integers(1, BRAKE_UNITS),  # keys of these
+        st.sampled_from([0.0, 0.0, 1.0, GRACE_S]),  # pause before the turn
+        st.sampled_from([False, False, False, True]),  # others handle meanwhile
+    )
+)
+
+# failed in a row, for how long, how long ago the program handled another (None: never); a bad deploy?
+SCENES = {
+    "a program that has handled nothing yet": (BRAKE_UNITS, 1, None, True),
+    "few failures": (BRAKE_UNITS - 1, 1000, None, False),
+    "other partitions are healthy": (1000, 1000, 1, False),
+    "others were, when it began": (1000, 30, 30, False),
+    "a burst in the only partition": (1000, GRACE_S - 1, GRACE_S, False),
+    "what all depends on is away": (1000, GRACE_S, GRACE_S + 1, True),
+    "after a quiet night": (BRAKE_UNITS, 1, 36_000, False),
+}
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_the_rest_of_the_program_tells_a_bad_deploy_from_bad_events(name: str) -> None:
+    failed, for_s, ago_s, expected = SCENES[name]
+    now_s = 100_000.0
+    handled_s = 0.0 if ago_s is None else now_s - ago_s
+    found = is_like_bad_deploy(
+        failed=failed, since_s=now_s - for_s, now_s=now_s, handled_s=handled_s
+    )
+    assert found == expected
 
 
 @given(st.integers(0, BRAKE_UNITS), TURNS)
-def test_it_is_on_when_so_many_failed_of_so_many_keys_since_one_was_handled(
-    keys_min: int, turns: list[tuple[int, int, int]]
+def test_it_is_on_when_so_many_failed_of_so_many_keys_as_after_a_bad_deploy(
+    keys_min: int, turns: list[tuple[int, int, int, float, bool]]
 ) -> None:
     brake = Brake(keys_min)
-    failed = before_s = 0.0
+    failed = before_s = since_s = handled_s = 0.0
+    now_s = 1000.0
     is_on = False
-    for handled_now, failed_now, keys in turns:
-        rest_s = brake.note(handled=handled_now, failed=failed_now, keys=lambda keys=keys: keys)
+    for handled_now, failed_now, keys, pause_s, others in turns:
+        began_s = now_s + pause_s
+        now_s = began_s + TURN_S
+        if handled_now or others:
+            handled_s = now_s
+        asked: list[int] = []
+        rest_s = brake.note(
+            handled=handled_now,
+            failed=failed_now,
+            turn_s=(began_s, now_s),
+            handled_s=handled_s,
+            keys=lambda asked=asked, keys=keys: asked.append(keys) or (keys, 0.0),
+        )
+        if failed_now and not failed:
+            since_s = began_s
         failed = 0 if handled_now else failed + failed_now
         if handled_now or failed_now:
-            is_on = failed >= BRAKE_UNITS and keys >= keys_min > 0
+            like = is_like_bad_deploy(
+                failed=int(failed), since_s=since_s, now_s=now_s, handled_s=handled_s
+            )
+            assert bool(asked) == (like and keys_min > 0), "it is a query"
+            is_on = like and keys >= keys_min > 0
         assert brake.is_on == is_on
         assert bool(rest_s) == (brake.is_on and failed_now > 0)
         if rest_s:
@@ -30,15 +89,18 @@ def test_it_is_on_when_so_many_failed_of_so_many_keys_since_one_was_handled(
         before_s = rest_s or (before_s if brake.is_on else 0.0)
 
 
-def test_the_rest_grows_to_its_bound_and_one_success_lifts_it() -> None:
+def test_it_says_why_since_when_until_when_and_what_helps() -> None:
     brake = Brake(KEYS_MIN)
-
-    def note(**turn: int) -> float:
-        return brake.note(**turn, keys=lambda: KEYS_MIN)
-
-    rests = [note(handled=0, failed=BRAKE_UNITS) for _ in range(12)]
-    assert rests == sorted(rests)
-    assert (rests[0], rests[-1]) == (BRAKE_S_MIN, BRAKE_S_MAX)
-    assert note(handled=1, failed=0) == 0.0
-    assert note(handled=0, failed=BRAKE_UNITS - 1) == 0.0
-    assert note(handled=0, failed=1) == BRAKE_S_MIN
+    for handled_s, now_s in ((0.0, 1000.0), (990.0, 1000.0 + GRACE_S)):
+        brake.note(
+            handled=0,
+            failed=BRAKE_UNITS,
+            turn_s=(1000.0, now_s),
+            handled_s=handled_s,
+            keys=lambda: (12, datetime(2026, 1, 2, 0, 0, 30, tzinfo=UTC).timestamp()),
+        )
+        said = brake.explain(30.0)
+        since = "2026-01-01 23:59:30" if handled_s else "2026-01-02 00:00:30"
+        assert said.startswith("slowed down until 00:01:00 UTC, as after a bad deploy: mend ")
+        assert f"since {since} UTC {brake.failed} in a row failed, the last 20 of 12 keys" in said
+        assert said.endswith("since then" if handled_s else "since it started")

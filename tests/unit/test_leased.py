@@ -6,6 +6,10 @@ With a database and a driver that answer as a test wants, and a clock that stand
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -20,7 +24,7 @@ from gapless.keys import Assignment, Partition
 from gapless.lease import hold
 from gapless.worker import leased, service, states
 from gapless.worker.board import Board
-from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS
+from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS, REST_LOOK_S
 from gapless.worker.leased import Leased
 from gapless.worker.service import HOLE_RETRY_S, Service, Shared
 from gapless.worker.spec import ExitCode
@@ -67,10 +71,10 @@ class World:
         self.oldest_s: float | None = None
         self.waits_s, self.rests_s = 0.5, 0.0
         self.is_sound = True
-        self.keys = BRAKE_UNITS
         self.board = Board(2)
         for each in (leased, service, states):
             monkeypatch.setattr(each, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(time, "monotonic_ns", partial(self._tick, count()))
         say = self.story.append
         monkeypatch.setattr(hold, "try_take", self._try_take)
         monkeypatch.setattr(hold, "install", self._install)
@@ -84,7 +88,7 @@ class World:
         monkeypatch.setattr(states, "Driver", lambda *_, **__: self)
         monkeypatch.setattr(states, "Job", lambda **said: said)
         monkeypatch.setattr(states, "owns", self.owned.append)
-        monkeypatch.setattr(states, "failing_keys", lambda *_: self.keys)
+        monkeypatch.setattr(states, "failing_keys", lambda *_: (BRAKE_UNITS, 0.0))
         monkeypatch.setattr(leased, "has_turn", self.turns.append)
         monkeypatch.setattr(states, "in_use", [SimpleNamespace(happened=say)])
         spec: Any = SimpleNamespace(
@@ -96,6 +100,9 @@ class World:
         self.conn = conn
         self.leased = Leased(Shared(spec, conn, self.board, wakeup), HERE, LEASE_NO)
         self.service: Service = self.leased._service
+
+    def _tick(self, ticks: Iterator[int]) -> int:
+        return int(self.now_s * 1e9) + next(ticks)
 
     def _try_take(self, _conn: object, lease_no: int, *_: object) -> Assignment | None:
         assert lease_no == LEASE_NO
@@ -297,7 +304,7 @@ def test_nothing_but_failures_slow_it_down_until_one_is_handled(world: World, ca
     caplog.clear()
     turn, (word, text) = world.step(_failing())
     assert (turn, word) == (("turn", CAREFUL_BATCH), "report")
-    assert text.startswith("retrying: slowed down: 20 units")
+    assert text.startswith("retrying: slowed down until ")
     assert len(caplog.messages) == 1
     assert world.due_in_s == BRAKE_S_MIN
     world.leased.wake()
@@ -306,11 +313,27 @@ def test_nothing_but_failures_slow_it_down_until_one_is_handled(world: World, ca
     assert world.step()[0] == ("turn", 1), "one is tried at a time"
     assert world.due_in_s == BRAKE_S_MIN * 2
     assert len(caplog.messages) == 1
+    assert world.step() == [], "it rests"
+    world.now_s += BRAKE_S_MIN * 2
     assert world.step(_failing(1, handled=1)) == [("turn", 1), ("report", None)]
     assert world.due_in_s == world.waits_s
     world.leased.wake()
     assert world.due_in_s == 0
     assert len(caplog.messages) == 2
+
+
+def test_another_partition_that_handles_something_ends_it_at_once(world: World) -> None:
+    world.take()
+    world.step(_failing(BRAKE_UNITS))
+    for rest_s in (BRAKE_S_MIN, 2 * BRAKE_S_MIN, 4 * BRAKE_S_MIN):
+        world.now_s += rest_s
+        world.step(_failing())
+    assert world.step() == []
+    assert world.due_in_s == REST_LOOK_S, "it rests for longer, and looks"
+    world.board.handle(SLOT - 1)
+    assert world.step(_failing()) == [("turn", 1), ("report", None)]
+    assert world.step(_failing(BRAKE_UNITS)) == [("turn", CAREFUL_BATCH)]
+    assert world.due_in_s == world.waits_s
 
 
 def test_a_wish_to_be_tried_again_slows_nothing_down(world: World) -> None:

@@ -5,6 +5,8 @@ With a driver, a pipe and a session that only say what a test wants, and a clock
 
 from __future__ import annotations
 
+import time
+from itertools import count
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +18,7 @@ from gapless.consume.verdict.policy import DEAD_LETTER
 from gapless.errors import BlockedError, HoleError
 from gapless.worker import queue_worker as module
 from gapless.worker.board import Board
-from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS
+from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS, GRACE_S
 from gapless.worker.queue_worker import _Host, _Serving
 from gapless.worker.spec import ExitCode
 
@@ -47,6 +49,8 @@ class Desk:
         self.channels: list[str] = []
         say = self.story.append
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
+        ticks = count()
+        monkeypatch.setattr(time, "monotonic_ns", lambda: int(self.now_s * 1e9) + next(ticks))
         monkeypatch.setattr(module, "is_orphan", lambda _spec: self.is_orphan)
         monkeypatch.setattr(module, "is_sound", lambda _conn: self.is_sound)
         monkeypatch.setattr(module, "readable", self._readable)
@@ -56,8 +60,9 @@ class Desk:
         monkeypatch.setattr(
             module, "Notifications", lambda _conn: SimpleNamespace(channels=self._notified)
         )
-        monkeypatch.setattr(module, "failing_keys", lambda *_: BRAKE_UNITS)
-        terms = SimpleNamespace(policy=DEAD_LETTER)
+        monkeypatch.setattr(module, "failing_keys", lambda *_: (BRAKE_UNITS, 0.0))
+        monkeypatch.setattr(module, "fetch_all", lambda *said: say(said[-1]["error"]))
+        terms = SimpleNamespace(policy=DEAD_LETTER, topics=("t",))
         spec: Any = SimpleNamespace(slot=SLOT, group_id="g", terms=terms)
         driver: Any = self
         bell: Any = SimpleNamespace(fileno=lambda: BELL, silence=self._silence)
@@ -184,13 +189,24 @@ def test_nothing_but_failures_slow_it_down(desk: Desk, caplog: pytest.LogCapture
     desk.step(_failing(1, asked=1))
     assert not desk.serving.has_trouble, "it was a wish"
     for rest_s in (BRAKE_S_MIN, BRAKE_S_MIN * 2):
-        desk.step(_failing())
+        _, why = desk.step(_failing())
+        assert str(why).startswith("retrying: a worker of this queue slowed down until ")
         assert desk.due_in_s == rest_s
+        assert desk.step() == [], "it rests"
+        desk.now_s += rest_s
     assert len(caplog.messages) == 2
     assert desk.serving.has_trouble
-    assert desk.step(Step(outcome="done", events=1, handled=1)) == ["one"]
+    assert desk.step(Step(outcome="done", events=1, handled=1)) == ["one", None]
     assert desk.due_in_s == 0.5
     assert desk.step() == ["turn"]
+    desk.now_s += GRACE_S
+    desk.step(_failing(BRAKE_UNITS))
+    desk.now_s += GRACE_S
+    desk.step(_failing())
+    desk.going_on = True
+    assert desk.step(Step(outcome="idle")) == ["rest"], "what is under way may end"
+    desk.board.handle(SLOT - 1)
+    assert desk.step(_failing()) == ["one", None], "another worker handles something"
 
 
 TRANSIENT = psycopg.errors.SerializationFailure("busy")

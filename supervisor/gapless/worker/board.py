@@ -15,6 +15,8 @@ _WORD_BYTES = 8
 class Board:
     """Words for each slot: since when, at what, which offsets of which timeline, how often done.
 
+    And a word for each team, those that run the same handler: when one of them handled something.
+
     The first is time.monotonic_ns() at which the present work began, negative when at rest.
     Work is what may take long, such as a batch; whoever rests MUST say so again and again.
     """
@@ -26,10 +28,13 @@ class Board:
         self._first_offsets = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._last_offsets = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._timelines = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+        self._teams = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+        self._handled_ns = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
 
-    def clear(self, slot: int) -> None:
-        """Make a slot ready for a new child: at rest, nothing completed."""
+    def clear(self, slot: int, team: int = 0) -> None:
+        """Make a slot ready for a new child of a team: at rest, nothing completed."""
         self._completed[slot] = 0
+        self._teams[slot] = team % len(self._handled_ns)
         self.acquit(slot)
         self.rest(slot)
 
@@ -40,6 +45,15 @@ class Board:
     def completed(self, slot: int) -> int:
         """Return how often something was completed."""
         return self._completed[slot]
+
+    def handle(self, slot: int) -> None:
+        """Say: a unit went through its handler."""
+        self.complete(slot)
+        self._handled_ns[self._teams[slot]] = time.monotonic_ns()
+
+    def handled_s(self, slot: int) -> float:
+        """Return when (time.monotonic) somebody of its team last said so, 0 if nobody has."""
+        return self._handled_ns[self._teams[slot]] / 1e9
 
     def begin(self, slot: int, subject: int = 0, since_s: float | None = None) -> None:
         """Say: at work from now on, at a certain thing: a worker names its lease_no, or holds().

@@ -1,18 +1,32 @@
-"""The brake of a partition: when nothing but failures comes, of all keys, it slows down (pure).
+"""The brake: rests between units when a program handles nothing, as after a bad deploy (pure).
 
-A bad deploy fails all there is, and a policy that passes what fails would empty a topic into the
-dead letter queue before anybody looks. The bad events of one producer are of few keys: those that
-wait behind them wait for their calls, and for no rest.
+A policy that passes what fails would empty a topic into the dead letter queue before anybody looks.
+The bad events of one producer fail many units in a row, too, but others are to wait for the calls
+of these, and for no rest. The rest of the program tells them apart.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 BRAKE_UNITS = 20
 BRAKE_S_MIN = 0.5
 BRAKE_S_MAX = 30.0
+GRACE_S = 60.0  # so long a program that has handled something is trusted: a burst is over by then
+REST_LOOK_S = 1.0  # so often who rests looks whether the program has handled something
+
+
+def is_like_bad_deploy(*, failed: int, since_s: float, now_s: float, handled_s: float) -> bool:
+    """Tell whether `failed` units in a row, the first at since_s, look like a bad deploy.
+
+    handled_s: when the program last handled a unit with the same handler, in any partition; 0: it
+    never has. All three are of time.monotonic().
+    """
+    if failed < BRAKE_UNITS or handled_s >= since_s:
+        return False
+    return not handled_s or now_s - since_s >= GRACE_S
 
 
 @dataclass(slots=True)
@@ -25,29 +39,46 @@ class Brake:
     keys_min: int
     failed: int = 0
     keys: int = 0
+    since_s: float = 0.0
     _turns: int = 0
-
-    def __str__(self) -> str:
-        return f"slowed down: {self.failed} units in a row failed"
+    _when: str = ""
+    _now_s: float = 0.0
+    _server_s: float = 0.0
 
     @property
     def is_on(self) -> bool:
-        """Whether so many have failed in a row that one is to be tried at a time."""
+        """Whether one unit is to be tried at a time, with a rest before it."""
         return self.keys > 0 and self.keys >= min(self.keys_min, BRAKE_UNITS)
 
-    def note(self, *, handled: int, failed: int, keys: Callable[[], int]) -> float:
+    def note(
+        self,
+        *,
+        handled: int,
+        failed: int,
+        turn_s: tuple[float, float],
+        handled_s: float,
+        keys: Callable[[], tuple[int, float]],
+    ) -> float:
         """Count the units of a turn; return how many seconds to rest before the next one.
 
-        keys: says of how many keys the last BRAKE_UNITS that failed are; asked where that matters.
+        turn_s: when the turn began and ended. handled_s: as is_like_bad_deploy() has it. keys: says
+        of how many keys the last BRAKE_UNITS that failed are, and what time it is at the database;
+        asked where nothing else decides.
         The rest doubles from BRAKE_S_MIN to BRAKE_S_MAX with each turn in which units failed.
         """
         if handled:
             self.failed = self.keys = self._turns = 0
+        if handled or not failed:
             return 0.0
+        began_s, self._now_s = turn_s
+        if not self.failed:
+            self.since_s = began_s
         self.failed += failed
-        if not failed or not self.keys_min or self.failed < BRAKE_UNITS:
-            return 0.0
-        self.keys = keys()
+        self._when = "since then" if handled_s else "since it started"
+        suspected = self.keys_min > 0 and is_like_bad_deploy(
+            failed=self.failed, since_s=self.since_s, now_s=self._now_s, handled_s=handled_s
+        )
+        self.keys, self._server_s = keys() if suspected else (0, 0.0)
         if not self.is_on:
             self._turns = 0
             return 0.0
@@ -56,9 +87,14 @@ class Brake:
         return min(BRAKE_S_MIN * doubled, BRAKE_S_MAX)
 
     def explain(self, rest_s: float) -> str:
-        """Say for people why it is on, for how long, and what ends it."""
+        """Say for people why it is on, since when, until when, and what helps."""
+        now = datetime.fromtimestamp(self._server_s, UTC)
+        since = now - timedelta(seconds=self._now_s - self.since_s)
+        until = now + timedelta(seconds=rest_s)
         return (
-            f"{self}; the next one in {rest_s:.0f} s, one that is handled lifts it; the last "
-            f"{min(self.failed, BRAKE_UNITS)} are of {self.keys} keys, as if all failed "
-            f"(brakeKeys: {self.keys_min}); gapless dlq list tells why"
+            f"slowed down until {until:%H:%M:%S} UTC, as after a bad deploy: mend the handler "
+            "(gapless dlq list says why it fails), or set brakeKeys: 0; one unit that is handled "
+            f"ends it; since {since:%Y-%m-%d %H:%M:%S} UTC {self.failed} in a row failed, the last "
+            f"{min(self.failed, BRAKE_UNITS)} of {self.keys} keys, and this supervisor has handled "
+            f"none with this handler {self._when}"
         )

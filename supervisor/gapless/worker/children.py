@@ -60,6 +60,7 @@ class Children:
         self.pools = Pools(self, (self._board, meters), dsn, settings, supervisor_pid)
         self._backoffs: dict[Purpose | None, Backoff] = {}
         self._ended = False
+        self._teams: dict[tuple[str, str], int] = {}  # on the board, by group and topic
         self._ends: dict[Partition, str] = {}  # how the last worker at a partition died, in words
 
     # -- workers ----------------------------------------------------------------------------------
@@ -119,9 +120,8 @@ class Children:
 
     def next_restart_s(self) -> float | None:
         """Return when the next backoff ends (monotonic), None when none is running."""
-        now = monotonic()
-        due = [b.due_s for b in self._backoffs.values() if b.due_s > now]
-        return min(due, default=None)
+        due = (backoff.due_s for backoff in self._backoffs.values())
+        return min((due_s for due_s in due if due_s > monotonic()), default=None)
 
     # -- the sequencer ----------------------------------------------------------------------------
 
@@ -196,8 +196,9 @@ class Children:
         if self._backoff(who).due_s > monotonic() or not self._free_slots:
             return None
         slot = self._free_slots.pop()
-        self._board.clear(slot)
-        self._meters.take(slot, *((who.group_id, who.topic) if who else ()))
+        served = (who.group_id, who.topic) if who else ("", "")
+        self._board.clear(slot, self._teams.setdefault(served, len(self._teams)))
+        self._meters.take(slot, *served)
         close_fds = self._fds_to_close()
         try:
             return Child.fork(name, slot, lambda pipe: run(pipe, slot, close_fds))

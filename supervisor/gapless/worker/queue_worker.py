@@ -26,7 +26,7 @@ from gapless.db.wire import fetch_all
 from gapless.errors import BlockedError, HoleError
 from gapless.resources import open_all
 from gapless.worker.board import Board
-from gapless.worker.brake import BRAKE_UNITS, Brake
+from gapless.worker.brake import BRAKE_UNITS, REST_LOOK_S, Brake
 from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
 from gapless.worker.offspring import disown_offspring
 from gapless.worker.retries import Retries
@@ -89,6 +89,7 @@ class _Serving:
         self.is_dropped = False
         self._retries = Retries(RETRY_S_MAX)
         self._brake = Brake(spec.terms.policy.brake_keys)
+        self._braked_until_s = 0.0
         self._name = f"queue worker {spec.group_id}"
 
     @property
@@ -98,10 +99,14 @@ class _Serving:
 
     def turn(self) -> ExitCode | None:
         """Do what is next; what the environment does not let succeed is tried again later."""
-        board, slot, driver = self.board, self.spec.slot, self.driver
+        board, slot, driver, began_s = self.board, self.spec.slot, self.driver, monotonic()
+        rests = began_s < self._braked_until_s and board.handled_s(slot) < self._brake.since_s
+        if rests and not driver.going_on and not self.is_dropped:
+            self.due_s = min(self._braked_until_s, began_s + REST_LOOK_S)
+            return None
         board.begin(slot, since_s=driver.oldest_s)
         try:
-            done = driver.rest() if self.is_dropped else driver.turn(one=self._brake.is_on)
+            done = driver.rest() if self.is_dropped or rests else driver.turn(one=self._brake.is_on)
         except HoleError as error:
             self._require_session(error)
             why = hidden_rows(self.driver.conn) or error
@@ -115,7 +120,7 @@ class _Serving:
         finally:
             self.rest()
         self._retries.succeeded()
-        self._succeed(done)
+        self._succeed(done, began_s)
         return None
 
     def rest(self) -> None:
@@ -126,17 +131,34 @@ class _Serving:
         else:
             self.board.rest(self.spec.slot)
 
-    def _succeed(self, done: Step) -> None:
-        now = monotonic()
+    def _succeed(self, done: Step, began_s: float) -> None:
+        now, board, slot = monotonic(), self.board, self.spec.slot
         self.due_s = now + self.driver.wait_s(done)
         if done.handled:
-            self.board.complete(self.spec.slot)
-        keys = partial(failing_keys, self.driver.conn, BRAKE_UNITS, self.spec.group_id)
-        failed = done.failed - done.asked
-        rest_s = self._brake.note(handled=done.handled, failed=failed, keys=keys)
+            board.handle(slot)
+        brake, was_on = self._brake, self._brake.is_on
+        rest_s = brake.note(
+            handled=done.handled,
+            failed=done.failed - done.asked,
+            turn_s=(began_s, now),
+            handled_s=board.handled_s(slot),
+            keys=partial(failing_keys, self.driver.conn, BRAKE_UNITS, self.spec.group_id),
+        )
         if rest_s:
-            self.due_s = max(self.due_s, now + rest_s)
-            log.error("%s: %s", self._name, self._brake.explain(rest_s))
+            self._braked_until_s = now + rest_s
+            self.due_s = max(self.due_s, now + min(rest_s, REST_LOOK_S))
+            why = brake.explain(rest_s)
+            log.error("%s: %s", self._name, why)
+            self._report(f"retrying: a worker of this queue {why}")
+        elif was_on and not brake.is_on:
+            self._braked_until_s = 0.0
+            log.warning("%s: continues as before: not all fails any more", self._name)
+            self._report(None)
+
+    def _report(self, error: str | None) -> None:
+        """Say in the group's leases why this worker rests; None: it does not any more."""
+        params = {"group_id": self.spec.group_id, "topics": list(self.spec.terms.topics)}
+        fetch_all(self.driver.conn, "queue", "report_queue_error", params | {"error": error})
 
     def _try_later(self, error: psycopg.Error | BlockedError) -> None:
         if isinstance(error, psycopg.Error) and not (is_transient(error) or is_revoked(error)):

@@ -27,7 +27,7 @@ from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.logs import owns
 from gapless.telemetry.meter import in_use
-from gapless.worker.brake import BRAKE_UNITS, Brake
+from gapless.worker.brake import BRAKE_UNITS, REST_LOOK_S, Brake
 from gapless.worker.service import Service
 from gapless.worker.spec import ExitCode
 from gapless.worker.zombie import Zombie
@@ -161,6 +161,9 @@ class Working:
     def turn(self) -> State | ExitCode:
         """Take a turn of the driver, and settle when the next one is."""
         began_s = monotonic()
+        if self._rests(began_s) and not self.driver.going_on:
+            self._service.due_s = min(self._braked_until_s, began_s + REST_LOOK_S)
+            return self
         try:
             done = self._step()
         except HoleError as error:
@@ -172,15 +175,20 @@ class Working:
             return self
         if done.outcome == "fenced":
             return _fenced(self._service)
-        self._succeed(done, took_s=monotonic() - began_s)
+        self._succeed(done, began_s)
         return self
+
+    def _rests(self, now_s: float) -> bool:
+        """Tell whether it is braked, and nobody with the same handler has handled anything yet."""
+        board, slot = self._service.shared.board, self._service.shared.spec.slot
+        return now_s < self._braked_until_s and board.handled_s(slot) < self._brake.since_s
 
     def _step(self) -> Step:
         shared, driver = self._service.shared, self.driver
         shared.board.begin(shared.spec.slot, self._service.lease_no, driver.oldest_s)
         try:
-            is_braked = monotonic() < self._braked_until_s
-            if self._service.is_dropped or (driver.going_on and is_braked):
+            rests = driver.going_on and self._rests(monotonic())
+            if self._service.is_dropped or rests:
                 return driver.rest()
             return driver.turn(batch_size=self._batch_size, alone=self._alone > 0)
         finally:
@@ -188,40 +196,48 @@ class Working:
                 shared.board.acquit(shared.spec.slot)
             shared.board.rest(shared.spec.slot)
 
-    def _succeed(self, done: Step, *, took_s: float) -> None:
+    def _succeed(self, done: Step, began_s: float) -> None:
         """Note a step that came to its end; adapt the size of the next one to failures."""
         service, now = self._service, monotonic()
         service.due_s = now + self.driver.wait_s(done)
-        self._rests_until_s = now + self.driver.rest_s(done, took_s)
+        self._rests_until_s = now + self.driver.rest_s(done, now - began_s)
         service.retries.succeeded()
         if service.is_troubled:
             service.report(self.assignment, None)
-        self._slow_down(done)
+        if done.handled:
+            service.shared.board.handle(service.shared.spec.slot)
+        self._slow_down(done, (began_s, now))
         if self._brake.is_on:
             self._batch_size = 1
         elif done.failed:
             self._batch_size = min(self._batch_size, CAREFUL_BATCH)
         elif done.outcome == "done":
-            service.shared.board.complete(service.shared.spec.slot)
             self._batch_size = min(self._batch_size * 2, service.shared.spec.terms.batch_size)
         self._alone = max(0, self._alone - max(done.events, int(done.outcome == "idle")))
 
-    def _slow_down(self, done: Step) -> None:
-        """Rest when nothing but failures comes; continue as before when something was handled."""
-        service, was_on = self._service, self._brake.is_on
-        keys = partial(failing_keys, service.shared.conn, BRAKE_UNITS, service.partition)
-        failed = done.failed - done.asked
-        rest_s = self._brake.note(handled=done.handled, failed=failed, keys=keys)
+    def _slow_down(self, done: Step, turn_s: tuple[float, float]) -> None:
+        """Rest when all fails that this supervisor handles; continue as before when it does not."""
+        service, brake, was_on = self._service, self._brake, self._brake.is_on
+        shared, (_, now_s) = service.shared, turn_s
+        rest_s = brake.note(
+            handled=done.handled,
+            failed=done.failed - done.asked,
+            turn_s=turn_s,
+            handled_s=shared.board.handled_s(shared.spec.slot),
+            keys=partial(failing_keys, shared.conn, BRAKE_UNITS, service.partition),
+        )
         if rest_s:
             self._braked_until_s = monotonic() + rest_s
             if not self.driver.going_on:
-                service.due_s = max(service.due_s, self._braked_until_s)
+                service.due_s = max(service.due_s, now_s + min(rest_s, REST_LOOK_S))
+            why = brake.explain(rest_s)
             if not was_on:
-                log.error("%s: %s, one is tried at a time", service.partition, self._brake)
-            service.report(self.assignment, f"retrying: {self._brake.explain(rest_s)}")
+                log.error("%s: %s", service.partition, why)
+            service.report(self.assignment, f"retrying: {why}")
             service.is_troubled = False  # who has calls under way is woken as ever
-        elif was_on and not self._brake.is_on:
+        elif was_on and not brake.is_on:
             self._braked_until_s = 0.0
+            self._batch_size = min(CAREFUL_BATCH, shared.spec.terms.batch_size)
             log.warning("%s: continues as before: not all fails any more", service.partition)
             service.report(self.assignment, None)
 

@@ -28,18 +28,6 @@ from support.patience import patience
 
 
 @pytest.mark.long
-def test_bad_events_of_one_key_make_nobody_wait(runs: Runs) -> None:
-    runs.conn.execute(
-        "select gapless.publish('jobs', '{\"n\": 0, \"do\": \"reject\"}', 'a') from generate_series(1, 100)"
-    )
-    good = runs.publish(count=20)
-    runs.start("once", workers=1)
-    runs.until_done(good)
-    runs.until_empty("once")
-    assert "slowed down" not in (runs.folder / "run-0.log").read_text()
-
-
-@pytest.mark.long
 def test_q1_q4_workers_share_a_partition_and_kills_double_nothing(runs: Runs) -> None:
     """Two supervisors with three workers each; workers are killed all the time."""
     first = runs.start("once", workers=3)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from psycopg.conninfo import make_conninfo
@@ -17,24 +15,6 @@ from stage.worker.ledger import assert_all_once, assert_exactly_once
 from support.long import long_but
 
 ERROR = "select error from gapless.lease where partition_id = 0"
-POLICIES = {
-    "dead-letter": {},
-    "retry": {"on_failure": "retry", "retry_delays_s": [3600]},
-    "park-key": {"on_failure": "park-key", "retry_delays_s": [3600]},
-    "at-least-once": {"delivery": "at-least-once", "concurrency": 2},
-}
-UNITS = 40
-FAILING = """
-insert into gapless.outbox_message_t (topic_id, key, transaction_id, payload)
-select gapless.topic_id('t'), 'bad' || n % 40, gen_random_uuid(), '{"raise": "no"}'
-from generate_series(1, 40) n
-"""
-SLOW: dict[str, object] = {
-    "gapless.worker.brake.BRAKE_UNITS": 5,
-    "gapless.worker.brake.BRAKE_S_MIN": 3600.0,
-    "gapless.worker.brake.BRAKE_S_MAX": 3600.0,
-}
-
 
 REFUSE = """
 create function refuse() returns trigger language plpgsql as
@@ -45,64 +25,6 @@ create trigger refuse before insert on gapless.log_segment for each row execute 
 
 def settled(fleet: Fleet) -> int:
     return len(fleet.states())
-
-
-@pytest.mark.parametrize("name", long_but(POLICIES, "dead-letter"))
-def test_when_all_fail_the_partition_slows_down(fleet: Fleet, name: str) -> None:
-    """It would take an hour until the next one: what is left is not given up."""
-    a = fleet.start("a", patch=SLOW, total_partitions=1, batch_size=5, **POLICIES[name])
-    fleet.until_owners(a=1)
-    fleet.conn.execute(FAILING)
-    error = until(lambda: fleet.value(ERROR), "it is seen", within=a.log)
-    assert error.startswith("retrying: slowed down: ")
-    assert "units in a row failed; the next one in 3600 s" in error
-    assert re.search(r"are of [5-9] keys, .* \(brakeKeys: 10\)", error)
-    assert a.logged("g/t/0: slowed down: ")
-    assert 5 <= settled(fleet) < 10
-    fleet.publish({}, partitions=1)
-    until(lambda: not fleet.value("select gapless.pending()"), "it has its offset")
-    assert 5 <= settled(fleet) < 10, "a notification does not lift it"
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "keys", "keys_min"),
-    [("dead-letter", 40, 0), ("dead-letter", 2, 3), ("park-key", 2, 3), ("at-least-once", 2, 3)],
-)
-def test_bad_events_of_few_keys_make_nobody_wait(
-    fleet: Fleet, name: str, keys: int, keys_min: int
-) -> None:
-    """Nor do any where the brake is taken off."""
-    options: dict[str, Any] = {**POLICIES[name], "brake_keys": keys_min}
-    a = fleet.start("a", patch=SLOW, total_partitions=1, batch_size=5, **options)
-    fleet.until_owners(a=1)
-    fleet.conn.execute(FAILING.replace("% 40", f"% {keys}"))
-    fleet.publish({}, partitions=1)
-    fleet.until_handled()
-    assert settled(fleet) == UNITS
-    assert not a.logged("slowed down")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("name", long_but(["dead-letter", "at-least-once"], "dead-letter"))
-def test_one_that_is_handled_lifts_it(fleet: Fleet, name: str) -> None:
-    quick: dict[str, object] = {
-        "gapless.worker.brake.BRAKE_UNITS": 5,
-        "gapless.worker.brake.BRAKE_S_MIN": 0.01,
-        "gapless.worker.brake.BRAKE_S_MAX": 0.02,
-    }
-    a = fleet.start("a", patch=quick, total_partitions=1, batch_size=5, **POLICIES[name])
-    fleet.until_owners(a=1)
-    fleet.conn.execute(FAILING)
-    until(lambda: a.logged("slowed down"), "it slows down", within=a.log)
-    fleet.publish(*[{}] * 10, partitions=1)
-    fleet.until_handled()
-    until(lambda: a.logged("g/t/0: continues as before"), "it is said", within=a.log)
-    until(lambda: fleet.value(ERROR) is None, "it is no error any more")
-    assert settled(fleet) == UNITS
-    assert a.log().count("slowed down") == 1
-    if name != "at-least-once":
-        assert_all_once(fleet.conn)
 
 
 @pytest.mark.long

@@ -57,15 +57,15 @@ def tell_death(partition: Partition, first_offset: int, params: Mapping[str, obj
     log.warning("%s: dead letter: %s (gapless dlq show %s)", place, params["reason"], place)
 
 
-def failing_keys(conn: Connection[Any], units: int, of: Partition | str) -> int:
-    """Return of how many keys the last `units` units that failed are.
+def failing_keys(conn: Connection[Any], units: int, of: Partition | str) -> tuple[int, float]:
+    """Return of how many keys the last `units` units that failed are, and the database's clock.
 
     of: the partition of a group, or a group with all of its partitions. Before: `conn` is idle.
     """
     everywhere = {"group_id": of, "topic_id": None, "partition_id": None}
     where = partition_params(of) if isinstance(of, Partition) else everywhere
-    ((keys,),) = run(conn, "failing_keys", {**where, "units": units})
-    return int(keys)
+    ((keys, now_s),) = run(conn, "failing_keys", {**where, "units": units})
+    return int(keys), float(now_s)
 
 
 def settle_parked(

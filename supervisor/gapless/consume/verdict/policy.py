@@ -18,7 +18,7 @@ class Policy:
 
     retry_delays_s: so long until the second, third, … attempt (retry, park-key); then it is dead.
     crashes_max: after so many deaths of a worker at one unit it is not called any more.
-    brake_keys: units of so many keys have to fail in a row until the partition slows down.
+    brake_keys: units of so many keys have to fail in a row until the partition may slow down.
     """
 
     on_failure: OnFailure = "dead-letter"

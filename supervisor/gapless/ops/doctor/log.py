@@ -12,9 +12,10 @@ from gapless.log.sequence import chunk_triggers
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity, size_text
-from gapless.status.snapshot import COUNT_MAX, Snapshot
+from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
 
 _SHOWN_MAX = 5
+_ALL_FAILS = "when-something-fails.md, When everything fails"
 _STILL_S = 5.0  # so long an event may be without an offset
 _TURN_S_MAX = 3600.0  # so long the keys of publishers may be kept longer than wanted
 
@@ -194,24 +195,30 @@ def members(patient: Patient) -> Iterator[Finding]:
 
 
 def partitions(patient: Patient) -> Iterator[Finding]:
-    """Whether some partition does not continue; what stops a queue is for queues()."""
+    """Whether some partition does not continue; what stops a queue for good is for queues()."""
     look = patient.look
     ordered = [standing for standing in look.partitions if standing.mode == "ordered"]
-    ill = [standing for standing in ordered if standing.error is not None]
+    stopped = [each for each in ordered if not _is_tried(each) and each.error is not None]
+    ill = stopped + [each for each in look.partitions if _is_tried(each)]
     for standing in ill[:_SHOWN_MAX]:
-        level = warning if (standing.error or "").startswith("retrying") else fail
+        level = warning if _is_tried(standing) else fail
         text = f"{standing.name} does not continue: {plain(standing.error or '')}"
-        yield level("partitions", text, "see docs/operations.md, When a partition stops")
+        page = _ALL_FAILS if "slowed down" in text else "operations.md, When a partition stops"
+        yield level("partitions", text, f"see docs/{page}")
     if len(ill) > _SHOWN_MAX:
         more = f"{quantity(len(ill) - _SHOWN_MAX, 'more partition')} without progress"
         yield warning("partitions", more, "gapless status shows all")
     yield from _paused(look)
-    unserved = sum(standing.is_troubled for standing in ordered) - len(ill)
+    unserved = sum(standing.is_troubled and standing.error is None for standing in ordered)
     if look.members and unserved > 0:
         text = f"{quantity(unserved, 'partition')} without a worker"
         yield warning("partitions", text, "raise capacity or start another supervisor")
     if not ill:
         yield ok("partitions", f"{quantity(len(ordered), 'partition')}, none has stopped")
+
+
+def _is_tried(standing: Standing) -> bool:
+    return (standing.error or "").startswith("retrying")
 
 
 def _paused(look: Snapshot) -> Iterator[Finding]:
