@@ -7,7 +7,12 @@ from __future__ import annotations
 
 import logging
 import os
-from types import TracebackType
+import queue
+import sys
+import threading
+from concurrent.futures import thread as pools
+from contextlib import suppress
+from types import FrameType, TracebackType
 from typing import NoReturn
 
 log = logging.getLogger("gapless")
@@ -28,6 +33,35 @@ class OneProcess:
     ) -> None:
         if os.getpid() != self._pid:
             end_forked(error)
+
+
+class _CameBack(threading.Semaphore):
+    """What a thread of a pool releases when it waits for work: then it has come back."""
+
+    def __init__(self) -> None:
+        super().__init__(0)
+        self._thread_id = threading.get_ident()
+
+    def release(self, n: int = 1) -> None:
+        if threading.get_ident() == self._thread_id:
+            end_forked()
+        super().release(n)
+
+
+def _leave_pool() -> None:
+    """If a thread of a pool forked, end this process where it comes back, with none of its work."""
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001 - inspect's reads files
+    while frame is not None and frame.f_code is not pools._worker.__code__:  # noqa: SLF001
+        frame = frame.f_back
+    executor = frame and frame.f_locals["executor_reference"]()
+    if executor is not None:
+        executor._idle_semaphore = _CameBack()  # noqa: SLF001 - it has no other way
+        with suppress(queue.Empty):
+            while True:
+                executor._work_queue.get_nowait()  # noqa: SLF001
+
+
+os.register_at_fork(after_in_child=_leave_pool)
 
 
 def end_forked(error: BaseException | None = None) -> NoReturn:

@@ -114,8 +114,9 @@ os.register_at_fork(
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    with OneProcess():  # what ends a task by SystemExit or Ctrl-C ends the loop, too
-        loop.run_forever()
+    while True:  # what ends a task by SystemExit or Ctrl-C, or stops the loop, ends no other call
+        with suppress(SystemExit, KeyboardInterrupt), OneProcess():
+            loop.run_forever()
 
 
 def _loop() -> asyncio.AbstractEventLoop:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
+import sys
 import threading
 import warnings
+from collections.abc import Callable
+
+import pytest
 
 from gapless import loops
 
@@ -37,3 +42,21 @@ def test_a_child_made_while_a_call_begins_can_call() -> None:
     _, status = os.waitpid(pid, 0)
     beginning.join()
     assert os.waitstatus_to_exitcode(status) == 0
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("end", [sys.exit, interrupt, lambda: asyncio.get_running_loop().stop()])
+def test_what_a_task_beside_a_call_does_ends_no_call(end: Callable[[], None]) -> None:
+    async def ends() -> None:
+        end()
+
+    async def call() -> set[asyncio.Task[None]]:
+        task = asyncio.create_task(ends())
+        return (await asyncio.wait([task]))[0]
+
+    for _ in range(2):
+        (task,) = loops.begin(call).future.result(CHILD_S_MAX)
+        task.exception()

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import multiprocessing
 import os
@@ -13,20 +14,23 @@ import pty
 import signal
 import subprocess
 import sys
+import threading
 import warnings
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import multiprocess
 import psycopg
 
 import gapless
 
 warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside threads
 CHILD_S_MAX = 20
+EXECUTORS: dict[int, ProcessPoolExecutor] = {}
 FORK = multiprocessing.get_context("fork")
 DONE = "insert into done values (%s, %s)"
 
@@ -49,6 +53,36 @@ def pty_fork() -> int:
                 pass
         os.close(descriptor)
     return pid
+
+
+def c_fork() -> int:
+    """Fork past Python: none of its hooks is called. Beside threads its own locks would hang."""
+    return int(ctypes.PyDLL(None).fork()) if threading.active_count() == 1 else os.fork()
+
+
+def fail_in_c(_: Any) -> None:
+    if is_child(c_fork):
+        raise ValueError("in a child")
+
+
+def ends_alone(_: Any = None) -> None:
+    """Fork on a thread, and come back there: no handler's call is on its stack."""
+    pid = os.fork()
+    if pid:
+        signal.alarm(CHILD_S_MAX)
+        os.waitpid(pid, 0)
+        signal.alarm(0)
+
+
+def on_a_thread(_: Any) -> None:
+    thread = threading.Thread(target=ends_alone)
+    thread.start()
+    thread.join()
+
+
+def in_a_thread_pool(_: Any) -> None:
+    with ThreadPoolExecutor(2) as made:
+        made.submit(ends_alone).result()
 
 
 def fail(_: Any) -> None:
@@ -138,6 +172,47 @@ def run(_: Any) -> None:
     subprocess.run([sys.executable, "-c", ""], check=True, preexec_fn=os.setsid)
 
 
+def spawn(_: Any) -> None:
+    pid = os.posix_spawn(sys.executable, [sys.executable, "-c", ""], os.environ)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def keep(_: Any) -> None:
+    """Use an executor that lives as long as the worker."""
+    kept = EXECUTORS.setdefault(os.getpid(), ProcessPoolExecutor(1, mp_context=FORK))
+    assert kept.submit(abs, -1).result() == 1
+
+
+def by_dill(_: Any) -> None:
+    child = multiprocess.get_context("fork").Process(target=lambda: sys.exit(5), daemon=True)
+    child.start()
+    child.join()
+    assert child.exitcode == 5
+    with multiprocess.get_context("fork").Pool(1) as made:
+        assert made.map(lambda n: n + 1, [1]) == [2]
+
+
+def publish(_: Any) -> None:
+    pid = os.fork()
+    if pid == 0:
+        with gapless.connect(os.environ["GAPLESS_DSN"], autocommit=True) as conn:
+            gapless.publish(conn, "reports", {})
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def leave_another(_: Any) -> None:
+    """Fork twice: what is left is nobody's child, and ends by itself."""
+    pid = os.fork()
+    if pid == 0:
+        if os.fork() == 0:
+            os.setsid()
+            signal.alarm(2)
+            signal.pause()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 def anew(conn: Any) -> None:
     if conn is None:
         return  # once is enough: each imports all anew
@@ -151,13 +226,31 @@ def anew(conn: Any) -> None:
 COME_BACK: list[Callable[[Any], object]] = [
     lambda _: is_child(),
     lambda _: is_child(pty_fork),
+    lambda _: is_child(c_fork),
+    fail_in_c,
     fail,
     leave,
     interrupt,
     collect,
 ]
 ON_IT: list[Callable[[Any], object]] = [write, close, roll_back, commit]
-GO_ON: list[Callable[[Any], object]] = [is_its_own, terminate, pool, execute, run, anew, outlive]
+GO_ON: list[Callable[[Any], object]] = [
+    on_a_thread,
+    in_a_thread_pool,
+    is_its_own,
+    terminate,
+    pool,
+    execute,
+    run,
+    spawn,
+    keep,
+    keep,
+    by_dill,
+    publish,
+    leave_another,
+    anew,
+    outlive,
+]
 DEEDS = COME_BACK + ON_IT + GO_ON
 
 
@@ -193,8 +286,11 @@ async def fork_async(number: int) -> None:
 
 
 def act_batch(batch: gapless.Batch, conn: Any) -> None:
+    pid = os.getpid()
     for unit in batch:
         act(unit, conn)
+        if os.getpid() != pid:  # a fork past Python leaves the session open: return at once
+            return
 
 
 once = gapless.handler(topic="t", group="once")(act)

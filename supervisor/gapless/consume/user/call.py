@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from os import getpid
 from time import perf_counter
 from typing import Any, NoReturn
 
@@ -49,7 +50,7 @@ def call_each(
     """Call the handler with one unit after the other, as call() does with one."""
     function, pgconn = handler.function, conn.pgconn
     tells, sets = handler.habits.publishes, handler.habits.sets
-    at = 0
+    at, pid = 0, getpid()
     now = Handling()
     token = handling.set(now)
     seen = watch() if in_use or TRACING in sys.modules else None
@@ -65,6 +66,7 @@ def call_each(
             # Nearly always all is well; what is not costs as much to find out as to read an event.
             if (
                 result is not None
+                or getpid() != pid
                 or pgconn.transaction_status != _IN_TRANSACTION
                 or pgconn.pipeline_status != _NO_PIPELINE
             ):
