@@ -2,6 +2,7 @@
 -- A lock or an open transaction must not outlive its client (docs/leases.md): keepalives find a
 -- dead host, user_timeout a cut with data in flight, the check interval a client gone mid-query.
 -- The styles: psycopg reads times and intervals in these only; the order of day and month stays.
+-- Nothing is compiled (JIT): ours are look-ups, of which the planner may think more, and then takes seconds.
 do $$
 begin
   perform set_config('tcp_keepalives_idle', '5', false);
@@ -12,6 +13,7 @@ begin
   perform set_config('default_transaction_read_only', 'off', false);
   perform set_config('datestyle', 'ISO', false);
   perform set_config('intervalstyle', 'postgres', false);
+  perform set_config('jit', 'off', false);
   begin
     perform set_config('client_connection_check_interval', '500', false);
   exception when others then
@@ -42,8 +44,10 @@ join pg_settings s using (name)
 where not starts_with(s.setting, w.wanted)
 
 -- name: guard_worker
--- The last back-stop against a paused worker: its open transaction ends, and its locks with it.
-select set_config('idle_in_transaction_session_timeout', %(max_processing_ms)s::text, false)
+-- The last back-stop against a paused worker: its open transaction ends, and its locks with it. Statements of handlers
+-- are compiled as the server says.
+select set_config('idle_in_transaction_session_timeout', %(max_processing_ms)s::text, false),
+  set_config('jit', (select s.reset_val from pg_settings s where s.name = 'jit'), false)
 
 -- name: backend_pid
 select pg_backend_pid()

@@ -22,7 +22,7 @@ _TABLES = """
 select t.relname::text,
   array_agg(array[r.oid::text, pg_relation_filenode(r.oid)::text] order by r.oid),
   (select count(*) from pg_index i where i.indrelid = t.oid and i.indisvalid)
-  + (select count(*) from pg_constraint c where c.conrelid = t.oid and c.contype in ('c', 'f'))
+  + (select count(*) from pg_constraint c where c.conrelid = t.oid and c.convalidated and c.contype in ('c', 'f'))
 from pg_class r join pg_class t on t.oid = coalesce(pg_partition_root(r.oid), r.oid)
 where t.relnamespace = 'gapless'::regnamespace and r.relkind in ('r', 'p')
 group by t.oid, t.relname

@@ -66,7 +66,9 @@ begin
     insert into gapless.outbox_message_t
       (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id, cause,
         correlation)
-    select g.topic_id, g.key, g.event_type, g.payload, g.headers, g.host_id, g.user_id,
+    select g.topic_id, g.key, g.event_type, g.payload,
+      case when jsonb_typeof(g.headers) = 'object' then g.headers end,    -- else they are from before 0058
+      g.host_id, g.user_id,
       coalesce(g.transaction_id, gapless.transaction_uuid(g.xid, g.timeline)), g.cause, g.correlation
     from gone g
     order by g.deliver_at, g.first_id, g.scheduled_id

@@ -1,5 +1,5 @@
--- Refuse headers that are no JSON object: a handler would find nothing in them. A plain INSERT or COPY
--- may store them; then the event is read as one without headers.
+-- Refuse headers that are no JSON object: a handler would find nothing in them. Of a plain INSERT or COPY the
+-- constraint headers_are_an_object refuses them.
 create or replace function gapless.refuse_headers(_headers jsonb)
 returns void
 language plpgsql

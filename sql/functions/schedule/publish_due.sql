@@ -19,7 +19,7 @@ begin
     coalesce(
       (_schedule).payload, json_build_object('schedule', (_schedule).name, 'due', due_text)
     ),
-    coalesce((_schedule).headers, '{}')
+    case when jsonb_typeof((_schedule).headers) = 'object' then (_schedule).headers else '{}' end
       || jsonb_build_object('gapless-schedule', (_schedule).name, 'gapless-due', due_text),
     null, null, published_as, null, null
   );

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import psycopg
@@ -181,3 +182,44 @@ def test_what_the_caller_did_before_is_not_committed_with_half_of_the_events(
     kept = conn.execute("select count(*) from business").fetchone()
     assert kept == (0,)
     assert sequence(conn) == 0
+
+
+FOREIGN: dict[str, tuple[str, ...]] = {
+    "INSERT": ("insert into gapless.outbox_message_t (payload, headers) values ('1', {})",),
+    "INSERT of several": (
+        "insert into gapless.outbox_message_t (payload, headers) values ('1', null), ('1', {})",
+    ),
+    "INSERT … SELECT": ("insert into gapless.outbox_message_t (payload, headers) select '1', {}",),
+    "prepared": (
+        "prepare foreign_p (jsonb) as insert into gapless.outbox_message_t (headers) values ($1)",
+        "execute foreign_p ({})",
+        "deallocate foreign_p",
+    ),
+}
+
+
+@pytest.mark.parametrize("chunk", ["a chunk", "the default chunk"])
+@pytest.mark.parametrize("headers", ['"x"', "[1]", "[]", "7", "true", "null", "{}", None])
+def test_headers_of_foreign_clients_are_an_object_or_nothing(
+    conn: Connection, topic: Topic, headers: str | None, chunk: str
+) -> None:
+    if chunk == "the default chunk":
+        move = "select setval('gapless.outbox_message_id_seq', max(upto)) from gapless.chunk"
+        conn.execute(move)
+    value = "null" if headers is None else f"'{headers}'::jsonb"
+    ways = {name: [each.format(value) for each in way] for name, way in FOREIGN.items()}
+    for name in ("COPY", *ways):
+        with conn.transaction(force_rollback=True):
+            refused: AbstractContextManager[object] = nullcontext()
+            if headers not in ("{}", None):
+                refused = pytest.raises(
+                    psycopg.errors.CheckViolation, match="headers_are_an_object"
+                )
+            with refused:
+                for statement in ways.get(name, ()):
+                    conn.execute(statement.encode())
+                if name == "COPY":
+                    with conn.cursor().copy(
+                        "copy gapless.outbox_message_t (headers) from stdin"
+                    ) as copy:
+                        copy.write_row([headers])

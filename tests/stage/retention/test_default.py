@@ -8,17 +8,21 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import psycopg
 import pytest
 
+from gapless.consume.unit import Unit
+from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.log.catch_up import keep_house
 from gapless.log.publish import publish
 from gapless.log.retention import plan_retention
 from gapless.log.sequence import create_chunks, sequence
+from gapless.testing import drain
 from stage.retention.world import World
 from support.log import Placed, assert_gapless, placed
 
@@ -71,6 +75,44 @@ def test_it_empties_itself(world: World, gaps: list[tuple[int, int]]) -> None:
     assert sequence(world.conn) == 0, "after a restore, too"
     publish(world.conn, "orders", "next")
     assert in_default(world) == 0
+
+
+def test_headers_from_before_0058_that_are_no_object_are_in_nobodys_way(world: World) -> None:
+    """In a chunk, in the default chunk, in what waits for its time, and in schedules."""
+    alter = "alter table gapless.outbox_message_t {} constraint headers_are_an_object"
+    world.conn.execute(alter.format("drop").encode())
+    bad = "insert into gapless.outbox_message_t (topic_id, headers) values (2, '[1]')"
+    world.conn.execute(bad.encode())
+    world.value("select setval('gapless.outbox_message_id_seq', max(upto)) from gapless.chunk")
+    world.conn.execute(bad.encode())
+    fill(world, gap=10)
+    assert in_default(world) == 7
+    world.conn.execute(
+        "insert into gapless.scheduled (deliver_at, timeline, topic_id, payload, headers)"
+        " values ('2020-01-01', 1, 2, '1', '\"late\"')"
+    )
+    world.conn.execute("select gapless.add_schedule('s', 'orders', every => '1 day')")
+    world.conn.execute("update gapless.schedule set headers = '[2]', next_due = '2020-01-01'")
+    check = " check (headers @> '{}') not valid"
+    world.conn.execute((alter.format("add") + check).encode())
+    assert world.value("select promoted from gapless.promote()") == 2
+    sequence(world.conn)
+    before = events(world)
+    assert len(before) == 10
+    keep_house(world.conn)
+    world.apply()
+    assert in_default(world) == 0
+    assert events(world) == before
+    handled = list[Mapping[str, object]]()
+
+    @handler(topic="orders", group="all")
+    def look(unit: Unit, conn: object) -> None:
+        handled.extend(event.headers for event in unit)
+
+    drain(world.dsn, look)
+    assert len(handled) == 10
+    (of_schedule,) = (each for each in handled if each)
+    assert of_schedule.keys() == {"gapless-schedule", "gapless-due"}
 
 
 def test_what_may_still_be_published_stays(world: World) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from time import monotonic
 from typing import Any
@@ -12,7 +12,7 @@ import pytest
 from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
-from gapless.db.connect import connect
+from gapless.db.connect import connect, connect_shared
 from gapless.worker.forgive import Loss, forgive
 from gapless.worker.session_loop import GUARD_MORE_MS, Opening, is_sound
 
@@ -34,7 +34,7 @@ def test_a_turn_can_begin_on_a_session_in_no_transaction(dsn: str) -> None:
 
 @pytest.mark.parametrize(("timeout_ms", "limit_ms"), [(None, 4000), (0, 0), (500, 500)])
 def test_a_session_is_guarded(dsn: str, timeout_ms: int | None, limit_ms: int) -> None:
-    limited = make_conninfo(dsn, options="-c statement_timeout=4000")
+    limited = make_conninfo(dsn, options="-c statement_timeout=4000 -c jit=on")
     opening = Opening(
         connect=lambda: connect(limited, role="test"),
         max_processing_ms=1000,
@@ -43,13 +43,23 @@ def test_a_session_is_guarded(dsn: str, timeout_ms: int | None, limit_ms: int) -
     )
     with closing(opening.open()) as conn:
         found = conn.execute(
-            "select name, setting::int from pg_settings"
-            " where name in ('idle_in_transaction_session_timeout', 'statement_timeout')"
+            "select name, setting from pg_settings"
+            " where name in ('idle_in_transaction_session_timeout', 'statement_timeout', 'jit')"
         ).fetchall()
     assert dict(found) == {
-        "idle_in_transaction_session_timeout": 1000 + GUARD_MORE_MS,
-        "statement_timeout": limit_ms,
+        "idle_in_transaction_session_timeout": str(1000 + GUARD_MORE_MS),
+        "statement_timeout": str(limit_ms),
+        "jit": "on",  # as of the server: handlers' statements are not ours
     }
+
+
+@pytest.mark.parametrize("opened", [connect, connect_shared])
+def test_a_session_of_ours_compiles_nothing(
+    dsn: str, opened: Callable[..., Connection[Any]]
+) -> None:
+    """Of a look-up of which the planner thinks too much, JIT takes seconds."""
+    with opened(dsn, role="test") as conn:
+        assert conn.execute("show jit").fetchone() == ("off",)
 
 
 class Lost:
