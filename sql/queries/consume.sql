@@ -161,10 +161,8 @@ select gapless.forget_try(
 
 -- name: claim_letter
 -- has_subscriptions: whether letter_matches can find anything.
-select outcome, claim_xid, last_offset, attempts, was_dead, timeline, exists (
-    select from gapless.group_filter f
-    where f.group_id = %(group_id)s and f.topic_id = %(topic_id)s and f.subscribed
-  ) as has_subscriptions
+select outcome, claim_xid, last_offset, attempts, was_dead, timeline,
+  gapless.has_subscriptions(%(group_id)s, %(topic_id)s) as has_subscriptions
 from gapless.claim_letter(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s, %(first_offset)s
 )
@@ -216,36 +214,25 @@ select gapless.narrow_letter(
 -- name: fetch_letter
 -- The events of a unit that was set aside, in offset order: whether its handler gets them, then the
 -- columns of the query `fetch`.
--- index: dead_letter_event_pkey
 select e.is_kept, e.message_id, e.key, e.event_type, e.payload, e.headers, e.host_id, e.user_id,
   e.transaction_id, 0::bigint as xid, e.created_ts, e.cause, e.correlation
-from gapless.dead_letter_event e
-where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
-  and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s
-  and e.c_offset between %(from_offset)s and %(to_offset)s
+from gapless.letter_events(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s, %(from_offset)s, %(to_offset)s
+) e
 order by e.c_offset
 
 -- name: letter_matches
--- Which subscriptions the events of a unit are for, of those that are still there, as they are now.
-select e.c_offset, s.subscription_id, s.name, s.params::text
-from gapless.dead_letter_event e
-join gapless.subscription s on s.subscription_id = any (gapless.letter_subscriptions(e))
-where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
-  and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s and e.is_kept
+select c_offset, subscription_id, name, params
+from gapless.letter_matches(%(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s)
 order by 1, 2
 
 -- name: subscriptions
-select s.subscription_id, s.name, s.params::text
-from gapless.subscription s
-where s.subscription_id = any ((select %(ids)s::bigint[])::bigint[])
+select subscription_id, name, params from gapless.subscriptions_of(%(ids)s::bigint[])
 
 -- name: letter_kept
--- The offsets of those events of a unit that its handler gets.
-select e.c_offset
-from gapless.dead_letter_event e
-where e.group_id = %(group_id)s and e.topic_id = %(topic_id)s
-  and e.partition_id = %(partition_id)s and e.first_offset = %(first_offset)s and e.is_kept
-order by e.c_offset
+select c_offset
+from gapless.letter_kept(%(group_id)s, %(topic_id)s, %(partition_id)s, %(first_offset)s) c_offset
+order by 1
 
 -- name: record_attempt
 select gapless.record_attempt(
@@ -258,10 +245,8 @@ select gapless.forget_attempt(
 )
 
 -- name: deliveries
--- Calls of units at or after the group's offset: those that finished, and those that never ended.
-select d.first_offset, d.crashes, d.finished
-from gapless.delivery d
-where d.group_id = %(group_id)s and d.topic_id = %(topic_id)s and d.partition_id = %(partition_id)s
+select first_offset, crashes, finished
+from gapless.deliveries_of(%(group_id)s, %(topic_id)s, %(partition_id)s)
 
 -- name: note_deliveries
 select first_offset, attempts, crashes

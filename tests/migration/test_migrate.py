@@ -151,6 +151,7 @@ def test_a_changed_function_is_applied_again_with_its_grants(conn: Connection) -
         SchemaChange(kind="functions", name="transaction_uuid"),
         SchemaChange(kind="roles", name="condition"),
         SchemaChange(kind="roles", name="roles"),
+        SchemaChange(kind="roles", name="row_security"),
     ]
     require_schema(conn)
     restored = conn.execute(

@@ -28,6 +28,8 @@ returns table (
   transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
 )
 language plpgsql
+security definer
+set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan
 set jit = off
 as $$

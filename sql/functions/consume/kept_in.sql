@@ -17,6 +17,7 @@ returns table (
 )
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 set plan_cache_mode = auto

@@ -7,6 +7,7 @@ create or replace function gapless.condition_events(
 returns gapless.condition_event[]
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 set jit = off
 set plan_cache_mode = force_custom_plan

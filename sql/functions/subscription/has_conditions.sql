@@ -3,6 +3,7 @@ create or replace function gapless.has_conditions(_group_id text, _topic_id int)
 returns boolean
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select exists (

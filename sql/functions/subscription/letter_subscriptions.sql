@@ -4,6 +4,7 @@ create or replace function gapless.letter_subscriptions(_event gapless.dead_lett
 returns bigint[]
 language sql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 as $$
   select coalesce((

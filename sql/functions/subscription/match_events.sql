@@ -17,6 +17,7 @@ create or replace function gapless.match_events(
 returns table (n int, matched bigint[], error text)
 language plpgsql
 stable
+security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_hashjoin = off

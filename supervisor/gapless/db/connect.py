@@ -194,7 +194,11 @@ def is_revoked(error: BaseException) -> bool:
 def why_of(error: BaseException) -> str:
     """Say in one line how a statement of ours failed, and what helps if that is known."""
     why = limit_met(error) or one_line(error)
-    return f"{why}: grant this role gapless_consumer again" if is_revoked(error) else why
+    if not is_revoked(error):
+        return why
+    if isinstance(error, psycopg.Error) and error.diag.source_function == "check_enable_rls":
+        return f"{why}: gapless doctor says how to switch it off"
+    return f"{why}: grant this role gapless_consumer again"
 
 
 def end_of(error: BaseException) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from psycopg import Connection
 
+from gapless.db.connect import is_revoked, why_of
 from gapless.db.queries import query
 from gapless.db.schema import schema
 from gapless.errors import HiddenError
@@ -30,6 +31,14 @@ def hidden_rows(conn: Connection[Any], *, all_of_them: bool = False) -> str | No
         f'row security hides rows of {", ".join(tables)} from role "{conn.info.user}", or from '
         f"the owner of schema {schema()}: {remedies}"
     )
+
+
+def why_refused(conn: Connection[Any], error: Exception) -> str:
+    """Say in one line how a statement of ours failed: why_of(), unless rows are hidden from it.
+
+    Before: `conn` is outside a transaction.
+    """
+    return (is_revoked(error) and hidden_rows(conn)) or why_of(error)
 
 
 def require_rows(conn: Connection[Any]) -> None:

@@ -19,8 +19,8 @@ from gapless.consume.job import Step
 from gapless.consume.queue.drive import QueueDriver
 from gapless.consume.queue.place import channels_of, open_queue
 from gapless.consume.verdict.patience import Patience
-from gapless.db.connect import connect, is_revoked, is_transient, why_of
-from gapless.db.hidden import hidden_rows
+from gapless.db.connect import connect, is_revoked, is_transient
+from gapless.db.hidden import hidden_rows, why_refused
 from gapless.db.listen import Notifications, listen, readable
 from gapless.db.wire import fetch_all
 from gapless.errors import BlockedError, HoleError
@@ -166,7 +166,7 @@ class _Serving:
         wait_s = self._retries.failed()
         attempt = self._retries.failures
         if attempt in (1, 3, 10) or attempt % 30 == 0:
-            log.warning("%s: will try again: %s", self._name, why_of(error))
+            log.warning("%s: will try again: %s", self._name, why_refused(self.driver.conn, error))
         self.due_s = monotonic() + wait_s
 
     def _require_session(self, error: Exception) -> None:

@@ -11,6 +11,7 @@ import psycopg
 from psycopg import Connection
 
 from gapless.db.connect import is_revoked, why_of
+from gapless.db.hidden import why_refused
 from gapless.errors import BlockedError, HoleError, one_line
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
@@ -61,7 +62,8 @@ class Service:
         wait_s = self.retries.failed()
         attempt = self.retries.failures
         if attempt in (1, 3, 10) or attempt % 30 == 0:
-            log.warning("%s: will try again: %s", self.partition, why_of(error))
+            why = why_refused(self.shared.conn, error)
+            log.warning("%s: will try again: %s", self.partition, why)
         is_told = attempt == 3 or isinstance(error, BlockedError)
         if assignment is not None and is_told and not is_revoked(error):
             self.report(assignment, f"retrying: {why_of(error)} (attempt {attempt})")

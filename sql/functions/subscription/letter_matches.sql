@@ -1,0 +1,16 @@
+-- Which subscriptions the events of a unit that was set aside are for, of those that are still there, as they are now.
+create or replace function gapless.letter_matches(
+  _group_id text, _topic_id int, _partition_id int, _first_offset bigint
+)
+returns table (c_offset bigint, subscription_id bigint, name text, params text)
+language sql
+stable
+security definer
+set search_path = pg_catalog, pg_temp
+as $$
+  select e.c_offset, s.subscription_id, s.name, s.params::text
+  from gapless.dead_letter_event e
+  join gapless.subscription s on s.subscription_id = any (gapless.letter_subscriptions(e))
+  where e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id
+    and e.first_offset = _first_offset and e.is_kept
+$$;
