@@ -221,7 +221,10 @@ def test_a_large_event_holds_the_loop_for_some_ms(name: str) -> None:
     """By CPU time of its only step: others are served between two of them (Slices)."""
     text, times = LARGE[name]
     kind = "application/cloudevents-batch+json" if "specversion" in text else "application/json"
-    body, limits = bytearray(f"[{text}]".encode()), Limits(event_bytes_max=MIB, batch_bytes_max=16 * MIB, batch_events_max=10)
+    body, limits = (
+        bytearray(f"[{text}]".encode()),
+        Limits(event_bytes_max=MIB, batch_bytes_max=16 * MIB, batch_events_max=10),
+    )
     usual, step = [], []
     for _ in range(5):
         usual.append(cpu_s(lambda: json.loads('"' + "x" * MIB + '"')))
