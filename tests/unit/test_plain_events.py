@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from collections.abc import Callable
+from contextlib import suppress
+from time import thread_time
 from typing import Any
 
 import pytest
@@ -182,3 +185,55 @@ def test_what_is_read_takes_no_more_memory_than_the_body(name: str) -> None:
         tracemalloc.stop()
     assert (said, words in detail) == (status, True), detail
     assert peak_bytes < len(body) + MIB
+
+
+def of_one_mib(text: str) -> str:
+    return text * ((MIB - 200) // len(text.encode()))
+
+
+def cloud(**members: str) -> str:
+    said = {"id": "a", "source": "b", "type": "c", "specversion": "1.0", **members}
+    return json.dumps(said, ensure_ascii=False)
+
+
+# By kind: an event of nearly 1 MiB, and how many times as long as a JSON text of 1 MiB it takes.
+LARGE = {
+    "text": ('{"payload":"' + of_one_mib("x") + '"}', 3),
+    "letters": ('{"payload":"' + of_one_mib("é") + '"}', 3),
+    "escapes": ('{"payload":"' + of_one_mib("\\n") + '"}', 3),
+    "pairs": ('{"payload":"' + of_one_mib("\\ud83d\\ude00") + '"}', 3),
+    "number": ('{"payload":' + of_one_mib("7") + "}", 3),
+    "numbers": ('{"payload":[' + of_one_mib("1" * 999 + ",") + "1]}", 3),
+    "key": ('{"payload":1,"key":"' + of_one_mib("k") + '"}', 4),
+    "halves": ('{"payload":"' + of_one_mib("\\ud83d ") + '"}', 15),
+    "elements": ('{"payload":[' + of_one_mib("1,") + "1]}", 10),
+    "nested": ('{"payload":[' + of_one_mib("[" * 400 + "]" * 400 + ",") + "1]}", 15),
+    "data": (cloud(data=of_one_mib("x")), 3),
+    "base64": (cloud(data_base64=of_one_mib("QUFB")), 6),
+    "subject": (cloud(subject=of_one_mib("x")), 6),
+    "source": (cloud(source=of_one_mib("x")), 6),
+}
+
+
+@pytest.mark.few(14)
+@pytest.mark.parametrize("name", LARGE)
+def test_a_large_event_holds_the_loop_for_some_ms(name: str) -> None:
+    """By CPU time of its only step: others are served between two of them (Slices)."""
+    text, times = LARGE[name]
+    kind = "application/cloudevents-batch+json" if "specversion" in text else "application/json"
+    body, limits = (
+        bytearray(f"[{text}]".encode()),
+        Limits(event_bytes_max=MIB, batch_bytes_max=16 * MIB, batch_events_max=10),
+    )
+    usual, step = [], []
+    for _ in range(5):
+        usual.append(cpu_s(lambda: json.loads('"' + "x" * MIB + '"')))
+        step.append(cpu_s(lambda: next(events_in(kind, Headers(), body, limits), None)))
+    assert min(step) < times * min(usual), (min(step), min(usual))
+
+
+def cpu_s(work: Callable[[], object]) -> float:
+    began_s = thread_time()
+    with suppress(Problem):
+        work()
+    return thread_time() - began_s

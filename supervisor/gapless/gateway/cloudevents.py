@@ -24,27 +24,27 @@ from gapless.log.keyed import KEY_LENGTH_MAX
 _PREFIX = "ce-"
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _TRACE = ("traceparent", "tracestate")  # their extension of that name: what else traces reads it
-_DATA = ("data", "data_base64")
+DATA = ("data", "data_base64")
 
 
 def structured_event(members: Mapping[str, tuple[Any, str]]) -> NewEvent:
     """Return the event of a JSON object. Raises ValueError that says what is wrong with it."""
-    if all(name in members for name in _DATA):
+    if all(name in members for name in DATA):
         raise ValueError("data and data_base64: an event has one of the two")
     attributes = {
         name: attribute(name, value)
         for name, (value, _) in members.items()
-        if name not in _DATA and value is not None
+        if name not in DATA and value is not None
     }
     if "data_base64" in members:
-        data, _ = members["data_base64"]
+        data, text = members["data_base64"]
         if type(data) is not str:
             raise ValueError("data_base64 must be text")
         try:
             base64.b64decode(data, validate=True)
         except ValueError:
             raise ValueError("data_base64 is no base64 (RFC 4648, 4)") from None
-        return _event(attributes, json.dumps(data).encode(), is_base64=True)
+        return _event(attributes, text.encode(), is_base64=True)
     return _event(attributes, members.get("data", (None, "null"))[1].encode())
 
 

@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 
 from gapless.errors import PublishError
 from gapless.gateway.body import Body, line_and_column
-from gapless.gateway.cloudevents import binary_event, structured_event
+from gapless.gateway.cloudevents import DATA, binary_event, structured_event
 from gapless.gateway.gateway import Limits
 from gapless.gateway.plain import plain_events
 from gapless.gateway.problem import Problem
@@ -32,6 +32,7 @@ PLAIN_BYTES_MAX = 65_536  # a body that is read at once
 # They are kept as objects, which may take 20 times as much.
 HEADERS_BYTES_MAX = 16 * 1024  # of an event
 ALL_HEADERS_BYTES_MAX = 2 * 1024 * 1024  # of the events of a body
+ALL_ATTRIBUTES_BYTES_MAX = 2 * ALL_HEADERS_BYTES_MAX  # CloudEvents say more of themselves
 
 _SHAPE = LineShape(advice='write {"payload": …}, with key, event_type, headers beside it')
 _TRACE = ("traceparent", "tracestate")
@@ -80,7 +81,7 @@ def _found(media_type: str, headers: Headers, body: Body, bytes_max: int) -> Ite
 
 
 def _of_json(media_type: str, body: Body, bytes_max: int) -> Iterator[NewEvent]:
-    read = _event_reader() if media_type in JSON else _cloudevent
+    read = _event_reader() if media_type in JSON else _cloudevent_reader()
     scan = _begin(body)
     if not scan.sees(b"[") or media_type == CLOUDEVENT:
         if media_type == CLOUDEVENTS:
@@ -147,16 +148,11 @@ def _read_one(
 
 def _event_reader() -> Callable[[Scan], NewEvent]:
     """Return what reads the events of one body."""
-    left = ALL_HEADERS_BYTES_MAX
+    count = _counter("headers", ALL_HEADERS_BYTES_MAX)
 
     def read(scan: Scan) -> NewEvent:
-        nonlocal left
         members = scan.members(_SHAPE.advice)
-        size = len(members.get("headers", (None, ""))[1])
-        left -= size
-        if size > HEADERS_BYTES_MAX or left < 0:
-            most = f"{HEADERS_BYTES_MAX} bytes, of all events {ALL_HEADERS_BYTES_MAX}"
-            raise ValueError(f"headers have at most {most}")
+        count(len(members.get("headers", (None, ""))[1]))
         event = event_of(members, _SHAPE)
         if event.transaction_id is not None:
             raise ValueError("transaction_id: a request is a transaction, and has one of its own")
@@ -165,8 +161,29 @@ def _event_reader() -> Callable[[Scan], NewEvent]:
     return read
 
 
-def _cloudevent(scan: Scan) -> NewEvent:
-    return structured_event(scan.members("a CloudEvent is a JSON object"))
+def _cloudevent_reader() -> Callable[[Scan], NewEvent]:
+    count = _counter("attributes", ALL_ATTRIBUTES_BYTES_MAX)
+
+    def read(scan: Scan) -> NewEvent:
+        members = scan.members("a CloudEvent is a JSON object")
+        count(sum(len(n) + len(text) for n, (_, text) in members.items() if n not in DATA))
+        return structured_event(members)
+
+    return read
+
+
+def _counter(what: str, all_bytes_max: int) -> Callable[[int], None]:
+    """Return what counts the bytes of an event's headers, and raises ValueError for too many."""
+    left = all_bytes_max
+
+    def count(size: int) -> None:
+        nonlocal left
+        left -= size
+        if size > HEADERS_BYTES_MAX or left < 0:
+            most = f"{HEADERS_BYTES_MAX} bytes, of all events {all_bytes_max}"
+            raise ValueError(f"{what} have at most {most}")
+
+    return count
 
 
 @contextmanager

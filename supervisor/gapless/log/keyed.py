@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
-from itertools import chain, islice
+from itertools import chain
 from typing import Any, Final, Self
 from uuid import UUID
 
@@ -25,6 +25,7 @@ NAMES: Final = ("publish_once", "publish_each")  # the queries whose rows told()
 KEY_LENGTH_MAX: Final = 500  # characters; as in publish_once.sql
 SUBSCRIPTION_LENGTH_MAX: Final = 200  # characters; as in check_subscription.sql
 _BLOCK = 200  # events in a statement
+_BLOCK_BYTES = 512 * 1024  # of their payloads, of which a statement makes five copies
 _Columns = Mapping[str, Sequence[str | None] | None]
 
 
@@ -114,8 +115,23 @@ class Split:
         self, topic: str, columns: Callable[[Sequence[Any]], _Columns]
     ) -> Iterator[dict[str, Any]]:
         """Return the parameters of publish_each for all that unkeyed() has left."""
-        while block := list(islice(self._rest, _BLOCK)):
+        for block in blocks_of(self._rest):
             yield block_of(topic, block, columns(block))
+
+
+def blocks_of(events: Iterator[Any]) -> Iterator[list[Any]]:
+    """Yield the events in lists that a statement can carry."""
+    block: list[Any] = []
+    size_bytes = 0
+    for event in events:
+        payload = event.payload
+        size_bytes += len(payload) if isinstance(payload, bytes | str) else 0
+        block.append(event)
+        if len(block) == _BLOCK or size_bytes >= _BLOCK_BYTES:
+            yield block
+            block, size_bytes = [], 0
+    if block:
+        yield block
 
 
 @contextmanager

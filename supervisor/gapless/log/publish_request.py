@@ -7,10 +7,12 @@ another request with the same key (sql/functions/publish/publish_request.sql).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
+from itertools import chain, islice
 from typing import Any
 
 import psycopg
-from psycopg import Connection
+from psycopg import Connection, Cursor
 from psycopg.rows import tuple_row
 
 from gapless.db.queries import query
@@ -19,10 +21,11 @@ from gapless.errors import PublishError
 from gapless.failpoints import hit
 from gapless.log import schemas
 from gapless.log.event import NewEvent
-from gapless.log.keyed import Published, block_of, key_text
+from gapless.log.keyed import Published, block_of, blocks_of, key_text
 from gapless.log.outgoing import outgoing, sent
 from gapless.log.publish import publish_error
 from gapless.log.record import columns
+from gapless.log.statements import row_of
 
 
 def publish_request(
@@ -41,20 +44,35 @@ def publish_request(
     hit("publish.before")
     try:
         with sent(topic, iter(traced)), refused(), conn.cursor(row_factory=tuple_row) as cursor:
-            fit = list(schemas.checked_by(cursor, topic, iter(traced)))
-            params = block_of(topic, fit, columns(fit))
-            cursor.execute(
-                query("log", "publish_request"), {**params, "request_key": key, "digest": digest}
+            first, scheduled_ids = _store(
+                cursor, topic, traced, {"request_key": key, "digest": digest}
             )
-            found = cursor.fetchone()
     except (psycopg.Error, UnicodeEncodeError) as error:
         raise publish_error(error) from error
-    assert found is not None
-    transaction_id, is_duplicate, scheduled_ids = found
+    transaction_id, is_duplicate, *_ = first
     hit("publish.after")
     return Published(
         str(transaction_id),
         duplicates=len(events) if is_duplicate else 0,
         stored=0 if is_duplicate else len(events),
-        scheduled_ids=scheduled_ids or (),
+        scheduled_ids=scheduled_ids,
     )
+
+
+def _store(
+    cursor: Cursor[Any], topic: str, events: list[Any], request: dict[str, Any]
+) -> tuple[tuple[Any, ...], list[int]]:
+    """Store them a block at a time; return what became of the first one, and numbers of all."""
+
+    def ask(name: str, block: list[Any]) -> tuple[Any, ...]:
+        params = block_of(topic, block, columns(block)) | request
+        return row_of(cursor.execute(query("log", name), params).fetchone())
+
+    blocks = blocks_of(iter(schemas.checked_by(cursor, topic, iter(events))))
+    head = list(islice(blocks, 2))
+    with cursor.connection.transaction() if len(head) > 1 else nullcontext():
+        first = ask("publish_request", head[0])
+        scheduled_ids = list(first[2] or ())
+        for block in () if first[1] else chain(head[1:], blocks):
+            scheduled_ids += ask("publish_each", block)[3] or ()
+    return first, scheduled_ids

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from gapless import ops
 from gapless.errors import GaplessError
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
-from stage.gateway.conftest import EVENTS, Client, Open, problem
+from stage.gateway.conftest import EVENTS, Client, Open, Serve, problem
 
 LINES = {"Content-Type": "application/x-ndjson"}
 JSON = {"Content-Type": "application/json"}
@@ -339,3 +340,33 @@ def test_to_one_subscription_of_a_group(gateway: Client, conn: Connection) -> No
             answer = gateway.post(EVENTS, json={**body, **wrong}, headers=key)
             assert says in problem(answer, status)["detail"]
     assert len(stored(conn)) == 3
+
+
+@pytest.mark.long
+def test_what_is_stored_takes_twice_the_memory_of_its_body(serve: Serve, orders: Topic) -> None:
+    """The body and its events; what a statement is made of is of some of them."""
+    gateway = serve()
+    gateway.publish(1)
+    process = Path(f"/proc/{gateway.process.pid}")
+    text = "x" * ((1 << 20) - 200)
+    plain = json.dumps({"payload": text})
+    clouds = (
+        json.dumps({"id": f"{n}", "source": "/a", "type": "t", "specversion": "1.0", "data": text})
+        for n in range(16)
+    )
+    for kind, body, more in (
+        ("application/json", f"[{','.join([plain] * 16)}]", {"Idempotency-Key": "k1"}),
+        ("application/cloudevents-batch+json", f"[{','.join(clouds)}]", {}),
+        ("application/x-ndjson", "\n".join([plain] * 16), {}),
+    ):
+        (process / "clear_refs").write_text("5")  # the peak begins anew
+        before_kb = kb_of(process, "VmRSS")
+        done = gateway.post(EVENTS, content=body, headers={"Content-Type": kind, **more})
+        assert done.status_code == 202, done.text
+        times = (kb_of(process, "VmHWM") - before_kb) * 1024 / len(body)
+        assert times < 2.6, kind  # half a body is for what it is made of, and what is left over
+
+
+def kb_of(process: Path, name: str) -> int:
+    lines = (process / "status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name))
