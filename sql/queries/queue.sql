@@ -19,6 +19,16 @@ from gapless.take_next(
   %(group_id)s, %(topic_id)s, %(partition_id)s, %(lease_no)s, %(block)s, %(batch_size)s, %(hint)s
 )
 
+-- name: take_reserved
+-- The same in no transaction: they are this worker's for so long, by the token.
+select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
+  timeline, id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts,
+  cause, correlation
+from gapless.take_next(
+  %(group_id)s, %(topic_id)s, %(partition_id)s, %(lease_no)s, %(block)s, %(batch_size)s, %(hint)s,
+  %(worker)s, %(token)s, clock_timestamp() + make_interval(secs => %(visibility_s)s)
+)
+
 -- name: reserve
 -- At most max_events events of a topic, or what was left of others ('aside'), for so long.
 select receipt, partition_id, c_offset, attempts, crashes, is_letter, was_dead, timeline,
@@ -35,8 +45,7 @@ select gapless.begin_receipt(%(receipt)s, %(c_offset)s)
 
 -- name: acknowledge
 -- Several at once, in one transaction: all, or GL003.
-select count(gapless.acknowledge_receipt(a.receipt, a.c_offset))
-from unnest(%(receipts)s::text[], %(offsets)s::bigint[]) as a (receipt, c_offset)
+select gapless.acknowledge_runs(%(receipts)s, %(firsts)s, %(lasts)s)
 
 -- name: fail_receipt
 select gapless.fail_receipt(

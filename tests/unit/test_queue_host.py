@@ -58,7 +58,9 @@ class Desk:
         monkeypatch.setattr(module, "listen", lambda _conn, name: say(("listen", name)))
         monkeypatch.setattr(module.Retries, "failed", _fail)
         monkeypatch.setattr(
-            module, "Notifications", lambda _conn: SimpleNamespace(channels=self._notified)
+            module,
+            "Notifications",
+            lambda _conn: SimpleNamespace(channels=self._notified, has_words=False),
         )
         monkeypatch.setattr(module, "failing_keys", lambda *_: (BRAKE_UNITS, 0.0))
         monkeypatch.setattr(module, "fetch_all", lambda *said: say(said[-1]["error"]))
@@ -108,7 +110,8 @@ class Desk:
     def wait_s(self, _done: Step) -> float:
         return 0.5
 
-    def hear(self, channels: set[str]) -> None:
+    def hear(self, channels: set[str], *, grew_only: bool) -> None:
+        assert grew_only
         self.story.append(channels)
 
     def wake(self) -> None:

@@ -7,11 +7,12 @@
 --   outcome 'idle'     nothing there, or paused; nothing was written: no xid, no WAL
 --   outcome 'noted'    what is there was given out before: reserve() takes it; nothing was written
 --   outcome 'moved'    lease_no or block are not (any more) what they are: ask queue_places()
+--   outcome 'held'     as 'idle', but the rest of a block that others have in hand may be open in a moment
 --   outcome 'busy'     somebody has the partition alone, to seek or to drop the group
 --   outcome 'overrun', 'hole'  as claim_at(): first_offset .. last_offset are missing
 -- hint: where to begin, at best the end of what the session took last; null: at the floor, which finds gaps and
 --   what was given back, and costs a look at each range that is not swept yet.
--- token, deadline, holder: the range is in hand until then, not finished (reserve()).
+-- token, deadline, holder: the range is in hand until then, not finished (reserve()); GL410 if an event is not there.
 --
 -- A block of offsets is the caller's while it has the block's advisory lock. MUST look in a statement of its own
 -- after it has the lock: an older snapshot may not show what the one before it committed (Q2). The rest of the block
@@ -107,8 +108,15 @@ begin
       elsif first_offset <= block_last then
         -- Behind the last segment, or before one that is missing; unless it has just come.
         pos := first_offset;
-        select nullif(t.outcome, 'there'), t.last_offset into outcome, last_offset
-        from gapless.queue_end(_topic_id, _partition_id, _lease_no, first_offset) t;
+        if first_offset = log_last + 1 and not exists (
+          select from gapless.log_segment s
+          where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset >= take_next.first_offset
+        ) then
+          outcome := 'idle';
+        else
+          select nullif(t.outcome, 'there'), t.last_offset into outcome, last_offset
+          from gapless.queue_end(_topic_id, _partition_id, _lease_no, first_offset) t;
+        end if;
       elsif _hint is null then
         pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, block_last + 1);
       else    -- finished, or reserved: beyond all that anybody has taken there is most
@@ -134,6 +142,9 @@ begin
       end if;
     end if;
     if outcome is not null or pos is null then
+      if tries > 0 and coalesce(outcome, 'idle') = 'idle' then
+        outcome := 'held';
+      end if;
       outcome := coalesce(outcome, 'idle');
       first_offset := case when last_offset is not null then first_offset end;
       message_ids := null;
@@ -201,6 +212,9 @@ begin
       o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
     from gapless.outbox_message_t o
     where o.id = low;
+    if _deadline is not null and not found then
+      perform gapless.refuse_missing(_topic_id, _partition_id, first_offset);
+    end if;
     return;
   end if;
   select min(i), max(i) into low, high from unnest(ids) i;
@@ -211,5 +225,11 @@ begin
     o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
   from gapless.outbox_message_t o
   where o.id between low and high and o.id = any ((select ids)::bigint[]);
+  get diagnostics tries = row_count;
+  if _deadline is not null and tries < cardinality(ids) then
+    perform gapless.refuse_missing(_topic_id, _partition_id, first_offset + min(u.n) - 1)
+    from unnest(ids) with ordinality as u (id, n)
+    where not exists (select from gapless.outbox_message_t o where o.id = u.id);
+  end if;
 end
 $$;

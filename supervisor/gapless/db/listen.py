@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 from typing import Any
 
-from psycopg import Connection
+from psycopg import Connection, Notify
 from psycopg.pq.abc import PGconn
 from psycopg.sql import SQL, Identifier
 
@@ -32,18 +32,23 @@ class Notifications:
     """Hears on which channels a session is notified, whatever it was doing when that arrived.
 
     For a loop that asks before each turn: Connection.notifies() takes ten times as long.
+    has_words: whether one of those that channels() returned last came with a payload.
     """
+
+    has_words = False
 
     def __init__(self, conn: Connection[Any]) -> None:
         self._pgconn = conn.pgconn
         self._channels: set[str] = set()
-        own = schema()
-        if own == DEFAULT_SCHEMA:
-            conn.add_notify_handler(lambda notify: self._channels.add(notify.channel))
-        else:  # channels() gives the names that listen() takes
-            conn.add_notify_handler(
-                lambda notify: self._channels.add(default_channel(notify.channel, own))
-            )
+        self._words = False
+        self._own = schema()
+        conn.add_notify_handler(self._hear)
+
+    def _hear(self, notify: Notify) -> None:
+        is_default = self._own == DEFAULT_SCHEMA  # channels() gives the names that listen() takes
+        channel = notify.channel if is_default else default_channel(notify.channel, self._own)
+        self._channels.add(channel)
+        self._words |= notify.payload != ""
 
     def channels(self) -> set[str]:
         """Return the channels of what has arrived since it was asked last, without waiting.
@@ -54,6 +59,7 @@ class Notifications:
         hand_over_notifies(self._pgconn)
         heard = self._channels
         self._channels = set()
+        self.has_words, self._words = self._words, False
         return heard
 
 

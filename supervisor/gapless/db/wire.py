@@ -24,15 +24,14 @@ import psycopg
 from psycopg import Connection
 from psycopg import abc as protocols
 from psycopg.abc import Buffer
-from psycopg.adapt import AdaptersMap, PyFormat, Transformer
+from psycopg.adapt import AdaptersMap, PyFormat
 from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
+from gapless.db.form import TEXT, Form, transformer
 from gapless.db.listen import writable
 from gapless.db.queries import Statement, statement
-
-ADAPTERS = AdaptersMap(psycopg.adapters)  # a handler may change those of its connection
 
 _GOOD = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 _NONE: Mapping[str, object] = MappingProxyType({})
@@ -46,14 +45,6 @@ class _Call(NamedTuple):
     then: Callable[[], object] | None
 
 
-class Form(NamedTuple):
-    """How rows are sent and read."""
-
-    adapters: AdaptersMap
-    format: Format
-
-
-_TEXT = Form(ADAPTERS, Format.TEXT)
 _Values = Sequence[Buffer | None]
 _Answer = list[PGresult]  # one, but for the rows that follow a stream: single
 _Packed = Sequence[tuple[_Call, _Values]]
@@ -66,6 +57,7 @@ class _Session:
 
     trusted: what is prepared is used within a transaction, too. robbed: that went wrong once.
     losses: how often something was gone. What was not is left alone: the next names are others.
+    kept: what adapts its values, see transformer().
     """
 
     prepared: set[bytes] = field(default_factory=set)
@@ -73,14 +65,7 @@ class _Session:
     waiting: list[_Call] = field(default_factory=list)
     trusted: bool = False
     robbed: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class _Context:
-    """How values are adapted (psycopg.abc.AdaptContext)."""
-
-    adapters: AdaptersMap
-    connection: Connection[Any]
+    kept: dict[AdaptersMap, protocols.Transformer] = field(default_factory=dict)
 
 
 _sessions: WeakKeyDictionary[Connection[Any], _Session] = WeakKeyDictionary()
@@ -124,7 +109,7 @@ def fetch_all(
     name: str,
     params: Mapping[str, object] = _NONE,
     *,
-    form: Form = _TEXT,
+    form: Form = TEXT,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[Any]:
     """Run a named query, and in front of it what was said later(); return its rows as tuples.
@@ -140,23 +125,24 @@ def fetch_all(
     session = _sessions.get(conn) or _sessions.setdefault(conn, _Session())
     calls = [*session.waiting, _Call(statement(stage, name), params, None)]
     session.waiting.clear()
-    transformer = Transformer(_Context(form.adapters, conn))
-    packed = [(call, _pack(transformer, call)) for call in calls]
+    adapts = transformer(conn, session.kept, form)
+    packed = [(call, _pack(adapts, call)) for call in calls]
     with conn.lock:
         answer = _ask(conn, session, packed, form.format, meanwhile)
     rows: list[Any] = []
     for result in answer:
-        transformer.set_pgresult(result)
-        rows += transformer.load_rows(0, result.ntuples, tuple)
+        adapts.set_pgresult(result)
+        rows += adapts.load_rows(0, result.ntuples, tuple)
+    adapts.set_pgresult(None)  # it is kept, perhaps
     return rows
 
 
-def _pack(transformer: protocols.Transformer, call: _Call) -> _Values:
+def _pack(adapts: protocols.Transformer, call: _Call) -> _Values:
     """Return the values as text: the server knows their types, and takes no others in binary."""
     if not call.statement.params:
         return ()
     values = [call.params[name] for name in call.statement.params]
-    return transformer.dump_sequence(values, [PyFormat.TEXT] * len(values))
+    return adapts.dump_sequence(values, [PyFormat.TEXT] * len(values))
 
 
 def _ask(

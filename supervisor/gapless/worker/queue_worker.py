@@ -250,7 +250,7 @@ class _Host:
         rang = self._wakeup.silence()
         serving = self._serving
         if channels:
-            serving.driver.hear(channels)
+            serving.driver.hear(channels, grew_only=not self._notifications.has_words)
         if (channels and not serving.has_trouble) or rang:
             serving.due_s = min(serving.due_s, monotonic())
         return bool(channels) or rang

@@ -164,7 +164,7 @@ class TestParts:
         one = open_session()
         one.execute("begin")
         assert queue.take(one, 21).events == _names(21, 21)
-        assert queue.work(conn, 21).outcome == "idle"
+        assert queue.work(conn, 21).outcome == "held"
         assert queue.work(conn, 4000).outcome == "idle"
         one.execute("rollback")
 

@@ -6,10 +6,12 @@ again, comes in turn with what is open. An idle driver looks rarely, and writes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
+from math import inf
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 from psycopg import Connection
 
@@ -25,15 +27,19 @@ from gapless.consume.queue.place import (
     is_aside_due,
     sweep,
 )
-from gapless.consume.queue.receipts import reserve
+from gapless.consume.queue.receipts import Reserved, reserve, reserve_next
 from gapless.consume.queue.shares import Shares
+from gapless.consume.queue.take import TakeOutcome
 from gapless.errors import HoleError
 
-SOON_S = 0.25  # after a notification: what it told of may be due aside, not open
+SOON_S = 0.25  # after what was told, or failed: when something may be due aside
+HELD_S = 0.05  # so long others have a block in hand to reserve what they take of it, at most
 LOOK_BUSY_S = 1.0  # while there is work: which partition lags, and is anything due?
 GOES_ON_S = 0.02  # so long one turn takes batch after batch
 SWEEP_EVERY_CLAIMS = 64
 HOLE_RETRY_S = 5.0  # so long a partition rests before a hole; the others are served
+
+T = TypeVar("T")
 
 
 class QueueDriver:
@@ -56,15 +62,16 @@ class QueueDriver:
         self._channels: dict[str, QueuePlace] = {}
         self._in_step = False
         self._due: set[str] = set()  # topics in which something set aside is due
-        self._aside_rests: dict[
-            str, float
-        ] = {}  # by topic: until when, after a hole in one of them
+        # By topic: until when, after a hole in one of them.
+        self._aside_rests: dict[str, float] = {}
         self._aside_was_last = False
         self._look_at_s = 0.0
-        self._due_at_s = float("inf")
+        self._due_at_s = inf
+        self._again_s = SOON_S
         self._calls: QueueCalls | None = None
         if queue.terms.delivery == "at-least-once":
-            self._calls = QueueCalls(queue, self._shares, wake)
+            self._calls = QueueCalls(queue, wake)
+            self._again_s = HELD_S
 
     @property
     def places(self) -> Iterator[QueuePlace]:
@@ -107,10 +114,13 @@ class QueueDriver:
         if monotonic() >= self._look_at_s:
             self._look()
         if self._calls is not None:
-            return self._calls.turn(self._places, most=1 if one else None)
-        self._in_step = True
-        done = self._turn(one=one)
-        self._in_step = False  # MUST NOT be in a finally: after a loss it is asked
+            done = self._calls.turn(self._reserve, 1 if one else self._queue.terms.concurrency)
+        else:
+            self._in_step = True
+            done = self._turn(one=one)
+            self._in_step = False  # MUST NOT be in a finally: after a loss it is asked
+        if done.waiting:
+            self._look_at_s = min(self._look_at_s, monotonic() + SOON_S)
         return done
 
     def forgive(self, conn: Connection[Any]) -> None:
@@ -118,20 +128,6 @@ class QueueDriver:
         self._queue.holds(0, 0, 0)
         if self._calls is not None:
             self._calls.give_all_back(replace(self._queue, conn=conn))
-
-    def _turn(self, *, one: bool) -> Step:
-        if self._due and not self._aside_was_last:
-            self._aside_was_last = True
-            done = self._turn_of_aside()
-            if done.outcome == "done":
-                return done
-        self._aside_was_last = False
-        place = next((each for each in self.places if self._is_ready(each)), None)
-        if place is not None:
-            done = self._turn_at(place, one=one)
-            self._shares.served(place.partition.topic, done.events)
-            return done
-        return self._turn_of_aside() if self._due else Step(outcome="idle")
 
     def sweep(self) -> None:
         """Move the floor of all partitions over what is finished, as far as it goes."""
@@ -142,13 +138,14 @@ class QueueDriver:
         """Begin nothing; as long as calls are `going_on`, take another such turn."""
         if self._calls is None:
             return Step(outcome="idle")
-        return self._calls.turn(self._places, rests=True)
+        return self._calls.turn(self._reserve, 0, rests=True)
 
     def wait_s(self, done: Step) -> float:
         """Return how long to sleep at most after this turn, the last one; 0: not at all."""
         if done.outcome != "idle":
             return 0.0
-        wait_s = min(self._look_at_s, self._due_at_s) - monotonic()
+        again_s = min((place.again_s for place in self.places), default=inf)
+        wait_s = min(self._look_at_s, self._due_at_s, again_s) - monotonic()
         if self._calls is not None and self._calls.going_on:
             wait_s = min(wait_s, self._calls.wait_s)
         return max(0.0, wait_s)
@@ -157,14 +154,20 @@ class QueueDriver:
         """Look at all partitions at the next turn."""
         self._look_at_s = 0.0
 
-    def hear(self, channels: Collection[str]) -> None:
-        """Note which partitions grew; what else is told is a reason to look at all of them."""
+    def hear(self, channels: Collection[str], *, grew_only: bool) -> None:
+        """Note which partitions grew; what else is told is a reason to look at all of them.
+
+        grew_only: nothing is said to be due aside in one of them.
+        """
         for channel in channels:
             place = self._channels.get(channel)
             if place is None:
                 self._look_at_s = 0.0
+            elif grew_only:
+                if not place.open:
+                    place.open, place.hint, place.grew = 1, place.hint or 1, True
             else:
-                place.open = max(place.open, 1)
+                place.open, place.hint, place.grew = max(place.open, 1), None, False
                 self._look_at_s = min(self._look_at_s, monotonic() + SOON_S)
 
     # -- the turns --------------------------------------------------------------------------------
@@ -177,6 +180,7 @@ class QueueDriver:
         for topic, known in self._places.items():
             self._places[topic] = find_places(self._queue, topic, known)
             for place in self._places[topic].values():
+                place.grew = False
                 self._channels[channel_of(place)] = place
                 if place.claims:
                     place.claims = 0
@@ -192,7 +196,7 @@ class QueueDriver:
                 self._due.add(topic)
             elif wait_s is not None:
                 waits.append(wait_s)
-        self._due_at_s = now + min(waits, default=float("inf"))
+        self._due_at_s = now + min(waits, default=inf)
         is_busy = bool(self._due) or any(map(self._is_ready, self.places))
         period_s = min(LOOK_BUSY_S, self._wait_period_s) if is_busy else self._wait_period_s
         self._look_at_s = min(now + period_s, max(self._due_at_s, now + 0.001))
@@ -200,20 +204,65 @@ class QueueDriver:
     @staticmethod
     def _is_ready(place: QueuePlace) -> bool:
         """Tell whether there is something to take, and no hole in front of it."""
-        return place.open > 0 and place.stopped_until_s <= monotonic()
+        now = monotonic()
+        return (place.open > 0 or place.again_s <= now) and place.stopped_until_s <= now
 
-    def _turn_at(self, place: QueuePlace, *, one: bool) -> Step:
-        """Take events of a partition; when there are none, look once from the floor on."""
-        if place.claims >= SWEEP_EVERY_CLAIMS:
-            place.claims, place.hint = 0, None
-            sweep(place)
-        size = 1 if one else min(self._queue.terms.batch_size, place.block)
-        from_floor = place.hint is None
+    def _turn(self, *, one: bool) -> Step:
+        """Handle events in their transaction, or one that was reserved for this."""
+        size = 1 if one else self._queue.terms.batch_size
+        step = partial(self._step_at, size)
+        return self._next(step, self._step_aside) or Step(outcome="idle")
+
+    def _reserve(self, events: int) -> Sequence[Reserved]:
+        """Reserve at most so many events for calls."""
+        visibility_s = self._queue.terms.visibility_s
+        aside = partial(self._reserve_aside, events, visibility_s)
+        return self._next(partial(self._reserve_at, events), aside) or ()
+
+    def _next(
+        self, at: Callable[[QueuePlace], T | None], aside: Callable[[], T | None]
+    ) -> T | None:
+        """Return what is found first; what is due and what is open take turns."""
+        if self._due and not self._aside_was_last:
+            self._aside_was_last = True
+            if found := aside():
+                return found
+        self._aside_was_last = False
+        while place := next((each for each in self.places if self._is_ready(each)), None):
+            if found := at(place):
+                return found
+        return aside() if self._due else None
+
+    def _step_at(self, batch_size: int, place: QueuePlace) -> Step | None:
         until_s = monotonic() + GOES_ON_S
-        try:
+
+        def step(size: int) -> tuple[Step, int, TakeOutcome]:
             done, outcome = step_place(
                 place, batch_size=size, goes_on=lambda: monotonic() < until_s
             )
+            return done, done.events, outcome
+
+        done = self._take_at(place, batch_size, step)
+        return done if done.outcome == "done" else None
+
+    def _reserve_at(self, events: int, place: QueuePlace) -> Sequence[Reserved]:
+        def take(size: int) -> tuple[Sequence[Reserved], int, TakeOutcome]:
+            found, outcome = reserve_next(place, size)
+            return found, len(found), outcome
+
+        return self._take_at(place, events, take)
+
+    def _take_at(
+        self, place: QueuePlace, most: int, take: Callable[[int], tuple[T, int, TakeOutcome]]
+    ) -> T:
+        """Take events of a partition; when there are none, it is asked from the floor on, once."""
+        if place.claims >= SWEEP_EVERY_CLAIMS:
+            place.claims, place.hint = 0, None
+            sweep(place)
+        size, place.again_s = min(most, place.block), inf
+        from_floor = place.hint is None
+        try:
+            found, events, outcome = take(size)
         except HoleError:
             place.hint, place.stopped_until_s = None, monotonic() + HOLE_RETRY_S
             raise
@@ -221,26 +270,31 @@ class QueueDriver:
             self._look_at_s = 0.0
         elif outcome == "noted":
             self._due.add(place.partition.topic)
-        is_end = outcome != "claimed" or (0 < done.events < size)
-        if is_end:
-            if from_floor or outcome in ("moved", "busy"):
-                place.open = 0
-            place.hint = None
-        return done if done.outcome == "done" or not place.open else Step(outcome="done")
+        elif outcome == "held" and place.grew:
+            place.again_s = monotonic() + self._again_s
+        place.asked(outcome, events, size, from_floor=from_floor)
+        self._shares.served(place.partition.topic, events)
+        return found
 
-    def _turn_of_aside(self) -> Step:
-        """Handle one event that lapsed, was noted, or is due again; the preferred topic first."""
+    def _step_aside(self) -> Step | None:
+        """Handle one event that lapsed, was noted, or is due again."""
+        for reserved in self._reserve_aside(1, self._queue.reserve_s):
+            return step_reserved(reserved.place, reserved)
+        return None
+
+    def _reserve_aside(self, events: int, reserve_s: float) -> Sequence[Reserved]:
+        """Reserve what lapsed, was noted, or is due again; of the preferred topic first."""
         for topic in self._shares.order():
             if topic not in self._due:
                 continue
             places = self._places[topic]
             try:
-                found = reserve(self._queue, topic, places, 1, self._queue.reserve_s, "aside")
+                found = reserve(self._queue, topic, places, events, reserve_s, "aside")
             except HoleError:
                 self._aside_rests[topic] = monotonic() + HOLE_RETRY_S
                 self._due.discard(topic)
                 raise
-            for reserved in found:
-                return step_reserved(reserved.place, reserved)
+            if found:
+                return found
             self._due.discard(topic)
-        return Step(outcome="idle")
+        return ()

@@ -132,8 +132,7 @@ def _take(place: QueuePlace, batch_size: int, progress: _QueueProgress) -> Taken
     if taken.outcome == "claimed":
         hit("queue.taken")
         place.queue.holds(place.lease_no, taken.first_offset, taken.last_offset)
-        place.hint = taken.last_offset + 1
-        place.claims += 1
+        place.took(taken.last_offset)
     return taken
 
 

@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from time import monotonic
 
 from gapless.consume.job import STATES, Step
 from gapless.consume.outside.calls import Calls, Ended
-from gapless.consume.queue.place import Queue, QueuePlace, without_patience
+from gapless.consume.queue.place import Queue, without_patience
 from gapless.consume.queue.receipts import (
     Reserved,
     acknowledge,
     extend,
     fail,
     give_back,
-    reserve,
 )
-from gapless.consume.queue.shares import Shares
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import Verdict, judge
@@ -35,20 +33,17 @@ from gapless.telemetry import spans
 
 log = logging.getLogger("gapless.worker")
 
-HOLE_AGAIN_S = 5.0  # so rarely a hole is told of
 RENEW_AFTER = 0.4  # of its time a reservation is renewed: so a late renewal is still in time
 
 
 class QueueCalls:
     """The calls of one worker, over all partitions of its queue.
 
-    shares: which topic is next. wake: called, on any thread, when the next turn has something to
-    do. Without it a turn waits.
+    wake: called, on any thread, when the next turn has something to do. Without it a turn waits.
     """
 
-    def __init__(self, queue: Queue, shares: Shares, wake: Callable[[], None] | None) -> None:
+    def __init__(self, queue: Queue, wake: Callable[[], None] | None) -> None:
         self._queue = queue
-        self._shares = shares
         self._waits = wake is None
         self._calls = Calls(queue.handler, queue.terms.concurrency, wake or (lambda: None))
         self._numbers = 0
@@ -58,7 +53,7 @@ class QueueCalls:
         self._ended: dict[int, Ended] = {}
         self._trouble: BaseException | None = None
         self._renew_s: dict[str, float] = {}  # by receipt: when it is to be renewed
-        self._holes = _Holes()
+        self._hole: HoleError | None = None
 
     @property
     def going_on(self) -> bool:
@@ -83,20 +78,14 @@ class QueueCalls:
             give_back(queue, each)
 
     def turn(
-        self,
-        places: dict[str, dict[int, QueuePlace]],
-        *,
-        rests: bool = False,
-        most: int | None = None,
+        self, reserve: Callable[[int], Sequence[Reserved]], most: int, *, rests: bool = False
     ) -> Step:
         """Note what has ended, renew what lasts, and begin other calls, unless it `rests`.
 
-        most: at most N calls under way at a time, if not as agreed.
-
-        places: the partitions of each topic.
+        reserve: returns events that are reserved for us, so many at most. most: calls under way.
         "idle": nothing has ended and nothing can begin. Raises what a call met of the environment,
         after all calls have ended; what is transient otherwise at once: take another turn. Raises
-        HoleError, now and then, when all that is left stands before a hole.
+        HoleError, when there is nothing else, if one of `reserve` did.
         """
         self._collect(wait=False)
         aside = self._settle()
@@ -105,14 +94,16 @@ class QueueCalls:
         if rests:
             self._let_go()
         elif self._trouble is None:
-            begun = self._begin_more(places, most or self._queue.terms.concurrency, aside)
+            begun = self._begin_more(reserve, most, aside)
         if not (aside or begun) and self._waits and self._calls:
             self._collect(wait=True)
             aside = self._settle()
         if self._trouble is not None and not self._calls:
             trouble, self._trouble = self._trouble, None
             raise trouble
-        self._holes.tell(quietly=bool(aside or begun))
+        if self._hole is not None and not (aside or begun):
+            hole, self._hole = self._hole, None
+            raise hole
         ended = aside["ended"]
         return Step(
             outcome="done" if ended or begun else "idle",
@@ -208,38 +199,27 @@ class QueueCalls:
     # -- what begins ------------------------------------------------------------------------------
 
     def _begin_more(
-        self, places: dict[str, dict[int, QueuePlace]], most: int, aside: Counter[str]
+        self, reserve: Callable[[int], Sequence[Reserved]], most: int, aside: Counter[str]
     ) -> int:
         """Reserve as many events as there is room for, and begin their calls."""
-        begun = 0
-        if not self._suspects and self._alone is None:
-            for topic in self._shares.order():
-                free = most - len(self._in_hand)
-                if free > 0 and not self._suspects:
-                    begun += self._begin_of(topic, places[topic], free, aside)
+        begun, free = 0, most - len(self._in_hand)
+        if free > 0 and not self._suspects and self._alone is None:
+            try:
+                begun = self._begin(reserve, free, aside)
+            except HoleError as error:
+                self._hole = error
         if self._suspects and not self._in_hand:
             suspect = self._suspects.popleft()
             self._alone = self._call(suspect)
             begun += 1
         return begun
 
-    def _begin_of(
-        self, topic: str, places: dict[int, QueuePlace], free: int, aside: Counter[str]
-    ) -> int:
-        try:
-            begun = self._begin(topic, places, free, aside)
-        except HoleError as error:
-            self._holes.met(error)
-            return 0
-        self._shares.served(topic, begun)
-        return begun
-
     def _begin(
-        self, topic: str, places: dict[int, QueuePlace], free: int, aside: Counter[str]
+        self, reserve: Callable[[int], Sequence[Reserved]], free: int, aside: Counter[str]
     ) -> int:
         terms, begun = self._queue.terms, 0
         reserved_s = monotonic()
-        for each in reserve(self._queue, topic, places, free, terms.visibility_s):
+        for each in reserve(free):
             self._renew_s[each.receipt] = reserved_s + RENEW_AFTER * terms.visibility_s
             if each.is_poison(terms.policy.crashes_max):
                 self._give_up(each, aside)
@@ -265,22 +245,3 @@ class QueueCalls:
             return
         aside["dead"] += 1
         aside["ended"] += 1
-
-
-class _Holes:
-    """The hole that was met in a turn; told of rarely, for other partitions are served."""
-
-    def __init__(self) -> None:
-        self._met: HoleError | None = None
-        self._told_s = float("-inf")
-
-    def met(self, hole: HoleError) -> None:
-        """Note one."""
-        self._met = hole
-
-    def tell(self, *, quietly: bool) -> None:
-        """Raise the one of this turn, unless there was other work or it was told lately."""
-        hole, self._met = self._met, None
-        if hole is not None and not quietly and monotonic() >= self._told_s + HOLE_AGAIN_S:
-            self._told_s = monotonic()
-            raise hole

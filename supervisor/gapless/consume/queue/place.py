@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import inf
 from typing import Any
 from uuid import UUID
 
@@ -65,8 +66,10 @@ class QueuePlace:
     unfinished: events that are open, in hand, or between such ones, when it was looked at.
 
     block: events that one worker has in hand at most, and locks as one. hint: where to look next;
-    None: from the floor on, for what others have let go. claims: how often something was taken.
-    stopped_until_s (time.monotonic): when to look again whether a hole was mended.
+    None: from the floor on, for what others have let go. grew: what is open has just come, so
+    nothing is looked for before the hint. claims: how often something was taken.
+    stopped_until_s (time.monotonic): when to look again whether a hole was mended. again_s: when to
+    look again whether the rest of a block is open that others had in hand.
     """
 
     queue: Queue
@@ -76,12 +79,30 @@ class QueuePlace:
     open: int
     unfinished: int = 0
     hint: int | None = None
+    grew: bool = False
     claims: int = field(default=0)
     stopped_until_s: float = 0.0
+    again_s: float = inf
 
     @property
     def partition(self) -> Partition:
         return self.job.assignment.partition
+
+    def took(self, last_offset: int) -> None:
+        """Note up to where events were taken: the next ones are behind them."""
+        self.hint = last_offset + 1
+        self.claims += 1
+
+    def asked(self, outcome: str, events: int, size: int, *, from_floor: bool) -> None:
+        """Note what a claim of `size` events said: is there more, and where is it looked for."""
+        is_cut = self.hint is not None and (self.hint - 1) % self.block == 0  # at a block's end
+        if outcome == "claimed" and (is_cut or events == 0 or events >= size):
+            self.open = max(self.open, 1)
+            return
+        if from_floor or self.grew or outcome in ("moved", "busy"):
+            self.open = 0
+        if not self.grew:
+            self.hint = None
 
 
 def open_queue(

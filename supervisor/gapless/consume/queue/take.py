@@ -11,20 +11,22 @@ import psycopg
 from gapless.consume.queue.place import QueuePlace
 from gapless.consume.session import explain
 from gapless.consume.unit import Source, Unit
-from gapless.errors import HoleError, OverrunError
+from gapless.errors import HoleError, OverrunError, one_line
 from gapless.log.event import Row
 from gapless.log.read import fetch, fetch_rows
 
 _COLUMNS = 9  # of a piece of the log, in front of an event's
+_HOLE = "GL410"
 
-TakeOutcome = Literal["claimed", "idle", "noted", "moved", "busy"]
+TakeOutcome = Literal["claimed", "idle", "held", "noted", "moved", "busy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
     """What was taken: one unit an event, in offset order; none unless the outcome is "claimed".
 
-    idle: nothing is there. noted: what is left is to be reserved first. moved: look for the places
+    idle: nothing is there. held: nor this, but others have a block in hand, whose rest may be open
+    once they have begun. noted: what is left is to be reserved first. moved: look for the places
     again. busy: somebody moves the group.
     """
 
@@ -41,15 +43,17 @@ class Taken:
         return self.units[-1].first_offset
 
 
-def take_next(place: QueuePlace, batch_size: int, hint: int | None) -> Taken:
+def take_next(
+    place: QueuePlace, batch_size: int, hint: int | None, *, token: str | None = None
+) -> Taken:
     """Take at most `batch_size` events, from `hint` on, or from the floor.
 
     Before: a transaction is open. After: nobody else gets them before it ends; they are finished,
-    Q1, if it commits. Raises HoleError when events are missing, OverrunError when retention dropped
-    them.
+    Q1, if it commits. token: they are reserved by it, not finished; no transaction is open.
+    Raises HoleError when events are missing, OverrunError when retention dropped them.
     """
-    partition = place.partition
-    params = {
+    partition, queue = place.partition, place.queue
+    params: dict[str, object] = {
         "group_id": partition.group_id,
         "topic_id": partition.topic_id,
         "partition_id": partition.partition_id,
@@ -58,9 +62,19 @@ def take_next(place: QueuePlace, batch_size: int, hint: int | None) -> Taken:
         "batch_size": batch_size,
         "hint": hint,
     }
+    name = "take_next"
+    if token is not None:
+        name = "take_reserved"
+        params |= {
+            "worker": queue.worker,
+            "token": token,
+            "visibility_s": queue.terms.visibility_s,
+        }
     try:
-        answer: list[Any] = fetch_rows(place.queue.conn, "queue", "take_next", params)
+        answer: list[Any] = fetch_rows(queue.conn, "queue", name, params)
     except psycopg.Error as error:
+        if error.sqlstate == _HOLE:
+            raise HoleError(one_line(error)) from error
         explain(error)  # the COMMIT of the batch before may have come with it
         raise
     pieces = [row[:_COLUMNS] for row in answer if row[0] is not None]
