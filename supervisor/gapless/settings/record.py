@@ -182,7 +182,7 @@ class Settings:
     """After so many deaths of a worker at one unit it is dead-lettered without a call (I8)."""
 
     brake_keys: int = _whole(10, 0, 20)
-    """A partition slows down when 20 units of so many keys failed and none went through; 0 never."""
+    """Slows a partition down when 20 units of so many keys failed and none succeeded; 0: never."""
 
     delivery: Literal["exactly-once", "at-least-once"] = _setting(
         Choice(words=("exactly-once", "at-least-once")), "exactly-once"
