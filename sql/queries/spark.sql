@@ -1,6 +1,7 @@
 -- name: ends
 -- returns: gapless.spark.place:End
-select e.topic, e.topic_id, e.partition_id, e.first_offset, e.next_offset
+select e.topic, e.topic_id, e.partition_id, e.first_offset, e.next_offset,
+  coalesce(gapless.timeline_at(e.topic_id, e.partition_id, e.next_offset - 1), 1) as timeline
 from gapless.ends(%(topics)s::text[]) e
 
 -- name: cut

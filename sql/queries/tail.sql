@@ -33,9 +33,13 @@ order by p
 -- name: ends_of
 -- The ends of all partitions of a topic: what is there is first_offset to next_offset - 1.
 -- returns: gapless.log.ranges:Bounds
-select e.topic_id, e.partition_id as partition, e.first_offset, e.next_offset
+select e.topic_id, e.partition_id as partition, e.first_offset, e.next_offset,
+  coalesce(gapless.timeline_at(e.topic_id, e.partition_id, e.next_offset - 1), 1) as timeline
 from gapless.ends(array[%(topic)s::text]) e
 order by e.partition_id
+
+-- name: replaced_from
+select gapless.replaced_from(%(topic_id)s, %(partition)s, %(next_offset)s, %(timeline)s)
 
 -- name: ends_since
 -- As ends, without what was sequenced before that time: no event there was published after it.

@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import UsageError
-from gapless.spark.offsets import from_json, to_json
+from gapless.spark.offsets import from_json, timeline_in, to_json
 from gapless.spark.options import read_options
 from gapless.spark.ranges import Range, chunks, plan_tasks
 
@@ -88,6 +88,9 @@ def test_offsets_are_kafkas_json() -> None:
     document = {"orders": {"0": 23, "1": -2}}
     assert from_json(document) == {"orders": {0: 23, 1: -2}}
     assert to_json(from_json(document)) == document
+    marked = to_json(from_json(document), 2)
+    assert (from_json(marked), timeline_in(marked)) == (from_json(document), 2)
+    assert timeline_in(document) is None
 
 
 @pytest.mark.parametrize(

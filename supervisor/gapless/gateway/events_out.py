@@ -1,4 +1,4 @@
-"""GET events: a range of a partition, which never changes once it is there."""
+"""GET events: a range of a partition, which never changes unless a failover loses its end."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from gapless.errors import RefusedError
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.params import PARTITION_MAX, text_in, whole_in
 from gapless.gateway.problem import Problem
-from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range
+from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range, replaced_from
 from gapless.ops.entries import entry_json
 
 EVENTS_MAX = 1_000
 _EVENTS = 100
 _OFFSET_MAX = 10**18 - 1
+TIMELINE_MAX = 2**31 - 1
 _BYTES_MAX = 4 * 1024 * 1024
 _TAGS = re.compile(r'"[^"]*"')
-_FOR_EVER = "private, max-age=31536000, immutable"
 
 
 async def read_events(gateway: Gateway, request: Request) -> Response:
@@ -31,12 +31,15 @@ async def read_events(gateway: Gateway, request: Request) -> Response:
     partition = whole_in(request.query_params, "partition", None, 0, PARTITION_MAX)
     first = whole_in(request.query_params, "from", 1, 1, _OFFSET_MAX)
     events_max = whole_in(request.query_params, "limit", _EVENTS, 1, EVENTS_MAX)
+    timeline = whole_in(request.query_params, "timeline", 0, 0, TIMELINE_MAX) or None
     has = partial(_has, ", ".join(request.headers.getlist("if-none-match")))
 
     def read(conn: Connection[Any]) -> tuple[Bounds, int, RangeSlice | None]:
         here = partition_bounds(bounds_of(conn, topic), topic, partition)
         if first < here.first_offset:
             raise gone(topic, partition, first, here.first_offset)
+        if (replaced := replaced_from(conn, here, first, timeline)) is not None:
+            raise lost(topic, partition, first, replaced)
         offsets = range(first, min(first + events_max, max(here.next_offset, first)))
         if has(_tag(here, first, offsets.stop)):
             return here, offsets.stop, None
@@ -44,16 +47,13 @@ async def read_events(gateway: Gateway, request: Request) -> Response:
         return here, found.next_offset, found
 
     here, next_offset, found = await gateway.sessions.run(read)
-    is_complete = next_offset - first == events_max
-    headers = {
-        "ETag": _tag(here, first, next_offset),
-        "Cache-Control": _FOR_EVER if is_complete else "private, no-cache",
-    }
+    headers = {"ETag": _tag(here, first, next_offset), "Cache-Control": "private, no-cache"}
     if found is None or has(headers["ETag"]):
         return Response(status_code=304, headers=headers)
     events = ", ".join(entry_json(topic, each) for each in found.entries)
     head = f'{{"first_offset": {first}, "next_offset": {found.next_offset}, '
-    body = f'{head}"end_offset": {here.next_offset}, "events": [{events}]}}'
+    end = f'"end_offset": {here.next_offset}, "timeline": {here.timeline}'
+    body = f'{head}{end}, "events": [{events}]}}'
     return Response(body, headers=headers, media_type="application/json")
 
 
@@ -77,10 +77,21 @@ def gone(topic: str, partition: int, offset: int, first_offset: int) -> Problem:
     )
 
 
+def lost(topic: str, partition: int, offset: int, first_offset: int) -> Problem:
+    """Return the problem of a place behind events that a failover has lost."""
+    return Problem(
+        410,
+        f"{topic}/{partition}@{offset}: a failover has lost events that were read up to there, and "
+        f"given their offsets to others: read again from {first_offset}",
+        partition=partition,
+        first_offset=first_offset,
+    )
+
+
 def _has(if_none_match: str, tag: str) -> bool:
     """Tell whether a client has what a tag stands for; weak or not makes no difference here."""
     return if_none_match.strip() == "*" or tag in _TAGS.findall(if_none_match)
 
 
 def _tag(here: Bounds, first_offset: int, next_offset: int) -> str:
-    return f'"{here.topic_id}-{here.partition}-{first_offset}-{next_offset}"'
+    return f'"{here.topic_id}-{here.partition}-{first_offset}-{next_offset}-{here.timeline}"'

@@ -22,7 +22,7 @@ from gapless.gateway.problem import Problem
 from gapless.gateway.sessions import Sessions
 from gapless.gateway.trouble import RepeatedFailure
 from gapless.log.filters import Filter
-from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range
+from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range, timeline_of
 from gapless.ops.entries import entry_json
 
 KEPT_BYTES_MAX = 4 * 1024 * 1024  # all feeds of a topic
@@ -53,7 +53,11 @@ class Part:
 
 
 class Feed:
-    """Events that fit a filter; `parts` by partition. A filter that is slow delays no other."""
+    """Events that fit a filter; `parts` by partition. A filter that is slow delays no other.
+
+    It reads the log of one timeline. When that is another one, the feed is over, and so are its
+    streams: where they are is looked at anew when their clients come back.
+    """
 
     def __init__(
         self, sessions: Sessions, topic: str, only: Filter, bounds: dict[int, Bounds]
@@ -61,6 +65,8 @@ class Feed:
         """Begin to read, from these ends on."""
         self.topic = topic
         self.only = only
+        self.timeline = timeline_of(bounds)
+        self.is_over = False
         self.streams = 0
         self.parts = {number: Part(here.next_offset) for number, here in bounds.items()}
         self.first_offsets: dict[int, int] = {}
@@ -85,8 +91,10 @@ class Feed:
             self._is_behind.set()
 
     def end(self) -> None:
-        """Read no more."""
+        """Read no more; the streams that are left end."""
         self._task.cancel()
+        self.is_over = True
+        self._news.set()
 
     def news(self) -> asyncio.Event:
         """Return what is set when there is more than now."""
@@ -194,8 +202,11 @@ class TopicFeeds:
     async def _turn(self) -> None:
         """Have the feeds read what is new."""
         bounds = await self._sessions.run(lambda conn: bounds_of(conn, self._topic))
-        for feed in self.by_filter.values():
-            feed.look(bounds, KEPT_BYTES_MAX // len(self.by_filter))
+        for only, feed in list(self.by_filter.items()):
+            if feed.timeline == timeline_of(bounds):
+                feed.look(bounds, KEPT_BYTES_MAX // len(self.by_filter))
+            else:
+                self.by_filter.pop(only).end()
 
 
 class Feeds:
@@ -216,6 +227,9 @@ class Feeds:
             self._topics[topic] = TopicFeeds(self._sessions, topic)
         feeds = self._topics[topic].by_filter
         feed = feeds.get(only)
+        if feed is not None and feed.timeline != timeline_of(bounds):
+            feed.end()
+            feed = None
         if feed is None:
             feed = feeds[only] = Feed(self._sessions, topic, only, bounds)
         feed.streams += 1
@@ -227,9 +241,10 @@ class Feeds:
         if feed.streams:
             return
         feed.end()
-        feeds = self._topics[feed.topic]
-        del feeds.by_filter[feed.only]
-        if not feeds.by_filter:
+        feeds = self._topics.get(feed.topic)
+        if feeds is not None and feeds.by_filter.get(feed.only) is feed:
+            del feeds.by_filter[feed.only]
+        if feeds is not None and not feeds.by_filter:
             feeds.end()
             del self._topics[feed.topic]
 

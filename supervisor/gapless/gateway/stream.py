@@ -15,14 +15,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gapless.errors import GaplessError
-from gapless.gateway.events_out import gone, partition_bounds
+from gapless.gateway.events_out import gone, lost, partition_bounds
 from gapless.gateway.feed import Feed, Line
 from gapless.gateway.gateway import Gateway
 from gapless.gateway.params import PARTITION_MAX, text_in, whole_in
 from gapless.gateway.problem import Problem
 from gapless.gateway.vector import CHARACTERS_MAX, read_vector, vector_text
 from gapless.log.filters import Filter, check_filter, filter_of
-from gapless.log.ranges import Bounds, bounds_of
+from gapless.log.ranges import Bounds, bounds_of, replaced_from, timeline_of
 from gapless.ops.entries import entry_json
 
 KEEP_ALIVE_S = 15.0
@@ -38,9 +38,10 @@ async def stream_events(gateway: Gateway, request: Request) -> Response:
     topic = text_in(request.path_params, "topic")
     only = _filter_in(request)
     bounds = await gateway.sessions.run(lambda conn: _checked(conn, topic, only))
-    place = _place_in(request, topic, bounds)
+    place, timeline = _place_in(request, topic, bounds)
+    await gateway.sessions.run(lambda conn: _refuse_replaced(conn, topic, bounds, place, timeline))
     topic_id = next(iter(bounds.values())).topic_id
-    if len(vector_text(topic_id, place)) > CHARACTERS_MAX:
+    if len(vector_text(topic_id, place, timeline_of(bounds))) > CHARACTERS_MAX:
         raise Problem(400, f"topic {topic} has too many partitions for one stream: say partition=")
     if request.method == "HEAD":
         return Response(headers=_HEADERS, media_type=_TYPE)
@@ -49,20 +50,24 @@ async def stream_events(gateway: Gateway, request: Request) -> Response:
     feed = await gateway.feeds.join(topic, only)
     gateway.listen_to(topic, bounds)
     ended = partial(gateway.access.end_of, request)
-    return EventStream(gateway, feed, _Place(topic_id, place, follows_new=follows_new), ended)
+    where = _Place(topic_id, place, feed.timeline, follows_new=follows_new)
+    return EventStream(gateway, feed, where, ended)
 
 
 class _Place:
     """Where a stream is."""
 
-    def __init__(self, topic_id: int, next_offsets: dict[int, int], *, follows_new: bool) -> None:
+    def __init__(
+        self, topic_id: int, next_offsets: dict[int, int], timeline: int, *, follows_new: bool
+    ) -> None:
         self.topic_id = topic_id
         self.next_offsets = next_offsets
+        self.timeline = timeline
         self._follows_new = follows_new
 
     @property
     def text(self) -> str:
-        return vector_text(self.topic_id, self.next_offsets)
+        return vector_text(self.topic_id, self.next_offsets, self.timeline)
 
     def partitions(self, feed: Feed) -> list[int]:
         """Return those to look at; new ones from their first event."""
@@ -124,7 +129,7 @@ class EventStream(Response):
 
     async def _texts(self) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\nid: {self._place.text}\n\n"
-        while not (self._gateway.is_draining or self._is_over.is_set()):
+        while not (self._gateway.is_draining or self._is_over.is_set() or self._feed.is_over):
             news = self._feed.news()  # MUST be before the look: what comes after it sets this one
             before = dict(self._place.next_offsets)
             for partition in self._place.partitions(self._feed):
@@ -180,8 +185,13 @@ def _filter_in(request: Request) -> Filter:
     return found or _ALL
 
 
-def _place_in(request: Request, topic: str, bounds: dict[int, Bounds]) -> dict[int, int]:
-    """Return where to begin: behind the last event that the client has, or where it says."""
+def _place_in(
+    request: Request, topic: str, bounds: dict[int, Bounds]
+) -> tuple[dict[int, int], int | None]:
+    """Return where to begin: behind the last event that the client has, or where it says.
+
+    And the timeline of the log from which the client has them; None: it does not say.
+    """
     text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
     start = text_in(request.query_params, "from", "latest")
     if start not in ("earliest", "latest"):
@@ -192,13 +202,29 @@ def _place_in(request: Request, topic: str, bounds: dict[int, Bounds]) -> dict[i
         only = whole_in(request.query_params, "partition", None, 0, PARTITION_MAX)
         partition_bounds(bounds, topic, only)
     if text:
-        place = _followed(topic, bounds, read_vector(text, topic_id), only)
-        return _checked_place(topic, bounds, place)
-    return {
+        offsets, timeline = read_vector(text, topic_id)
+        place = _followed(topic, bounds, offsets, only)
+        return _checked_place(topic, bounds, place), timeline
+    begin = {
         number: here.first_offset if start == "earliest" else here.next_offset
         for number, here in bounds.items()
         if only in (None, number)
     }
+    return begin, None
+
+
+def _refuse_replaced(
+    conn: Connection[Any],
+    topic: str,
+    bounds: dict[int, Bounds],
+    place: dict[int, int],
+    timeline: int | None,
+) -> None:
+    """Raise Problem (410) for a place behind events that are not those of the log any more."""
+    for number, offset in place.items():
+        replaced = replaced_from(conn, bounds[number], offset, timeline)
+        if replaced is not None:
+            raise lost(topic, number, offset, replaced)
 
 
 def _followed(

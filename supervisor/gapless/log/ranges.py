@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +18,16 @@ from gapless.log.topics import require_topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """What a partition holds: first_offset to next_offset - 1; 1 and 1 when it never had events."""
+    """What a partition holds: first_offset to next_offset - 1; 1 and 1 when it never had events.
+
+    timeline: of the server that gave the last offset.
+    """
 
     topic_id: int
     partition: int
     first_offset: int
     next_offset: int
+    timeline: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +48,27 @@ def bounds_of(conn: Connection[Any], topic: str) -> dict[int, Bounds]:
     if not found:
         require_topic(conn, topic)
     return {each.partition: each for each in found}
+
+
+def timeline_of(bounds: Mapping[int, Bounds]) -> int:
+    """Return the timeline of a log: each promotion of a standby begins another one."""
+    return max(each.timeline for each in bounds.values())
+
+
+def replaced_from(
+    conn: Connection[Any], here: Bounds, next_offset: int, timeline: int | None
+) -> int | None:
+    """Return from where on a reader that comes to this offset has read others than the log has.
+
+    timeline: that of the log when it was read; None: unknown. A failover to a server that lacks the
+    newest events gives their offsets to others.
+    """
+    if timeline is None or here.timeline <= timeline:
+        return None
+    where = {"topic_id": here.topic_id, "partition": here.partition}
+    params = {**where, "next_offset": next_offset, "timeline": timeline}
+    row = conn.execute(query("tail", "replaced_from"), params).fetchone()
+    return None if row is None else row[0]
 
 
 def read_range(

@@ -1,6 +1,7 @@
 """Places in the log as Spark keeps them: the offset to read next, of each partition of each topic.
 
-The JSON is Kafka's: {"orders": {"0": 1001, "1": 1}}; -2 is earliest and -1 latest.
+The JSON is Kafka's: {"orders": {"0": 1001, "1": 1}}; -2 is earliest and -1 latest. What a stream
+keeps has {"": {"timeline": 2}} beside its topics: of the log that it has read.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from gapless.errors import UsageError
 
 EARLIEST = -2
 LATEST = -1
+_MARK = ""  # no topic is called so
 
 # By topic, by partition: the offset to read next.
 Offsets = dict[str, dict[int, int]]
@@ -56,6 +58,8 @@ def from_json(document: Any) -> Offsets:
     """Read what to_json() wrote; raises ValueError, TypeError or AttributeError for the rest."""
     offsets: Offsets = {}
     for topic, partitions in document.items():
+        if topic == _MARK:
+            continue
         offsets[topic] = {}
         for partition_id, offset in partitions.items():
             if isinstance(offset, bool) or not isinstance(offset, int) or offset < EARLIEST:
@@ -64,9 +68,15 @@ def from_json(document: Any) -> Offsets:
     return offsets
 
 
-def to_json(offsets: Mapping[str, Mapping[int, int]]) -> Json:
+def timeline_in(document: Json) -> int | None:
+    """Return the timeline of a place; None: it was made by hand, or before there was one."""
+    return document.get(_MARK, {}).get("timeline")
+
+
+def to_json(offsets: Mapping[str, Mapping[int, int]], timeline: int | None = None) -> Json:
     """Return offsets as Spark stores them; always in the same order, Spark compares the text."""
-    return {
+    mark = {} if timeline is None else {_MARK: {"timeline": timeline}}
+    return mark | {
         topic: {str(partition_id): offsets[topic][partition_id] for partition_id in sorted(parts)}
         for topic, parts in sorted(offsets.items())
     }

@@ -24,13 +24,17 @@ _PAUSE_S = 0.002
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """What the log holds of a partition: first_offset inclusive to next_offset exclusive."""
+    """What the log holds of a partition: first_offset inclusive to next_offset exclusive.
+
+    timeline: of the server that gave the last offset.
+    """
 
     topic: str
     topic_id: int
     partition_id: int
     first_offset: int
     next_offset: int
+    timeline: int
 
 
 def wait_for_offsets(conn: Connection[Any]) -> None:

@@ -13,8 +13,17 @@ import psycopg
 from psycopg import Connection
 
 from gapless.db.connect import is_transient
+from gapless.db.queries import query
 from gapless.errors import UsageError
-from gapless.spark.offsets import LATEST, Json, Offsets, count, from_json, to_json
+from gapless.spark.offsets import (
+    LATEST,
+    Json,
+    Offsets,
+    count,
+    from_json,
+    timeline_in,
+    to_json,
+)
 from gapless.spark.options import ReadOptions
 from gapless.spark.place import (
     End,
@@ -49,11 +58,12 @@ class StreamReader:
         """Return where a query without checkpoint begins: at the latest unless told otherwise."""
         conn, ends = self._look()
         if self._options.starting_ts is not None:
-            return to_json(at_moment(conn, self._options.starting_ts, ends))
+            return _json(at_moment(conn, self._options.starting_ts, ends), ends)
         if self._options.starting is None:
-            return to_json(latest(ends))
+            return _json(latest(ends), ends)
         place = self._options.starting
-        return to_json(resolve(conn, place, ends, option="startingOffsets", otherwise=LATEST))
+        begin = resolve(conn, place, ends, option="startingOffsets", otherwise=LATEST)
+        return _json(begin, ends)
 
     def stop_here(self) -> None:
         """Let the query end at the present end of the log (Trigger.AvailableNow)."""
@@ -63,7 +73,7 @@ class StreamReader:
     def newest(self) -> Json:
         """Return the end of the log, whatever the limits: what lag is measured against."""
         _, ends = self._look()
-        return to_json(self._last_stop or latest(ends))
+        return _json(self._last_stop or latest(ends), ends)
 
     def next(self, done: Json, *, limited: bool) -> Json:
         """Return where the next micro-batch ends; `done`, up to where all is done, if none is due.
@@ -77,11 +87,11 @@ class StreamReader:
         behind = count(start, end)
         options = self._options
         if behind == 0 or (limited and self._is_too_little(behind)):
-            return to_json(start)
+            return _json(start, ends)
         self._waiting_since_s = None
         if limited and options.max_offsets is not None and behind > options.max_offsets:
-            return to_json(self._bounded(cut(conn, start, ends, options.max_offsets), end))
-        return to_json(self._bounded(latest(ends), end))
+            return _json(self._bounded(cut(conn, start, ends, options.max_offsets), end), ends)
+        return _json(self._bounded(latest(ends), end), ends)
 
     def tasks(self, start: Json, end: Json) -> list[Task]:
         """Return what each task of a micro-batch reads."""
@@ -97,7 +107,8 @@ class StreamReader:
 
     def show(self, done: Json) -> None:
         """Record what is done, where Spark does not tell by asking for more (before 4.2)."""
-        conn, _ = self._look(fresh=False)
+        conn, ends = self._look(fresh=False)
+        self._start(done, ends)
         self._show(conn, done)
 
     def close(self) -> None:
@@ -145,8 +156,25 @@ class StreamReader:
                     f"the log goes to {end.next_offset - 1} only: it is another database, or an "
                     "older copy of it"
                 )
+            self._refuse_replaced(end, offset, timeline_in(done))
             found[end.topic][end.partition_id] = offset
         return found
+
+    def _refuse_replaced(self, end: End, offset: int, timeline: int | None) -> None:
+        """Raise UsageError for a place behind events that a failover has lost."""
+        if timeline is None or end.timeline <= timeline:
+            return
+        assert self._conn is not None
+        where = {"topic_id": end.topic_id, "partition": end.partition_id}
+        params = {**where, "next_offset": offset, "timeline": timeline}
+        ((first_offset,),) = self._conn.execute(query("tail", "replaced_from"), params).fetchall()
+        if first_offset is not None:
+            raise UsageError(
+                f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, and a "
+                f"failover has lost events before it: from {first_offset} on the log has others, "
+                "which were not read; begin there, with startingOffsets and a checkpointLocation "
+                "of its own"
+            )
 
     def _is_too_little(self, behind: int) -> bool:
         """Tell whether to wait for more: below minOffsetsPerTrigger, and not for too long yet."""
@@ -174,3 +202,8 @@ class StreamReader:
             topic: {p: min(offset, end[topic].get(p, 1)) for p, offset in partitions.items()}
             for topic, partitions in place.items()
         }
+
+
+def _json(place: Offsets, ends: list[End]) -> Json:
+    """Return a place as Spark keeps it, with the timeline of the log that was read."""
+    return to_json(place, max(end.timeline for end in ends))

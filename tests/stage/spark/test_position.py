@@ -11,11 +11,13 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.errors import GaplessError, UsageError
 from gapless.log.publish import publish
+from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from gapless.spark.options import read_options
 from gapless.spark.pipeline import position
 from gapless.spark.pipeline.document import Pipeline, TargetSpec
 from gapless.spark.place import find_ends, record_position, wait_for_offsets
+from gapless.spark.stream import StreamReader
 from support.group import owner
 from support.servers import until
 
@@ -107,3 +109,28 @@ def test_a_handlers_group_is_not_moved(conn: Connection, dsn: str, topic: Topic)
         record_position(conn, "billing", at)
     with pytest.raises(UsageError, match="groupId"):
         record_position(conn, "not a name", at)
+
+
+def test_a_checkpoint_that_a_failover_has_passed(dsn: str, conn: Connection) -> None:
+    """Who has read what is lost is told from where to read again, also when the log is longer by now."""
+    ensure_topic(conn, "jobs", partitions=1)
+    options = {"url": dsn, "subscribe": "jobs", "startingOffsets": "earliest", "groupId": "query"}
+    reader = StreamReader(read_options(options))
+    places = {}
+    for n in range(9):
+        publish(conn, "jobs", n)
+        sequence(conn)
+        places[n + 1] = reader.newest()
+    conn.execute("update gapless.log_segment set timeline = 2 where base_offset > 5")
+    end = reader.next(places[5], limited=False)
+    assert end == {**places[9], "": {"timeline": 2}}
+    assert reader.next(end, limited=False) == end, "nothing is due"
+    made_by_hand = {"jobs": places[6]["jobs"]}
+    assert reader.next(made_by_hand, limited=False) == end
+    for n in (6, 9):
+        for ask in (reader.show, lambda place: reader.next(place, limited=False)):
+            with pytest.raises(
+                UsageError, match=f"at offset {n + 1} of jobs/0.* from 6 on the log"
+            ):
+                ask(places[n])
+    reader.close()
