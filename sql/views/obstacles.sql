@@ -1,7 +1,7 @@
 -- Who keeps groups, or events for later, from continuing and is not ended by anybody, with what ends it (I11):
 -- - transactions that were prepared and left (left_prepared.sql). name: the gid.
--- - transactions that have cancelled events for later which are due, and stay open (later_holders.sql). name: the
---   session's pid, or the gid.
+-- - transactions that have cancelled events for later which are due, or locked these, and stay open
+--   (later_holders.sql). name: the session's pid, or the gid.
 -- - a clock that was put back (ahead_times.sql). since_s: by so much, at least. One that went ahead in a step, for as
 --   long as it is doubted (look_at_clock.sql). since_s: by so much.
 -- - clients that send heartbeats, have nothing in hand, and have not polled for their ttl, while events of partitions
@@ -57,11 +57,14 @@ select
   coalesce(h.gid, h.pid::text),
   h.since_s,
   format(
-    '%s of role %s has cancelled %s%s for later that are due, and has been open for %s s since: they wait, and the '
-      'rest of their transactions with them',
+    '%s of role %s has %s, and has been open for %s s since: they wait%s',
     coalesce('prepared transaction ' || quote_literal(h.gid), 'the transaction of session ' || h.pid), h.owner,
-    case when h.events > 999 then '1000 or more' else h.events::text end,
-    case h.events when 1 then ' event' else ' events' end, floor(h.since_s)
+    case
+      when h.events is null then 'locked the table of events for later'
+      when h.events = 1 then 'cancelled or locked 1 event for later that is due'
+      else 'cancelled or locked ' || case when h.events > 999 then '1000 or more' else h.events::text end
+        || ' events for later that are due'
+    end, floor(h.since_s), case when h.events is not null then ', and the rest of their transactions with them' end
   ),
   case
     when h.gid is null then format('commit or roll back there, or select pg_terminate_backend(%s)', h.pid)

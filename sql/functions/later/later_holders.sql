@@ -1,43 +1,62 @@
--- Transactions that have events for later in hand which are due, and have not ended: with a cancel(), for 2 s, as in
--- left_prepared.sql. All of the transaction that published such an event waits (S3).
+-- Transactions that keep events for later from the log that are due, and have not ended for 2 s, as in
+-- left_prepared.sql: with a cancel(), or another lock on their rows. All of the transaction that published such an
+-- event waits (S3). Or that have locked the table, or the guard: then nothing is promoted (events: null).
 -- pid: of the session; null: it was prepared, as gid. events: of the first 1000 that are due. since_s: for so long.
--- A row tells in xmax who deletes it; each transaction, and each savepoint that wrote, has a lock on its number.
+-- A row tells in xmax who deletes it: a number of a transaction, which has a lock on it, or that of a savepoint that
+-- was released, or of several that share the row: then it may be each transaction that has locked rows of the table.
+-- MUST NOT look at the table while it is locked: it would wait.
 -- plan: the primary key of scheduled. Where somebody sequences nothing is overdue, and nothing else is asked
 create or replace function gapless.later_holders()
 returns table (pid int, gid text, owner text, events bigint, since_s double precision)
-language sql
+language plpgsql
 volatile
 security definer
 set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set jit = off
 as $$
-  select l.pid, p.gid::text, coalesce(p.owner, a.usename)::text, h.events, x.since_s
-  from (select gapless.clock() as now_ts offset 0) t
-  cross join lateral (
-    select s.xmax as xid, count(*) as events, t.now_ts - min(s.deliver_at) as late
+#variable_conflict use_column
+declare
+  now_ts timestamptz := gapless.clock();
+  ours oid := (select d.oid from pg_database d where d.datname = current_database());
+begin
+  for pid, gid, owner, since_s in
+    select h.pid, h.gid, h.owner, h.open_s
+    from pg_locks l
+    cross join lateral gapless.holder_of(l.pid, l.virtualtransaction) h
+    where l.database = ours and l.granted
+      and l.relation in ('gapless.scheduled'::regclass, 'gapless.guard_promoting'::regclass)
+      and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+  loop
+    if since_s > 2 then    -- who promotes has the guard for a moment
+      return next;
+    end if;
+  end loop;
+  if found then
+    return;
+  end if;
+  return query
+  select h.pid, h.gid, h.owner, x.events, least(h.open_s, x.late_s)
+  from (
+    select l.pid, l.virtualtransaction, count(*) as events,
+      extract(epoch from now_ts - min(s.deliver_at))::double precision as late_s
     from (
-      select s.xmax, s.deliver_at from gapless.scheduled s
-      where s.deliver_at <= t.now_ts - interval '2 s'
-      order by s.deliver_at, s.scheduled_id
+      select o.xmax, o.deliver_at from gapless.scheduled o
+      where o.deliver_at <= now_ts - interval '2 s'
+      order by o.deliver_at, o.scheduled_id
       limit 1000
     ) s
+    left join pg_locks k
+      on k.locktype = 'transactionid' and k.transactionid = s.xmax and k.mode = 'ExclusiveLock' and k.granted
+    join (
+      select distinct r.pid, r.virtualtransaction from pg_locks r
+      where r.database = ours and r.relation = 'gapless.scheduled'::regclass
+        and r.mode in ('RowShareLock', 'RowExclusiveLock')
+    ) l on k.virtualtransaction is null or l.virtualtransaction = k.virtualtransaction
     where s.xmax <> '0'
-    group by s.xmax
-  ) h
-  cross join lateral (
-    select k.pid, k.virtualtransaction from pg_locks k
-    where k.locktype = 'transactionid' and k.transactionid = h.xid and k.mode = 'ExclusiveLock' and k.granted
-  ) l
-  left join pg_stat_activity a on a.pid = l.pid
-  left join pg_prepared_xacts p on l.pid is null and exists (
-    select from pg_locks k
-    where k.pid is null and k.virtualtransaction = l.virtualtransaction and k.transactionid = p.transaction
-  )
-  cross join lateral (
-    select extract(
-      epoch from least(h.late, clock_timestamp() - coalesce(p.prepared, a.xact_start))
-    )::double precision as since_s
+    group by 1, 2
   ) x
-  where x.since_s > 2    -- who promotes has them in hand for a moment
+  cross join lateral gapless.holder_of(x.pid, x.virtualtransaction) h
+  where h.open_s > 2;
+end
 $$;

@@ -17,7 +17,8 @@
 -- Looks first: what finds nothing due writes nothing, and takes no xid and no lock.
 -- MUST compare with a variable: deliver_at <= clock_timestamp() is no condition of an index, for that
 -- function is volatile.
--- locks: guard_promoting, then the rows; never waits for one
+-- Raises 55P03 when somebody has locked a table that it writes: try again later (later_holders.sql names them).
+-- locks: guard_promoting, then the rows; never waits for one, and 100 ms for a table: who sequences calls it (I11)
 -- index: primary key of scheduled, scheduled_xid, scheduled_counts_from, schedule_due, schedule_last_due
 create or replace function gapless.promote(
   max_events int default 1000, low timestamptz default '-infinity', inout low_id bigint default null,
@@ -29,6 +30,7 @@ set search_path = pg_catalog, pg_temp
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
+set lock_timeout = '100ms'
 as $$
 declare
   now_ts timestamptz;

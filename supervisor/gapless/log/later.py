@@ -14,7 +14,7 @@ from inspect import isawaitable
 from time import monotonic
 from typing import Any, NamedTuple, overload
 
-from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, errors
 from psycopg.rows import tuple_row
 
 from gapless.db.queries import query
@@ -27,6 +27,7 @@ from gapless.log.foreign import Script, Trouble, play, play_async
 PROMOTED_EVENTS_MAX = 1000  # in one transaction; what is published meanwhile waits for no more
 _LOOK_EVERY_S = 0.01  # while the sequencer is busy and nothing was known to be due
 _AGAIN_S = 0.02  # what is due is in somebody's hand
+_LOCKED_S = 1.0  # somebody has locked the table: a look waits 100 ms for that
 _GATHER_S = 0.004  # so long may what is due wait for others
 _WHOLE_LOOKS = 20  # a look from the start takes at most one part in so many of the time
 _ROUND_EVENTS_MAX = 250  # of what is held, between two runs: so these are not kept waiting
@@ -84,6 +85,7 @@ class Promoter:
         self._round_due_s = 0.0  # by monotonic(), as all of these
         self._due_s = 0.0
         self._asleep_due_s = 0.0
+        self._locked_until_s = 0.0
 
     def is_due(self) -> bool:
         """Tell whether there may be something to promote, while the sequencer is awake."""
@@ -102,8 +104,19 @@ class Promoter:
 
         Before: `conn` is in autocommit, outside a transaction. Sequence afterwards.
         Bound: it looks at PROMOTED_EVENTS_MAX events, at a few that are held, and at the rest of
-        their transactions.
+        their transactions. Where somebody has locked the table it is 0, and there is no other look
+        for a second: what has no offset yet waits for none (I11).
         """
+        if monotonic() < self._locked_until_s:
+            return 0
+        try:
+            return self._look(conn)
+        except errors.LockNotAvailable:
+            self.holds = True
+            self._due_s = self._asleep_due_s = self._locked_until_s = monotonic() + _LOCKED_S
+            return 0
+
+    def _look(self, conn: Connection[Any]) -> int:
         began_s = monotonic()
         is_round_due = began_s >= self._round_due_s
         before = _START if is_round_due and not self.holds else self._front

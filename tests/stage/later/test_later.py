@@ -34,6 +34,22 @@ FAR = "2100-01-01T00:00Z"
 UNIT = UUID("12345678-1234-5678-1234-567812345678")
 
 
+# How somebody has events for later in hand, and how they are named.
+_ROWS, _TABLE = "cancelled or locked 1 event for later that is due", "locked the table of events"
+_CANCEL = "select gapless.cancel(scheduled_id) from gapless.scheduled"
+HELD = {
+    "a savepoint": (["savepoint s", _CANCEL], _ROWS),
+    "a savepoint that was released": (["savepoint s", _CANCEL, "release s"], _ROWS),
+    "for key share": (["select from gapless.scheduled for key share"], _ROWS),
+    "prepared": ([_CANCEL, "prepare transaction 'left''s'"], _ROWS),
+    "a table": (["lock table gapless.scheduled in share mode"], _TABLE),
+    "prepared, a table": (
+        ["lock table gapless.scheduled in exclusive mode", "prepare transaction 'left''s'"],
+        _TABLE,
+    ),
+}
+
+
 @pytest.fixture(params=["sync", "async"])
 def own(request: pytest.FixtureRequest, dsn: str, topic: Topic) -> Iterator[Publisher]:
     with publisher(dsn, request.param) as made:
@@ -336,29 +352,41 @@ class TestCancel:
         assert promote_all(conn) == 110
 
     @pytest.mark.invariant("I11")
-    def test_who_does_not_end_a_cancel_is_named(
-        self, dsn: str, conn: Connection, other: Connection
+    @pytest.mark.few(2)
+    @pytest.mark.parametrize("holds", HELD)
+    def test_who_holds_what_is_due_is_named_and_nobody_else_waits(
+        self, dsn: str, conn: Connection, other: Connection, holds: str
     ) -> None:
-        """The session or the prepared transaction, also if it did so in a savepoint; nobody who is quick."""
-        first, second = (_ids(publish(conn, "outbox", 1, deliver_in=10))[0] for _ in range(2))
-        with other.transaction():
-            assert gapless.cancel(other, first)
-            other.execute("prepare transaction 'left''s'")
+        """A session or a prepared transaction, in whatever way it has the rows, or the table."""
+        statements, told = HELD[holds]
+        publish(conn, "outbox", 1, deliver_in=10)
+        remedy = f"pg_terminate_backend({other.info.backend_pid})"
+        other.execute("begin")
         try:
-            with other.transaction(force_rollback=True), other.transaction():
-                assert gapless.cancel(other, second)
-                shift(conn, 100)
-                assert snapshot(conn).obstacles == ()
-                assert until(lambda: len(snapshot(conn).obstacles) == 2)
-                found = {each.name: each for each in snapshot(conn).obstacles}
-                session = found.pop(str(other.info.backend_pid))
-                assert "has cancelled 1 event for later" in session.problem
-                assert session.remedy.endswith(f"pg_terminate_backend({other.info.backend_pid})")
-                assert found.pop("left's").remedy.startswith("rollback prepared 'left''s'")
-                (late,) = [each for each in diagnose(dsn) if each.name == "later"]
-                assert "has cancelled 1 event for later" in late.text
+            for statement in statements:
+                other.execute(statement)
+            if holds.startswith("prepared"):
+                remedy = "rollback prepared 'left''s'"
+            if "table" not in holds:
+                publish(conn, "outbox", 1, event_type="b", deliver_in=11)
+            publish(conn, "outbox", 1, event_type="now")
+            shift(conn, 100)
+            assert snapshot(conn).obstacles == ()
+            promoter = Promoter()
+            assert until(lambda: bool(promoter.promote(conn) or promoter.holds))
+            sequence(conn)
+            assert promoter.holds
+            came = ["now"] if "table" in holds else ["now", "b"]
+            assert sorted(map(str, tags(placed(conn)))) == sorted(came)
+            assert until(lambda: bool(snapshot(conn).obstacles))
+            (found,) = snapshot(conn).obstacles
+            assert told in found.problem
+            assert remedy in found.remedy
+            assert any(told in each.text for each in diagnose(dsn) if each.name == "obstacles")
         finally:
-            conn.execute("rollback prepared 'left''s'")
+            other.execute("rollback")
+            if holds.startswith("prepared"):
+                conn.execute("rollback prepared 'left''s'")
         assert snapshot(conn).obstacles == ()
 
     def test_a_cancel_waits_for_a_promotion_and_comes_too_late(
