@@ -69,7 +69,7 @@ def _texts(twins: Twins, table: str, partition: int, more: str, params: list[Any
     topic = twins.topic_ids["orders"]
     query = (
         f"select (to_jsonb(x) || jsonb_build_object('payload', x.payload::text))::text"
-        f" from (select {COLUMNS} from {table} where topic_id = {topic} and partition_id = {partition} {more}) x"
+        f" from (select key_digest, {COLUMNS} from {table} where topic_id = {topic} and partition_id = {partition} {more}) x"
         " order by c_offset"
     )
     return [row for (row,) in twins.conn.execute(query.encode(), params)]

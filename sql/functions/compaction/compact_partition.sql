@@ -7,13 +7,15 @@
 -- So a tombstone may remove its row, and no older event comes after it.
 -- Each event once: next_offset moves in this transaction. Redrive and replay put nothing into the log, so
 -- nothing here.
--- locks: the row of compaction; 0 when somebody has it. plan: one look-up an event, and a key
+-- locks: the row of compaction; 0 when somebody has it.
+-- plan: events are looked up by an array of ids, which no join can turn into a scan; their chunks are known when it is
+--   planned. First the few columns that say which is the newest of a key, then all of those that are kept.
 create or replace function gapless.compact_partition(_topic_id int, _partition_id int, _events_max int)
 returns bigint
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set enable_hashjoin = off
+set enable_nestloop = off
 set enable_mergejoin = off
 set enable_seqscan = off
 set jit = off
@@ -23,7 +25,10 @@ declare
   here gapless.compaction;
   of_layout int;
   is_direct boolean;    -- the topic takes messages for one group: else that is a header as any other
+  low bigint;           -- where the segment that holds next_offset begins
   upto bigint;
+  low_id bigint;
+  high_id bigint;
   step record;
 begin
   select c.* into here from gapless.compaction c
@@ -37,7 +42,7 @@ begin
   if not found then
     return 0;
   end if;
-  select s.layout into of_layout
+  select s.layout, s.base_offset into of_layout, low
   from gapless.segments_from(_topic_id, _partition_id, here.next_offset, 1) s;
   if not found or exists (
     select from gapless.barrier b
@@ -46,37 +51,42 @@ begin
   ) then
     return 0;
   end if;
-  select least(max(s.last_offset), here.next_offset + _events_max - 1) into upto
-  from gapless.segments_from(_topic_id, _partition_id, here.next_offset, _events_max) s
-  where s.layout = of_layout;
+  -- MUST be bounded by offsets: as many segments as events hold two hundred times as many of them.
+  select least(max(s.last_offset), here.next_offset + _events_max - 1), min(u.id), max(u.id) into upto, low_id, high_id
+  from gapless.log_segment s
+  cross join lateral unnest(s.message_ids) as u (id)
+  where s.topic_id = _topic_id and s.partition_id = _partition_id
+    and s.base_offset between low and here.next_offset + _events_max - 1 and s.layout = of_layout;
 
   with
-  events as materialized (
-    select s.base_offset + u.n - 1 as c_offset, s.timeline, o.*
-    from gapless.segments_from(_topic_id, _partition_id, here.next_offset, _events_max) s
+  placed as materialized (
+    select s.base_offset + u.n - 1 as c_offset, s.timeline, u.id
+    from gapless.log_segment s
     cross join lateral unnest(s.message_ids) with ordinality as u (id, n)
-    cross join lateral (
-      select m.id, m.xid, m.key, m.host_id, m.user_id, m.transaction_id, m.event_type, m.payload, m.headers,
-        m.created_ts, m.cause, m.correlation, gapless.key_digest(m) as key_digest
-      from gapless.outbox_message_t m where m.id = u.id offset 0
-    ) o
-    where s.base_offset + u.n - 1 between here.next_offset and upto
+    where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset between low and upto
+      and s.base_offset + u.n - 1 between here.next_offset and upto
   ),
   -- What is for one group says nothing of the key to the others.
-  keyed as (
-    select * from events e
-    where coalesce(e.key, e.host_id) is not null
-      and not (is_direct and coalesce(e.headers ? 'gapless-to-group', false))
+  events as materialized (
+    select p.c_offset, p.timeline, p.id,
+      gapless.order_key(m.key, m.host_id, m.transaction_id, m.xid) collate "C" as order_key,
+      coalesce(m.key, m.host_id) is not null
+        and not (is_direct and coalesce(m.headers ? 'gapless-to-group', false)) as is_keyed,
+      coalesce(json_typeof(m.payload) = 'null', true) as is_tombstone
+    from placed p
+    join gapless.outbox_message_t m on m.id = p.id
+    where m.id between low_id and high_id and m.id = any ((select array_agg(i.id) from placed i)::bigint[])
   ),
   newest as materialized (
-    select distinct on (k.key_digest) k.*,
-      coalesce(btrim(k.payload::text, e' \t\r\n') = 'null', true) as is_tombstone
-    from keyed k
-    order by k.key_digest, k.c_offset desc
+    select n.*, gapless.order_digest(n.order_key) as key_digest
+    from (
+      select distinct on (e.order_key) e.* from events e where e.is_keyed order by e.order_key, e.c_offset desc
+    ) n
   ),
   gone as (
-    delete from gapless.latest l using newest n
-    where l.topic_id = _topic_id and l.key_digest = n.key_digest and n.is_tombstone
+    delete from gapless.latest l
+    where l.topic_id = _topic_id
+      and l.key_digest = any ((select array_agg(n.key_digest) from newest n where n.is_tombstone)::bytea[])
     returning 1
   ),
   put as (
@@ -84,9 +94,12 @@ begin
       topic_id, key_digest, partition_id, c_offset, timeline, id, xid, key, host_id, user_id, transaction_id,
       event_type, payload, headers, created_ts, cause, correlation
     )
-    select _topic_id, n.key_digest, _partition_id, n.c_offset, n.timeline, n.id, n.xid, n.key, n.host_id, n.user_id,
-      n.transaction_id, n.event_type, n.payload, n.headers, n.created_ts, n.cause, n.correlation
-    from newest n where not n.is_tombstone
+    select _topic_id, n.key_digest, _partition_id, n.c_offset, n.timeline, n.id, m.xid, m.key, m.host_id, m.user_id,
+      m.transaction_id, m.event_type, m.payload, m.headers, m.created_ts, m.cause, m.correlation
+    from newest n
+    join gapless.outbox_message_t m on m.id = n.id
+    where m.id between low_id and high_id
+      and m.id = any ((select array_agg(i.id) from newest i where not i.is_tombstone)::bigint[])
     on conflict (topic_id, key_digest) do update
     set partition_id = excluded.partition_id, c_offset = excluded.c_offset, timeline = excluded.timeline,
       id = excluded.id, xid = excluded.xid, key = excluded.key, host_id = excluded.host_id,
@@ -95,9 +108,10 @@ begin
       cause = excluded.cause, correlation = excluded.correlation
     returning xmax = 0 as is_new
   )
-  select (select count(*) from events) as found, (select count(*) from keyed) as keyed,
+  select count(*) as found, count(*) filter (where e.is_keyed) as keyed,
     (select count(*) from put where is_new) as new, (select count(*) from gone) as gone
-  into step;
+  into step
+  from events e;
   update gapless.compaction c
   set next_offset = upto + 1, keys = c.keys + step.new - step.gone, keyless = c.keyless + step.found - step.keyed,
     missing = c.missing + upto - here.next_offset + 1 - step.found, moved_ts = clock_timestamp()

@@ -29,6 +29,6 @@ begin
     coalesce(l.transaction_id, gapless.transaction_uuid(l.xid, l.timeline)), l.partition_id, l.c_offset, l.created_ts
   from gapless.latest l
   where l.topic_id = wanted
-    and l.key_digest = substring(sha256(convert_to(latest.key, 'UTF8')) from 1 for 16);    -- as key_digest()
+    and l.key_digest = gapless.order_digest(latest.key);
 end
 $$;

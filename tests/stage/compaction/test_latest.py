@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import psycopg
 import pytest
 
@@ -14,7 +16,9 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import set_partitions
 from stage.compaction.kept import DELETED, Kept
 from stage.consume.world import World
+from stage.partitions.test_set_partitions import in_thread, until_waiting
 
+HOST = "0ad2e5a4-22a3-4b5c-8e3e-3c3b7e2f1a10"
 KEYS = [f"key {n}" for n in range(12)]
 
 
@@ -24,6 +28,50 @@ def test_newest_event_of_each_key_is_kept(kept: Kept, events_max: int) -> None:
     kept.compact(events_max)
     assert kept.latest() == kept.fold() == {"a": (0, 6, 3), "c": (0, 4, 1)}
     assert (kept.info()["keys"], kept.info()["lag"]) == (2, 0)
+
+
+OF_LATEST = ("topic_id", "key_digest", "partition_id", "c_offset", "timeline")
+PUT = (
+    "insert into gapless.outbox_message_t (topic_id, key, host_id, payload)"
+    " select %s, k, h, p::json from unnest(%s::text[], %s::text[], %s::text[]) e (k, h, p) returning id"
+)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_kept_is_the_fold_of_whatever_was_inserted(kept: Kept, seed: int) -> None:
+    """Any keys, hosts in any spelling, texts of null, units, steps and changes of partitions."""
+    random, world = Random(seed), kept.world
+    expected: dict[str, int] = {}
+    keyless = 0
+    for n in range(20):
+        keys = random.choices([None, "k", "K", "ключ", "x" * 3000, HOST], k=random.randint(1, 30))
+        hosts = [random.choice([None, "h", HOST, HOST.upper(), f"{{{HOST}}}"]) for _ in keys]
+        texts = [random.choice([None, " null\n", "[null]", '"null"', "0", "{}"]) for _ in keys]
+        ids = world.rows(PUT, world.topic.topic_id, keys, hosts, texts)
+        for key, host, text, (message_id,) in zip(keys, hosts, texts, ids, strict=True):
+            keeps = key or (host and host.strip("{}").lower())
+            expected.pop(keeps or "", None)
+            keyless += keeps is None
+            if keeps and text and text.strip() != "null":
+                expected[keeps] = message_id
+        sequence(world.conn)
+        if n % 7 == 5:
+            set_partitions(world.conn, world.topic.name, random.randint(1, 5))
+        if random.random() < 0.5:
+            world.value("select gapless.compact(%s)", random.randint(1, 60))
+    kept.compact(random.randint(1, 60))
+    rows = world.rows(
+        "select l.id, to_jsonb(l) - %s::text[] from gapless.latest l", list(OF_LATEST)
+    )
+    assert dict(rows) == dict(
+        world.rows(
+            "select o.id, to_jsonb(o) - '{topic_id}'::text[] from gapless.outbox_message_t o"
+            " where o.id = any (%s)",
+            list(expected.values()),
+        )
+    )
+    info = kept.info()
+    assert (info["keys"], info["keyless"], info["lag"]) == (len(expected), keyless, 0)
 
 
 def test_step_is_bounded_and_goes_on_where_it_was_rolled_back(kept: Kept) -> None:
@@ -179,6 +227,37 @@ def test_one_transaction_at_a_time_has_a_partition_and_sees_it_switched_off(kept
     kept.compact()
     assert kept.world.rows("select from gapless.latest") == []
     assert kept.info() is None
+
+
+def test_a_topic_stays_as_long_as_something_is_kept_of_it(kept: Kept) -> None:
+    """Whoever deletes all else of it, by hand, waits for a step that is open, and is refused."""
+    world, name = kept.world, kept.world.topic.name
+    kept.put(("a", 1), ("b", 1))
+    others = world.rows(
+        "select conrelid::regclass::text from pg_constraint"
+        " where contype = 'f' and confrelid = 'gapless.topic'::regclass"
+    )
+    delete = ";".join(f"delete from {table}" for (table,) in [*others, ("gapless.topic",)])
+
+    def drop() -> None:
+        with connect(world.dsn, role="test") as conn, conn.transaction():
+            conn.execute(delete.encode())
+
+    with connect(world.dsn, role="test") as other:
+        other.execute("begin")
+        assert other.execute("select gapless.compact()").fetchone() == (2,)
+        with in_thread(drop) as dropped:
+            until_waiting(world.conn, "transactionid")
+            other.execute("commit")
+            with pytest.raises(psycopg.errors.ForeignKeyViolation, match=f"{name} --no-compact"):
+                dropped.result()
+    world.value("select gapless.set_compaction(%s, false)", name)
+    assert world.value("select gapless.compact(1)") == 1
+    with pytest.raises(psycopg.errors.ForeignKeyViolation, match=f"{name} --no-compact"):
+        drop()
+    kept.compact()
+    drop()
+    assert world.rows("select from gapless.topic") == []
 
 
 def test_it_needs_read_committed(kept: Kept) -> None:

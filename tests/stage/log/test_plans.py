@@ -19,6 +19,7 @@ from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
 from gapless.db.connect import connect
 from gapless.db.queries import query
+from gapless.log.compaction import set_compaction
 from gapless.log.publish import publish
 from gapless.log.read import fetch
 from gapless.log.sequence import configure_chunks, create_chunks, sequence
@@ -192,6 +193,19 @@ def test_a_claim_locks_few_of_many_chunks(conn: Connection, dsn: str, topic: Top
                     claim(group.conn, assignment, Wanted(1, 1))
                     (tables,) = group.conn.execute(locked).fetchone() or (0,)
                     assert tables <= 2
+
+
+def test_a_step_of_compaction(place: Place) -> None:
+    """Its bound counts events: segments are read for these, not as many as there are events."""
+    set_compaction(place.conn, "outbox", compact=True)
+    step = min(100, place.events)
+    with connect(place.conn.info.dsn, role="plans") as conn:
+        for n in range(CALLS):
+            with cost(conn) as spent:
+                assert conn.execute("select gapless.compact(100)").fetchone() == (step,)
+            assert not spent.scanned, f"call {n + 1}: {spent.scanned}"
+            assert spent.events_looked_up <= 2 * step + 5, "to find the newest, and to keep it"
+            assert spent.tables["log_segment"].idx_tup_fetch <= 12
 
 
 @spread
