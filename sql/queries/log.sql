@@ -6,7 +6,7 @@ select p.promoted, p.wait_s, p.low_at::text, p.low_id, p.due_s, p.held
 from gapless.promote(%(max_events)s::int, %(low_at)s::text::timestamptz, %(low_id)s::bigint) p
 
 -- name: heal_letters
-select gapless.heal_letters()
+select gapless.heal_letters(), gapless.look_at_clock()
 
 -- name: cancel
 select gapless.cancel(%(scheduled_id)s::bigint)
@@ -204,8 +204,10 @@ select gapless.set_partitions(%(name)s, %(partitions)s)
 select t.topic_id, t.name, t.partitions from gapless.topic t where t.name = %(name)s
 
 -- name: try_role
--- The role of the active sequencer: whoever holds it runs; the others look again.
-select pg_try_advisory_lock(7427001, 3)
+-- The role of the active sequencer: whoever holds it runs; the others look again. The clock first: from then on
+-- somebody looks at it all the time (look_at_clock.sql).
+with looked as materialized (select gapless.look_at_clock())
+select pg_try_advisory_lock(7427001, 3) from looked
 
 -- name: give_role
 -- The lock first: unlocking is immediate, the notification comes with the commit.

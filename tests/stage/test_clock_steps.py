@@ -11,9 +11,10 @@ from psycopg import Connection
 
 from gapless.log.publish import publish
 from gapless.log.schedules import Schedule, add_schedule
-from gapless.log.sequence import heal_letters, sequence
+from gapless.log.sequence import heal_letters, sequence, try_role
 from gapless.ops.doctor.rounds import diagnose
 from gapless.status import snapshot
+from support.chunks import next_chunk, small_chunks
 from support.clock import put_back, shift, stored_times
 from support.servers import until
 
@@ -29,11 +30,12 @@ TOLD = {
 # The others: what waits for them is below; but closed_ts of a letter is how long it is kept for people, and deliver_at is
 # the time that a publisher asked for.
 WAITED_FOR = {
-    "api_key": {"expires_ts", "last_used_ts"}, "chunk_end": {"newest_ts"}, "dead_letter": {"next_attempt_ts",
+    "api_key": {"expires_ts", "last_used_ts"}, "chunk_end": {"newest_ts"},
+    "clock_look": {"doubted_ts", "looked_ts", "sure_ts"}, "dead_letter": {"next_attempt_ts",
     "closed_ts", "due_set_ts"}, "dedupe": {"published_ts"}, "dedupe_slot": {"closed_ts"}, "dedupe_state": {"since_ts"},
     "expiry_clock": {"looked_ts"}, "group_expiry": {"looked_ts"}, "log_start": {"newest_ts"},
     "member": {"expires_at", "polled_ts", "suspect_at"}, "queue_range": {"deadline", "since_ts"},
-    "schedule": {"jumped_ts", "last_due", "next_due"}, "scheduled": {"deliver_at"}, "sequencer": {"ran_ts"},
+    "schedule": {"jumped_ts", "last_due", "next_due"}, "scheduled": {"counts_from", "deliver_at"}, "sequencer": {"ran_ts"},
     "unrouted": {"since_ts"}, "webhook_state": {"probe_ts"},
 }  # fmt: skip
 
@@ -82,6 +84,7 @@ class Stand:
             SHORT,
         )
         self.once()
+        self.value("select gapless.publish_later('orders', '1', deliver_in => %s)", SHORT)
         self.value("insert into gapless.webhook (name, topic_id, url, secrets, allow_http, keeps_order, concurrency)"
                    " select 'w', topic_id, 'http://x', '{env:A}', true, false, 1 from gapless.topic limit 1")  # fmt: skip
         self.value(
@@ -128,6 +131,10 @@ class Stand:
             "a unit of which somebody has a receipt": lambda: self.take("redriven") is not None,
             "a key of the gateway": lambda: not self.value(kept),
             "a dedupe key": lambda: not self.once(),
+            "an event for later": lambda: (
+                self.value("select gapless.promote()") is not None
+                and self.value("select not exists (select from gapless.scheduled)")
+            ),
             "a probe": lambda: (
                 self.value("select gapless.probe_webhook('w', %s)", SHORT) == "probe"
             ),
@@ -171,6 +178,141 @@ def test_a_letter_of_an_ordered_group_waits_its_own_length(conn: Connection) -> 
     assert 50 < float(stand.value(f"{waits} where group_id = 'retried'")) <= 60
 
 
+def test_an_event_for_later_waits_its_own_length(conn: Connection) -> None:
+    """Not less; its transaction comes together (S3), and who gave a time gets that time."""
+    later = "select gapless.publish_later('jobs', '1', deliver_in => i) from unnest(array['1 min', '1 min', '2 min']::interval[]) i"
+    conn.execute("select gapless.create_topic('jobs', 1)")
+    conn.execute(later)
+    conn.execute(
+        "select gapless.publish_later('jobs', '1', deliver_in => '3 min', dedupe_key => 'k')"
+    )
+    conn.execute("select gapless.publish_later('jobs', '1', now() + interval '4 min')")
+    put_back(conn, HOURS_S)
+    (wait_s,) = conn.execute("select wait_s from gapless.promote()").fetchone() or ()
+    waits = conn.execute(
+        "select round(extract(epoch from deliver_at - clock_timestamp()) / 60)::int from gapless.scheduled order by 1"
+    ).fetchall()
+    assert 50 < wait_s < 61
+    assert [minutes for (minutes,) in waits] == [1, 1, 2, 3, 8 * 60 + 4]
+
+
+def test_what_an_open_cancel_has_heals_whole_later(dsn: str, conn: Connection) -> None:
+    """S3: its transaction stays together."""
+    conn.execute("select gapless.create_topic('jobs', 1)")
+    conn.execute(
+        "select gapless.publish_later('jobs', '1', deliver_in => '1 min') from generate_series(1, 3)"
+    )
+    put_back(conn, HOURS_S)
+    conn.execute("set lock_timeout = '2 s'")
+    at = "select count(distinct deliver_at), min(deliver_at) < now() + interval '1 h' from gapless.scheduled"
+    with psycopg.connect(dsn) as other:
+        other.execute("select gapless.cancel(min(scheduled_id)) from gapless.scheduled")
+        conn.execute("select gapless.promote()")
+        assert conn.execute(at).fetchone() == (1, False)
+    conn.execute("select gapless.promote()")
+    assert conn.execute(at).fetchone() == (1, True)
+
+
+def test_who_sequences_looks_at_the_clock(conn: Connection) -> None:
+    looked = "select looked_ts > clock_timestamp() - interval '50 s' from gapless.clock_look"
+    for look in (try_role, heal_letters):
+        look(conn)
+        put_back(conn, -70)
+        assert conn.execute(looked).fetchone() == (False,)
+        look(conn)
+        assert conn.execute(looked).fetchone() == (True,)
+
+
+class Kept:
+    """One of each that goes after a day, made just now; a dedupe key in a slot that is not used any more."""
+
+    def __init__(self, conn: Connection[Any], *, watched: bool) -> None:
+        self.conn = conn
+        small_chunks(conn)
+        self.value("select gapless.create_topic('once', 1)")
+        self.value(
+            "select gapless.set_retention('once', 86400, null, '{}'), gapless.set_dedupe_window('once', 86400)"
+        )
+        self.publish("old")
+        self.value("update gapless.dedupe_state set since_ts = since_ts - interval '13 h'")
+        while self.value("select gapless.turn_dedupe_slots()"):
+            pass
+        self.publish("new")
+        next_chunk(conn)
+        self.publish("next")
+        self.publish("after")
+        assert self.value("select gapless.close_chunks()")
+        self.value("insert into gapless.audit (action, group_id, topic_id) values ('x', 'g', 1)")
+        self.value("insert into gapless.stage (token) values (gen_random_uuid())")
+        if watched:
+            assert try_role(conn)
+
+    def value(self, statement: str, *params: object) -> Any:
+        cursor = self.conn.execute(statement, params)  # type: ignore[call-overload]
+        row = cursor.fetchone() if cursor.description else None
+        return None if row is None else row[0]
+
+    def publish(self, key: str) -> bool:
+        duplicate = self.value("select duplicate from gapless.publish_once('once', '1', %s)", key)
+        sequence(self.conn)
+        return bool(duplicate)
+
+    def gone(self, *destroyers: str) -> set[str]:
+        """Let these, or all, destroy what is over; return what went of it."""
+        for statement in destroyers or DESTROYERS:
+            self.value(statement)
+        gone = {what for what, left in LEFT.items() if not self.value(f"select exists ({left})")}
+        if destroyers:
+            return gone
+        return gone | {f"key {key}" for key in ("old", "new") if not self.publish(key)}
+
+
+DESTROYERS = (
+    "select gapless.turn_dedupe_slots() from generate_series(1, 9)",
+    "select gapless.purge_history(86400, 86400)",
+    "select gapless.drop_chunk()",
+)
+LEFT = {
+    "a chunk": "select from gapless.outbox_message_t where id = 1",
+    "a stage": "select from gapless.stage",
+    "an audit": "select from gapless.audit where action = 'x'",
+    "a slot": "select from gapless.dedupe where dedupe_key = 'old'",
+}
+DAY_S = 86_400.0
+
+
+@pytest.mark.parametrize("by_s", [HOURS_S * 4, 30 * DAY_S])
+def test_a_step_ahead_destroys_nothing(conn: Connection, by_s: float) -> None:
+    """It is doubted for an hour, also when it was gone back meanwhile; then it was right."""
+    kept = Kept(conn, watched=True)
+    put_back(conn, -by_s)
+    assert kept.publish("new"), "nobody has looked yet"
+    assert kept.gone() == set()
+    (found,) = snapshot(conn).obstacles
+    assert (found.kind, "went ahead" in found.problem) == ("clock", True)
+    put_back(conn, by_s)
+    assert kept.gone() == set()
+    put_back(conn, -by_s)
+    assert kept.gone() == set()
+    put_back(conn, -3700)
+    assert kept.gone() == set(LEFT) | {"key old", "key new"}
+
+
+def test_where_nobody_looked_keys_end_and_all_else_waits(conn: Connection) -> None:
+    """An hour without a sequencer is not a step; a publisher's key does not last longer for that."""
+    kept = Kept(conn, watched=False)
+    for destroyer in DESTROYERS:
+        put_back(conn, -2 * DAY_S)
+        assert kept.gone(destroyer) == set()
+        put_back(conn, 2 * DAY_S)
+        conn.execute("select gapless.look_at_clock()")
+    put_back(conn, -2 * DAY_S)
+    assert not kept.publish("new"), "no look is due, for nobody sequences"
+    assert kept.gone() == {"key old"}
+    put_back(conn, -3700)
+    assert kept.gone() >= {"a chunk", "a stage", "an audit"}
+
+
 @pytest.mark.parametrize("missed", ["once", "skip", "all"])
 def test_a_schedule_continues_and_no_due_time_comes_twice(conn: Connection, missed: str) -> None:
     """A time that was due while the clock was ahead has its event, and gets no other when it comes."""
@@ -187,6 +329,25 @@ def test_a_schedule_continues_and_no_due_time_comes_twice(conn: Connection, miss
     assert len(set(dues)) == len(dues)
     # once: 1, 480, 481 minutes, then 2, 3, 479 and 482; all: each once, whenever.
     assert len(dues) == {"once": 7, "skip": 7, "all": 482}[missed]
+
+
+def test_a_schedule_that_is_silent_for_that_is_named_with_what_helps(conn: Connection) -> None:
+    Stand(conn)
+    every_minute = Schedule(name="s", topic="jobs", every="1 minute", missed="all")
+    add_schedule(conn, every_minute)
+    for ahead_s in (HOURS_S, 0):
+        shift(conn, ahead_s)
+        while conn.execute("select promoted from gapless.promote()").fetchone() != (0,):
+            pass
+    (found,) = [each for each in snapshot(conn).obstacles if each.kind == "schedule"]
+    assert (found.kind, found.name, HOURS_S - 120 < found.since_s <= HOURS_S) == (
+        "schedule",
+        "s",
+        True,
+    )
+    conn.execute("select gapless.remove_schedule('s')")
+    add_schedule(conn, every_minute)
+    assert snapshot(conn).obstacles == ()
 
 
 def test_it_is_named(dsn: str, conn: Connection) -> None:

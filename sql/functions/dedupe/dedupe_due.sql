@@ -24,7 +24,7 @@ as $$
     select 3, 'leave', d.slot
     from gapless.dedupe_state s
     join gapless.dedupe_slot d on d.slot = any (s.closed)
-    where extract(epoch from clock_timestamp() - d.closed_ts)
+    where extract(epoch from gapless.sure_clock() - d.closed_ts)
       > coalesce(gapless.dedupe_longest(d.slot), 0)
     union all
     select 4, 'turn', (

@@ -25,6 +25,7 @@ declare
   due record;
 begin
   perform gapless.require_read_committed('turn_dedupe_slots');
+  perform gapless.look_at_clock();
   -- What a clock wrote that was ahead counts from now on.
   update gapless.dedupe_state s set since_ts = clock_timestamp() where s.since_ts > clock_timestamp();
   update gapless.dedupe_slot d set closed_ts = clock_timestamp() where d.closed_ts > clock_timestamp();

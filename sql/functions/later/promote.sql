@@ -18,7 +18,7 @@
 -- MUST compare with a variable: deliver_at <= clock_timestamp() is no condition of an index, for that
 -- function is volatile.
 -- locks: guard_promoting, then the rows; never waits for one
--- index: primary key of scheduled, scheduled_xid, schedule_due, schedule_last_due
+-- index: primary key of scheduled, scheduled_xid, scheduled_counts_from, schedule_due, schedule_last_due
 create or replace function gapless.promote(
   max_events int default 1000, low timestamptz default '-infinity', inout low_id bigint default null,
   out promoted bigint, out wait_s double precision, out low_at timestamptz, out due_s double precision, out held bigint
@@ -52,8 +52,10 @@ begin
         select s.next_due from gapless.schedule s where s.paused_ts is null order by s.next_due limit 1
       ), (    -- the clock was put back behind what was published last (fire_schedules.sql)
         select n.now_ts from gapless.schedule s where s.last_due > n.now_ts + interval '1 s' limit 1
+      ), (    -- or of what somebody said how long it waits (heal_later.sql)
+        select n.now_ts from gapless.scheduled s where s.counts_from > n.real_ts + interval '1 s' limit 1
       )) as next_due
-    from (select gapless.clock() as now_ts offset 0) n
+    from (select gapless.clock() as now_ts, clock_timestamp() as real_ts offset 0) n
     offset 0
   ) x;
   if wait_s <= 0 then
@@ -67,6 +69,9 @@ begin
         return;
     end;
     if next_due <= now_ts then
+      if gapless.heal_later() > 0 then
+        due_at := (select s.deliver_at from gapless.scheduled s order by s.deliver_at, s.scheduled_id limit 1);
+      end if;
       promoted := gapless.fire_schedules(max_events);
       next_due := (
         select s.next_due from gapless.schedule s where s.paused_ts is null order by s.next_due limit 1

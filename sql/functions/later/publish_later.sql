@@ -32,7 +32,7 @@ begin
     from gapless.publish_once(
       publish_later.topic, publish_later.payload, publish_later.dedupe_key, publish_later.key,
       publish_later.event_type, publish_later.headers, publish_later.host_id, publish_later.user_id,
-      publish_later.transaction_id, due
+      publish_later.transaction_id, publish_later.deliver_at, publish_later.deliver_in
     ) o;
     return;
   end if;
@@ -49,7 +49,8 @@ begin
   end if;
   scheduled_id := gapless.schedule_event(
     due, id_of_topic, publish_later.payload, publish_later.key, publish_later.event_type,
-    publish_later.headers, publish_later.host_id, publish_later.user_id, given
+    publish_later.headers, publish_later.host_id, publish_later.user_id, given,
+    _counts_from => case when publish_later.deliver_in is not null then now() end
   );
 end
 $$;

@@ -8,11 +8,12 @@ as $$
 declare
   doomed uuid;
   dropped int := 0;
+  sure_ts timestamptz := gapless.sure_clock();
 begin
   for doomed in
     delete from gapless.stage s
     where s.token = any (_tokens)
-      or s.created_ts < clock_timestamp() - _older_than
+      or s.created_ts < sure_ts - _older_than
     returning s.token
   loop
     execute format('drop table if exists gapless.%I', 'stage_' || replace(doomed::text, '-', ''));

@@ -66,7 +66,7 @@ begin
   foreach each in array slots || state.closed loop
     select d.* into first
     from gapless.dedupe_find(each, here.topic_id, publish_once.dedupe_key) d
-    where extract(epoch from clock_timestamp() - d.published_ts) < here.window_s;
+    where gapless.dedupe_lasts(d.published_ts, here.window_s);
     duplicate := found;
     exit when duplicate;
   end loop;
@@ -83,7 +83,7 @@ begin
       on conflict (topic_id, dedupe_key, slot) do update
       set transaction_id = excluded.transaction_id, message_id = null,
         published_ts = excluded.published_ts, digest = excluded.digest
-      where extract(epoch from clock_timestamp() - d.published_ts) >= here.window_s
+      where not gapless.dedupe_lasts(d.published_ts, here.window_s)
       returning d.* into first;
       duplicate := not found;
       exit when duplicate;
@@ -106,7 +106,8 @@ begin
       else
         scheduled_id := gapless.schedule_event(
           due, here.topic_id, publish_once.payload, publish_once.key, publish_once.event_type,
-          publish_once.headers, publish_once.host_id, publish_once.user_id, given, publish_once.dedupe_key
+          publish_once.headers, publish_once.host_id, publish_once.user_id, given, publish_once.dedupe_key,
+          case when publish_once.deliver_in is not null then now() end
         );
       end if;
     end if;

@@ -27,6 +27,7 @@ begin
     when lock_not_available then
       return null;
   end;
+  perform gapless.look_at_clock();
   -- What a clock wrote that was ahead counts from now on.
   update gapless.chunk_end e set newest_ts = clock_timestamp() where e.newest_ts > clock_timestamp();
   -- Look first, then lock.

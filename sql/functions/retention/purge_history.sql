@@ -10,8 +10,10 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 declare
-  now_ts timestamptz := clock_timestamp();
+  now_ts timestamptz;
 begin
+  perform gapless.look_at_clock();
+  now_ts := gapless.sure_clock();
   with closed as (
     select d.* from gapless.dead_letter d
     where d.state in ('redriven', 'discarded')

@@ -1,6 +1,7 @@
 -- Why the events of a chunk stay, for people; no row: they may go. is_behind: for somebody who has not
 -- come so far. A dead letter is no reason, it has its events with it (I9); nor is a replay.
--- Ages are seconds on the database's clock: an interval of days would depend on a time zone.
+-- Ages are seconds on the database's clock, as far as that is sure (sure_clock.sql): an interval of days would depend
+-- on a time zone.
 create or replace function gapless.reasons_to_keep(_upto bigint)
 returns table (reason text, is_behind boolean)
 language sql
@@ -21,14 +22,16 @@ as $$
   union all
   select coalesce(
     'topic ' || t.name || ' keeps events until '
-      || gapless.stamp(max(e.newest_ts) + make_interval(secs => extract(epoch from t.retention)::float8)),
+      || gapless.stamp(max(e.newest_ts) + make_interval(secs => extract(epoch from t.retention)::float8))
+        || case when extract(epoch from clock_timestamp() - max(e.newest_ts)) > extract(epoch from t.retention) then
+          ', and an hour longer: the clock went ahead, or nobody looked for some time' else '' end,
     'topic ' || t.name || ' keeps its events forever: it has no retention'),
     false
   from gapless.chunk_end e
   join gapless.topic t using (topic_id)
   where e.upto = _upto
   group by t.topic_id
-  having (extract(epoch from clock_timestamp() - max(e.newest_ts)) > extract(epoch from t.retention))
+  having (extract(epoch from (select gapless.sure_clock()) - max(e.newest_ts)) > extract(epoch from t.retention))
     is not true
   union all
   select case when p.name is null then 'group ' || g.group_id || ' has yet to handle '
