@@ -4,6 +4,7 @@
 --   (later_holders.sql). name: the session's pid, or the gid.
 -- - a clock that was put back (ahead_times.sql). since_s: by so much, at least. One that went ahead in a step, for as
 --   long as it is doubted (look_at_clock.sql). since_s: by so much.
+-- - schedules that published their next due times when a clock was ahead (fire_schedules.sql). since_s: so long yet.
 -- - clients that send heartbeats, have nothing in hand, and have not polled for their ttl, while events of partitions
 --   that they hold wait for as long. One that is at work has something in hand.
 -- - row security on a table, without a policy: a role that is not its owner sees no row of it. name: the table.
@@ -51,6 +52,19 @@ select
   'if it is wrong, put it right until then, and keep it by NTP'
 from gapless.clock_look c
 where c.is_step and clock_timestamp() >= c.doubted_ts and clock_timestamp() < c.doubted_ts + interval '1 hour'
+union all
+select
+  'schedule',
+  s.name,
+  extract(epoch from upper(s.ahead) - x.now_ts)::double precision,
+  format(
+    'schedule %s publishes nothing until %s: a clock that was ahead has published what is due until then', s.name,
+    gapless.stamp(upper(s.ahead))
+  ),
+  format('to have that once more, gapless schedules remove %s, and add it again', s.name)
+from gapless.schedule s
+cross join (select gapless.clock() as now_ts offset 0) x
+where s.ahead @> s.next_due and s.next_due > x.now_ts and s.paused_ts is null
 union all
 select
   'transaction',

@@ -199,8 +199,11 @@ def test_an_event_for_later_waits_its_own_length(conn: Connection) -> None:
 def test_what_an_open_cancel_has_heals_whole_later(dsn: str, conn: Connection) -> None:
     """S3: its transaction stays together."""
     conn.execute("select gapless.create_topic('jobs', 1)")
-    conn.execute("select gapless.publish_later('jobs', '1', deliver_in => '1 min') from generate_series(1, 3)")
+    conn.execute(
+        "select gapless.publish_later('jobs', '1', deliver_in => '1 min') from generate_series(1, 3)"
+    )
     put_back(conn, HOURS_S)
+    conn.execute("set lock_timeout = '2 s'")
     at = "select count(distinct deliver_at), min(deliver_at) < now() + interval '1 h' from gapless.scheduled"
     with psycopg.connect(dsn) as other:
         other.execute("select gapless.cancel(min(scheduled_id)) from gapless.scheduled")
@@ -236,6 +239,10 @@ class Kept:
             pass
         self.publish("new")
         next_chunk(conn)
+        self.publish("next")
+        self.publish("after")
+        assert self.value("select gapless.close_chunks()")
+        self.value("insert into gapless.audit (action, group_id, topic_id) values ('x', 'g', 1)")
         self.value("insert into gapless.stage (token) values (gen_random_uuid())")
         if watched:
             assert try_role(conn)
@@ -250,22 +257,27 @@ class Kept:
         sequence(self.conn)
         return bool(duplicate)
 
-    def gone(self) -> set[str]:
-        """Destroy what is over; return what went."""
-        self.value("select gapless.close_chunks()")
-        for _ in range(9):
-            self.value("select gapless.turn_dedupe_slots()")
-        self.value("select gapless.purge_history(86400, 86400)")
-        gone = {
-            "a chunk": self.value("select gapless.drop_chunk()") is not None,
-            "a stage": self.value("select count(*) from gapless.stage") == 0,
-            "a slot": self.value("select count(*) from gapless.dedupe where dedupe_key = 'old'")
-            == 0,
-        }
-        gone |= {f"key {key}": not self.publish(key) for key in ("old", "new")}
-        return {name for name, is_gone in gone.items() if is_gone}
+    def gone(self, *destroyers: str) -> set[str]:
+        """Let these, or all, destroy what is over; return what went of it."""
+        for statement in destroyers or DESTROYERS:
+            self.value(statement)
+        gone = {what for what, left in LEFT.items() if not self.value(f"select exists ({left})")}
+        if destroyers:
+            return gone
+        return gone | {f"key {key}" for key in ("old", "new") if not self.publish(key)}
 
 
+DESTROYERS = (
+    "select gapless.turn_dedupe_slots() from generate_series(1, 9)",
+    "select gapless.purge_history(86400, 86400)",
+    "select gapless.drop_chunk()",
+)
+LEFT = {
+    "a chunk": "select from gapless.outbox_message_t where id = 1",
+    "a stage": "select from gapless.stage",
+    "an audit": "select from gapless.audit where action = 'x'",
+    "a slot": "select from gapless.dedupe where dedupe_key = 'old'",
+}
 DAY_S = 86_400.0
 
 
@@ -283,16 +295,22 @@ def test_a_step_ahead_destroys_nothing(conn: Connection, by_s: float) -> None:
     put_back(conn, -by_s)
     assert kept.gone() == set()
     put_back(conn, -3700)
-    assert kept.gone() == {"a chunk", "a stage", "a slot", "key old", "key new"}
+    assert kept.gone() == set(LEFT) | {"key old", "key new"}
 
 
 def test_where_nobody_looked_keys_end_and_all_else_waits(conn: Connection) -> None:
     """An hour without a sequencer is not a step; a publisher's key does not last longer for that."""
     kept = Kept(conn, watched=False)
+    for destroyer in DESTROYERS:
+        put_back(conn, -2 * DAY_S)
+        assert kept.gone(destroyer) == set()
+        put_back(conn, 2 * DAY_S)
+        conn.execute("select gapless.look_at_clock()")
     put_back(conn, -2 * DAY_S)
-    assert kept.gone() == {"key old", "key new"}
+    assert not kept.publish("new"), "no look is due, for nobody sequences"
+    assert kept.gone() == {"key old"}
     put_back(conn, -3700)
-    assert {"a chunk", "a stage"} <= kept.gone()
+    assert kept.gone() >= {"a chunk", "a stage", "an audit"}
 
 
 @pytest.mark.parametrize("missed", ["once", "skip", "all"])
@@ -311,6 +329,25 @@ def test_a_schedule_continues_and_no_due_time_comes_twice(conn: Connection, miss
     assert len(set(dues)) == len(dues)
     # once: 1, 480, 481 minutes, then 2, 3, 479 and 482; all: each once, whenever.
     assert len(dues) == {"once": 7, "skip": 7, "all": 482}[missed]
+
+
+def test_a_schedule_that_is_silent_for_that_is_named_with_what_helps(conn: Connection) -> None:
+    Stand(conn)
+    every_minute = Schedule(name="s", topic="jobs", every="1 minute", missed="all")
+    add_schedule(conn, every_minute)
+    for ahead_s in (HOURS_S, 0):
+        shift(conn, ahead_s)
+        while conn.execute("select promoted from gapless.promote()").fetchone() != (0,):
+            pass
+    (found,) = [each for each in snapshot(conn).obstacles if each.kind == "schedule"]
+    assert (found.kind, found.name, HOURS_S - 120 < found.since_s <= HOURS_S) == (
+        "schedule",
+        "s",
+        True,
+    )
+    conn.execute("select gapless.remove_schedule('s')")
+    add_schedule(conn, every_minute)
+    assert snapshot(conn).obstacles == ()
 
 
 def test_it_is_named(dsn: str, conn: Connection) -> None:

@@ -1,5 +1,6 @@
 -- The one place where an event begins to wait; returns its scheduled_id. What a handler says of its unit
--- (tell_cause) is kept with it. counts_from: now(), if it waits for a length, else null. Called by functions that have checked all of it.
+-- (tell_cause) is kept with it. counts_from: now(), if it waits for a length, else null.
+-- Called by functions that have checked all of it.
 create or replace function gapless.schedule_event(
   _deliver_at timestamptz, _topic_id int, _payload json, _key text, _event_type text, _headers jsonb,
   _host_id text, _user_id text, _transaction_id uuid, _dedupe_key text default null,

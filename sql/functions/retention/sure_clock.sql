@@ -1,7 +1,7 @@
 -- The time that it is at least: the clock, or, for an hour after a step ahead, what it would say without that step
 -- (look_at_clock.sql). What is destroyed by time goes by it, so a clock that is ahead for a moment destroys nothing.
--- only_steps: a time in which nobody looked counts as time, for who sequences saw no step: publishers ask so, whose keys
--- must not last longer because no supervisor ran. A step that nobody has looked at yet counts for them, too.
+-- only_steps: a time in which nobody looked, for no supervisor ran, counts as time: publishers ask so, whose keys must
+-- not last longer for that. While one runs, a step that it has yet to look at is doubted, too.
 create or replace function gapless.sure_clock(_only_steps boolean default false)
 returns timestamptz
 language sql
