@@ -61,7 +61,7 @@ select
     'schedule %s publishes nothing until %s: a clock that was ahead has published what is due until then', s.name,
     gapless.stamp(upper(s.ahead))
   ),
-  format('to have that once more, gapless schedules remove %s, and add it again', s.name)
+  format('to have that once more, gapless schedule remove %s, and add it again', s.name)
 from gapless.schedule s
 cross join (select gapless.clock() as now_ts offset 0) x
 where s.ahead @> s.next_due and s.next_due > x.now_ts and s.paused_ts is null
