@@ -55,7 +55,7 @@ select gapless.tally_filter(
   %(group_id)s, %(topic_id)s, %(partition_id)s, c.filter_no, %(events)s, %(kept_offsets)s, %(filter_errors)s
 )
 from gapless.consumer_offsets c
-where c.group_id = %(group_id)s and c.topic_id = %(topic_id)s and c.partition_id = %(partition_id)s
+where c.ctid = gapless.offset_row(%(group_id)s, %(topic_id)s, %(partition_id)s)
 
 -- name: claim_ahead
 select claim_xid, place_after
@@ -189,7 +189,7 @@ select count(distinct coalesce(e.key, e.host_id, e.transaction_id::text)) as key
   extract(epoch from clock_timestamp())::float8 as now_s
 from (
   select d.group_id, d.topic_id, d.partition_id, d.first_offset
-  from gapless.consumer_offsets c
+  from gapless.all_offsets c
   cross join lateral (
     select d.*
     from gapless.dead_letter d

@@ -94,7 +94,7 @@ from gapless.leases_of(%(member_id)s)
 select exists (
   select from gapless.member_group mine
   join gapless.member_group other using (group_id, topic_id)
-  join gapless.member m on m.member_id = other.member_id
+  join gapless.all_members m on m.member_id = other.member_id
   where mine.member_id = %(member_id)s and m.member_id <> mine.member_id and m.state = 'active'
 )
 

@@ -83,7 +83,7 @@ happened as (
   union all
   (
     select m.started_ts, 'joined', null, null, null, null, m.name, '{}'
-    from gapless.member m, since s
+    from gapless.all_members m, since s
     where m.started_ts >= s.since_ts
     order by m.started_ts desc
     limit %(rows_max)s
@@ -93,7 +93,7 @@ happened as (
     select l.acquired_ts, 'hand-over', l.group_id, l.topic_id, l.partition_id, null,
       m.name, jsonb_build_object('epoch', l.epoch)
     from gapless.lease l
-    left join gapless.member m on m.member_id = l.owner, since s
+    left join gapless.all_members m on m.member_id = l.owner, since s
     where l.acquired_ts >= s.since_ts
     order by l.acquired_ts desc
     limit %(rows_max)s
@@ -103,7 +103,7 @@ happened as (
     select l.error_ts, 'error', l.group_id, l.topic_id, l.partition_id, null, m.name,
       jsonb_build_object('error', l.error)
     from gapless.lease l
-    left join gapless.member m on m.member_id = l.owner, since s
+    left join gapless.all_members m on m.member_id = l.owner, since s
     where l.error_ts >= s.since_ts
     order by l.error_ts desc
     limit %(rows_max)s

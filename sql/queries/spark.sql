@@ -181,7 +181,7 @@ order by t.name
 -- The partitions a member owns in which there is something to handle.
 select c.group_id, c.topic_id, c.partition_id
 from gapless.lease l
-join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+join gapless.consumer_offsets c on c.ctid = gapless.offset_row(l.group_id, l.topic_id, l.partition_id)
 where l.owner = %(member_id)s and c.next_offset <= (
   select s.last_offset from gapless.log_segment s
   where s.topic_id = c.topic_id and s.partition_id = c.partition_id

@@ -33,7 +33,7 @@ select
 from gapless.lease l
 join gapless.topic t using (topic_id)
 join gapless.consumer_group g using (group_id, topic_id)
-left join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+left join gapless.all_offsets c using (group_id, topic_id, partition_id)
 cross join lateral (
   select coalesce(
     (

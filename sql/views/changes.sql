@@ -13,7 +13,7 @@ select
   sum(b.last_offset - c.next_offset + 1)::bigint as events,
   t.topic_id
 from gapless.topic t
-join gapless.consumer_offsets c using (topic_id)
+join gapless.all_offsets c using (topic_id)
 cross join lateral (
   select min(x.layout) as layout, max(x.last_offset) as last_offset from gapless.barrier x
   where x.topic_id = t.topic_id and x.partition_id = c.partition_id and x.last_offset >= c.next_offset

@@ -21,7 +21,7 @@ select
     extract(epoch from clock_timestamp() - greatest(max(c.moved_ts), min(e.since_ts))), 0
   )::double precision end as stands_s,
   (
-    select coalesce(array_agg(distinct o.group_id), '{}') from gapless.consumer_offsets o
+    select coalesce(array_agg(distinct o.group_id), '{}') from gapless.all_offsets o
     where o.topic_id = t.topic_id and o.next_offset < o.latest_upto
   ) as starting
 from gapless.topic t

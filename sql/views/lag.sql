@@ -16,7 +16,7 @@ select
     when o.created_ts is not null then greatest(extract(epoch from now() - o.created_ts), 0)
   end::double precision as lag_s,
   c.topic_id
-from gapless.consumer_offsets c
+from gapless.all_offsets c
 join gapless.consumer_group g using (group_id, topic_id)
 join gapless.topic t using (topic_id)
 left join lateral (

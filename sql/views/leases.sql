@@ -31,8 +31,8 @@ left join lateral (
   where x.group_id = l.group_id and x.topic_id = l.topic_id
     and x.partition_id in (-1, l.partition_id)
 ) p on true
-left join gapless.member o on o.member_id = l.owner
-left join gapless.member w on w.member_id = l.target
+left join gapless.all_members o on o.member_id = l.owner
+left join gapless.all_members w on w.member_id = l.target
 left join (
   select distinct p.objid from pg_locks p
   where p.locktype = 'advisory' and p.classid = 7427003::oid and p.objsubid = 2 and p.granted

@@ -26,7 +26,7 @@ select
   m.member_id,
   case when m.role is not null and not coalesce(gapless.may_lease(r.oid), false) then m.role end as revoked_role,
   m.kind
-from gapless.member m
+from gapless.all_members m
 left join pg_roles r on r.rolname = m.role
 left join (
   select distinct p.objid from pg_locks p

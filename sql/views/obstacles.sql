@@ -95,7 +95,7 @@ select
     mg.group_id, t.name, floor(y.since_s), w.partitions
   ),
   format('have it poll, or stop it and select gapless.end_client(''%s''): others have its partitions then', m.member_id)
-from gapless.member m
+from gapless.all_members m
 join gapless.member_group mg using (member_id)
 join gapless.topic t using (topic_id)
 cross join lateral (

@@ -11,7 +11,7 @@ select
     order by b.blocker
   ) as waits_for,
   c.topic_id
-from gapless.consumer_offsets c
+from gapless.all_offsets c
 join gapless.topic t on t.topic_id = c.topic_id and t.layout > c.layout
 cross join lateral (
   select s.layout, s.last_offset from gapless.log_segment s

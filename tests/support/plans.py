@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import LiteralString
+from typing import Any, LiteralString
 
 from psycopg import Connection
 from psycopg.rows import class_row
@@ -70,7 +70,9 @@ def cost(conn: Connection) -> Iterator[Cost]:
 
 
 def pages(
-    conn: Connection, statement: LiteralString, params: Sequence[object] | None = None
+    conn: Connection,
+    statement: LiteralString,
+    params: Sequence[object] | Mapping[str, Any] | None = None,
 ) -> int:
     """Run a statement; return how many pages it touched, its functions' included."""
     row = conn.execute(f"explain (analyze, buffers, format json) {statement}", params).fetchone()

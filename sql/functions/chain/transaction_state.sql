@@ -41,8 +41,7 @@ begin
     select l.*, c.next_offset
     from gapless.locate(transaction_state.transaction_id, covered) l
     left join gapless.consumer_offsets c
-      on c.group_id = transaction_state.group_id and c.topic_id = l.topic_id
-      and c.partition_id = l.partition_id
+      on c.ctid = gapless.offset_row(transaction_state.group_id, l.topic_id, l.partition_id)
   loop
     if place.partition_id is null then
       -- 'open': this session's own, whose events it sees before anybody else does

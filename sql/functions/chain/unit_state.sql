@@ -27,7 +27,7 @@ begin
     return;
   end if;
   select c.next_offset into next_offset from gapless.consumer_offsets c
-  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
+  where c.ctid = gapless.offset_row(_group_id, _topic_id, _partition_id);
   if gapless.is_past(_group_id, _topic_id, _partition_id, _first_offset, _last_offset, next_offset) then
     -- A unit is set aside as a whole (I5): its first event tells. A queue group sets events aside: the worst tells.
     select d.state, left(coalesce(d.discard_reason, d.reason), 200), d.attempts

@@ -8,18 +8,21 @@ create or replace function gapless.client_lease(
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
+declare
+  place tid;
 begin
-  select l.epoch, l.token, c.next_offset, l.target is distinct from _member_id
-  into epoch, token, next_offset, is_going
-  from gapless.consumer_offsets c
-  join gapless.lease l using (group_id, topic_id, partition_id)
-  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
-    and l.owner = _member_id and c.epoch = l.epoch and c.token = l.token
-  for update of c;
+  select l.epoch, l.token, l.target is distinct from _member_id into epoch, token, is_going
+  from gapless.lease l
+  where l.group_id = _group_id and l.topic_id = _topic_id and l.partition_id = _partition_id and l.owner = _member_id;
+  place := gapless.lock_offset(_group_id, _topic_id, _partition_id, epoch, token);
+  select c.next_offset into next_offset from gapless.consumer_offsets c where c.ctid = place;
   -- Waited for somebody? Then the lease is as it was before.
-  if epoch is null or not exists (
+  if place is null or not exists (
     select from gapless.lease l
     where l.group_id = _group_id and l.topic_id = _topic_id and l.partition_id = _partition_id
       and l.owner = _member_id and l.token = client_lease.token

@@ -8,13 +8,16 @@ returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 begin
   if _is_going and not gapless.is_in_hand(_group_id, _topic_id, _partition_id, _epoch) then
     perform gapless.let_go(_group_id, _topic_id, _partition_id, _epoch, _token);
   end if;
   update gapless.member m set beat = m.beat + 1, expires_at = clock_timestamp() + _ttl
-  where m.member_id = _member_id
+  where m.ctid = gapless.member_row(_member_id)
     and (clock_timestamp() + _ttl - _expires_at > _ttl / 20 or _expires_at > clock_timestamp() + _ttl);
 end
 $$;

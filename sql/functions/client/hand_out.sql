@@ -117,6 +117,8 @@ begin
       select from gapless.delivery f
       where f.group_id = _group_id and f.topic_id = _topic_id and f.partition_id = _partition_id
         and f.first_offset = e.unit and f.finished
+        -- MUST be said too: a join reads all that it may, and what went since a held snapshot is in the index.
+        and f.first_offset between claim.first_offset and claim.last_offset
     )
     group by e.unit
     on conflict on constraint delivery_pkey do update

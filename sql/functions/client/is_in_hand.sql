@@ -11,7 +11,11 @@ as $$
   select exists (
     select from gapless.delivery d
     where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
-      and d.epoch = _epoch and not d.finished
+      and d.epoch = _epoch and not d.finished and d.first_offset >= coalesce(    -- below, all that went is in the index
+        (
+          select c.next_offset from gapless.consumer_offsets c
+          where c.ctid = gapless.offset_row(_group_id, _topic_id, _partition_id)
+        ), 0)
   ) or exists (
     select from gapless.dead_letter w
     where w.group_id = _group_id and w.topic_id = _topic_id and w.partition_id = _partition_id

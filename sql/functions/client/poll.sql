@@ -19,6 +19,9 @@ returns table (
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 #variable_conflict use_column
 declare
@@ -39,7 +42,7 @@ begin
   perform gapless.renew_client(me.member_id, me.group_id, me.topic_id, me.expires_at, me.ttl);
   -- Seldom, as there: this is for people who look (views/obstacles.sql).
   update gapless.member m set polled_ts = clock_timestamp()
-  where m.member_id = me.member_id
+  where m.ctid = gapless.member_row(me.member_id)
     and (m.polled_ts is null or m.polled_ts not between clock_timestamp() - me.ttl / 20 and clock_timestamp());
   perform gapless.take_leases(me.member_id, me.group_id, me.topic_id, poll.partitions);
   select g.max_crashes into crashes_max from gapless.consumer_group g
@@ -48,7 +51,7 @@ begin
   -- blamed for it. What this member had already does not count: who polls again gets the others, too.
   select l.partition_id into suspect
   from gapless.lease l
-  join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+  join gapless.consumer_offsets c on c.ctid = gapless.offset_row(l.group_id, l.topic_id, l.partition_id)
   left join lateral (
     select d.crashes, d.epoch from gapless.letters_due(l.group_id, l.topic_id, l.partition_id, 1) f
     join gapless.dead_letter d
@@ -73,7 +76,7 @@ begin
   loop
     exit when left_events <= 0;
     perform from gapless.consumer_offsets c
-    where c.group_id = me.group_id and c.topic_id = me.topic_id and c.partition_id = here.partition_id
+    where c.ctid = gapless.offset_row(me.group_id, me.topic_id, here.partition_id)
       and c.epoch = here.epoch and c.token = here.token
     for update skip locked;
     continue when not found;    -- a seek has it; or its row is gone

@@ -7,6 +7,9 @@ returns timestamptz
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 declare
   now_ts timestamptz := clock_timestamp();
@@ -14,7 +17,7 @@ begin
   -- Who polls all the time need not write each time.
   if now_ts + _ttl - _expires_at > _ttl / 20 or _expires_at > now_ts + _ttl then
     update gapless.member m set beat = m.beat + 1, expires_at = now_ts + _ttl
-    where m.member_id = _member_id;
+    where m.ctid = gapless.member_row(_member_id);
     _expires_at := now_ts + _ttl;
   end if;
   perform gapless.heal_letters();

@@ -24,7 +24,7 @@ begin
     select l.*, gapless.is_paused(l.group_id, l.topic_id, l.partition_id) as is_paused,
       not exists (
         select from gapless.consumer_offsets c
-        where c.group_id = l.group_id and c.topic_id = l.topic_id and c.partition_id = l.partition_id
+        where c.ctid = gapless.offset_row(l.group_id, l.topic_id, l.partition_id)
           and c.epoch = l.epoch and c.token = l.token
       ) as is_fenced
     from gapless.lease l
@@ -35,7 +35,7 @@ begin
         or gapless.is_paused(l.group_id, l.topic_id, l.partition_id)
         or not exists (
           select from gapless.consumer_offsets c
-          where c.group_id = l.group_id and c.topic_id = l.topic_id and c.partition_id = l.partition_id
+          where c.ctid = gapless.offset_row(l.group_id, l.topic_id, l.partition_id)
             and c.epoch = l.epoch and c.token = l.token
         )
       )

@@ -40,7 +40,8 @@ declare
   upto bigint;
   base bigint;
 begin
-  select c.next_offset, c.latest_upto, c.filter_no, c.stopped_at, c.epoch, c.token, f as filter, exists (
+  select c.ctid as place, c.next_offset, c.latest_upto, c.filter_no, c.stopped_at, c.epoch, c.token, f as filter,
+    exists (
       select from gapless.group_pause p
       where p.group_id = _group_id and p.topic_id = _topic_id and p.partition_id in (-1, _partition_id)
     ) as is_paused
@@ -48,7 +49,7 @@ begin
   from gapless.consumer_offsets c
   left join gapless.group_filter f
     on f.group_id = c.group_id and f.topic_id = c.topic_id and f.filter_no = c.filter_no
-  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
+  where c.ctid = gapless.offset_row(_group_id, _topic_id, _partition_id);
   outcome := case
     when here.next_offset is null then 'unplaced'
     when here.epoch <> _epoch or here.token is distinct from _token then 'fenced'
@@ -92,7 +93,7 @@ begin
   perform set_config('gapless.chain', 'open', true);    -- as advance_offset()
   update gapless.consumer_offsets c
   set next_offset = upto + 1
-  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
+  where c.ctid = here.place and c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
     and c.epoch = _epoch and c.token = _token and c.next_offset = here.next_offset
     and c.latest_upto = here.latest_upto and c.filter_no = here.filter_no
   returning c.ctid into place_after;

@@ -22,7 +22,7 @@ set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  here gapless.compaction;
+  here record;
   of_layout int;
   is_direct boolean;    -- the topic takes messages for one group: else that is a header as any other
   low bigint;           -- where the segment that holds next_offset begins
@@ -31,8 +31,9 @@ declare
   high_id bigint;
   step record;
 begin
-  select c.* into here from gapless.compaction c
-  where c.topic_id = _topic_id and c.partition_id = _partition_id
+  select c.ctid as place, c.next_offset into here from gapless.compaction c
+  where c.topic_id = _topic_id and c.partition_id between _partition_id and _partition_id
+  order by c.partition_id desc limit 1    -- the newest version, as offset_row()
   for update skip locked;
   if not found then
     return 0;
@@ -115,7 +116,7 @@ begin
   update gapless.compaction c
   set next_offset = upto + 1, keys = c.keys + step.new - step.gone, keyless = c.keyless + step.found - step.keyed,
     missing = c.missing + upto - here.next_offset + 1 - step.found, moved_ts = clock_timestamp()
-  where c.topic_id = _topic_id and c.partition_id = _partition_id;
+  where c.ctid = here.place;
   return upto - here.next_offset + 1;
 end
 $$;

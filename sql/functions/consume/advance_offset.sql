@@ -14,20 +14,16 @@ declare
   moved tid;
 begin
   perform set_config('gapless.chain', 'open', true);    -- see tell_cause()
-  update gapless.consumer_offsets c
-  set next_offset = _next_offset, layout = coalesce(_layout, c.layout)
-  where c.ctid = _place and c.group_id = _group_id and c.topic_id = _topic_id
-    and c.partition_id = _partition_id and c.epoch = _epoch and c.token = _token
-    and c.next_offset = _first_offset and c.filter_no = _filter
-  returning c.ctid into moved;
-  if found then
-    return moved;
-  end if;
-  update gapless.consumer_offsets c
-  set next_offset = _next_offset, layout = coalesce(_layout, c.layout)
-  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
-    and c.epoch = _epoch and c.token = _token and c.next_offset = _first_offset and c.filter_no = _filter
-  returning c.ctid into moved;
+  for tries in 1..2 loop
+    update gapless.consumer_offsets c
+    set next_offset = _next_offset, layout = coalesce(_layout, c.layout)
+    where c.ctid = _place and c.group_id = _group_id and c.topic_id = _topic_id
+      and c.partition_id = _partition_id and c.epoch = _epoch and c.token = _token
+      and c.next_offset = _first_offset and c.filter_no = _filter
+    returning c.ctid into moved;
+    exit when found or tries = 2;
+    _place := gapless.lock_offset(_group_id, _topic_id, _partition_id, _epoch, _token);
+  end loop;
   return moved;
 end
 $$;

@@ -13,6 +13,8 @@ returns table (claim_xid text, place_after tid)
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off    -- as claim_at()
+set jit = off
 as $$
 #variable_conflict use_column
 begin

@@ -68,10 +68,7 @@ begin
       where o.ctid = _place and o.group_id = _group_id
         and o.topic_id = _topic_id and o.partition_id = _partition_id
     ),
-    (
-      select o.ctid from gapless.consumer_offsets o
-      where o.group_id = _group_id and o.topic_id = _topic_id and o.partition_id = _partition_id
-    ));
+    gapless.offset_row(_group_id, _topic_id, _partition_id));
   if not found then
     outcome := 'unplaced';
     return next;

@@ -62,7 +62,7 @@ begin
   join gapless.consumer_group g on g.group_id = c.group_id and g.topic_id = c.topic_id
   left join gapless.group_filter f
     on f.group_id = c.group_id and f.topic_id = c.topic_id and f.filter_no = c.filter_no
-  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
+  where c.ctid = gapless.offset_row(_group_id, _topic_id, _partition_id, _place);
   if not found then
     outcome := 'unplaced';
     return next;

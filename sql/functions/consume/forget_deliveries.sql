@@ -12,5 +12,8 @@ as $$
   update gapless.delivery d set crashes = d.crashes - 1
   where gapless.lock_fence(_group_id, _topic_id, _partition_id, _epoch, _token)
     and d.group_id = _group_id and d.topic_id = _topic_id
-    and d.partition_id = _partition_id and d.crashes > 0
+    and d.partition_id = _partition_id and d.crashes > 0 and d.first_offset >= (
+      select c.next_offset from gapless.consumer_offsets c
+      where c.ctid = gapless.offset_row(_group_id, _topic_id, _partition_id)
+    )
 $$;

@@ -21,12 +21,12 @@ set enable_seqscan = off
 set jit = off
 as $$
 #variable_conflict use_column
+declare
+  place tid := gapless.lock_offset(_group_id, _topic_id, _partition_id, _epoch, _token);
+  of_layout int;
 begin
-  perform from gapless.consumer_offsets c
-  where c.group_id = _group_id and c.topic_id = _topic_id
-    and c.partition_id = _partition_id and c.epoch = _epoch
-    and c.token = _token and c.next_offset = _expected
-  for update;
+  select c.layout into of_layout from gapless.consumer_offsets c
+  where c.ctid = place and c.next_offset = _expected;
   if not found then
     return query select null::bigint, null::int, null::int;
     return;
@@ -47,15 +47,15 @@ begin
   if _upto > _expected then
     delete from gapless.delivery d
     where d.group_id = _group_id and d.topic_id = _topic_id
-      and d.partition_id = _partition_id and d.first_offset < _upto;
+      and d.partition_id = _partition_id and d.first_offset between _expected and _upto - 1;
     perform set_config('gapless.finished', pg_current_xact_id()::text, true);
-    update gapless.consumer_offsets c set next_offset = _upto
-    where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id;
+    update gapless.consumer_offsets c set next_offset = _upto where c.ctid = place;
     -- claim() was rolled back, and with it what it noted of a change of the number of partitions.
-    perform gapless.enter_layout(
-      _group_id, _topic_id, _partition_id,
-      gapless.layout_of(_topic_id, _partition_id, _upto - 1)
-    );
+    if of_layout < gapless.layout_of(_topic_id, _partition_id, _upto - 1) then
+      perform gapless.enter_layout(
+        _group_id, _topic_id, _partition_id, gapless.layout_of(_topic_id, _partition_id, _upto - 1)
+      );
+    end if;
   end if;
   return query
   insert into gapless.delivery as d

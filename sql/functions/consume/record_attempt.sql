@@ -4,14 +4,21 @@ create or replace function gapless.record_attempt(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )
 returns int
-language sql
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
+declare
+  place tid := gapless.lock_offset(_group_id, _topic_id, _partition_id, _epoch, _token);
+  tries int;
+begin
   update gapless.consumer_offsets c
   set attempts = case when c.attempt_offset = c.next_offset then c.attempts + 1 else 1 end,
     attempt_offset = c.next_offset
-  where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
-    and c.epoch = _epoch and c.token = _token
-  returning c.attempts
+  where c.ctid = place
+  returning c.attempts into tries;
+  return tries;
+end
 $$;

@@ -9,6 +9,9 @@ returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
 declare
   asked_in_vain record;    -- how many; the last of them
@@ -26,8 +29,11 @@ begin
     unasked_offset = coalesce(asked_in_vain.c_offset, t.unasked_offset),
     unasked_why = coalesce(asked_in_vain.why, t.unasked_why),
     unasked_ts = coalesce(asked_in_vain.ts, t.unasked_ts)
-  where t.group_id = _group_id and t.topic_id = _topic_id and t.partition_id = _partition_id
-    and t.filter_no = _filter;
+  where t.filter_no = _filter and t.ctid = (    -- the newest version, as offset_row()
+      select x.ctid from gapless.filter_tally x
+      where x.group_id = _group_id and x.topic_id = _topic_id and x.partition_id between _partition_id and _partition_id
+      order by x.partition_id desc limit 1
+    );
   if found then
     return;
   end if;

@@ -10,6 +10,8 @@ language plpgsql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   topics text[];
@@ -37,8 +39,10 @@ begin
   return query
   select c.*
   from (
-    select o.* from gapless.consumer_offsets o
-    where o.group_id = _group_id
+    select o.*
+    from gapless.all_offsets a
+    join gapless.consumer_offsets o on o.ctid = gapless.offset_row(a.group_id, a.topic_id, a.partition_id)
+    where a.group_id = _group_id
     union all
     select (
       jsonb_populate_record(
@@ -52,8 +56,7 @@ begin
     ).*
     from gapless.lease l
     where l.group_id = _group_id and not exists (
-      select from gapless.consumer_offsets o
-      where o.group_id = l.group_id and o.topic_id = l.topic_id and o.partition_id = l.partition_id
+      select from gapless.consumer_offsets o where o.ctid = gapless.offset_row(l.group_id, l.topic_id, l.partition_id)
     )
   ) c
   join gapless.topic t using (topic_id)

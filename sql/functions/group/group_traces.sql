@@ -11,7 +11,7 @@ as $$
     (
       select string_agg(concat_ws(',', c.topic_id, c.partition_id, c.next_offset, c.epoch), ';'
         order by c.topic_id, c.partition_id)
-      from gapless.consumer_offsets c where c.group_id = _group_id
+      from gapless.all_offsets c where c.group_id = _group_id
     ),
     (
       select concat_ws(',', count(*), max(r.last_offset), max(r.since_ts), sum(r.tries))

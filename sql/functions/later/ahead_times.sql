@@ -18,7 +18,7 @@ as $$
     union all
     select 'member ' || m.name || ' joined, or sent a heartbeat, then', greatest(m.started_ts, m.expires_at - m.ttl),
       clock_timestamp()
-    from gapless.member m
+    from gapless.all_members m
     union all
     select 'a person did something then (gapless.audit)', a.at_ts, clock_timestamp()
     from (select u.at_ts from gapless.audit u order by u.audit_id desc limit 100) a

@@ -4,12 +4,22 @@ returns boolean
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
 as $$
+declare
+  place tid;
 begin
+  -- The newest version, as member_row(), and whatever a peer makes of it meanwhile.
+  select m.ctid into place from gapless.member m
+  where m.member_id between _member_id and _member_id
+  order by m.member_id desc limit 1
+  for update;
   update gapless.member m
   set beat = beat + 1, expires_at = clock_timestamp() + ttl, suspect_at = null,
     backend_pid = pg_backend_pid()
-  where m.member_id = _member_id;
+  where m.ctid = place;
   return found;
 end
 $$;

@@ -6,14 +6,21 @@
 -- or when leases are to be retired.
 create or replace function gapless.watch(_member_id uuid)
 returns boolean
-language sql
+language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set enable_bitmapscan = off
+set jit = off
+set plan_cache_mode = force_generic_plan
 as $$
+begin
+  return (
+  with every as materialized (select * from gapless.all_members)
   select
     exists (
       select from (
-        select m.member_no from gapless.member m, gapless.member me
+        select m.member_no from every m, every me
         where me.member_id = _member_id and m.member_id <> me.member_id and m.kind = 'supervisor'
         order by m.member_no <= me.member_no, m.member_no
         limit 1
@@ -21,7 +28,7 @@ as $$
       where pg_try_advisory_xact_lock_shared(7427002, successor.member_no)
     )
     or exists (
-      select from gapless.member m
+      select from every m
       where m.member_id <> _member_id
         and (
           m.expires_at - case m.kind when 'client' then interval '0' else m.ttl / 2 end < clock_timestamp()
@@ -35,7 +42,7 @@ as $$
         and g.planned_for <> gapless.live_members(g.group_id, g.topic_id)
     )
     or exists (
-      select from gapless.member me
+      select from every me
       where me.member_id = _member_id and me.state = 'active'
         and coalesce(me.capacity, 2147483647) > (
           select count(*) from gapless.lease l where l.target = me.member_id
@@ -52,4 +59,6 @@ as $$
       where mine.member_id = _member_id
         and gapless.has_finished(mine.group_id, mine.topic_id)
     )
+  );
+end
 $$;

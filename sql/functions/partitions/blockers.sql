@@ -21,7 +21,7 @@ as $$
   join gapless.barrier b on b.topic_id = o.topic_id and b.layout = o.layout
     and b.partition_id <> _partition_id
     and (b.partition_id - _partition_id) % gcd(o.partitions, n.partitions) = 0
-  join gapless.consumer_offsets c on c.group_id = _group_id and c.topic_id = b.topic_id
-    and c.partition_id = b.partition_id and c.next_offset <= b.last_offset
+  join gapless.consumer_offsets c on c.ctid = gapless.offset_row(_group_id, b.topic_id, b.partition_id)
+    and c.next_offset <= b.last_offset
   where n.topic_id = _topic_id and n.layout = _layout
 $$;

@@ -13,6 +13,6 @@ as $$
       order by s.base_offset desc limit 1
     ), 0) < (
       select c.next_offset from gapless.consumer_offsets c
-      where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id
+      where c.ctid = gapless.offset_row(_group_id, _topic_id, _partition_id)
     )
 $$;

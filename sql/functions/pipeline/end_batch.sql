@@ -10,6 +10,8 @@ returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   moved int;
@@ -31,8 +33,7 @@ begin
   from unnest(
     _topic_ids, _partition_ids, _from_offsets, _to_offsets
   ) as u (topic_id, partition_id, from_offset, to_offset)
-  where c.group_id = 'pipeline.' || _name and c.topic_id = u.topic_id
-    and c.partition_id = u.partition_id and c.next_offset = u.from_offset;
+  where c.ctid = gapless.offset_row('pipeline.' || _name, u.topic_id, u.partition_id) and c.next_offset = u.from_offset;
   get diagnostics moved = row_count;
   if moved <> cardinality(_topic_ids) then
     raise exception 'pipeline % has been moved to other offsets meanwhile', _name

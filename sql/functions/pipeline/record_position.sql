@@ -9,6 +9,8 @@ returns void
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
+set enable_seqscan = off
+set jit = off
 as $$
 declare
   wanted int := gapless.topic_id(_topic);
@@ -33,7 +35,6 @@ begin
   update gapless.consumer_offsets c set next_offset = p.next_offset
   from unnest(_partition_ids, _next_offsets)
     as p (partition_id, next_offset)
-  where c.group_id = _group_id and c.topic_id = wanted
-    and c.partition_id = p.partition_id and c.next_offset < p.next_offset;
+  where c.ctid = gapless.offset_row(_group_id, wanted, p.partition_id) and c.next_offset < p.next_offset;
 end
 $$;

@@ -40,17 +40,7 @@ begin
   select l.group_id, l.topic_id, l.partition_id into part from gapless.lease l where l.lease_no = _lease_no;
   -- By its place: a look-up by key walks all versions since an old snapshot.
   select c.ctid into place from gapless.consumer_offsets c
-  where c.ctid = coalesce(
-    (
-      select o.ctid from gapless.consumer_offsets o
-      where o.ctid = here.place and o.group_id = part.group_id
-        and o.topic_id = part.topic_id and o.partition_id = part.partition_id
-    ),
-    (
-      select o.ctid from gapless.consumer_offsets o
-      where o.group_id = part.group_id and o.topic_id = part.topic_id
-        and o.partition_id = part.partition_id
-    ))
+  where c.ctid = gapless.offset_row(part.group_id, part.topic_id, part.partition_id, here.place)
   for update skip locked;
   if not found then
     return 0;

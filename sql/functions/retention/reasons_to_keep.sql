@@ -51,7 +51,7 @@ as $$
   from gapless.chunk_end e
   join gapless.topic t using (topic_id)
   join gapless.consumer_group g using (topic_id)
-  left join gapless.consumer_offsets c using (group_id, topic_id, partition_id)
+  left join gapless.all_offsets c using (group_id, topic_id, partition_id)
   left join gapless.pipeline p on g.group_id = 'pipeline.' || p.name
   where e.upto = _upto and not g.is_scratch
     and g.group_id <> all (t.overrun)
