@@ -1,4 +1,4 @@
-"""JSON by an encoder that is made now, the one of C and the one that stands in for it."""
+"""JSON by an encoder that is made now, the one of C and the one that stands in for it; read with msgspec and without."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
 from gapless.log import codec
 
@@ -102,3 +104,71 @@ def test_what_contains_itself_ends() -> None:
 )
 def test_what_is_one_value_and_not_many(value: object, is_one: bool) -> None:
     assert codec.is_record(value) is is_one
+
+
+_SPACE = st.text(" \t\r\n", max_size=2)
+_DIGITS = st.integers(0, 10**40).map(str)
+_NUMBER = st.one_of(
+    st.tuples(st.sampled_from(["", "-"]), _DIGITS).map("".join),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.tuples(_DIGITS, _DIGITS, st.sampled_from("eE"), st.integers(-400, 400)).map(
+        "{0[0]}.{0[1]}{0[2]}{0[3]:+}".format
+    ),
+    st.sampled_from(["9" * 4300, "9" * 4301, "1e400", "2.4703282292062327e-324", "-0", "-0e9999"]),
+)
+_CHARACTERS = st.text(st.characters(exclude_characters='"\\', exclude_categories=["Cs", "Cc"]))
+_ESCAPE = st.sampled_from(list('"\\/bfnrt')) | st.integers(0, 0xFFFF).map("u{:04x}".format)
+_PAIR = st.integers(0x10000, 0x10FFFF).map(
+    lambda n: f"\\uD{(n - 0x10000 >> 10) + 0x800:03X}\\ud{(n & 0x3FF) + 0xC00:03x}"
+)
+_STRING = st.lists(_CHARACTERS | _ESCAPE.map("\\{}".format) | _PAIR, max_size=4).map(
+    lambda parts: '"' + "".join(parts) + '"'
+)
+_CONSTANT = st.sampled_from(["null", "true", "false", "NaN", "Infinity", "-Infinity"])
+_NAME = st.sampled_from(['"a"', '"\\u0061"', '"b"', '""']) | _STRING
+
+
+def _grown(texts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    pairs = st.tuples(_NAME, _SPACE, texts).map("{0[0]}{0[1]}:{0[2]}".format)
+    return st.lists(texts, max_size=4).map(lambda each: f"[{','.join(each)}]") | st.lists(
+        pairs, max_size=5
+    ).map(lambda each: f"{{{','.join(each)}}}")
+
+
+_VALUE = st.tuples(
+    _SPACE, st.recursive(_NUMBER | _STRING | _CONSTANT, _grown, max_leaves=12), _SPACE
+).map("".join)
+_JUNK = st.sampled_from(["", "1", ",", "]", " x", "\t", "\0", "\\", '"', "-", "\ufeff", "\ud800"])
+_BROKEN = st.tuples(_VALUE, _JUNK, st.integers(0, 30), st.integers(0, 2)).map(
+    lambda said: said[0][: said[2]] + said[1] + said[0][said[2] + said[3] :]
+)
+_DEEP = st.tuples(_VALUE, st.integers(1, 300)).map(lambda x: "[" * x[1] + x[0] + "]" * x[1])
+
+
+def _exact(value: object) -> object:
+    """A value with its type, the order of its names, and each bit of a float."""
+    if isinstance(value, dict):
+        return [(name, _exact(each)) for name, each in value.items()]
+    if isinstance(value, list):
+        return tuple(map(_exact, value))
+    return type(value), value.hex() if isinstance(value, float) else value
+
+
+def _read(reader: Callable[[bytes], Any], raw: bytes) -> object:
+    try:
+        return _exact(reader(raw))
+    except ValueError as error:
+        return str(error)
+
+
+@given((_VALUE | _NUMBER | _BROKEN | _DEEP).map(lambda text: text.encode("utf-8", "surrogatepass")))
+@settings(max_examples=300)
+@example(b"[1.2345678901234567e+300,1.7976931348623158e308,0.1,-0,-0.0,18446744073709551616]")
+@example(b'"\xff"')
+@example(b"\xef\xbb\xbf1")
+@example(b"")
+def test_json_is_read_as_json_reads_it(raw: bytes) -> None:
+    """With msgspec or without: the same value to the last bit, or the same complaint."""
+    expected = _read(lambda raw: json.JSONDecoder().decode(raw.decode()), raw)
+    for module in (msgspec, None):
+        assert _read(codec.reader(module), raw) == expected

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import chain, pairwise
 from pickle import dumps, loads
 from uuid import UUID
@@ -13,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.consume.batch import Batch
-from gapless.consume.unit import Source, Spans, Unit, split
+from gapless.consume.unit import FIRST_TIMELINE, Source, Spans, Unit, split
 from gapless.keys import Partition
 from gapless.log.event import Event, Row, transaction_uuid
 
@@ -71,12 +72,18 @@ class TestUnit:
     def never(self, ids: object) -> list[Row]:
         raise AssertionError("it has its rows")
 
-    @given(st.integers(1, 50), st.integers(1, 60))
-    def test_read_in_slices_or_held_it_is_the_same(self, unit_events: int, slice_: int) -> None:
+    @given(st.integers(1, 50), st.integers(1, 60), st.integers(1, 3))
+    def test_read_in_slices_or_held_it_is_the_same(
+        self, unit_events: int, slice_: int, timeline: int
+    ) -> None:
         ids = list(range(5, 5 + unit_events))
         streamed, asked = self.fetched(ids, slice_)
         held = Unit(Source(PARTITION, self.never, slice_), 11, [row(id_) for id_ in ids])
         for unit in (streamed, held):
+            unit.source = replace(unit.source, timelines=((0, 9), (11, timeline)))
+            told = {(e.topic, e.partition, e.transaction_id) for e in unit}
+            assert told == {("t", 3, transaction_uuid(7, timeline))}
+            unit.source = replace(unit.source, timelines=FIRST_TIMELINE)
             for _ in range(2):
                 assert [(e.offset, e.id) for e in unit] == [*enumerate(ids, 11)]
             assert (len(unit), unit.first_offset, unit.last_offset) == (

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, count, repeat
 from typing import Generic, overload
 from uuid import UUID
 
@@ -166,12 +167,13 @@ class Unit(Generic[P_co]):
         return len(self._ids if self._rows is None else self._rows)
 
     def __iter__(self) -> Iterator[Event[P_co]]:
-        topic, partition, offset = self.topic, self.partition, self.first_offset
-        timeline = timeline_at(self.source.timelines, offset)
-        for rows in self._slices():
-            for row in rows:
-                yield Event(topic, partition, offset, row, timeline)
-                offset += 1
+        source, offset, rows = self.source, self.first_offset, self._rows
+        topic, partition = source.partition.topic, source.partition.partition_id
+        timeline = timeline_at(source.timelines, offset)
+        if rows is not None and len(rows) == 1:  # most units; a generator costs more than the event
+            return iter((Event(topic, partition, offset, rows[0], timeline),))
+        each = chain.from_iterable(self._slices())
+        return map(Event, repeat(topic), repeat(partition), count(offset), each, repeat(timeline))
 
     @property
     def topic(self) -> str:
@@ -267,11 +269,8 @@ class Unit(Generic[P_co]):
 
     def singles(self) -> Iterator[Unit]:
         """Return each of its events as a unit of its own, as a queue's handler is called with."""
-        offset = self.first_offset
-        for rows in self._slices():
-            for row in rows:
-                yield Unit(self.source, offset, [row])
-                offset += 1
+        rows = enumerate(chain.from_iterable(self._slices()), self.first_offset)
+        return (Unit(self.source, offset, [row]) for offset, row in rows)
 
     def _slices(self) -> Iterator[list[Row]]:
         if self._rows is not None:

@@ -1,7 +1,8 @@
 """JSON: the one place where payloads and headers become text, and text becomes values again.
 
-Python's own json, so that what is stored is what `json.dumps` writes: integers of any size survive,
-NaN and infinity are refused (docs/decisions/0013-json.md).
+Python's own json writes, so that what is stored is what `json.dumps` makes: integers of any size
+survive, NaN and infinity are refused. msgspec reads, with json's values and errors
+(docs/decisions/0013-json.md).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from pathlib import PurePath
+from types import ModuleType
 from typing import Any
 from uuid import UUID
 
@@ -22,6 +24,46 @@ _AS_ISO = (datetime, date, time)
 
 decode = json.JSONDecoder().decode  # loads() would look for an encoding first; it is UTF-8
 """Return the value of a JSON text. Raises ValueError if a number cannot be had in Python."""
+
+_scan: Callable[[str, int], tuple[Any, int]] = getattr(json.JSONDecoder(), "scan_once")  # noqa: B009
+
+
+def scan(raw: bytes) -> Any:
+    """Return the value of a JSON text in UTF-8 as decode() does, with no search for blanks."""
+    text = raw.decode()
+    try:
+        value, end = _scan(text, 0)
+    except StopIteration:  # white space before it, or no value
+        return decode(text)
+    return value if end == len(text) else decode(text)
+
+
+def reader(msgspec: ModuleType | None) -> Callable[[bytes], Any]:
+    """Return what reads a JSON text in UTF-8: msgspec if it is there, and json what that refuses.
+
+    What msgspec reads is what json reads, to the last bit of a float; it refuses numbers beyond a
+    float's range, halves of surrogate pairs, NaN, and whatever is no JSON.
+    """
+    if msgspec is None:
+        return scan
+    read = msgspec.json.Decoder().decode
+    refused = (msgspec.MsgspecError, ValueError, RecursionError)
+
+    def decoded(raw: bytes) -> Any:
+        try:
+            return read(raw)
+        except refused:
+            return scan(raw)
+
+    return decoded
+
+
+try:
+    import msgspec as _msgspec
+except ImportError:
+    decode_bytes = reader(None)
+else:
+    decode_bytes = reader(_msgspec)
 
 
 class NotJson:

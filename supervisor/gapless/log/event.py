@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from uuid import UUID
 
 from gapless.log.cause import Cause, parse_cause
-from gapless.log.codec import NotJson, decode
+from gapless.log.codec import NotJson, decode_bytes
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar  # those of typing have a default from 3.13 on
@@ -138,7 +138,7 @@ class Event(Generic[P_co]):
         """The decoded JSON. Raises ValueError if a number or string cannot be had in Python."""
         if self._payload is _UNREAD:
             raw = self._row[3]
-            self._payload = None if raw is None else decode(raw.decode())
+            self._payload = None if raw is None else decode_bytes(raw)
         return self._payload  # type: ignore[no-any-return]
 
     def decode_payload(self, decoder: Callable[[bytes], Any]) -> None:
@@ -159,7 +159,7 @@ class Event(Generic[P_co]):
         if self._headers is _UNREAD:
             raw = self._row[4]
             text = b"" if raw is None else raw.lstrip()
-            self._headers = decode(text.decode()) if text.startswith(b"{") else {}
+            self._headers = decode_bytes(text) if text.startswith(b"{") else {}
         headers: dict[str, Any] = self._headers
         return headers
 

@@ -12,7 +12,7 @@ from dataclasses import is_dataclass
 from typing import Any
 
 from gapless.errors import UsageError
-from gapless.log.codec import decode
+from gapless.log.codec import decode_bytes
 from gapless.log.fields import NotOfTypeError, converter
 
 Decoder = Callable[[bytes], Any]
@@ -48,7 +48,7 @@ def _of_dataclass(wanted: type) -> Decoder:
     convert = converter(wanted)
 
     def decoded(raw: bytes) -> Any:
-        return convert(decode(raw.decode()), "$")
+        return convert(decode_bytes(raw), "$")
 
     return decoded
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from gapless.consume.batch import Batch
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.failure import UnitFailedError
-from gapless.log.codec import decode
+from gapless.log.codec import decode_bytes
 from gapless.telemetry import meter, spans
 from gapless.telemetry.meter import BOUNDS_S, Meter
 
@@ -153,6 +153,6 @@ def _headers(units: Iterable[Unit]) -> Iterator[Mapping[str, Any]]:
         if _MARK not in each:
             continue
         with suppress(ValueError, RecursionError):  # as Event.headers: not all that is JSON is had
-            found = decode(each.decode())
+            found = decode_bytes(each)
             if isinstance(found, dict):
                 yield found
