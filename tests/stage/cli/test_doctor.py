@@ -18,7 +18,7 @@ from support.servers import until
 
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
-    "client-check horizon prepared schema roles privileges terminate connections wake-trigger "
+    "client-check horizon prepared schema locks roles privileges terminate connections wake-trigger "
     "chunks default-chunk sequencer re-base unrouted later captures attachments classic webhooks squatters obstacles members partitions "
     "queues subscriptions filters schemas expiry offsets leases retention compaction pipelines dedupe"
 ).split()
@@ -209,6 +209,21 @@ def test_who_keeps_chunks_from_being_made(gapless, conn, dsn) -> None:
         in found["text"]
     )
     assert found["remedy"] == f"have it commit, or select pg_terminate_backend({pid})"
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("table", ["scheduled", "outbox_message_t", "consumer_offsets", "lease"])
+def test_who_has_locked_a_table_is_named(gapless, conn, dsn, table: str) -> None:
+    with connect(dsn, role="person") as person, person.transaction():
+        pid = person.info.backend_pid
+        person.execute(f"lock table gapless.{table}".encode())
+        open_for = "select now() - xact_start > interval '2 s' from pg_stat_activity where pid = %s"
+        assert until(lambda: conn.execute(open_for, [pid]).fetchone() == (True,))
+        done = gapless("doctor", "--json")
+    found = [each for each in done.json["checks"] if each["name"] == "locks"]
+    assert all(f"pid {pid} of role " in each["text"] for each in found)
+    assert any(f"has locked {table} (AccessExclusiveLock)" in each["text"] for each in found)
+    assert found[0]["remedy"] == f"have it commit, or select pg_terminate_backend({pid})"
 
 
 @pytest.mark.long

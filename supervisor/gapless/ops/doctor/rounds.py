@@ -38,6 +38,7 @@ _SERVER = (
     server.prepared,
 )
 _SCHEMA = (schema.schema,)
+_LOCKS = (tables.locks,)
 _LOG = (
     schema.roles,
     schema.privileges,
@@ -86,8 +87,7 @@ def diagnose(dsn: str, *, connect_timeout_s: int = 10) -> Iterator[Finding]:
         patient = Patient(conn=conn, second=second)
         yield from examine(patient, _SERVER)
         fits = True
-        for finding in examine(patient, _SCHEMA):
-            fits = finding.level == "ok"
-            yield finding
-        if fits:
-            yield from examine(patient, _LOG)
+        for checks in (_SCHEMA, _LOCKS, _LOG):
+            for finding in examine(patient, checks if fits else ()):
+                fits &= finding.level == "ok"
+                yield finding
