@@ -13,6 +13,7 @@ from psycopg import Connection
 
 import gapless
 from gapless.consume.user.handler import Handler
+from gapless.forked import CAME_BACK
 
 
 @gapless.handler(topic="outbox", group="on-spark", batch_size=20)
@@ -40,7 +41,17 @@ def made() -> list[Handler]:
 
 
 def act(payload: Any, conn: Connection[Any]) -> None:
-    """Kill: this process, once; flaky: an error that passes, once; the others: always."""
+    """Kill: this process, once; flaky: an error that passes, once; the others: always.
+
+    fork: a child comes back from here, and is ended.
+    """
+    if payload.get("fork"):
+        pid = os.fork()
+        if pid == 0 and payload["fork"] == "returns":
+            return
+        if pid == 0:
+            raise ValueError("in a child")
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == CAME_BACK
     if _is_first(payload.get("kill")):
         os.kill(os.getpid(), signal.SIGKILL)
     if _is_first(payload.get("flaky")):
