@@ -13,6 +13,7 @@ from psycopg import Connection
 
 import gapless
 from gapless.consume.user.handler import Handler
+from gapless.forked import CAME_BACK
 
 
 @gapless.handler(topic="outbox", group="on-spark", batch_size=20)
@@ -23,7 +24,8 @@ def note(unit: gapless.Unit, conn: Connection[Any]) -> None:
             "insert into effect (partition_id, c_offset, n) values (%s, %s, %s)",
             [event.partition, event.offset, event.payload["n"]],
         )
-        act(event.payload, conn)
+        if not comes_back(event.payload.get("fork")):
+            act(event.payload, conn)
 
 
 def made() -> list[Handler]:
@@ -51,6 +53,16 @@ def act(payload: Any, conn: Connection[Any]) -> None:
         time.sleep(3600)
     if payload.get("bad"):
         raise ValueError("refused")
+
+
+def comes_back(how: str | None) -> bool:
+    """Fork: a child that comes back from the handler is ended, whether it returns or raises."""
+    pid = os.fork() if how else os.getpid()
+    if pid == 0 and how == "raises":
+        raise ValueError("in a child")
+    if how and pid:
+        assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == CAME_BACK
+    return pid == 0
 
 
 def _is_first(marker: str | None) -> bool:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 EVENTS = 200
 BAD, KILLER = 77, 50
+FORK = {20: {"fork": "returns"}, 21: {"fork": "raises"}}
 PATIENCE_S = 400.0
 
 
@@ -31,7 +32,7 @@ def test_every_effect_once_although_a_task_is_killed(
     conn.execute("create table effect (partition_id int, c_offset bigint, n int)")
     killed = tmp_path / "killed"
     for n in range(EVENTS):
-        extra = {KILLER: {"kill": str(killed)}, BAD: {"bad": True}}.get(n, {})
+        extra = {KILLER: {"kill": str(killed)}, BAD: {"bad": True}, **FORK}.get(n, {})
         publish(conn, "outbox", [NewEvent(payload={"n": n, **extra}, key=str(n))])
     reference = f"{Path(__file__).parents[1] / 'spark_handlers.py'}:note"
     settings = Settings(total_partitions=4)

@@ -223,6 +223,23 @@ def test_who_sequences_looks_at_the_clock(conn: Connection) -> None:
         assert conn.execute(looked).fetchone() == (True,)
 
 
+@pytest.mark.parametrize("by_s", [HOURS_S, -HOURS_S])
+def test_who_was_suspected_by_another_clock_is_so_anew(
+    dsn: str, conn: Connection, by_s: float
+) -> None:
+    """A supervisor that hangs is evicted after the grace: not at once, and not after eight hours."""
+    evict = "select gapless.evict(gen_random_uuid(), '0.2 s')"
+    with psycopg.connect(dsn, autocommit=True) as presence:
+        presence.execute(
+            "insert into gapless.member (member_id, name, ttl, expires_at, suspect_at, backend_pid, sessions)"
+            " values (gen_random_uuid(), 'm', '0.2 s', now() - interval '1 s', now(), 0, 0)"
+        )
+        presence.execute("select pg_advisory_lock(7427002, member_no) from gapless.member")
+        put_back(conn, by_s)
+        assert conn.execute(evict).fetchone() == (0,)
+        assert until(lambda: conn.execute(evict).fetchone() == (1,), 3.0)
+
+
 class Kept:
     """One of each that goes after a day, made just now; a dedupe key in a slot that is not used any more."""
 

@@ -1,6 +1,6 @@
 -- Transactions that were prepared and left, and hold offsets, members, leases, or a guard of gapless: nothing but a
 -- person ends one. From 2 s on: that is less than any ttl, and whoever uses two-phase commit as it is meant needs no
--- such time. since_s: for so long.
+-- such time. since_s: for so long; 0: a clock that was ahead said when.
 -- It asks catalogs only: supervisors call it at each heartbeat, which must not wait for anybody's lock on a table.
 create or replace function gapless.left_prepared()
 returns table (gid text, owner text, xid xid, since_s double precision)
@@ -8,7 +8,8 @@ language sql
 stable
 set search_path = pg_catalog, pg_temp
 as $$
-  select p.gid, p.owner::text, p.transaction, extract(epoch from clock_timestamp() - p.prepared)::double precision
+  select p.gid, p.owner::text, p.transaction,
+    greatest(extract(epoch from clock_timestamp() - p.prepared), 0)::double precision
   from pg_prepared_xacts p
   where p.database = current_database()
     and p.prepared not between clock_timestamp() - interval '2 s' and clock_timestamp()
