@@ -12,6 +12,10 @@ select set_config('lock_timeout', '1s', true), set_config('statement_timeout', '
 select set_config(name, 'off', true)
 from unnest(array['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin']) name
 
+-- name: by_hash
+-- Two lists of all partitions, joined in the order of their groups alone, are compared each with each.
+select set_config('enable_hashjoin', 'on', true)
+
 -- name: server
 -- The database's clock and its horizon: a transaction that stays open holds back vacuum, and the
 -- events it published. Of other roles' transactions only pg_monitor sees the age.
@@ -164,9 +168,14 @@ with queues as materialized (
   join gapless.lease l
     on l.group_id = q.group_id and l.topic_id = q.topic_id and l.partition_id = q.partition_id
   -- MUST look for a bounded number of events in all, whatever the number of partitions.
-  left join lateral gapless.queue_missing(
-    l.topic_id, l.partition_id, l.lease_no, (2000 / greatest(q.partitions, 20))::int
-  ) m on q.open > 0 or q.lapsed > 0
+  -- WHERE, not ON: a function that is joined is called whatever ON says.
+  left join lateral (
+    select m.*
+    from gapless.queue_missing(
+      l.topic_id, l.partition_id, l.lease_no, (2000 / greatest(q.partitions, 20))::int
+    ) m
+    where q.open > 0 or q.lapsed > 0
+  ) m on true
 )
 select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,

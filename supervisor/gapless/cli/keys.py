@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
-from gapless.cli.parser import number
-from gapless.cli.place import age_s
+from gapless.cli.parser import age_s, number
 from gapless.cli.screen import answer, listed, remark
 from gapless.ops.text import stamp
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
 from gapless.errors import UsageError
+from gapless.ops.text import whole_seconds
 
 Number = TypeVar("Number", int, float)
 # Before a command was chosen; what the words say replaces it.
@@ -148,6 +149,14 @@ def number(low: float, high: float | None = None, what: str = "a number") -> Any
         return _within(said, low, high)
 
     return parse
+
+
+def age_s(text: str) -> int:
+    """Read an age, such as 12h, as seconds."""
+    seconds = whole_seconds(text)
+    if seconds is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no age such as 90s, 12h or 30d")
+    return seconds
 
 
 def _within(said: Number, low: float, high: float | None) -> Number:

@@ -10,7 +10,6 @@ from typing import TypeVar
 from gapless.cli.declare import Arguments, opt, partition, together
 from gapless.errors import UsageError
 from gapless.ops.place import GroupPlace, Point, read_time, read_transaction
-from gapless.ops.text import whole_seconds
 
 Read = TypeVar("Read")
 
@@ -32,14 +31,6 @@ event_place = argument(GroupPlace.parse_event)
 point = argument(Point.parse)
 moment = argument(read_time)
 transaction_id = argument(read_transaction)
-
-
-def age_s(text: str) -> int:
-    """Read an age, such as 12h, as seconds."""
-    seconds = whole_seconds(text)
-    if seconds is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no age such as 90s, 12h or 30d")
-    return seconds
 
 
 def of_topics(about: str) -> Arguments:

@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 from gapless import ops
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.declare import Args, Command, Conn, flag, opt
-from gapless.cli.parser import number
-from gapless.cli.place import age_s
+from gapless.cli.parser import age_s, number
 from gapless.cli.screen import listed, remark, say
 from gapless.errors import UsageError
-from gapless.ops.happened import ROWS_MAX
 from gapless.ops.text import json_text
 from gapless.status import Snapshot, snapshot, to_document
 from gapless.status.unsequenced import unsequenced
@@ -63,6 +61,8 @@ def _status(args: Args) -> int:
     if args.since is not None:
         if args.watch:
             raise UsageError("--since looks once: leave --watch out")
+        from gapless.ops.happened import ROWS_MAX  # noqa: PLC0415 - a look needs none of it
+
         with connect() as conn:
             found = ops.happened_since(conn, args.since)
         listed(args, found, "nothing that the tables tell of")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.filters import json_object
-from gapless.cli.place import age_s, of_topics
+from gapless.cli.parser import age_s
+from gapless.cli.place import of_topics
 from gapless.cli.screen import answer, listed
 from gapless.errors import RefusedError
 from gapless.ops.text import quantity

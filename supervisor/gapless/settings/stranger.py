@@ -6,7 +6,6 @@ only names that begin with our sections are looked at there.
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING
 
@@ -35,6 +34,8 @@ _CLOSE_ENOUGH = 0.7  # of 1: "timeout" is not close to "topic", "batch_sise" is 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
     """Give the known word that was probably meant; case and punctuation do not count."""
+    import difflib  # noqa: PLC0415 - few words are strange
+
     by_plain = {_plain(candidate): candidate for candidate in known}
     close = difflib.get_close_matches(_plain(word), by_plain, n=1, cutoff=_CLOSE_ENOUGH)
     return by_plain[close[0]] if close else None

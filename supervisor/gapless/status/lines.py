@@ -12,7 +12,7 @@ from gapless.status.snapshot import COUNT_MAX, Snapshot
 from gapless.status.subscribed import Subscribed
 from gapless.status.unsequenced import unsequenced
 from gapless.status.view import At, Canvas, ConsoleState, Look
-from gapless.status.words import age, clean, count, counted, cut, rate, some
+from gapless.status.words import SEQUENCER, age, clean, count, counted, cut, rate, some
 
 ERRORS_MAX = 12
 NEWS_MAX = 100
@@ -22,7 +22,6 @@ SEPARATOR = "   "
 
 _MODULE = re.compile(r"^(?:\w+\.)+(?=\w+:)")  # of an exception: its own name tells enough
 _NEWS_STYLES = {"error": "red", "dead letter": "yellow", "hand-over": "cyan"}
-SEQUENCER = {"awake": "running", "asleep": "idle", "nobody": "nobody"}
 
 
 def title(look: Look, state: ConsoleState, canvas: Canvas) -> Text:

@@ -73,11 +73,12 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
         evictions = _ask(conn, "evictions", Eviction)
         topics = _ask(conn, "topics", TopicEnd)
         conn.execute(query("status", "by_index"))
-        partitions = _ask(conn, "partitions", Standing)
         pending = _ask(conn, "pending", Pending)
         lists = {name: _ask(conn, name, record) for name, record in _LISTS.items()}
         later = _ask(conn, "later", Later)
         chunks = conn.execute(query("status", "chunks"))
+        conn.execute(query("status", "by_hash"))
+        partitions = _ask(conn, "partitions", Standing)
         sequencer = _one(sequencing)
         return Snapshot(
             place=_place(conn),

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
 from gapless.status.document import to_document
-from gapless.status.draw import draw
-from gapless.status.lines import SEQUENCER
 from gapless.status.snapshot import Snapshot
-from gapless.status.view import Canvas, ConsoleState, Look
-from gapless.status.words import age, clean, counted
+from gapless.status.words import SEQUENCER, age, clean, counted
+
+if TYPE_CHECKING:
+    from gapless.status.view import Canvas
 
 GAP = "  "
 ROWS_MAX = 100  # of topics, and of partitions: those that matter first
@@ -121,6 +121,9 @@ def _beside(snapshot: Snapshot) -> list[str]:
 
 
 def _fitted(snapshot: Snapshot, canvas: Canvas) -> str:
+    from gapless.status.draw import draw  # noqa: PLC0415 - a pipe needs none of it
+    from gapless.status.view import ConsoleState, Look  # noqa: PLC0415 - as above
+
     state = ConsoleState(has_keys=False, way_out="")
     lines = draw(Look(snapshot=snapshot), state, canvas)
     return "".join(f"{line.plain.rstrip()}\n" for line in lines)

@@ -10,7 +10,6 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
-from gapless.log.catch_up import is_sequencer_active
 from gapless.status.snapshot import COUNT_MAX, Pending, Sequencing
 
 
@@ -30,6 +29,8 @@ def unsequenced(sequencer: Sequencing, pending: Sequence[Pending]) -> str | None
 
 def find_unsequenced(conn: Connection[Any]) -> str | None:
     """Look, and say so. None, too, if that fails: it is a remark beside what was done already."""
+    from gapless.log.catch_up import is_sequencer_active  # noqa: PLC0415 - status needs none of it
+
     try:
         if is_sequencer_active(conn):
             return None

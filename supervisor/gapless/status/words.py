@@ -24,6 +24,7 @@ _AGES = (
     (48 * 3600, 3600, 1, "h"),
     (99.5 * 86400, 86400, 1, "d"),
 )
+SEQUENCER = {"awake": "running", "asleep": "idle", "nobody": "nobody"}
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
