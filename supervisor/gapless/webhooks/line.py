@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from time import monotonic
 
-from gapless.consume.verdict.wish import DeadLetter, Retry
+from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import UsageError
 from gapless.webhooks.address import EndpointAddress, RefusedAddressError, parse_target
 from gapless.webhooks.desk import DeliveryTally
@@ -121,7 +121,9 @@ class EndpointLine:
         others wait until this one is over.
         """
         if (held_s := self._pace.held_s(monotonic())) > 0:
-            raise Retry(f"{self._place}: asked not to be called for {held_s:.0f} s", after=held_s)
+            raise Postponed(
+                f"{self._place}: asked not to be called for {held_s:.0f} s", after=held_s
+            )
         if (self._hangs and places.hanging.locked()) or self._seems_to_hang():
             raise self._turned_away()
         if is_first and self._slots.locked() and self._turns_s > monotonic():
@@ -192,19 +194,19 @@ class EndpointLine:
         if self._poster is not None:
             await self._poster.close()
 
-    def _turned_away(self) -> Retry:
+    def _turned_away(self) -> Postponed:
         """Return when a unit is to come again: after those that were turned away before it."""
         now_s = monotonic()
         self._turns_s = max(self._turns_s, now_s) + self._call_s / PER_ENDPOINT
         why = f"{self._place}: other requests are under way"
-        return Retry(why, after=min(max(self._turns_s - now_s, BUSY_RETRY_S), HOLD_S_MAX))
+        return Postponed(why, after=min(max(self._turns_s - now_s, BUSY_RETRY_S), HOLD_S_MAX))
 
     async def _turn(self, share: int) -> None:
         rate = self.endpoint.rate
         wait_s = self._pace.turn_s(monotonic(), None if rate is None else rate / share, BUSY_S_MAX)
         if wait_s is None:
             why = f"{self._place}: takes {rate:g} requests a second: others come first"
-            raise Retry(why, after=BUSY_RETRY_S)
+            raise Postponed(why, after=BUSY_RETRY_S)
         await asyncio.sleep(wait_s)
 
     async def _post(self, message_id: str, body: bytes, now_s: float) -> EndpointAnswer:
@@ -237,7 +239,7 @@ class EndpointLine:
         if meaning == "later":
             self._pace.hold(monotonic(), wait_s)
             self._failed(reason)
-            raise Retry(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
+            raise Postponed(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
         self._failed(reason)
         raise RefusedByOneError(reason)
 
