@@ -45,11 +45,17 @@ class _Sender:
 
     def is_stuck(self, now_s: float) -> bool:
         """Tell whether next to nothing was taken for long, by the client or the system."""
-        left_bytes = self._transport.get_write_buffer_size()
+        left_bytes = sum(each.get_write_buffer_size() for each in _layers(self._transport))
         taken_bytes = self._given_bytes - left_bytes
         if not left_bytes or taken_bytes - self._taken_bytes >= SEND_BYTES_MIN:
             self._taken_bytes, self._taken_s = taken_bytes, now_s
         return now_s - self._taken_s > SEND_S_MAX
+
+
+def _layers(transport: asyncio.Transport) -> list[asyncio.Transport]:
+    """Return a transport; of TLS, which tells of its own buffer only, the one below it, too."""
+    below = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
+    return [transport] if below is None else [transport, below]
 
 
 class _Expects(Enum):

@@ -18,9 +18,8 @@ from gapless.ops.load.parse import whole
 MEMBERS_MAX = 100  # of an event
 _BLANK = b" \t\r\n"
 _BLANKS = re.compile(rb"[ \t\r\n]{0,1048576}+")  # more of them in a row are refused as wrong
-_TEXT = re.compile(
-    rb'"[^"\\\x00-\x1f]{0,255}+"'
-)  # nearly all texts; of long ones msgspec is faster
+# Nearly all texts; of long ones msgspec is faster.
+_TEXT = re.compile(rb'"[^"\\\x00-\x1f]{0,255}+"')
 _FIRST_BYTES = 4096
 _ESCAPE_BYTES = 12  # of the longest, a pair
 _PLACE = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")

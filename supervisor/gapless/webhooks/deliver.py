@@ -12,7 +12,7 @@ from time import monotonic
 import psycopg
 
 from gapless.consume.unit import Unit
-from gapless.consume.verdict.wish import DeadLetter, Retry
+from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import ReceiverError, UsageError, one_line
 from gapless.webhooks.address import Network, RefusedAddressError, parse_target
 from gapless.webhooks.body import body_of
@@ -109,7 +109,7 @@ class Delivery:
         await self._failed(reason)
         if meaning == "later":
             self._pace.hold(monotonic(), wait_s)
-            raise Retry(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
+            raise Postponed(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
         raise RefusedDeliveryError(reason)
 
     # -- whose turn it is -------------------------------------------------------------------------

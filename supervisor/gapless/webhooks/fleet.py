@@ -15,7 +15,7 @@ from gapless.resources import resource
 from gapless.settings import Settings
 from gapless.webhooks.address import networks_of
 from gapless.webhooks.deliver import TURN_S_MAX, Delivery, Means
-from gapless.webhooks.line import AT_A_TIME
+from gapless.webhooks.line import AT_A_TIME, HANGING_MAX
 from gapless.webhooks.many import SharedDelivery
 from gapless.webhooks.post import ANSWER_S_MAX, trust
 from gapless.webhooks.record import DeclaredWebhook, SharedWebhooks
@@ -24,7 +24,7 @@ RETRY_DELAYS_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
 """As Standard Webhooks recommends: nine more attempts within three days."""
 
 BATCH_EVENTS_MIN = 100
-CALLS_MIN = 16  # of a partition: units wait for a slow endpoint, others are called meanwhile
+CALLS = AT_A_TIME + 2 * HANGING_MAX  # of a partition: more wait than there are places for requests
 
 
 class Webhooks:
@@ -62,14 +62,13 @@ class Webhooks:
 
     def _together(self, webhooks: SharedWebhooks) -> Handler:
         delivery = SharedDelivery(self._means, webhooks)
-        calls = max(CALLS_MIN, -(-AT_A_TIME // webhooks.partitions))
         made = handler(
             topic=webhooks.topic,
             group=webhooks.group,
             start="latest",
             delivery="at-least-once",
-            concurrency=calls,
-            batch_size=max(BATCH_EVENTS_MIN, 2 * calls),
+            concurrency=CALLS,
+            batch_size=2 * CALLS,
             on_failure="retry",
             retry_delays_s=RETRY_DELAYS_S,
             resources=[resource(delivery.open)],

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
+from contextlib import nullcontext, suppress
 from time import monotonic
 
-from gapless.consume.verdict.wish import DeadLetter, Retry
+from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import UsageError
 from gapless.webhooks.address import EndpointAddress, RefusedAddressError, parse_target
 from gapless.webhooks.desk import DeliveryTally
@@ -21,6 +23,7 @@ PER_ENDPOINT = 4
 BUSY_S_MAX = 1.0  # so long a unit waits while an endpoint has as many requests as it may
 BUSY_RETRY_S = 2.0  # at least; it comes again when those before it have had their turn
 HANGS_S = 1.0  # a request that has no answer for so long hangs, and so does its endpoint
+PRESSED_S = 0.3  # so long, or thrice what is usual, it keeps its place from others
 AT_A_TIME = 64
 HANGING_MAX = 8
 
@@ -44,6 +47,43 @@ class Places:
     def __init__(self) -> None:
         self.all = asyncio.Semaphore(AT_A_TIME)
         self.hanging = asyncio.Semaphore(HANGING_MAX)
+        self._wanted = 0  # by those that wait for a place
+
+    async def take(self) -> bool:
+        """Take a place, and tell whether there was one in time."""
+        self._wanted += 1
+        try:
+            return await _took(self.all)
+        finally:
+            self._wanted -= 1
+
+    async def answered(
+        self, asked: asyncio.Future[EndpointAnswer], patience_s: float
+    ) -> bool | None:
+        """Give a place back; tell whether its request has an answer, or hangs.
+
+        None: neither, but it has taken patience_s, and others want its place.
+        """
+        until_s = monotonic() + HANGS_S
+        wait_s = min(patience_s, HANGS_S)
+        try:
+            while True:
+                done, _ = await asyncio.wait({asked}, timeout=wait_s)
+                if done or monotonic() >= until_s:
+                    return bool(done)
+                if self._wanted:
+                    return None
+                wait_s = min(PRESSED_S / 4, max(0.0, until_s - monotonic()))
+        finally:
+            self.all.release()
+
+
+async def _took(slots: asyncio.Semaphore) -> bool:
+    """Take one of these, and tell whether there was one in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(BUSY_S_MAX):
+            return await slots.acquire()
+    return False
 
 
 class EndpointLine:
@@ -58,7 +98,9 @@ class EndpointLine:
         self._pace = RequestPace()
         self._slots = asyncio.Semaphore(PER_ENDPOINT)
         self._call_s = BUSY_S_MAX  # what the last one that was not faster took
+        self._usual_s = 0.0  # what the last one that had an answer took
         self._hangs = False
+        self._asked_s: deque[float] = deque()  # since when requests have no answer
         self._turns_s = 0.0  # when all that were turned away have had their turn
         self._place = f"webhook {endpoint.name}"
 
@@ -79,51 +121,57 @@ class EndpointLine:
         others wait until this one is over.
         """
         if (held_s := self._pace.held_s(monotonic())) > 0:
-            raise Retry(f"{self._place}: asked not to be called for {held_s:.0f} s", after=held_s)
-        if self._hangs and places.hanging.locked():
+            raise Postponed(
+                f"{self._place}: asked not to be called for {held_s:.0f} s", after=held_s
+            )
+        if (self._hangs and places.hanging.locked()) or self._seems_to_hang():
             raise self._turned_away()
         if is_first and self._slots.locked() and self._turns_s > monotonic():
             raise self._turned_away()
-        await self._take(self._slots)
+        if not await _took(self._slots):
+            raise self._turned_away()
         began_s = monotonic()
         try:
             await self._turn(share)
-            await self._take(places.all)
+            if not await places.take():
+                raise self._turned_away()
             asked = asyncio.ensure_future(self._post(message_id, body, now_s))
             await self._judge(await self._answer(asked, places), now_s)
         finally:
             self._call_s = max(monotonic() - began_s, BUSY_S_MAX)
             self._slots.release()
 
-    async def _take(self, slots: asyncio.Semaphore) -> None:
-        try:
-            async with asyncio.timeout(BUSY_S_MAX):
-                await slots.acquire()
-        except TimeoutError:
-            raise self._turned_away() from None
-
     async def _answer(
         self, asked: asyncio.Future[EndpointAnswer], places: Places
     ) -> EndpointAnswer:
         """Return an answer; give its place back when there is one, or when it hangs.
 
-        One that hangs needs one of the places for those; where there is none it is broken off, and
-        made again later.
+        One that hangs needs one of the places for those; where there is none, or others need its
+        place before, it is broken off, and made again later.
         """
+        began_s = monotonic()
+        self._asked_s.append(began_s)
         try:
-            try:
-                done, _ = await asyncio.wait({asked}, timeout=HANGS_S)
-            finally:
-                places.all.release()
-            self._hangs = not done
-            if done:
-                return await asked
-            if places.hanging.locked():
+            done = await places.answered(asked, self._patience_s)
+            if done is not None:
+                self._hangs = not done
+            if done is None or (self._hangs and places.hanging.locked()):
                 raise self._turned_away()
-            async with places.hanging:
-                return await asked
+            async with places.hanging if self._hangs else nullcontext():
+                answer = await asked
+            self._usual_s = monotonic() - began_s
+            return answer
         finally:
+            self._asked_s.remove(began_s)
             asked.cancel()
+
+    @property
+    def _patience_s(self) -> float:
+        return max(PRESSED_S, 3 * self._usual_s)
+
+    def _seems_to_hang(self) -> bool:
+        """Tell whether a request has no answer for long: others need not find out the same."""
+        return bool(self._asked_s) and monotonic() - self._asked_s[0] > self._patience_s
 
     async def probe(self, message_id: str, body: bytes, *, now_s: float) -> bool:
         """Send a request without events, unless it asked for patience; tell if it was taken."""
@@ -146,19 +194,19 @@ class EndpointLine:
         if self._poster is not None:
             await self._poster.close()
 
-    def _turned_away(self) -> Retry:
+    def _turned_away(self) -> Postponed:
         """Return when a unit is to come again: after those that were turned away before it."""
         now_s = monotonic()
         self._turns_s = max(self._turns_s, now_s) + self._call_s / PER_ENDPOINT
         why = f"{self._place}: other requests are under way"
-        return Retry(why, after=min(max(self._turns_s - now_s, BUSY_RETRY_S), HOLD_S_MAX))
+        return Postponed(why, after=min(max(self._turns_s - now_s, BUSY_RETRY_S), HOLD_S_MAX))
 
     async def _turn(self, share: int) -> None:
         rate = self.endpoint.rate
         wait_s = self._pace.turn_s(monotonic(), None if rate is None else rate / share, BUSY_S_MAX)
         if wait_s is None:
             why = f"{self._place}: takes {rate:g} requests a second: others come first"
-            raise Retry(why, after=BUSY_RETRY_S)
+            raise Postponed(why, after=BUSY_RETRY_S)
         await asyncio.sleep(wait_s)
 
     async def _post(self, message_id: str, body: bytes, now_s: float) -> EndpointAnswer:
@@ -191,7 +239,7 @@ class EndpointLine:
         if meaning == "later":
             self._pace.hold(monotonic(), wait_s)
             self._failed(reason)
-            raise Retry(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
+            raise Postponed(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
         self._failed(reason)
         raise RefusedByOneError(reason)
 

@@ -17,7 +17,7 @@ import psycopg
 
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.failure import PartlyFailedError
-from gapless.consume.verdict.wish import DeadLetter, Retry
+from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import one_line
 from gapless.webhooks.body import BODY_BYTES_MAX, body_of
 from gapless.webhooks.desk import LOOK_S, DeliveryTally
@@ -252,14 +252,14 @@ def events_of(unit: Unit) -> list[Event]:
     return events
 
 
-def _waits(unit: Unit, place: int | None, why: str) -> Retry | None:
+def _waits(unit: Unit, place: int | None, why: str) -> Postponed | None:
     """Return what becomes of a unit for an endpoint that is stopped from this offset on.
 
     None: it waits in the log. Else it was set aside before, and waits so.
     """
     if place is not None and place <= unit.first_offset:
         return None
-    return Retry(why, after=STOPPED_RETRY_S)
+    return Postponed(why, after=STOPPED_RETRY_S)
 
 
 def worst(errors: Sequence[BaseException]) -> BaseException:
@@ -268,7 +268,7 @@ def worst(errors: Sequence[BaseException]) -> BaseException:
     One that asked for patience says when; then, what is tried again by the delays; only if none of
     them will ever take it, it is dead at once.
     """
-    waits = [each for each in errors if isinstance(each, Retry)]
+    waits = [each for each in errors if isinstance(each, Postponed)]
     if waits:
         return min(waits, key=lambda each: each.after)
     others = [each for each in errors if not isinstance(each, DeadLetter)]

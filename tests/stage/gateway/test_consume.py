@@ -20,6 +20,7 @@ from gapless.gateway.problem import Problem
 from gapless.gateway.vector import read_vector, vector_text
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
+from gapless.log.ranges import bounds_of
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from stage.gateway.conftest import EVENTS, Client, Open, problem
@@ -60,11 +61,20 @@ class Reader:
         return [(each["partition"], each["offset"]) for each in self.events]
 
 
+def placed(conn: Connection) -> int:
+    return sum(each.next_offset - 1 for each in bounds_of(conn, "orders").values())
+
+
 def fill(conn: Connection, number: int, first: int = 0) -> None:
+    before = placed(conn)
     for n in range(first, first + number):
         publish(conn, "orders", {"n": n}, key=str(n % 7), event_type=f"t{n % 2}")
-    while sequence(conn):
-        pass
+
+    def have_offsets() -> bool:
+        sequence(conn)  # the gateway stands in, too, and may be at it
+        return placed(conn) >= before + number
+
+    until(have_offsets, "all have offsets")
 
 
 @pytest.mark.long
@@ -119,7 +129,7 @@ def test_what_a_client_has_is_not_sent_again(gateway: Client, conn: Connection) 
     fill(conn, 30)
     for params in ({"partition": 1, "limit": 3}, {"partition": 1}):
         full = gateway.get(EVENTS, params=params)
-        tag = full.headers["etag"]
+        tag = full.headers["etag"].removeprefix("W/")
         for given, status in (
             (tag, 304), (f"W/{tag}", 304), (f'"x", {tag}', 304), (f'W/"x,y" , W/{tag},', 304), ("*", 304),
  ('"x"', 200), (tag.strip('"'), 200), (f"{tag[:-1]}x", 200), ("", 200), ('"*"', 200),
@@ -131,6 +141,18 @@ def test_what_a_client_has_is_not_sent_again(gateway: Client, conn: Connection) 
         twice = [("If-None-Match", '"x"'), ("If-None-Match", tag)]
         assert gateway.get(EVENTS, params=params, headers=twice).status_code == 304
     problem(gateway.get(EVENTS, params={"partition": 7}, headers={"If-None-Match": "*"}), 404)
+
+
+def test_a_tag_is_weak_where_a_byte_may_differ(gateway: Client, conn: Connection) -> None:
+    params = {"partition": 1, "limit": 3}
+    answers = []
+    for begin in (0, 30):
+        fill(conn, 30, begin)
+        answers.append(gateway.get(EVENTS, params=params))
+    one, other = answers
+    assert one.json()["events"] == other.json()["events"]
+    assert one.headers["etag"] == other.headers["etag"]
+    assert one.content == other.content or one.headers["etag"].startswith('W/"')
 
 
 @pytest.mark.long

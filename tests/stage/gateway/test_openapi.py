@@ -164,6 +164,22 @@ def test_what_is_refused_is_said() -> None:
             assert_bounded(schema, f"{operation}: {name}")
 
 
+ANYWHERE = {"400", "421", "501", "503"}  # Host, a coding, too many connections; 500 is a fault
+WITH_A_KEY = {"401", "403", "429"}
+WITH_A_BODY = {"408", "413", "415"}
+
+
+def test_what_is_refused_for_all_is_said_of_all() -> None:
+    for operation in OPERATIONS:
+        statuses = set(operation.said["responses"])
+        has_body = "requestBody" in operation.said
+        wanted = ANYWHERE | (WITH_A_KEY if operation.is_locked else set())
+        wanted |= WITH_A_BODY if has_body else set()
+        assert wanted <= statuses, operation
+        assert has_body or not WITH_A_BODY & statuses, operation
+        assert operation.is_locked or not WITH_A_KEY & statuses, operation
+
+
 def assert_bounded(schema: dict[str, Any], where: str) -> None:
     kinds = schema.get("type", [])
     if "string" in kinds:

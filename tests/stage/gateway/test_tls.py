@@ -5,19 +5,24 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
 import pytest
 import trustme
+from psycopg import Connection
 
 from gapless.errors import UsageError
+from gapless.gateway import connection
 from gapless.gateway.room import Room, networks
 from gapless.gateway.serve import ServeSpec, require_safe
 from gapless.gateway.tls import Certificate
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.worker.exporter.serve import open_socket
-from stage.gateway.conftest import EVENTS, Limits, Open, Serve
+from stage.gateway.conftest import EVENTS, Inside, Limits, Open, Serve
 from stage.worker.fleet import until
 
 
@@ -175,3 +180,40 @@ def test_connections_are_counted_by_who_has_them() -> None:
     for wrong in ("x", "10.0.0.1/8", ""):
         with pytest.raises(UsageError, match="--behind-proxy"):
             networks([wrong])
+
+
+def test_a_client_that_takes_nothing_is_cut_off(
+    dsn: str,
+    orders: Topic,
+    conn: Connection,
+    authority: trustme.CA,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it does not take is below TLS, as the answer is not large."""
+    monkeypatch.setattr(connection, "SEND_S_MAX", 0.3)
+    publish(conn, "orders", "x" * 50_000, key="a")
+    sequence(conn)
+    limits = Limits(event_bytes_max=1 << 20, batch_bytes_max=1 << 20, batch_events_max=10)
+    gateway = Inside(
+        dsn, limits, 2, certificate=write(authority, tmp_path), connections_per_address=1
+    )
+    address = gateway.listening.getsockname()
+    gateway.listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    asks = b"GET /v1/topics/orders/stream?from=earliest HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    try:
+        with socket.socket() as deaf:
+            deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            deaf.connect(address)
+            with client(authority).wrap_socket(deaf, server_hostname="127.0.0.1") as secure:
+                secure.sendall(asks)
+
+                def has_left() -> bool:
+                    with suppress(httpx.TransportError):
+                        url = f"https://127.0.0.1:{address[1]}/healthz"
+                        return httpx.get(url, verify=client(authority)).status_code == 200
+                    return False
+
+                until(has_left, "its place is another's")
+    finally:
+        gateway.end()

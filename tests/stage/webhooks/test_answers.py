@@ -204,6 +204,19 @@ def test_retry_after_is_honoured_by_all(conn: Connection, server: Server, delive
     assert 2.5 < delay_s < 3.5
 
 
+def test_who_asks_for_patience_was_not_tried(
+    conn: Connection, server: Server, deliver: Deliver
+) -> None:
+    """However often: the first real failure is the first one."""
+    _add(conn, server, retry_delays_s=[600])
+    server.answer = lambda _: Reply(429 if len(server.calls) <= 4 else 500, {"retry-after": "0"})
+    _publish(conn, "x")
+    for state, calls in (("waiting", 5), ("dead", 6)):
+        conn.execute("update gapless.dead_letter set next_attempt_ts = now()")
+        deliver()
+        assert (len(_letters(conn, state)), len(server.calls)) == (1, calls)
+
+
 def test_an_answer_of_a_gigabyte_is_not_read(
     conn: Connection, server: Server, deliver: Deliver
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from signal import SIGKILL
 from typing import Any
@@ -13,7 +14,9 @@ from psycopg import Connection
 from gapless.log.publish import publish
 from gapless.ops.webhooks import add_webhook, list_webhooks
 from stage.webhooks.test_fleet import Start, _ids_are_stable, _until, start
+from stage.webhooks.test_shared import keys_of_one_partition
 from support.endpoint import Call, Reply, Server, workers_of
+from support.shared_webhooks import publish_each_alone
 
 __all__ = ["start"]
 
@@ -87,6 +90,37 @@ def test_two_thousand_by_one_worker_one_dead_and_one_slow(
     )
     _until(lambda: 7 in _got(server).get("slow", set()), "the slow one, too")
     assert not any(each.dead for each in list_webhooks(conn))
+
+
+@pytest.mark.timeout(300)
+def test_many_that_begin_to_hang_hold_up_the_living_for_some_seconds(
+    conn: Connection, server: Server, start: Start
+) -> None:
+    """None of them is known yet. By one second each, a few at a time, it would be half a minute."""
+    hanging = 100
+    for n in range(hanging):
+        _add(conn, server, f"hangs{n}", n)
+    _add(conn, server, "good", hanging)
+    ready = threading.Event()
+    in_time: list[bool] = []
+
+    def answer(call: Call) -> Reply:
+        if call.path != "/good":
+            in_time.append(ready.wait(9))
+        return Reply()
+
+    server.answer = answer
+    start()
+    _publish(conn, range(hanging, hanging + 1), hanging + 1)
+    _until(lambda: bool(server.of("/good")), "it delivers")
+    keys = iter(keys_of_one_partition(conn, 3 * hanging))
+    for n in range(hanging):
+        for shop in (n, n, hanging):
+            publish_each_alone(conn, {"n": n, "shop": shop}, key=next(keys))
+    _until(lambda: _got(server)["good"] >= set(range(hanging)), "the living get everything")
+    ready.set()
+    _until(lambda: bool(in_time), "calls have ended")
+    assert all(in_time)
 
 
 @pytest.mark.timeout(600)

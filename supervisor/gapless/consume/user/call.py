@@ -27,7 +27,7 @@ from gapless.consume.user.chain import handled, tell
 from gapless.consume.user.handler import Handler
 from gapless.consume.user.watch import watch, watched
 from gapless.consume.verdict.failure import Failure, PartlyFailedError, UnitFailedError
-from gapless.consume.verdict.wish import WISHES, Retry
+from gapless.consume.verdict.wish import WISHES, Postponed
 from gapless.db.connect import is_passing, is_unready
 from gapless.db.inherited import is_inherited
 from gapless.errors import HoleError
@@ -165,12 +165,10 @@ def _failed_outside(raised: BaseException, began: float) -> Failure:
     _raise_passing(error)
     duration_ms = (perf_counter() - began) * 1000
     # One failure, whichever attempt it was: calls that the environment ended do not count.
-    if isinstance(raised, PartlyFailedError):
-        # Who is asked to wait has not been tried: it is no attempt of the others' either.
-        attempts = 0 if isinstance(error, Retry) else 1
-        only = raised.subscriptions
-        return Failure(error=error, attempts=attempts, duration_ms=duration_ms, only=only)
-    return Failure(error=error, duration_ms=duration_ms)
+    # Who was not tried makes it no attempt of the others either.
+    attempts = 0 if isinstance(error, Postponed) else 1
+    only = raised.subscriptions if isinstance(raised, PartlyFailedError) else None
+    return Failure(error=error, attempts=attempts, duration_ms=duration_ms, only=only)
 
 
 def require_transaction(conn: Connection[Any], error: BaseException) -> None:

@@ -34,6 +34,13 @@ class Retry(Exception):  # noqa: N818 - a wish, not an error
         return (_retry, (self.args[0], self.after))
 
 
+class Postponed(Retry):
+    """A Retry of our own: the unit was not judged, so this is no attempt of it."""
+
+    __module__ = "gapless"
+    __qualname__ = "Retry"
+
+
 class DeadLetter(Exception):  # noqa: N818
     """Undo what I wrote, and put this unit into the dead letter queue now, whatever the policy.
 
