@@ -165,7 +165,7 @@ from pg_trigger t
 where t.tgrelid = 'gapless.outbox_message_t'::regclass and t.tgname = 'wake_sequencer'
 
 -- name: is_overlaid
-select gapless.is_overlaid()
+select gapless.is_overlaid(), gapless.lacks_segments()
 
 -- name: dedupe
 -- What dedupe keys take on disk, and what keeps slots from being turned: since when a slot is being left,

@@ -6,14 +6,18 @@ must not take the one for the other; what survived keeps its key, however often 
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg import Connection
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import gapless
 from gapless.consume.unit import Unit
@@ -24,7 +28,9 @@ from gapless.errors import WaitError
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
 from gapless.testing import drain
-from support.standby import copy_of, promote
+from stage.queue_py.supervisors import Runs
+from stage.worker.fleet import until
+from support.standby import copy_of, cut_off, follow, promote
 
 
 class Mailbox:
@@ -122,3 +128,67 @@ def test_what_is_given_again_has_another_key() -> None:
     assert all(len(found) == 1 for found in keys.values()), keys
     assert len(set.union(*keys.values())) == len(keys), "one key, two events"
     assert [id_ for _, names, id_ in box.seen if names == ["refused"]] == [ids["refused"]] * 3
+
+
+def both(*servers: Cluster) -> str:
+    """A DSN of whichever of them takes writes."""
+    parts = [conninfo_to_dict(each.dsn()) for each in servers]
+    lists = {word: ",".join(str(part[word]) for part in parts) for word in ("host", "port")}
+    named = {word: parts[0][word] for word in ("user", "dbname")}
+    return make_conninfo(**named, **lists, target_session_attrs="read-write")
+
+
+@pytest.mark.long
+@pytest.mark.chaos
+@pytest.mark.parametrize("group", ["once", "outside"])
+def test_supervisors_of_a_queue_follow_to_a_server_that_lacks_the_end(
+    group: str, tmp_path: Path
+) -> None:
+    """All events of the log that is left are handled, exactly once where that is promised (Q1, Q4)."""
+    with throwaway_cluster() as old:
+        with psycopg.connect(old.dsn(), autocommit=True) as conn:
+            migrate(conn)
+            create_chunks(conn)
+        old.stop("fast")
+        standby = follow(old)
+        conn = psycopg.connect(old.dsn(), autocommit=True)
+        runs = Runs(both(old, standby), conn, tmp_path)
+        try:
+            supervisors = [runs.start(group) for _ in range(2)]
+            runs.until_done(runs.publish(count=100))
+            runs.publish(*({"sleep": 0.02} for _ in range(60)))
+            cut_off(old, standby)
+            runs.until_done(runs.publish(*({"sleep": 0.001} for _ in range(150))), 60)
+            lost = runs.publish(*({"sleep": 0.05} for _ in range(200)))
+            until(lambda: runs.done().keys() & lost, "amid them", within=runs.state)
+            for each in supervisors:  # they hear of deaths when the old server is gone
+                each.send_signal(signal.SIGSTOP)
+                for pid in runs.workers(each):
+                    os.kill(pid, signal.SIGKILL)
+            old.stop("immediate")
+            standby.start()
+            promote(standby)
+            for each in supervisors:
+                each.send_signal(signal.SIGCONT)
+            with closing(psycopg.connect(standby.dsn(), autocommit=True)) as runs.conn:
+                for _ in range(20):
+                    runs.publish(count=20)
+                runs.until_empty(group, 120)
+                assert_all_handled(runs, group)
+        finally:
+            runs.close()
+            print(runs.logs())  # noqa: T201 - pytest shows it when the test failed
+            conn.close()
+            standby.stop("immediate")
+
+
+def assert_all_handled(runs: Runs, group: str) -> None:
+    """All events that are left were handled; once, if the group promises that."""
+    log = "select (o.payload ->> 'n')::int from gapless.outbox_message_t o"
+    left = {n for (n,) in runs.conn.execute(log).fetchall()}
+    done = runs.done()
+    assert left <= done.keys()
+    assert not runs.dead(group)
+    assert group == "outside" or done == dict.fromkeys(left, 1)
+    timelines = "select distinct timeline from gapless.log_segment order by 1"
+    assert runs.conn.execute(timelines).fetchall() == [(1,), (2,)]

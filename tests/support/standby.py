@@ -48,6 +48,14 @@ def follow(old: Cluster, options: Mapping[str, str] | None = None) -> Cluster:
     return standby
 
 
+def cut_off(old: Cluster, standby: Cluster) -> None:
+    """Stop a standby that follows: it lacks what `old`, which waits for it no more, commits from now on."""
+    with psycopg.connect(old.dsn(), autocommit=True) as conn:
+        conn.execute("alter system set synchronous_standby_names = ''")
+        conn.execute("select pg_reload_conf()")
+    standby.stop("fast")
+
+
 def promote(standby: Cluster) -> None:
     """Make a running standby the primary; return when it takes writes."""
     with psycopg.connect(standby.dsn(), autocommit=True) as conn:

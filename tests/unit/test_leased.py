@@ -84,6 +84,7 @@ class World:
         monkeypatch.setattr(hold, "report_error", lambda _conn, _ours, text: say(("report", text)))
         monkeypatch.setattr(hold, "break_zombie", lambda *_: say("break_zombie") or self.zombies)
         monkeypatch.setattr(service, "is_sound", lambda _conn: self.is_sound)
+        monkeypatch.setattr("gapless.db.hidden.hidden_rows", lambda _conn: None)
         monkeypatch.setattr(service.Retries, "failed", _fail)
         monkeypatch.setattr(states, "Driver", lambda *_, **__: self)
         monkeypatch.setattr(states, "Job", lambda **said: said)

@@ -54,7 +54,8 @@ class Desk:
         monkeypatch.setattr(module, "is_orphan", lambda _spec: self.is_orphan)
         monkeypatch.setattr(module, "is_sound", lambda _conn: self.is_sound)
         monkeypatch.setattr(module, "readable", self._readable)
-        monkeypatch.setattr(module, "hidden_rows", lambda _conn: None)
+        for where in ("gapless.db.hidden", "gapless.worker.queue_worker"):
+            monkeypatch.setattr(f"{where}.hidden_rows", lambda _conn: None)
         monkeypatch.setattr(module, "listen", lambda _conn, name: say(("listen", name)))
         monkeypatch.setattr(module.Retries, "failed", _fail)
         monkeypatch.setattr(

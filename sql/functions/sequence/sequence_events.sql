@@ -73,6 +73,12 @@ begin
       'pg_restore --data-only --disable-triggers'
       using errcode = 'GL409';
   end if;
+  if is_restored and gapless.lacks_segments() then
+    raise exception 'the log was restored without its segments: all would be handled again; %',
+      'gapless uninstall, and restore the schema whole; or truncate its tables, and then '
+      'pg_restore --data-only --disable-triggers'
+      using errcode = 'GL409';
+  end if;
   if is_restored then
     state := gapless.rebase(state);
   end if;

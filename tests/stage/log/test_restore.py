@@ -408,6 +408,16 @@ def test_data_alone_over_what_init_made(
         assert _is_ill(conn) == (way != "truncated before")
 
 
+def test_a_restore_that_failed_in_part(source: Connection, dsn: str, new_server: str) -> None:
+    """Its segments are missing, as after pg_restore --data-only: nothing is handled again."""
+    with _restored(dsn, new_server) as restored, connect(restored, role="test") as conn:
+        conn.execute("delete from gapless.log_segment")
+        with pytest.raises(psycopg.Error, match="restored without its segments") as refused:
+            sequence(conn)
+        assert refused.value.sqlstate == "GL409"
+        assert _is_ill(conn)
+
+
 def test_where_xids_mean_what_they_meant_nothing_is_old(
     conn: Connection, topic: Topic, ledger: Ledger
 ) -> None:

@@ -120,11 +120,13 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
     else:
         text = f"pid {sequencing.pid} is the sequencer, {sequencing.state}, run {sequencing.run}"
         yield ok("sequencer", text + waiting)
-    if patient.conn.execute(query("doctor", "is_overlaid")).fetchone() == (True,):
+    is_overlaid, lacks_segments = patient.conn.execute(query("doctor", "is_overlaid")).fetchall()[0]
+    if is_overlaid or lacks_segments:
+        over = "over the rows that gapless init had made"
         yield fail(
             "re-base",
-            "the log was restored over the rows that gapless init had made: no event gets an "
-            "offset, for all would be handled again",
+            f"the log was restored {over if is_overlaid else 'without its segments'}: no event "
+            "gets an offset, for all would be handled again",
             "gapless uninstall and restore the schema whole; or truncate its tables, then "
             "pg_restore --data-only --disable-triggers",
         )
