@@ -23,7 +23,9 @@ declare
   hint bigint;
 begin
   select r.last_offset + 1 into hint from gapless.queue_range r
-  where r.lease_no = _lease_no and r.first_offset >= (gapless.floor_of(_lease_no)).next_offset
+  where r.lease_no = _lease_no and r.first_offset >= (
+    select f.next_offset from gapless.queue_floor f where f.lease_no = _lease_no order by f.version desc limit 1
+  )
   order by r.first_offset desc limit 1;
   loop
     return query

@@ -21,16 +21,21 @@ as $$
 declare
   wanted int := gapless.topic_id(topic);
   crashes_max int;
+  is_direct boolean;
 begin
   if (max_events between 1 and 10000) is not true then
     raise exception 'max_events is from 1 to 10000, not %', coalesce(max_events::text, 'null')
       using errcode = 'GL400';
   end if;
   perform gapless.require_interval('visibility', visibility, false);
-  perform gapless.require_queue(take.group_id, wanted);
-  select g.max_crashes into crashes_max from gapless.consumer_group g
-  where g.group_id = take.group_id and g.topic_id = wanted;
-  if (select t.direct from gapless.topic t where t.topic_id = wanted) then
+  select g.max_crashes, t.direct into crashes_max, is_direct
+  from gapless.consumer_group g
+  join gapless.topic t on t.topic_id = g.topic_id
+  where g.group_id = take.group_id and g.topic_id = wanted and g.mode = 'queue';
+  if not found then
+    perform gapless.require_queue(take.group_id, wanted);
+  end if;
+  if is_direct then
     return query
     select d.* from gapless.take_direct(take.group_id, wanted, max_events, visibility, crashes_max) d;
   else

@@ -29,9 +29,10 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ConnStatus, ExecStatus, Format, PipelineStatus, TransactionStatus
 from psycopg.pq.abc import PGconn, PGresult
 
-from gapless.db.form import TEXT, Context, Form
 from gapless.db.listen import writable
 from gapless.db.queries import Statement, statement
+
+ADAPTERS = AdaptersMap(psycopg.adapters)  # a handler may change those of its connection
 
 _GOOD = (ExecStatus.TUPLES_OK, ExecStatus.COMMAND_OK)
 _NONE: Mapping[str, object] = MappingProxyType({})
@@ -45,6 +46,14 @@ class _Call(NamedTuple):
     then: Callable[[], object] | None
 
 
+class Form(NamedTuple):
+    """How rows are sent and read."""
+
+    adapters: AdaptersMap
+    format: Format
+
+
+_TEXT = Form(ADAPTERS, Format.TEXT)
 _Values = Sequence[Buffer | None]
 _Answer = list[PGresult]  # one, but for the rows that follow a stream: single
 _Packed = Sequence[tuple[_Call, _Values]]
@@ -57,8 +66,7 @@ class _Session:
 
     trusted: what is prepared is used within a transaction, too. robbed: that went wrong once.
     losses: how often something was gone. What was not is left alone: the next names are others.
-    kept: what adapts values in binary: its loaders take a quarter of the time to take an event, and
-    depend on nothing that the session is set to. It MUST NOT know the connection, or that lives on.
+    kept: what adapts binary values, of itself: with the connection, that would live forever.
     """
 
     prepared: set[bytes] = field(default_factory=set)
@@ -67,6 +75,14 @@ class _Session:
     trusted: bool = False
     robbed: bool = False
     kept: dict[AdaptersMap, protocols.Transformer] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """How values are adapted (psycopg.abc.AdaptContext)."""
+
+    adapters: AdaptersMap
+    connection: Connection[Any] | None
 
 
 _sessions: WeakKeyDictionary[Connection[Any], _Session] = WeakKeyDictionary()
@@ -110,7 +126,7 @@ def fetch_all(
     name: str,
     params: Mapping[str, object] = _NONE,
     *,
-    form: Form = TEXT,
+    form: Form = _TEXT,
     meanwhile: Callable[[], None] | None = None,
 ) -> list[Any]:
     """Run a named query, and in front of it what was said later(); return its rows as tuples.
@@ -126,30 +142,29 @@ def fetch_all(
     session = _sessions.get(conn) or _sessions.setdefault(conn, _Session())
     calls = [*session.waiting, _Call(statement(stage, name), params, None)]
     session.waiting.clear()
-    encoding = conn.pgconn.parameter_status(b"client_encoding")
-    keeps = form.format == Format.BINARY and encoding == b"UTF8"
-    adapts = session.kept.get(form.adapters) if keeps else None
-    if adapts is None:
-        adapts = Transformer(Context(form.adapters, None if keeps else conn))
-        if keeps:
-            session.kept[form.adapters] = adapts
-    packed = [(call, _pack(adapts, call)) for call in calls]
+    bare = conn.pgconn.parameter_status(b"client_encoding") == b"UTF8"
+    bare = bare and form.format == Format.BINARY
+    transformer = session.kept.get(form.adapters) if bare else None
+    if transformer is None:  # to make its loaders takes a quarter of the time that a claim does
+        transformer = Transformer(_Context(form.adapters, None if bare else conn))
+        session.kept |= {form.adapters: transformer} if bare else {}
+    packed = [(call, _pack(transformer, call)) for call in calls]
     with conn.lock:
         answer = _ask(conn, session, packed, form.format, meanwhile)
     rows: list[Any] = []
     for result in answer:
-        adapts.set_pgresult(result)
-        rows += adapts.load_rows(0, result.ntuples, tuple)
-    adapts.set_pgresult(None)  # it is kept, perhaps
+        transformer.set_pgresult(result)
+        rows += transformer.load_rows(0, result.ntuples, tuple)
+    transformer.set_pgresult(None)  # it is kept, perhaps
     return rows
 
 
-def _pack(adapts: protocols.Transformer, call: _Call) -> _Values:
+def _pack(transformer: protocols.Transformer, call: _Call) -> _Values:
     """Return the values as text: the server knows their types, and takes no others in binary."""
     if not call.statement.params:
         return ()
     values = [call.params[name] for name in call.statement.params]
-    return adapts.dump_sequence(values, [PyFormat.TEXT] * len(values))
+    return transformer.dump_sequence(values, [PyFormat.TEXT] * len(values))
 
 
 def _ask(
@@ -199,8 +214,8 @@ def _exchange(
         else:
             sent = _send(pgconn, calls, result_format)
         pgconn.pipeline_sync()
-        if pgconn.flush():
-            _send_rest(pgconn)
+        while pgconn.flush():
+            writable(pgconn.socket)
         if meanwhile is not None:
             meanwhile()
         answers = _receive(pgconn)
@@ -242,11 +257,6 @@ def _send_kept(pgconn: PGconn, session: _Session, calls: _Packed, result_format:
         pgconn.send_query_prepared(name, values, result_format=result_format)
         sent.append(call.then)
     return sent
-
-
-def _send_rest(pgconn: PGconn) -> None:
-    while pgconn.flush():
-        writable(pgconn.socket)
 
 
 def _receive(pgconn: PGconn) -> list[_Answer]:

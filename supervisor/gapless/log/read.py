@@ -13,8 +13,7 @@ from psycopg.pq import Format
 from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
 
-from gapless.db.form import ADAPTERS, Form
-from gapless.db.wire import fetch_all
+from gapless.db.wire import ADAPTERS, Form, fetch_all
 from gapless.errors import HoleError
 from gapless.log.event import Row
 

@@ -35,6 +35,67 @@ def _clock(conn: Connection) -> float:
     return float(row[0])
 
 
+RUNS = "select gapless.acknowledge_runs(%s, %s, %s)"
+
+
+class TestRuns:
+    """What a worker answers for at once: runs of events, each of one receipt."""
+
+    @pytest.mark.parametrize(
+        ("lows", "highs", "left"),
+        [
+            ([1], [4], []),
+            ([2], [3], [1, 4]),
+            ([1, 3], [1, 4], [2]),
+            ([1, 2, 3, 4], [1, 2, 3, 4], []),
+        ],
+    )
+    def test_any_part_of_a_range(
+        self, queue: Queue, conn: Connection, lows: list[int], highs: list[int], left: list[int]
+    ) -> None:
+        receipt = queue.reserve(conn, 4)[0][0]
+        conn.execute(RUNS, [[receipt] * len(lows), lows, highs])
+        held = conn.execute(
+            "select first_offset, last_offset from gapless.queue_range"
+            " where lease_no = %s and deadline is not null order by 1",
+            [queue.lease],
+        ).fetchall()
+        assert [n for low, high in held for n in range(low, high + 1)] == left
+
+    def test_all_or_none_and_only_its_holder(self, queue: Queue, conn: Connection) -> None:
+        first = queue.reserve(conn)[0][0]
+        second = queue.reserve(conn)[0][0]
+        _lapse(queue, conn)
+        (offset,) = conn.execute(
+            "select c_offset from gapless.reserve(%s, %s, null, 1, '60 s', 'another', 'aside')",
+            [queue.group, queue.topic_id],
+        ).fetchone() or (0,)
+        assert offset == 1
+        before = queue.ranges(conn)
+        for lost in ([second, first], [first]):
+            firsts = [2, 1][-len(lost) :]
+            assert _refused(conn, RUNS, lost, firsts, firsts)[0] == "GL003"
+        assert queue.ranges(conn) == before
+        conn.execute(RUNS, [[second], [2], [2]])
+        assert _refused(conn, RUNS, [second], [2], [2])[0] == "GL003", "answered for already"
+
+
+@pytest.mark.parametrize(("most", "gone"), [(1, 1), (4, 3)])
+def test_what_is_missing_is_reserved_by_nobody(
+    queue: Queue, conn: Connection, most: int, gone: int
+) -> None:
+    """A worker reserves in a statement of its own: there is no rollback but that of the error."""
+    conn.execute("delete from gapless.outbox_message_t where event_type = %s", [f"e{gone}"])
+    take = (
+        "select * from gapless.take_next(%s, %s, 0, %s, 4, %s, 1, 'worker', gen_random_uuid(),"
+        " clock_timestamp() + interval '60 s')"
+    )
+    said = _refused(conn, take, queue.group, queue.topic_id, queue.lease, most)
+    assert said[0] == "GL410"
+    assert f"offset {gone} of" in said[1]
+    assert queue.ranges(conn) == []
+
+
 class TestOneHolder:
     """Q2."""
 

@@ -102,12 +102,12 @@ def test_who_has_a_hint_leaves_gaps_to_others(twins: Twins, other: Connection[An
     other.execute(
         "select pg_advisory_xact_lock(7427006, gapless.block_key(%s, 0))", [twins.leases[HERE]]
     )
-    assert take(twins, 1, 2)[0][0] == "idle"
+    assert take(twins, 1, 2)[0][0] == "held"
     assert take(twins, None, 2)[0][:3] == ("claimed", 5, 6)
 
 
 @pytest.mark.parametrize(
-    ("in_hand", "said"), [(64, ("claimed", 66, 66)), (65, ("idle", None, None))]
+    ("in_hand", "said"), [(64, ("claimed", 66, 66)), (65, ("held", None, None))]
 )
 def test_the_last_event_is_found_behind_many_blocks_in_hand(
     twins: Twins, other: Connection[Any], in_hand: int, said: tuple[Any, ...]

@@ -32,8 +32,7 @@ from gapless.consume.queue.shares import Shares
 from gapless.consume.queue.take import TakeOutcome
 from gapless.errors import HoleError
 
-SOON_S = 0.25  # after what was told, or failed: when something may be due aside
-HELD_S = 0.05  # so long others have a block in hand to reserve what they take of it, at most
+SOON_S = 0.25  # after what was told, failed, or was in others' hands: when there may be more
 LOOK_BUSY_S = 1.0  # while there is work: which partition lags, and is anything due?
 GOES_ON_S = 0.02  # so long one turn takes batch after batch
 SWEEP_EVERY_CLAIMS = 64
@@ -67,11 +66,9 @@ class QueueDriver:
         self._aside_was_last = False
         self._look_at_s = 0.0
         self._due_at_s = inf
-        self._again_s = SOON_S
         self._calls: QueueCalls | None = None
         if queue.terms.delivery == "at-least-once":
             self._calls = QueueCalls(queue, wake)
-            self._again_s = HELD_S
 
     @property
     def places(self) -> Iterator[QueuePlace]:
@@ -271,7 +268,7 @@ class QueueDriver:
         elif outcome == "noted":
             self._due.add(place.partition.topic)
         elif outcome == "held" and place.grew:
-            place.again_s = monotonic() + self._again_s
+            place.again_s = monotonic() + SOON_S
         place.asked(outcome, events, size, from_floor=from_floor)
         self._shares.served(place.partition.topic, events)
         return found
