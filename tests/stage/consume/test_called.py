@@ -27,6 +27,7 @@ from gapless.consume.user.call import (
 )
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import Failure, PartlyFailedError, UnitFailedError
+from gapless.consume.verdict.wish import Postponed
 from gapless.errors import HoleError
 from gapless.keys import Partition
 from gapless.log.cause import current_origin, handling
@@ -328,8 +329,13 @@ def _calling(error: BaseException | None, *, is_async: bool, seen: list[Any]) ->
         ),
         (
             PartlyFailedError(asked := gapless.Retry("later"), [4]),
-            Failure(error=asked, attempts=0, duration_ms=7000.0, only=frozenset({4})),
+            Failure(error=asked, duration_ms=7000.0, only=frozenset({4})),
         ),
+        (
+            PartlyFailedError(busy := Postponed("later"), [4]),
+            Failure(error=busy, attempts=0, duration_ms=7000.0, only=frozenset({4})),
+        ),
+        (busy, Failure(error=busy, attempts=0, duration_ms=7000.0)),
         (asked, Failure(error=asked, duration_ms=7000.0)),
         (LOST, LOST),
         (CONFLICT, CONFLICT),

@@ -189,9 +189,9 @@ def test_row_security_by_mistake(fleet: Fleet, consumer: str, runs: bool) -> Non
         fleet.until_owners(a=4)
         secure(fleet, "enable")
         fleet.publish({}, partition=0)
-        until(lambda: fleet.value(ERROR), "the partition says why it stopped", within=a.log)
-        assert fleet.value(ERROR).startswith("stopped: row security hides rows of ")
-    until(lambda: a.logged("row security hides rows of "), "it is said", within=a.log)
+        fleet.until_handled()  # whoever is at work goes on: its functions read as their owner
+    else:
+        until(lambda: a.logged("row security hides rows of "), "it is said", within=a.log)
     obstacles = {each.name: each.remedy for each in snapshot(fleet.conn).obstacles}
     assert "alter table gapless.lease disable row level security" in obstacles["lease"]
     secure(fleet, "disable")
