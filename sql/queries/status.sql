@@ -193,11 +193,7 @@ select
     )) as error,
   e.error_ts, e.paused_ts, e.pause,
   a.dead_letters, a.dead_events, a.waiting, a.parked,
-  coalesce(
-    (
-      select w.waits_for from gapless.waits w
-      where w.group_id = e.group_id and w.topic_id = e.topic_id and w.partition_id = e.partition_id
-    ), '{}') as waits_for,
+  coalesce(w.waits_for, '{}') as waits_for,
   case when u.group_id is null then 'ordered' else 'queue' end as mode,
   coalesce(u.workers, 0) as workers,
   coalesce(u.open, 0) as open,
@@ -207,8 +203,10 @@ select
   coalesce(u.finished_ahead, 0) as finished_ahead
 from gapless.leases e
 left join queues u using (group_id, topic, partition_id)
-left join gapless.lag g using (group_id, topic_id, partition_id)
+-- OFFSET 0: each is made once, of all partitions. Asked for one, it would go through those of its group.
+left join (select * from gapless.lag offset 0) g using (group_id, topic_id, partition_id)
 left join gapless.astray y using (group_id, topic_id, partition_id)
+left join (select * from gapless.waits offset 0) w using (group_id, topic_id, partition_id)
 cross join lateral (
   select
     count(*) filter (where counted.state = 'dead') as dead_letters,

@@ -33,7 +33,12 @@ select
 from gapless.lease l
 join gapless.topic t using (topic_id)
 join gapless.consumer_group g using (group_id, topic_id)
-left join gapless.all_offsets c using (group_id, topic_id, partition_id)
+left join lateral (    -- as all_offsets, which would go through those of its group for each
+  select o.* from gapless.consumer_offsets o
+  where o.group_id = l.group_id and o.topic_id = l.topic_id
+    and o.partition_id between l.partition_id and l.partition_id
+  order by o.partition_id desc limit 1
+) c on true
 cross join lateral (
   select coalesce(
     (
