@@ -315,6 +315,13 @@ def test_a_step_ahead_destroys_nothing(conn: Connection, by_s: float) -> None:
     assert kept.gone() == set(LEFT) | {"key old", "key new"}
 
 
+def test_what_init_wrote_is_no_look(conn: Connection) -> None:
+    """Nothing was there yet to be destroyed: whoever begins later is not told of a step."""
+    conn.execute("update gapless.sequencer set ran_ts = ran_ts - interval '1 h'")
+    conn.execute("select gapless.look_at_clock()")
+    assert conn.execute("select doubted_ts from gapless.clock_look").fetchone() == (None,)
+
+
 def test_where_nobody_looked_keys_end_and_all_else_waits(conn: Connection) -> None:
     """An hour without a sequencer is not a step; a publisher's key does not last longer for that."""
     kept = Kept(conn, watched=False)

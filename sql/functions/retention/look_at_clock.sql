@@ -22,8 +22,8 @@ begin
   end if;
   if not coalesce(now_ts >= seen.doubted_ts and now_ts < seen.doubted_ts + interval '1 hour', false) then
     seen.sure_ts := coalesce(seen.looked_ts, (
-      select r.ran_ts from (select s.ran_ts from gapless.sequencer s order by s.run desc limit 1) r
-      where r.ran_ts <= now_ts
+      select r.ran_ts from (select s.run, s.ran_ts from gapless.sequencer s order by s.run desc limit 1) r
+      where r.run > 0 and r.ran_ts <= now_ts    -- init is no look: nothing is there yet
     ));
     seen.doubted_ts := case when now_ts > seen.sure_ts + interval '5 min' then now_ts end;
     seen.is_step := seen.doubted_ts is not null and gapless.is_role_held();

@@ -15,9 +15,9 @@ UUID = "10000000-2000-4000-8000-00000000000{}"
 PUBLISH = (
     "insert into gapless.outbox_message_t (topic_id, key, host_id, user_id, transaction_id, event_type, payload,"
     " headers, created_ts, cause, correlation) values"
-    " ({orders}, 'a', 'host', 'ann', '" + UUID.format(1) + "', 'paid', '[1]', '{\"a\": 2}', {old}, 'why', '"
+    " ({orders}, 'a', 'host', 'ann', '" + UUID.format(1) + "', 'paid', '[1]', '{{\"a\": 2}}', {old}, 'why', '"
     + UUID.format(2) + "'),"
-    " ({orders}, 'b', 'post', 'bob', null, 'sent', '[3]', '{\"a\": 4}', {old}, 'how', '" + UUID.format(3) + "'),"
+    " ({orders}, 'b', 'post', 'bob', null, 'sent', '[3]', '{{\"a\": 4}}', {old}, 'how', '" + UUID.format(3) + "'),"
     " ({orders}, 'a', null, null, '" + UUID.format(4) + "', null, null, null, {old}, null, null)"
     " returning id"
 )  # fmt: skip
