@@ -6,7 +6,7 @@
 -- continue.
 -- MUST compare next_due and last_due: a clock that is put back publishes nothing again. Behind one that was ahead a
 -- schedule continues with the next due time from now on; those that have their events already, from jumped_ts to
--- last_due, are remembered (ahead), and pass.
+-- last_due, are remembered (ahead) for a day, and pass. jumped_ts: where the last gap of more than 5 minutes ended.
 -- locks: rows of schedule
 create or replace function gapless.fire_schedules(_max_events int)
 returns bigint
@@ -21,6 +21,7 @@ declare
   later timestamptz;
   published bigint := 0;
   count_fired int;
+  is_jump boolean;    -- so much was missed at once that a clock may have gone ahead: what lies between is not passed
   error_text text;
 begin
   for each in
@@ -50,12 +51,13 @@ begin
     later := null;
     error_text := null;
     count_fired := 0;
+    is_jump := false;
     begin
       later := gapless.schedule_next(each, due);
       if each.missed <> 'all' and later <= now_ts then
         due := gapless.newest_due(each, now_ts);
         later := gapless.schedule_next(each, due);
-        each.jumped_ts := case when due = each.next_due then each.jumped_ts else due end;
+        is_jump := due > each.next_due + interval '5 minutes';
       end if;
     exception
       when others then
@@ -64,6 +66,13 @@ begin
     if (each.missed <> 'skip' or now_ts - due <= interval '1 minute')
       and due > coalesce(each.last_due, '-infinity')
     then
+      if is_jump then
+        each.ahead := each.ahead + case
+          when each.jumped_ts > each.last_due or each.last_due is null then '{}'
+          else tstzmultirange(tstzrange(each.jumped_ts, each.last_due, '[]'))
+        end;
+        each.jumped_ts := due;
+      end if;
       loop
         if not each.ahead @> due then
           perform gapless.publish_due(each, due);
@@ -84,7 +93,7 @@ begin
     end if;
     update gapless.schedule s
     set next_due = later, last_due = each.last_due, fired = s.fired + count_fired, trouble = error_text,
-      jumped_ts = each.jumped_ts, ahead = s.ahead * tstzmultirange(tstzrange(now_ts, null))
+      jumped_ts = each.jumped_ts, ahead = each.ahead * tstzmultirange(tstzrange(now_ts - interval '1 day', null))
     where s.name = each.name;
     published := published + count_fired;
     exit when published >= _max_events;

@@ -124,6 +124,19 @@ class TestFiring:
         assert len(_at(conn, "2026-05-01 13:30Z")) == 1
         assert len(_at(conn, "2026-05-01 14:00Z")) == 2
 
+    @pytest.mark.parametrize("late_s", [3, 400], ids=["a late turn", "a jump"])
+    def test_nor_of_what_came_before_some_was_missed(
+        self, conn: Connection, topic: Topic, late_s: int
+    ) -> None:
+        """What came before a gap is known as well: of nothing that it had comes a second event."""
+        begin = datetime(2026, 5, 1, 12, tzinfo=UTC)
+        stop_at(conn, begin.isoformat())
+        _add(conn, every="1 s")
+        for second in [1, 2, 2 + late_s, 1, 2, 3, 4, 5]:
+            found = _at(conn, (begin + timedelta(seconds=second)).isoformat())
+        assert len(found) == len(set(found))
+        assert len(found) == (3 if late_s == 3 else 6)
+
 
 class TestMissed:
     @pytest.mark.parametrize(
