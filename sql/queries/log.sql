@@ -204,7 +204,7 @@ select gapless.set_partitions(%(name)s, %(partitions)s)
 select t.topic_id, t.name, t.partitions from gapless.topic t where t.name = %(name)s
 
 -- name: try_role
--- The role of the active sequencer: whoever holds it runs; the others look again. The clock first: from then on
+-- The role of the active sequencer: its holder runs; the others look again. The clock first: from then on
 -- somebody looks at it all the time (look_at_clock.sql).
 with looked as materialized (select gapless.look_at_clock())
 select pg_try_advisory_lock(7427001, 3) from looked

@@ -36,7 +36,7 @@ class OneProcess:
 
 
 class _CameBack(threading.Semaphore):
-    """What a thread of a pool releases when it waits for work: then it has come back."""
+    """The lock that a pool's thread releases when it waits for work: then it has come back."""
 
     def __init__(self) -> None:
         super().__init__(0)

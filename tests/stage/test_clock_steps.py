@@ -316,7 +316,7 @@ def test_a_step_ahead_destroys_nothing(conn: Connection, by_s: float) -> None:
 
 
 def test_what_init_wrote_is_no_look(conn: Connection) -> None:
-    """Nothing was there yet to be destroyed: whoever begins later is not told of a step."""
+    """Nothing was there yet to be destroyed: a later first run is told of no step."""
     conn.execute("update gapless.sequencer set ran_ts = ran_ts - interval '1 h'")
     conn.execute("select gapless.look_at_clock()")
     assert conn.execute("select doubted_ts from gapless.clock_look").fetchone() == (None,)

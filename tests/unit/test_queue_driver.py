@@ -515,7 +515,7 @@ def test_what_is_heard_of_a_partition_opens_it(world: World) -> None:
 
 @pytest.mark.parametrize("outside", [False, True])
 def test_the_rest_of_a_block_in_hand_is_asked_for_again(world: World, *, outside: bool) -> None:
-    """What another takes a part of, whose notification woke both, is not left until the next look."""
+    """The rest of a block, of which another takes a part, is not left until the next look."""
     driver = world.driver(outside=outside)
     world.calls.reserves = True
     driver.turn()

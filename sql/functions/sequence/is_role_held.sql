@@ -1,4 +1,4 @@
--- Does a sequencer live, whatever it does? It has its role's lock.
+-- Does a sequencer live, at work or not? It has its role's lock.
 create or replace function gapless.is_role_held()
 returns boolean
 language sql

@@ -230,7 +230,7 @@ def test_one_transaction_at_a_time_has_a_partition_and_sees_it_switched_off(kept
 
 
 def test_a_topic_stays_as_long_as_something_is_kept_of_it(kept: Kept) -> None:
-    """Whoever deletes all else of it, by hand, waits for a step that is open, and is refused."""
+    """A session that deletes the rest of it, by hand, waits for an open step, and is refused."""
     world, name = kept.world, kept.world.topic.name
     kept.put(("a", 1), ("b", 1))
     others = world.rows(

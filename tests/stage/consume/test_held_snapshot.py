@@ -122,7 +122,7 @@ def _work(conn: Connection, token: str, owners: Mapping[str, Owner], updates: in
 def _statements(
     conn: Connection, token: str, owners: Mapping[str, Owner]
 ) -> dict[str, tuple[LiteralString, Mapping[str, Any]]]:
-    """What is asked for each batch, each second and each look, with its parameters of now."""
+    """The statements of each batch, each second and each look, with their parameters of now."""
     member = conn.execute("select min(member_id::text) from gapless.member where kind <> 'client'")
     more = {**PARAMS, "of_client": token, "member_id": (member.fetchone() or [""])[0]}
     of: dict[str, dict[str, Any]] = {}

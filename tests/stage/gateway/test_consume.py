@@ -309,7 +309,7 @@ def test_a_newer_partition_whose_beginning_was_dropped(gateway: Client, conn: Co
 def test_a_place_that_a_failover_has_passed(
     gateway: Client, conn: Connection, orders: Topic
 ) -> None:
-    """Who has read what is lost is told from where to read again, also when the log is longer by now."""
+    """A reader of lost events is told from where to read again, in a longer log too."""
     for n in range(9):
         fill(conn, 1, 7 * n)  # all of one key, a segment each
     (partition,) = {each for each, _ in reader_of(gateway, 9).places}

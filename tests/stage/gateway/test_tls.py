@@ -190,7 +190,7 @@ def test_a_client_that_takes_nothing_is_cut_off(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What it does not take is below TLS, as the answer is not large."""
+    """The rest of the answer is below TLS, for the answer is not large."""
     monkeypatch.setattr(connection, "SEND_S_MAX", 0.3)
     publish(conn, "orders", "x" * 50_000, key="a")
     sequence(conn)

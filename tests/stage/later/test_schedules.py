@@ -128,7 +128,7 @@ class TestFiring:
     def test_nor_of_what_came_before_some_was_missed(
         self, conn: Connection, topic: Topic, late_s: int
     ) -> None:
-        """What came before a gap is known as well: of nothing that it had comes a second event."""
+        """Due times before a gap are known as well: none of them has a second event."""
         begin = datetime(2026, 5, 1, 12, tzinfo=UTC)
         stop_at(conn, begin.isoformat())
         _add(conn, every="1 s")

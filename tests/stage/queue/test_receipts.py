@@ -39,7 +39,7 @@ RUNS = "select gapless.acknowledge_runs(%s, %s, %s)"
 
 
 class TestRuns:
-    """What a worker answers for at once: runs of events, each of one receipt."""
+    """Acknowledgements of a worker: runs of events, each of one receipt."""
 
     @pytest.mark.parametrize(
         ("lows", "highs", "left"),

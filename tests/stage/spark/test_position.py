@@ -112,7 +112,7 @@ def test_a_handlers_group_is_not_moved(conn: Connection, dsn: str, topic: Topic)
 
 
 def test_a_checkpoint_that_a_failover_has_passed(dsn: str, conn: Connection) -> None:
-    """Who has read what is lost is told from where to read again, also when the log is longer by now."""
+    """A reader of lost events is told from where to read again, in a longer log too."""
     ensure_topic(conn, "jobs", partitions=1)
     options = {"url": dsn, "subscribe": "jobs", "startingOffsets": "earliest", "groupId": "query"}
     reader = StreamReader(read_options(options))

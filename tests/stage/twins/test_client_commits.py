@@ -64,7 +64,7 @@ def test_what_is_not_committed(staff: Staff, change: str, upto: int | None, said
 
 
 def test_a_commit_begins_where_the_group_is(staff: Staff) -> None:
-    """What lies before that is no part of it, is not asked for, and is left alone."""
+    """Units before that are no part of it, are not asked for, and are left alone."""
     staff.twins.seek(3, staff.here())
     assert staff.twins.refused(COMMIT, [staff.token, 1]) == ("GL409", BACK.format(3))
     assert staff.twins.refused(COMMIT, [staff.token, 6]) == ("GL409", NOT_GIVEN.format(3, 6))

@@ -189,7 +189,7 @@ def test_row_security_by_mistake(fleet: Fleet, consumer: str, runs: bool) -> Non
         fleet.until_owners(a=4)
         secure(fleet, "enable", but="consumer_offsets', 'topic")  # which its handler reads itself
         fleet.publish({}, partition=0)
-        fleet.until_handled()  # whoever is at work goes on: its functions read as their owner
+        fleet.until_handled()  # workers go on: their functions read as their owner
     else:
         until(lambda: a.logged("row security hides rows of "), "it is said", within=a.log)
     obstacles = {each.name: each.remedy for each in snapshot(fleet.conn).obstacles}

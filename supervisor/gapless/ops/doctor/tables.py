@@ -34,7 +34,7 @@ def locks(patient: Patient) -> Iterator[Finding]:
         yield fail(
             "locks",
             f"{plain(each.who)} has locked {each.table_name} ({each.mode}) in a transaction that "
-            f"has been open for {duration(each.open_s)}: whoever needs it waits",
+            f"has been open for {duration(each.open_s)}: each session that needs it waits",
             plain(each.remedy),
         )
     if not found:
