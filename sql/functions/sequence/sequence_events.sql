@@ -15,8 +15,7 @@
 --
 -- A log that was restored into another cluster is prepared by rebase() first.
 --
--- MUST stay one statement where it says so: under READ COMMITTED each statement has its own
--- snapshot, and the one that is stored must be the one that was read.
+-- MUST store the snapshot that the events were read with: sequence_few() and sequence_many() return it.
 --
 -- locks: guard_sequencing
 -- plan: the settings below force index look-ups whatever the statistics say; a chunk that was never
@@ -84,8 +83,6 @@ begin
   end if;
   select s.last_value - (not s.is_called)::int into allocated
   from gapless.outbox_message_id_seq s;
-  xmax_seen := pg_snapshot_xmax(state.snapshot);
-  in_progress := array(select pg_snapshot_xip(state.snapshot));
   looks_back := is_restored;
   if state.has_unrouted then
     looks_back := exists (select from gapless.unrouted u join gapless.topic t using (topic_id));
@@ -99,6 +96,8 @@ begin
     is_pending := sequenced > 0;
   end if;
   if sequenced is null then
+    xmax_seen := pg_snapshot_xmax(state.snapshot);
+    in_progress := array(select pg_snapshot_xip(state.snapshot));
     -- MUST stay bounded: a plan that was kept may use the primary key of a chunk that was empty then.
     if allocated - state.floor_id >= 2000 or state.stragglers <> '{}' or looks_back then
       perform set_config('plan_cache_mode', 'force_custom_plan', true);

@@ -17,7 +17,7 @@ declare
   timeline constant int := gapless.timeline();
 begin
   with
-  -- MUST be looked up here: whoever sees the topic routes its new events, and those before come first (I4).
+  -- MUST be looked up here: a transaction that sees the topic routes its new events, and those before come first (I4).
   adopted as (
     delete from gapless.unrouted u
     using gapless.topic t

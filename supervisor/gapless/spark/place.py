@@ -24,7 +24,7 @@ _PAUSE_S = 0.002
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """What the log holds of a partition: first_offset inclusive to next_offset exclusive.
+    """The offsets of a partition in the log: first_offset inclusive to next_offset exclusive.
 
     timeline: of the server that gave the last offset.
     """
