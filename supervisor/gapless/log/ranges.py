@@ -18,7 +18,7 @@ from gapless.log.topics import require_topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The offsets that a partition holds: first_offset to next_offset - 1; 1 and 1: it had none yet.
+    """The offsets that a partition holds: first_offset to next_offset - 1; 1 and 1: none yet.
 
     timeline: of the server that gave the last offset.
     """
