@@ -28,20 +28,36 @@ _OF_BODIES = (b"content-length", b"transfer-encoding")
 
 
 class _Sender:
-    """A transport that counts what it was given to send."""
+    """A transport that counts what it was given to send, and sends a head with its body."""
 
-    def __init__(self, transport: asyncio.Transport, now_s: float) -> None:
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
+        self._loop = loop
+        self._head = b""  # of an answer
         self._given_bytes = self._taken_bytes = 0
-        self._taken_s = now_s
+        self._taken_s = loop.time()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send it, as soon as the client takes it."""
+        """Send it, as soon as the client takes it; a head as soon as nothing else is to be done."""
         self._given_bytes += len(data)
-        self._transport.write(data)
+        if self._head or not data.startswith(b"HTTP/1.1 "):
+            self._transport.write(self._head + data if self._head else data)
+            self._head = b""
+        else:  # to send is a third of what an answer costs, and wakes the client
+            self._head = data
+            self._loop.call_soon(self._send_head)
+
+    def close(self) -> None:
+        """Send what is left, and end."""
+        self._send_head()
+        self._transport.close()
+
+    def _send_head(self) -> None:
+        if self._head:
+            self.write(b"")
 
     def is_stuck(self, now_s: float) -> bool:
         """Tell whether next to nothing was taken for long, by the client or the system."""
@@ -90,7 +106,7 @@ class Connection(HttpToolsProtocol):
             transport.abort()
             self._note(0, "too many connections of this address", peer)
             return
-        self._sender = _Sender(transport, self.loop.time())
+        self._sender = _Sender(transport, self.loop)
         super().connection_made(self._sender)  # type: ignore[arg-type]
         self._wait(HEAD_S_MAX)
 

@@ -14,6 +14,7 @@ from gapless.gateway.feed import Feeds
 from gapless.gateway.sessions import Sessions
 from gapless.gateway.slices import Slices
 from gapless.gateway.stand_in import StandIn
+from gapless.gateway.together import Together
 from gapless.gateway.traffic import Traffic
 from gapless.log.ranges import Bounds
 from gapless.worker.exporter.looks import Looks
@@ -35,6 +36,7 @@ class Gateway:
         self, sessions: Sessions, access: Access, looks: Looks, limits: Limits, traffic: Traffic
     ) -> None:
         self.sessions = sessions
+        self.together = Together(sessions)
         self.access = access
         self.looks = looks
         self.feeds = Feeds(sessions)

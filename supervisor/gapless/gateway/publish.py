@@ -22,7 +22,7 @@ from gapless.gateway.problem import Problem
 from gapless.gateway.waiting import look_until
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.event import NewEvent
-from gapless.log.keyed import KEY_LENGTH_MAX, Published
+from gapless.log.keyed import KEY_LENGTH_MAX, Published, is_special
 from gapless.log.located import Located, locate
 from gapless.log.publish import publish
 from gapless.log.publish_request import publish_request
@@ -35,6 +35,7 @@ WAIT_S = 10.0
 WAIT_S_MAX = 30.0
 SPOKEN_BYTES_MAX = 256 * 1024  # a larger body would hold up the loop for more than some ms
 SPOKEN_EVENTS_MAX = 500  # as would more events
+PLAIN_BYTES_MAX = 16 * 1024  # a body whose event shares a transaction with others
 AT_ONCE_BYTES_MAX = 8 * 1024  # a body that is read without others being served amid it
 _DONE = ("handled", "dead")
 _NO_USE = (*_DONE, "elsewhere", "rolled-back")
@@ -75,7 +76,9 @@ async def _published(gateway: Gateway, request: Request, wait: str) -> dict[str,
                 return publish(conn, topic, events)
             return publish_request(conn, topic, events, key=key, digest=digest)
 
-        if key is None and asked.is_short:
+        if key is None and asked.is_plain:
+            published: UUID = await gateway.together.publish(topic, events[0])
+        elif key is None and asked.is_short:
             published = await gateway.sessions.speak(lambda conn: publish(conn, topic, events))
         else:
             published = await gateway.sessions.run(store)
@@ -83,9 +86,14 @@ async def _published(gateway: Gateway, request: Request, wait: str) -> dict[str,
 
 
 class _Asked(NamedTuple):
-    """Events that a request publishes; its body is needed no more. is_short: it takes some ms."""
+    """Events that a request publishes; its body is needed no more.
+
+    is_plain: one small event that other requests may share a transaction with. is_short: it takes
+    some ms.
+    """
 
     events: list[NewEvent]
+    is_plain: bool
     is_short: bool
     key: str | None
     digest: bytes
@@ -100,7 +108,8 @@ async def _read(gateway: Gateway, request: Request, grown: Callable[[int], None]
     key, digest = _key_in(request, events), b""
     if key is not None:
         digest = await asyncio.to_thread(_digest, request, body)
-    return _Asked(events, is_short, key, digest)
+    is_plain = size <= PLAIN_BYTES_MAX and len(events) == 1 and not is_special(events[0])
+    return _Asked(events, is_plain, is_short, key, digest)
 
 
 def _said(published: UUID | None, events: int) -> dict[str, Any]:

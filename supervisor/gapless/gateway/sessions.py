@@ -47,6 +47,11 @@ class Session:
         return bool(self.conn.closed) or readable(0, self.conn.fileno())
 
 
+def too_many() -> Problem:
+    """Return the problem of a request that would be one too many to wait."""
+    return Problem(503, "too many requests wait for a session", headers={"Retry-After": "1"})
+
+
 class Sessions:
     """Lends sessions, in autocommit; says once that the database is away, and back."""
 
@@ -97,7 +102,7 @@ class Sessions:
 
     async def _take(self) -> Session:
         if self._waiting_requests >= WAITING_REQUESTS_MAX:
-            raise Problem(503, "too many requests wait for a session", headers={"Retry-After": "1"})
+            raise too_many()
         self._waiting_requests += 1
         try:
             await self._free.acquire()

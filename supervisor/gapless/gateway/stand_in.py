@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from time import monotonic
 
 import psycopg
 
@@ -42,10 +44,12 @@ class StandIn:
 
     async def run(self) -> None:
         """Look until cancelled."""
+        house_s = -LOOK_S  # monotonic: when the house was kept last
         while True:
             self._rung.clear()
+            keeps_house = monotonic() - house_s >= LOOK_S
             try:
-                given = await self._sessions.run(stand_in)
+                given = await self._sessions.run(partial(stand_in, keeps_house=keeps_house))
             except (psycopg.Error, ConnectError, GaplessError, Problem) as error:
                 self._trouble.note(error)
             else:
@@ -53,6 +57,7 @@ class StandIn:
                 self._note(is_alone=given is not None)
                 if given:
                     self._grown()
+                    house_s = monotonic() if keeps_house else house_s
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._rung.wait(), ALONE_S if self._is_alone else LOOK_S)
 

@@ -36,16 +36,16 @@ def sequence_if_alone(conn: Connection) -> bool:
     return stand_in(conn) is not None
 
 
-def stand_in(conn: Connection) -> int | None:
+def stand_in(conn: Connection, *, keeps_house: bool = True) -> int | None:
     """Do so; return how many events got offsets, None if a sequencer is there to give them.
 
-    Whoever gives offsets promotes what is due, and keeps house, too: chunks are made ahead, and
-    complete ones closed.
+    Whoever gives offsets promotes what is due, and keeps house, too, once a second at least: chunks
+    are made ahead, and complete ones closed.
     """
     if is_sequencer_active(conn):
         return None
     given = _give_offsets(conn)
-    if given:
+    if given and keeps_house:
         keep_house(conn)
     return given
 

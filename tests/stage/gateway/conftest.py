@@ -169,7 +169,7 @@ def open_gateway(dsn: str) -> Iterator[Open]:
             batch_bytes_max=batch_bytes_max,
             batch_events_max=batch_events_max,
         )
-        started.append(Inside(dsn, limits, sessions, **more))
+        started.append(Inside(more.pop("dsn", dsn), limits, sessions, **more))
         return started[-1].client
 
     yield start

@@ -11,6 +11,7 @@ from psycopg import Connection
 from gapless import ops
 from gapless.log.topics import ensure_topic
 from stage.gateway.conftest import Serve, Served
+from stage.gateway.test_together import KINDS, answer, in_flight, transactions
 from support.long import long_but
 from support.poolers import PGBOUNCER, pooler, traces
 
@@ -29,7 +30,12 @@ def test_a_gateway_alone_serves_all_that_it_has(
     ops.create_group(conn, f"q-{topic}", topic, mode="queue")
     ops.create_group(conn, f"g-{topic}", topic)
     with pooler(dsn, tmp_path, mode) as pooled:
-        serves_all(serve(GAPLESS_DSN=pooled), topic)
+        gateway = serve(GAPLESS_DSN=pooled)
+        serves_all(gateway, topic)
+        sent = [KINDS[0](n).sent(topic) for n in range(12)]
+        with in_flight(gateway, conn, sent) as socks:
+            assert {answer(sock)[0] for sock in socks} == {202}
+        assert transactions(conn, topic) < EVENTS + len(sent)
         assert mode == "session" or not traces(pooled)
 
 
