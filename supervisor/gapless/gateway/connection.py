@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from enum import Enum, auto
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -74,6 +74,18 @@ def _layers(transport: asyncio.Transport) -> list[asyncio.Transport]:
     return [transport] if below is None else [transport, below]
 
 
+def enter(room: Room, traffic: Traffic, transport: asyncio.BaseTransport) -> str | None:
+    """Count a connection; return what to leave with. One too many is cut off: None."""
+    peer = transport.get_extra_info("peername")
+    host = peer[0] if peer else None
+    whose = room.enter(host)
+    if whose is None:
+        cast("asyncio.Transport", transport).abort()
+        said = "too many connections of this address"
+        traffic.note(Asked(status=0, detail=said, client=host or ""))
+    return whose
+
+
 class _Expects(Enum):
     """What the next byte of a client belongs to."""
 
@@ -84,7 +96,7 @@ class _Expects(Enum):
 
 
 class Connection(HttpToolsProtocol):
-    """One of a client; `room`: where all of a gateway are counted.
+    """One of a client; `room`: where all of a gateway are counted (of TLS in gateway/handshake.py).
 
     llhttp has no bound on a head, nor on what is around the parts of a body (extensions, trailers).
     """
@@ -94,18 +106,18 @@ class Connection(HttpToolsProtocol):
         self._room = room
         self._traffic = traffic
         self._whose: str | None = None
+        self._leaves = False
         self._late: asyncio.TimerHandle | None = None
         self._expects = _Expects.REQUEST
         self._bytes_around = 0  # since a head, or a part of a body, was complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Let it in, or cut it off before it costs more."""
-        peer = transport.get_extra_info("peername")
-        self._whose = self._room.enter(peer[0] if peer else None)
+        is_secured = transport.get_extra_info("sslcontext") is not None
+        self._whose = "" if is_secured else enter(self._room, self._traffic, transport)
         if self._whose is None:
-            transport.abort()
-            self._note(0, "too many connections of this address", peer)
             return
+        self._leaves = not is_secured
         self._sender = _Sender(transport, self.loop)
         super().connection_made(self._sender)  # type: ignore[arg-type]
         self._wait(HEAD_S_MAX)
@@ -119,7 +131,8 @@ class Connection(HttpToolsProtocol):
         """Forget it."""
         if self._whose is None:
             return
-        self._room.leave(self._whose)
+        if self._leaves:
+            self._room.leave(self._whose)
         self._stop_waiting()
         super().connection_lost(exc)
 

@@ -1,4 +1,4 @@
-"""POST events: one request is one transaction and one unit; 202 when it has committed."""
+"""POST events: one request is one unit, all of it or nothing; 202 when it has committed."""
 
 from __future__ import annotations
 

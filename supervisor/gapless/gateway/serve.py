@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from ipaddress import ip_address
+from ssl import SSLContext
 from types import FrameType
 from typing import TYPE_CHECKING, cast
 
@@ -24,6 +25,7 @@ from gapless.gateway.app import make_app
 from gapless.gateway.bell import Bell
 from gapless.gateway.connection import Connection
 from gapless.gateway.gateway import Gateway, Limits
+from gapless.gateway.handshake import Secured
 from gapless.gateway.hosts import Hosts, names_of
 from gapless.gateway.issuer import read_issuer
 from gapless.gateway.room import Room, networks
@@ -129,9 +131,11 @@ def make_server(sessions: Sessions, spec: ServeSpec, address: str = "127.0.0.1")
     traffic = Traffic(speaks_tls=spec.certificate is not None)
     gateway = Gateway(sessions, access, looks, spec.limits, traffic)
     room = Room(spec.connections_per_address, networks(spec.proxies))
+    tls = spec.certificate.open() if spec.certificate else None
+    protocol = partial(Secured, tls) if tls else Connection
     config = uvicorn.Config(
         Watched(Hosts(make_app(gateway), names), traffic, room.is_full),
-        http=partial(Connection, room, traffic),  # type: ignore[arg-type]
+        http=partial(protocol, room, traffic),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",
         log_config=None,
@@ -142,12 +146,8 @@ def make_server(sessions: Sessions, spec: ServeSpec, address: str = "127.0.0.1")
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(spec.drain_timeout_s)),
     )
-    config.load()
-    if spec.certificate is not None:
-        config.ssl = spec.certificate.open()
-    return GatewayServer(
-        config, gateway, partial(Bell, spec.dsn, spec.connect_timeout_s, gateway.ring), spec
-    )
+    make_bell = partial(Bell, spec.dsn, spec.connect_timeout_s, gateway.ring)
+    return GatewayServer(config, gateway, make_bell, spec.certificate, tls)
 
 
 def _tokens(path: str) -> Tokens:
@@ -166,10 +166,12 @@ class GatewayServer(uvicorn.Server):
         config: uvicorn.Config,
         gateway: Gateway,
         make_bell: Callable[[], Bell],
-        spec: ServeSpec,
+        certificate: Certificate | None,
+        tls: SSLContext | None,
     ) -> None:
         super().__init__(config)
-        self._certificate = spec.certificate
+        self._certificate = certificate
+        self._tls = tls  # not uvicorn's: what is secured is made by Secured
         self._gateway = gateway
         self._make_bell = make_bell
         self._loop = asyncio.get_running_loop()
@@ -208,8 +210,8 @@ class GatewayServer(uvicorn.Server):
                 signal.signal(each, handler)
 
     def _renew(self, _sig: int, _frame: FrameType | None) -> None:
-        if self._certificate is not None and self.config.ssl is not None:
-            self._loop.call_soon_threadsafe(self._certificate.renew, self.config.ssl)
+        if self._certificate is not None and self._tls is not None:
+            self._loop.call_soon_threadsafe(self._certificate.renew, self._tls)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Drain; a second signal waits for nobody."""

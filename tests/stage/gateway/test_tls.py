@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import socket
 import ssl
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import httpx
@@ -56,6 +56,12 @@ def number(authority: trustme.CA, port: int) -> int:
             return int(secure.getpeercert()["serialNumber"], 16)  # type: ignore[index, arg-type]
 
 
+def is_served(authority: trustme.CA, port: int) -> bool:
+    with suppress(ssl.SSLError, ConnectionError):
+        return number(authority, port) > 0
+    return False
+
+
 @pytest.mark.long
 def test_it_speaks_tls(
     open_gateway: Open, orders: Topic, authority: trustme.CA, tmp_path: Path
@@ -99,6 +105,31 @@ def test_another_certificate_without_a_restart(
     gateway.process.send_signal(signal.SIGHUP)
     until(lambda: number(authority, port) != before, "the new one is shown", within=gateway.log)
     assert gateway.process.poll() is None
+
+
+def test_handshakes_that_do_not_end(
+    open_gateway: Open,
+    orders: Topic,
+    authority: trustme.CA,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """They are counted as connections, and have as long as a head; then their places are others'."""
+    monkeypatch.setattr(connection, "HEAD_S_MAX", 1.0)
+    gateway = open_gateway(certificate=write(authority, tmp_path), connections_per_address=3)
+    port = int(gateway.url.rpartition(":")[2])
+    with ExitStack() as stack:
+        begun = b"", b"\x16", b"\x16\x03\x01\x02\x00\x01"
+        held = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in begun]
+        for sock, said in zip(held, begun, strict=True):
+            sock.sendall(said)
+        assert not is_served(authority, port), "one too many"
+        for sock in held:
+            sock.settimeout(20)
+            with suppress(ConnectionError):
+                assert sock.recv(100) == b""
+        for _ in range(4):
+            until(lambda: is_served(authority, port), "who has gone is not counted")
 
 
 def test_files_that_are_none(authority: trustme.CA, tmp_path: Path) -> None:
