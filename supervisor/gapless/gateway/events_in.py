@@ -155,7 +155,7 @@ def _event_reader() -> Callable[[Scan], NewEvent]:
         count(len(members.get("headers", (None, ""))[1]))
         event = event_of(members, _SHAPE)
         if event.transaction_id is not None:
-            raise ValueError("transaction_id: a request is a transaction, and has one of its own")
+            raise ValueError("transaction_id: a request is a unit, and has one of its own")
         return event
 
     return read
