@@ -55,7 +55,7 @@ PACE_MAX = 3.0
 LOOK_S = 5.0  # a run that is to be conclusive goes on for so long before the next look
 
 # Two people meet unless each of their tries is cut short by a fault, or by want of CPU.
-# chaos/test_operators has them meet for certain; a run does not go on for their sake.
+# chaos/test_operators has them meet for certain; a run does not continue for their sake.
 RARE = {
     "units redriven by two people at once",
     "units discarded by two people at once, by one of them",
