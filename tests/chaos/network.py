@@ -47,16 +47,18 @@ def reset(arena: Arena) -> Iterator[float]:
 
 @fault
 def lose_commit_answers(arena: Arena) -> Iterator[float]:
-    """The answers to the next few COMMITs of a machine are lost, and so is the connection."""
-    line = arena.random.choice([PRODUCERS_LINE, _pick(arena)])
+    """The answers to the next few COMMITs of the producers' machine and another's are lost, and so is the connection."""
+    lines = {PRODUCERS_LINE, _pick(arena)}
     number = arena.random.randint(1, EATEN_MAX)
-    arena.note("lose_commit_answers", line)
-    before = arena.scene.proxy.eaten(line)
-    arena.scene.proxy.order(line, eat=number)
+    arena.note("lose_commit_answers", sorted(lines))
+    before = sum(map(arena.scene.proxy.eaten, lines))
+    for line in lines:
+        arena.scene.proxy.order(line, eat=number)
     yield 1.0
-    arena.scene.proxy.order(line, eat=0)
-    arena.eaten += arena.scene.proxy.eaten(line) - before
-    arena.note_end("lose_commit_answers", line)
+    for line in lines:
+        arena.scene.proxy.order(line, eat=0)
+    arena.eaten += sum(map(arena.scene.proxy.eaten, lines)) - before
+    arena.note_end("lose_commit_answers", sorted(lines))
 
 
 @fault

@@ -54,6 +54,13 @@ PACED = ("memberTtlMs", "suspectGraceMs", "maxProcessingMs")
 PACE_MAX = 3.0
 LOOK_S = 5.0  # a run that is to be conclusive goes on for so long before the next look
 
+# Two people meet unless each of their tries is cut short by a fault, or by want of CPU.
+# chaos/test_operators has them meet for certain; a run does not continue for their sake.
+RARE = {
+    "units redriven by two people at once",
+    "units discarded by two people at once, by one of them",
+    "units redriven by one and discarded by another",
+}
 # What of a wrong end is no more than an end that was not waited for.
 UNFINISHED = frozenset(
     {
@@ -201,7 +208,7 @@ def paced(settings: dict[str, object]) -> dict[str, object]:
 
 def is_missing(scene: Scene, arena: Arena, nemesis: Nemesis) -> bool:
     counts = cover(scene.admin(), arena)
-    return bool(missing(counts, FAULTS, nemesis.done))
+    return not RARE.issuperset(missing(counts, FAULTS, nemesis.done))
 
 
 def cover(conn: Connection[Any], arena: Arena) -> dict[str, int]:

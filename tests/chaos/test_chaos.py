@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chaos.report import verdict_text
-from chaos.run import run
+from chaos.run import RARE, run
 
 SEED = 3
 SECONDS = 60.0
@@ -15,13 +15,6 @@ MORE_S = 300.0  # on a busy machine fewer faults fit into a minute
 INCONCLUSIVE = 3  # something never happened
 SLOW = 4  # for want of CPU
 SOAK_S = 24.0
-# Two people meet unless each of their tries is cut short by a fault, or by want of CPU.
-# chaos/test_operators has them meet for certain.
-RARE = {
-    "units redriven by two people at once",
-    "units discarded by two people at once, by one of them",
-    "units redriven by one and discarded by another",
-}
 
 
 @pytest.mark.chaos

@@ -22,7 +22,10 @@ import gapless
 from docs.blocks import PAGES, ROOT, Block, UndecidedError, blocks_of
 from docs.examples import VARIES, play, said
 from docs.terminal import Terminal
+from gapless import ops
 from gapless.db.embedded.server import stop
+from gapless.log.topics import ensure_topic
+from gapless.settings import Settings
 
 PATIENCE_S = 60
 README = ROOT / "README.md"
@@ -71,10 +74,12 @@ def folder() -> Iterator[Path]:
 @pytest.fixture
 def server(folder: Path) -> str:
     """The DSN of the server of README's shop, whether that ran or not; a page may have stopped it."""
-    shell = Terminal(folder, GAPLESS_HOME=str(folder / "home"))
-    shell.type("gapless server start\ngapless init\ngapless topics create orders")
-    dsn = shell.type("gapless server url").strip()
-    shell.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("GAPLESS_HOME", str(folder / "home"))
+        dsn = str(ops.start_server().url)
+    with gapless.connect(dsn, autocommit=True) as conn:
+        ops.install_schema(conn)
+        ensure_topic(conn, "orders", partitions=Settings().total_partitions)
     return dsn
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -21,6 +20,7 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
 from gapless.spark.session import spark_session
+from support.ports import free_port
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -106,8 +106,7 @@ def test_of_a_run_of_handlers(conn: Connection, dsn: str, topic: Topic, tmp_path
     log = f"spark.eventLog.dir {(tmp_path / 'log').as_uri()}\n"
     (folder / "spark-defaults.conf").write_text(DEFAULTS + log)
     app = f"{Path(__file__).parents[1] / 'spark_handlers.py'}:note"
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     driver = subprocess.Popen(
         [
             *_command("run", app),

@@ -297,6 +297,20 @@ def test_a_queue_that_clients_serve_does_not_look_dead(dsn: str, conn: Connectio
         assert states() == ["shared"], "one event is in hand"
 
 
+def test_an_error_of_a_queue_counts_as_long_as_it_is_repeated(conn: Connection) -> None:
+    """Who said it may be gone; in an ordered group the next owner of the lease clears it."""
+    ensure_topic(conn, "mails", partitions=2)
+    for mode in ("queue", "ordered"):
+        ops.create_group(conn, mode, "mails", mode=mode)
+    conn.execute("select gapless.report_queue_error('queue', '{mails}', 'rests')")
+    conn.execute("update gapless.lease set error = 'stopped' where group_id = 'ordered'")
+    for age, rests in (("0 s", ["rests"]), ("115 s", ["rests"]), ("121 s", [])):
+        ages = "update gapless.lease set error_ts = clock_timestamp() - %s::interval where error is not null"
+        conn.execute(ages, [age])
+        errors = [row.error for row in snapshot(conn).partitions if row.error is not None]
+        assert sorted(errors) == [*rests, "stopped", "stopped"], age
+
+
 def test_the_oldest_transaction(dsn: str, conn: Connection) -> None:
     assert snapshot(conn).server.oldest_transaction_s is None
     with psycopg.connect(dsn, application_name="a batch job") as other:

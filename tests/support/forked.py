@@ -2,7 +2,7 @@
 
 A command takes 0.03 s in a process of its own instead of 0.4 s. It ends as any program does: its exit code, its
 output to the last flush, its atexit functions, its threads. Only what it has in memory is not taken apart: of a
-copy of such a process that alone took 0.18 s. With --long the tests start real programs instead.
+copy of such a process that alone took 0.18 s. With --long the first of each command is a real program.
 
 The parent sends a line of JSON with three descriptors (stdin, stdout, stderr), and is sent pid and exit code.
 """

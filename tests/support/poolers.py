@@ -13,6 +13,7 @@ from pathlib import Path
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
+from support.ports import free_port
 from support.servers import until
 
 PGBOUNCER = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
@@ -26,8 +27,7 @@ def pooler(dsn: str, folder: Path, mode: str, more: str = "") -> Iterator[str]:
     more: lines of its configuration.
     """
     server = conninfo_to_dict(dsn)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     known = ("host", "port", "user", "password", "dbname")
     database = " ".join(f"{name}={server[name]}" for name in known if name in server)
     # Named statements as before version 1.21, where that is a setting.

@@ -329,8 +329,9 @@ def test_another_partition_that_handles_something_ends_it_at_once(world: World) 
     for rest_s in (BRAKE_S_MIN, 2 * BRAKE_S_MIN, 4 * BRAKE_S_MIN):
         world.now_s += rest_s
         world.step(_failing())
-    assert world.step() == []
     assert world.due_in_s == REST_LOOK_S, "it rests for longer, and looks"
+    assert world.step() == []
+    assert world.due_in_s == REST_LOOK_S, "and looks again"
     world.board.handle(SLOT - 1)
     assert world.step(_failing()) == [("turn", 1), ("report", None)]
     assert world.step(_failing(BRAKE_UNITS)) == [("turn", CAREFUL_BATCH)]

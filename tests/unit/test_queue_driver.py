@@ -301,6 +301,7 @@ def _hinted(world: World, hint: int | None = 9, **known: Any) -> tuple[QueueDriv
         (None, 0, "idle", False, None, False),
         (9, 4, "busy", False, None, False),
         (9, 0, "held", True, None, False),
+        (None, 0, "held", False, None, False),
         (9, 0, "moved", False, None, True),
         (9, 0, "noted", True, None, False),
         (None, 0, "noted", False, None, False),
@@ -322,6 +323,7 @@ def test_what_a_take_says_of_the_next_one(
         assert (place.open > 0, place.hint) == (is_open, hint_then)
     assert took == [_take("orders/0", hint)]
     assert answer == (done if events else IDLE)
+    assert driver.wait_s(IDLE) != SOON_S, "nothing has just come"
     world.open = {"orders": {0: 0}, "mails": {}}
     driver.turn()
     seen += world.told()

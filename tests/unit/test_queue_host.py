@@ -18,7 +18,7 @@ from gapless.consume.verdict.policy import DEAD_LETTER
 from gapless.errors import BlockedError, HoleError
 from gapless.worker import queue_worker as module
 from gapless.worker.board import Board
-from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS, GRACE_S
+from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS, GRACE_S, REST_LOOK_S
 from gapless.worker.queue_worker import _Host, _Serving
 from gapless.worker.spec import ExitCode
 
@@ -192,13 +192,14 @@ def test_nothing_but_failures_slow_it_down(desk: Desk, caplog: pytest.LogCapture
     assert not desk.serving.has_trouble
     desk.step(_failing(1, asked=1))
     assert not desk.serving.has_trouble, "it was a wish"
-    for rest_s in (BRAKE_S_MIN, BRAKE_S_MIN * 2):
+    for rest_s in (BRAKE_S_MIN, BRAKE_S_MIN * 2, BRAKE_S_MIN * 4):
         _, why = desk.step(_failing())
         assert str(why).startswith("retrying: a worker of this queue slowed down until ")
-        assert desk.due_in_s == rest_s
-        assert desk.step() == [], "it rests"
+        for _ in range(2):
+            assert desk.due_in_s == min(rest_s, REST_LOOK_S), "it looks meanwhile"
+            assert desk.step() == [], "it rests"
         desk.now_s += rest_s
-    assert len(caplog.messages) == 2
+    assert len(caplog.messages) == 3
     assert desk.serving.has_trouble
     assert desk.step(Step(outcome="done", events=1, handled=1)) == ["one", None]
     assert desk.due_in_s == 0.5

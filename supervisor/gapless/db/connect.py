@@ -17,7 +17,7 @@ from gapless.db.schema import schema
 from gapless.errors import ConnectError, ReceiverError, UnreachableError, limit_met, one_line
 
 MIN_SERVER_VERSION = 140000
-_LOOKS = 4  # at which session two clients have
+_ROUNDS = 2  # of looks at which session two clients have
 
 # SQLSTATEs that are the environment's, not the event's: retried, and never dead-lettered.
 # 40 rollback (serialization, deadlock), 53 resources, 57 operator intervention, 58 system error,
@@ -120,10 +120,14 @@ def is_pooled(conn: Connection[Any]) -> bool:
 def shares_sessions(first: Connection[Any], second: Connection[Any]) -> bool:
     """Tell whether the sessions of two clients change, or are the same: they are a pooler's.
 
-    In session mode neither ever is. In another, one look may miss it while others are busy.
+    In session mode neither ever is. In another, one look may miss it while others are busy; and
+    clients that took turns would always meet the same two of a pool that gives two in turn.
     """
-    looks = [(_backend_pid(first), _backend_pid(second)) for _ in range(_LOOKS)]
-    ours, theirs = map(set, zip(*looks, strict=True))
+    ours: set[int] = set()
+    theirs: set[int] = set()
+    for _ in range(_ROUNDS):
+        for pids, conn in ((ours, first), (theirs, second), (theirs, second), (ours, first)):
+            pids.add(_backend_pid(conn))
     return len(ours) > 1 or len(theirs) > 1 or ours == theirs
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from chaos.process import Process, children_of, running, title
 from chaos.scene import Scene
 from gapless.spark.home import prepare
+from support.ports import free_port
 
 MASTER_LINE, DRIVERS_LINE = 6, 5  # of the proxy; executors have their driver's
 START_S = 120.0
@@ -42,7 +43,7 @@ class Cluster:
         # Tasks import the handlers, which have effects over sessions of their own.
         dsn = f"spark.executorEnv.GAPLESS_DSN {scene.dsn(DRIVERS_LINE)}\n"
         (self._conf / "spark-defaults.conf").write_text(CONF + dsn)
-        port = _free_port()
+        port = free_port()
         self.master = f"spark://127.0.0.1:{port}"
         self._start("deploy.master.Master", "--port", str(port))
         _until_open(port)
@@ -117,11 +118,6 @@ class Cluster:
 def work_logs(folder: Path) -> str:
     """What the executors wrote, for a run that did not get going."""
     return "\n".join(path.read_text()[-2000:] for path in folder.glob("work/*/*/stderr"))
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def _until_open(port: int) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -67,20 +67,33 @@ Gapless = Callable[..., Run]
 
 @pytest.fixture(scope="session")
 def forks() -> Iterator[Forks]:
-    """What commands are forked from in the default run."""
+    """What commands are forked from."""
     made = Forks()
     yield made
     made.close()
 
 
+@pytest.fixture(scope="session")
+def unproven(pytestconfig: pytest.Config) -> Callable[[Sequence[str | bytes]], bool]:
+    """Tell, once for each command and verb, that it is to be a program: with --long."""
+    proven: set[Sequence[str | bytes]] | None = set() if pytestconfig.getoption("--long") else None
+
+    def is_unproven(words: Sequence[str | bytes]) -> bool:
+        if proven is None or words[:2] in proven:
+            return False
+        proven.add(words[:2])
+        return True
+
+    return is_unproven
+
+
 @pytest.fixture
-def bare(forks: Forks, pytestconfig: pytest.Config) -> Gapless:
+def bare(forks: Forks, unproven: Callable[[Sequence[str | bytes]], bool]) -> Gapless:
     """Run the command without any database configured."""
-    is_long = pytestconfig.getoption("--long")
 
     def run(*words: str | bytes, stdin: str | bytes = b"", **env: str) -> Run:
         given = stdin.encode() if isinstance(stdin, str) else stdin
-        if not is_long and forks.can(words, environment(**env)):
+        if forks.can(words, environment(**env)) and not unproven(words):
             code, out, err = forks.run(words, given, environment(**env), TIMEOUT_S)
             return Run(code, out.decode(), err.decode())
         done = subprocess.run(

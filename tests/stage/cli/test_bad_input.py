@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 
 import psycopg
 import pytest
@@ -11,6 +10,7 @@ from psycopg.conninfo import make_conninfo
 
 from gapless.cli.title import without_passwords
 from gapless.log.topics import ensure_topic
+from support.ports import free_port
 
 UUID = "00000000-0000-0000-0000-00000000000"
 
@@ -163,9 +163,7 @@ def test_a_password_is_never_shown(bare) -> None:
 
 
 def test_no_server(bare) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    complaint = bare("topics", "--dsn", f"host=127.0.0.1 port={port}").complaint(3)
+    complaint = bare("topics", "--dsn", f"host=127.0.0.1 port={free_port()}").complaint(3)
     assert complaint.startswith("cannot connect to PostgreSQL: ")
     assert "Connection refused" in complaint
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from gapless.db.connect import cannot_connect
 from gapless.errors import UnreachableError
 from gapless.log.topics import ensure_topic
+from support.ports import free_port
 from support.servers import until
 
 ROOT = Path(__file__).parents[3]
@@ -78,15 +78,10 @@ class Doing:
             "a file that is not there": ["publish", "orders", "--file", "/does/not/exist"],
             "a DSN that cannot be read": ["topics", "--dsn", "what is this"],
             "no such database": ["topics", "--dsn", other],
-            "nobody listens there": ["topics", "--dsn", f"host=127.0.0.1 port={closed_port()}"],
+            "nobody listens there": ["topics", "--dsn", f"host=127.0.0.1 port={free_port()}"],
             "a host name that is not known": ["topics", "--dsn", "host=no.such.host.invalid"],
             "`gapless run` when `startTimeoutS` is over": ["run", str(self.app), "--dsn", NOWHERE],
         }[what]
-
-
-def closed_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ from stage.cli.conftest import Gapless
 from stage.log.hosts import done
 from support.every import every
 from support.long import long_but
-from support.poolers import PGBOUNCER, pooler, traces
+from support.poolers import PGBOUNCER, SESSIONS, pooler, traces
 
 pytestmark = pytest.mark.skipif(PGBOUNCER is None, reason="pgbouncer is not installed")
 
@@ -290,16 +290,21 @@ def test_startup_parameters_that_a_pooler_refuses_are_named(bare: Gapless, pool:
     assert "leave it out of the DSN and PGOPTIONS" in bare("status", "--dsn", dsn).complaint()
 
 
-def test_a_pooler_is_known_though_others_are_busy_there(pool: Pool) -> None:
-    """A single look may tell a thing by chance: it does not decide."""
+@pytest.mark.parametrize("busy", range(SESSIONS))
+def test_a_pooler_is_known_though_others_are_busy_there(pool: Pool, busy: int) -> None:
+    """Two that were left to give in turn looked like sessions of two clients, who took turns as well."""
     for mode, is_refused in (("transaction", True), ("session", False)):
-        for _ in range(TIMES):
-            try:
-                connect(pool(mode), role="test").close()
-            except ConnectError:
-                assert is_refused
-            else:
-                assert not is_refused
+        with ExitStack() as stack:
+            for _ in range(busy):
+                other = stack.enter_context(psycopg.connect(pool(mode)))
+                other.execute("select 1")  # in a transaction that stays open
+            for _ in range(TIMES):
+                try:
+                    connect(pool(mode), role="test").close()
+                except ConnectError:
+                    assert is_refused
+                else:
+                    assert not is_refused
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import ssl
 import subprocess
 import threading
@@ -22,6 +21,7 @@ from docs.blocks import ROOT, blocks_of
 from gapless.log.topics import Topic
 from stage.gateway.conftest import EVENTS, Client, Open, problem
 from stage.worker.fleet import until
+from support.ports import free_port
 
 PAGE = ROOT / "docs" / "behind-a-proxy.md"
 pytestmark = pytest.mark.long
@@ -49,11 +49,6 @@ def configuration(language: str, changes: dict[str, str]) -> str:
         assert before in text, before
         text = text.replace(before, after)
     return text
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        return int(taken.getsockname()[1])
 
 
 def program(name: str) -> str:

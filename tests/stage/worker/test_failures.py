@@ -88,12 +88,14 @@ ENDS = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", long_but(ENDS, "killed"))
 @pytest.mark.parametrize(
-    "policy",
+    ("name", "policy"),
     [
-        pytest.param({}, id="dead-letter"),
-        pytest.param(PARK, id="park-key", marks=pytest.mark.long),
+        *(
+            pytest.param(end, {}, id=end, marks=() if end == "killed" else pytest.mark.long)
+            for end in ENDS
+        ),
+        pytest.param("killed", PARK, id="killed, park-key", marks=pytest.mark.long),
     ],
 )
 def test_how_its_worker_ended_is_in_the_letter(

@@ -1,0 +1,16 @@
+"""Ports that tests give to programs."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from support.ports import free_port
+
+
+def test_a_free_port_is_for_a_server_and_for_nobody_else() -> None:
+    port = free_port()
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", port))  # as a client binds that may have any
+    socket.create_server(("127.0.0.1", port)).close()
