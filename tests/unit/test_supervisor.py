@@ -106,7 +106,7 @@ class Desk:
             "pools", self.story, deaths=[], children=[Told("queue worker", self.story)]
         )
         self.children = Told(
-            "children", self.story, pools=self.pools, running=lambda: self.served,
+            "children", self.story, pools=self.pools, sharing=Told("sharing", self.story), running=lambda: self.served,
             has_ended=lambda: self._once("has_ended"), next_restart_s=lambda: None, filenos=list,
             is_empty=lambda: not self.served, is_killed=lambda: False, descriptors=list,
         )  # fmt: skip
@@ -134,6 +134,7 @@ class Desk:
         self.story.clear()
         self.it._turn()
         usual = {"children.watch", "control.note_deaths", "pools.keep", "children.keep_sequencer"}
+        usual.add("sharing.fit")
         return [each for each in self.story if not (isinstance(each, tuple) and each[0] in usual)]
 
     def asked(self, name: str) -> bool:
@@ -342,13 +343,18 @@ def test_with_another_handler_come_other_workers(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("partitions", "per_worker", "lines"),
-    [(MANY_PARTITIONS, 1, 0), (MANY_PARTITIONS + 1, 1, 1), (MANY_PARTITIONS + 1, 2, 0)],
+    [
+        (MANY_PARTITIONS, 1, 0),
+        (MANY_PARTITIONS + 1, 1, 1),
+        (MANY_PARTITIONS + 1, 2, 0),
+        (99, "auto", 0),
+    ],
 )
 def test_many_processes_are_a_hint_worth_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     partitions: int,
-    per_worker: int,
+    per_worker: int | str,
     lines: int,
 ) -> None:
     desk = Desk(monkeypatch, partitions_per_worker=per_worker)

@@ -31,7 +31,7 @@ from gapless.worker.follow import Follower
 from gapless.worker.plan import Plan
 from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
-from gapless.worker.subscribe import require_topics, subscription_of
+from gapless.worker.subscribe import partitions_a_worker, require_topics, subscription_of
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -100,7 +100,7 @@ class Control:
             conn,
             [key for key, terms in self._plan.terms.items() if terms.mode != "queue"],
             capacity=settings.capacity,
-            partitions_per_worker=settings.partitions_per_worker,
+            partitions_per_worker=partitions_a_worker(conn, self._plan),
             total_partitions=settings.total_partitions,
             own=Own(self._sessions, sum(terms.workers for *_, terms in self._plan.queues)),
         )
@@ -257,7 +257,7 @@ class Control:
             timing,
             name=settings.name_for_people(),
             capacity=settings.capacity,
-            partitions_per_worker=settings.partitions_per_worker,
+            partitions_per_worker=partitions_a_worker(conn, self._plan),
             sessions=self._sessions,
         )
         if self._draining:

@@ -40,10 +40,21 @@ class Worker:
         """What it serves, or waits for."""
         return [each.partition for each in self.services.values()]
 
+    @property
+    def stays(self) -> bool:
+        """Whether it may share, and is not about to end."""
+        is_ending = self.child.draining or self.child.killed
+        return not (self.solo or is_ending or all(each.draining for each in self.services.values()))
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it was told to let go of a partition, and has not yet."""
+        return any(each.draining for each in self.services.values())
+
     def can_take(self, partition: Partition, member_id: UUID, partitions_max: int) -> bool:
         """Tell whether it may serve one more: of its own group and topic, if it is not leaving."""
         return (
-            not (self.solo or self.child.draining or self.child.killed)
+            self.stays
             and self.member_id == member_id
             and len(self.services) < partitions_max
             and any(
@@ -71,20 +82,29 @@ class Roster:
             for each in worker.services.values()
         }
 
+    def crew(self, group_id: str, topic: str) -> list[Worker]:
+        """Return the workers of a group and topic."""
+        return [
+            worker
+            for worker in self.workers
+            if any((each.group_id, each.topic) == (group_id, topic) for each in worker.partitions)
+        ]
+
     def hire(self, child: Child, lease: Lease, member_id: UUID, *, solo: bool) -> None:
         """Enter a worker that was just forked for a partition."""
         services = {lease.lease_no: _Service(lease.partition, lease.lease_no)}
         self.workers.append(Worker(child, member_id, services, solo))
 
     def assign(self, lease: Lease, member_id: UUID, partitions_max: int) -> bool:
-        """Let a worker that is there serve one more partition; False when none can."""
-        for worker in self.workers:
-            if worker.can_take(lease.partition, member_id, partitions_max):
-                worker.services[lease.lease_no] = _Service(lease.partition, lease.lease_no)
-                worker.child.order("serve", lease.lease_no, lease.partition_id)
-                _rename(worker)
-                return True
-        return False
+        """Let the worker that has the fewest serve one more partition; False when none can."""
+        able = [w for w in self.workers if w.can_take(lease.partition, member_id, partitions_max)]
+        if not able:
+            return False
+        worker = min(able, key=lambda worker: len(worker.services))
+        worker.services[lease.lease_no] = _Service(lease.partition, lease.lease_no)
+        worker.child.order("serve", lease.lease_no, lease.partition_id)
+        _rename(worker)
+        return True
 
     def has_room_beside(self, worker: Worker, partitions_max: int) -> bool:
         """Tell whether another worker could take the one partition of this one."""

@@ -68,11 +68,13 @@ class WorkerSpec(ChildSpec):
 
     A worker serves the partitions of one group and topic: a handler that kills its process takes
     down the partitions of no other handler. former_end: how the last worker at it ended, if known.
+    is_auto: its supervisor settles how many partitions it has, by how fast its handler is.
     """
 
     partition: Partition
     lease_no: int
     partitions_max: int
+    is_auto: bool
     member_id: UUID
     handler: Handler
     terms: Terms

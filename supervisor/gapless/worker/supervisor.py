@@ -18,6 +18,7 @@ from gapless.db.listen import readable
 from gapless.errors import ConnectError
 from gapless.failpoints import hit
 from gapless.lease.member import Lease
+from gapless.lease.room import MANY_PARTITIONS
 from gapless.worker.children import Children
 from gapless.worker.control import Control
 from gapless.worker.exporter.keep import ExporterKeeper
@@ -32,7 +33,6 @@ log = logging.getLogger("gapless.supervisor")
 
 TICK_S = 0.25
 STOPPING_TICK_S = 0.02
-MANY_PARTITIONS = 16  # from here on one process each costs more than most want to pay
 _DIGITS_MAX = 19  # of a lease_no
 SUCCESSOR_WAIT_S = 0.5  # on leaving: so long may the successors take to get ready
 
@@ -70,7 +70,7 @@ class Supervisor:
         self._leases: list[Lease] = []
         self._stopping_since_s: float | None = None
         self._dirty = True
-        self._is_hinted = plan.settings.partitions_per_worker > 1
+        self._is_hinted = plan.settings.partitions_per_worker != 1
 
     def run(self) -> int:
         """Supervise; return 0 when drained.
@@ -200,7 +200,7 @@ class Supervisor:
             self._is_hinted = True
             log.warning(
                 "supervisor: %s partitions, each with a process and a session of its own: "
-                "partitionsPerWorker lets a worker serve several",
+                "partitionsPerWorker: auto lets a few workers serve all whose handlers are fast",
                 wanted,
             )
 
@@ -219,6 +219,9 @@ class Supervisor:
         me = self._control.member.member_id
         running = self._children.running()
         leases = {lease.partition: lease for lease in self._leases}
+        wanted = [each for each in self._leases if each.target == me and not each.is_paused]
+        if stopping is None:
+            self._children.sharing.fit(wanted, self._plan.terms)
         self._ready &= {lease.lease_no for lease in self._leases if lease.target != me}
         for action in reconcile(me, self._leases, running, self._ready, leaving_now=leaving_now):
             if action.kind == "drain":

@@ -22,7 +22,7 @@ def test_several_for_a_worker_fit_in(fleet: Fleet) -> None:
     most = fleet.value("select current_setting('max_connections')::int")
     a = fleet.start("a", total_partitions=most, partitions_per_worker=64)
     fleet.until_owners(a=most, timeout_s=40)
-    assert not a.logged("partitionsPerWorker lets")
+    assert not a.logged("partitionsPerWorker: auto lets")
     fleet.publish({}, {})
     fleet.until_handled()
 
