@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from gapless.keys import Partition
 from gapless.lease.member import Lease
+from gapless.worker.bells import bell_of
 from gapless.worker.child import Child
 from gapless.worker.post_mortem import Ended
 from gapless.worker.reconcile import Running
 from gapless.worker.spec import ExitCode
+
+RING_MAX = 500  # partitions in one order: as much as fits a pipe that has room
 
 
 @dataclass(slots=True)
@@ -21,6 +24,10 @@ class _Service:
     partition: Partition
     lease_no: int
     draining: bool = False
+    channel: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.channel = bell_of(self.partition)
 
 
 @dataclass(slots=True)
@@ -28,12 +35,14 @@ class Worker:
     """A worker process and its partitions, by lease_no.
 
     solo: it serves a partition at which its last process died, and takes no other meanwhile.
+    unrung: partitions that have something to do, which it was not told yet.
     """
 
     child: Child
     member_id: UUID
     services: dict[int, _Service]
     solo: bool
+    unrung: set[int] = field(default_factory=set)
 
     @property
     def partitions(self) -> list[Partition]:
@@ -50,6 +59,16 @@ class Worker:
     def is_moving(self) -> bool:
         """Whether it was told to let go of a partition, and has not yet."""
         return any(each.draining for each in self.services.values())
+
+    def ring(self, channels: set[str]) -> None:
+        """Tell it which of its partitions have something to do; one that reads nothing, later."""
+        for each in self.services.values():
+            if each.channel in channels:
+                self.unrung.add(each.partition.partition_id)
+        if self.unrung and self.child.has_room():
+            numbers = sorted(self.unrung)[:RING_MAX]
+            self.unrung.difference_update(numbers)
+            self.child.order("ring", *numbers)
 
     def can_take(self, partition: Partition, member_id: UUID, partitions_max: int) -> bool:
         """Tell whether it may serve one more: of its own group and topic, if it is not leaving."""

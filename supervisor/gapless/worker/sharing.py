@@ -13,6 +13,7 @@ from gapless.consume.terms import Terms
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.telemetry.meter import Meters
+from gapless.worker.bells import bell_of
 from gapless.worker.board import Board
 from gapless.worker.child import Child
 from gapless.worker.crew import SLOW_CALL_S, Pace, Served, shares, surplus, workers_max
@@ -60,6 +61,18 @@ class Sharing:
         served = (worker.partitions for worker in self._roster.workers if worker.child is child)
         for each in chain.from_iterable(served):
             self._paces[each.group_id, each.topic].convict(monotonic())
+
+    def channels(self, wanted: Iterable[Lease]) -> set[str]:
+        """Return the channels of partitions whose workers, those to come too, hear nothing."""
+        if not self.is_auto:
+            return set()
+        places = {*self._roster.running(), *(lease.partition for lease in wanted)}
+        return {bell_of(partition) for partition in places}
+
+    def ring(self, channels: set[str]) -> None:
+        """Tell workers that there is something to do."""
+        for worker in self._roster.workers:
+            worker.ring(channels)
 
     def fit(self, wanted: Iterable[Lease], terms: Mapping[Served, Terms]) -> None:
         """Have partitions change their worker where that is due; the next start gives them another.

@@ -134,12 +134,27 @@ class Supervisor:
             due.append(now)
         if self._children.pools.deaths:
             due.append(now + DEATH_LOOK_S)
-        readable(
-            max(0.0, min(due) - now),
-            *self._signals.filenos(),  # a child's end is a signal
-            *self._control.filenos(),
-            *self._children.filenos(),
-        )
+        others = *self._signals.filenos(), *self._children.filenos()  # a child's end is a signal
+        rings = True
+        while rings:
+            left_s = max(0.0, min(due) - monotonic())
+            readable(left_s, *others, *self._control.filenos())
+            rings = left_s > 0 and self._is_only_rung() and not readable(0.0, *others)
+
+    def _is_only_rung(self) -> bool:
+        """Ring workers; tell whether that was all there was to do: a turn takes much longer."""
+        if not (self._children.sharing.is_auto and self._control.is_member):
+            return False
+        try:
+            return self._ring() and not self._control.bells.payloads
+        except psycopg.Error as error:
+            self._control.note_error(error)
+            return False
+
+    def _ring(self) -> bool:
+        rung = self._control.bells.take()
+        self._children.sharing.ring(rung)
+        return bool(rung)
 
     def _obey(self, stops: int) -> None:
         """Act on the requests to stop that came: the first says drain, the second says now."""
@@ -205,7 +220,10 @@ class Supervisor:
             )
 
     def _hear(self) -> None:
-        for payload in self._control.heard():
+        self._ring()
+        bells = self._control.bells
+        heard, bells.payloads = bells.payloads, []
+        for payload in heard:
             self._dirty = True
             word, _, number = payload.partition(" ")
             if word == "ready" and number.isdecimal() and len(number) < _DIGITS_MAX:
@@ -220,6 +238,7 @@ class Supervisor:
         running = self._children.running()
         leases = {lease.partition: lease for lease in self._leases}
         wanted = [each for each in self._leases if each.target == me and not each.is_paused]
+        self._control.bells.keep(self._children.sharing.channels(wanted))
         if stopping is None:
             self._children.sharing.fit(wanted, self._plan.terms)
         self._ready &= {lease.lease_no for lease in self._leases if lease.target != me}

@@ -23,6 +23,10 @@ where k.locktype = 'advisory' and k.classid = 7427003 and k.granted
 OVER = """
 select next_offset > 8 from gapless.consumer_offsets where partition_id = 0 and group_id = 'g'
 """
+CONTROL = """
+select count(*) from pg_stat_activity
+where datname = current_database() and application_name like 'gapless/supervisor%%'
+"""
 PARTITIONS = 16
 
 
@@ -49,6 +53,23 @@ def test_a_few_workers_serve_all(fleet: Fleet) -> None:
     each = max(1, workers_max() // 2)
     assert shared(fleet, "g") == shared(fleet, "h") == [PARTITIONS // each] * each
     assert fleet.value(SESSIONS) == 2 * each
+    assert_exactly_once(fleet.conn)
+    assert not a.deaths()
+
+
+def test_workers_without_a_listen_are_rung_also_for_what_came_while_their_supervisor_was_cut(
+    fleet: Fleet,
+) -> None:
+    a = start(fleet, wait_period_ms=3_600_000)
+    fleet.until_owners(a=PARTITIONS)
+    for is_cut in (False, True, False):
+        if is_cut:
+            fleet.close_door()
+            assert fleet.terminate("gapless/supervisor%") == 1
+            until(lambda: not fleet.value(CONTROL), "cut")
+        publish_everywhere(fleet)
+        fleet.open_door()
+        fleet.until_handled()
     assert_exactly_once(fleet.conn)
     assert not a.deaths()
 
