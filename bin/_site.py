@@ -41,6 +41,7 @@ _NAV = (
     ("Classic names", "classic.md"),
     ("Operations", "operations.md"),
     ("Deployment", "deployment.md"),
+    ("How many partitions", "partitions.md"),
     ("The console", "console.md"),
     ("Metrics, health, traces, logs", "observability.md"),
     ("From Python", "ops.md"),

@@ -38,6 +38,10 @@ select
     from gapless.consumer_group g
     join gapless.topic t using (topic_id)
   ) as partitions,
+  (
+    select count(*) from pg_stat_activity a
+    where a.datname = current_database() and starts_with(a.application_name, 'gapless/worker ')
+  ) as workers,
   (select count(*) from gapless.member m where m.kind = 'supervisor') as members,
   (select coalesce(sum(m.sessions), 0)::bigint from gapless.member m) as own
 from (

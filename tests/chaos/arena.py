@@ -27,7 +27,7 @@ PAUSE_S = (0.1, 3.5)  # the ttl of a run is 1.5 s
 SHORT_S = (0.05, 0.6)
 EATEN_MAX = 3
 AIM_S = 0.5
-PARTITIONS_PER_WORKER = (1, 1, 2, 8)
+PARTITIONS_PER_WORKER = (1, 1, 2, 8, "auto", "auto")
 LAST_BYTES = 400  # of a history: its last line is in there
 
 

@@ -197,6 +197,7 @@ def desk(group: Group) -> Shared:
         partition=group.assignment.partition,
         lease_no=lease_no(group),
         partitions_max=1,
+        is_auto=False,
         member_id=group.member.member_id,
         handler=worker,
         terms=terms(worker),

@@ -40,6 +40,18 @@ def test_every_number_in_range_is_itself(number: int) -> None:
     )
 
 
+WORD = Whole(low=1, high=9, word="auto")
+
+
+def test_a_number_or_a_word_and_nothing_else() -> None:
+    assert [WORD.parse(raw) for raw in ("auto", " auto\n", "9", 1)] == ["auto", "auto", 9, 1]
+    for raw in ("Auto", "automatic", "0", "10", "", True, "auto 1"):
+        with pytest.raises(RefusedValueError):
+            WORD.parse(raw)
+    with pytest.raises(RefusedValueError):
+        NUMBER.parse("auto")
+
+
 def test_truth() -> None:
     kind = Truth()
     for word in ("true", "True", "YES", "on", "y", " true ", True):
@@ -65,6 +77,7 @@ def test_empty_is_null_only_where_null_means_something() -> None:
 def test_what_a_value_must_be_is_said_in_words() -> None:
     assert Whole(low=1, high=2).must == "a whole number from 1 to 2"
     assert Whole(low=1, high=2, null="any").must == "a whole number from 1 to 2, or empty for any"
+    assert WORD.must == "a whole number from 1 to 9, or auto"
     assert Choice(words=("a", "b")).must == "one of a, b"
     assert Truth().must == "true or false"
 

@@ -66,6 +66,20 @@ class Bell:
         return [2]
 
 
+class Bells:
+    """What its session hears."""
+
+    def __init__(self, heard: Callable[[], list[str]]) -> None:
+        self._heard = heard
+        self.payloads: list[str] = []
+        self.rung: list[set[str]] = []
+
+    def keep(self, _channels: object) -> None: ...
+    def take(self) -> set[str]:
+        self.payloads += self._heard()
+        return self.rung.pop(0) if self.rung else set()
+
+
 class Desk:
     """A supervisor and all that it talks to."""
 
@@ -99,14 +113,14 @@ class Desk:
         )  # fmt: skip
         self.control = Told(
             "control", self.story, member=self.member, is_member=True, member_id=ME,
-            due_s=self.now_s + 60, tend=lambda: "joined", filenos=list, heard=self._heard,
+            due_s=self.now_s + 60, tend=lambda: "joined", filenos=list, bells=Bells(self._heard),
             changed=lambda: self._once("changed"), replaced=lambda: self.replaced,
         )  # fmt: skip
         self.pools = Told(
             "pools", self.story, deaths=[], children=[Told("queue worker", self.story)]
         )
         self.children = Told(
-            "children", self.story, pools=self.pools, running=lambda: self.served,
+            "children", self.story, pools=self.pools, sharing=Told("sharing", self.story, is_auto=False), running=lambda: self.served,
             has_ended=lambda: self._once("has_ended"), next_restart_s=lambda: None, filenos=list,
             is_empty=lambda: not self.served, is_killed=lambda: False, descriptors=list,
         )  # fmt: skip
@@ -134,6 +148,7 @@ class Desk:
         self.story.clear()
         self.it._turn()
         usual = {"children.watch", "control.note_deaths", "pools.keep", "children.keep_sequencer"}
+        usual |= {"sharing.fit", "sharing.channels", "sharing.ring"}
         return [each for each in self.story if not (isinstance(each, tuple) and each[0] in usual)]
 
     def asked(self, name: str) -> bool:
@@ -342,13 +357,18 @@ def test_with_another_handler_come_other_workers(desk: Desk) -> None:
 
 @pytest.mark.parametrize(
     ("partitions", "per_worker", "lines"),
-    [(MANY_PARTITIONS, 1, 0), (MANY_PARTITIONS + 1, 1, 1), (MANY_PARTITIONS + 1, 2, 0)],
+    [
+        (MANY_PARTITIONS, 1, 0),
+        (MANY_PARTITIONS + 1, 1, 1),
+        (MANY_PARTITIONS + 1, 2, 0),
+        (99, "auto", 0),
+    ],
 )
 def test_many_processes_are_a_hint_worth_once(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
     partitions: int,
-    per_worker: int,
+    per_worker: int | str,
     lines: int,
 ) -> None:
     desk = Desk(monkeypatch, partitions_per_worker=per_worker)
@@ -358,6 +378,18 @@ def test_many_processes_are_a_hint_worth_once(
         desk.changed = True
         desk.turn()
     assert len([each for each in caplog.messages if "partitionsPerWorker" in each]) == lines
+
+
+def test_it_rings_without_a_turn_until_there_is_more_to_do(desk: Desk) -> None:
+    desk.it._dirty, desk.children.sharing.is_auto = False, True
+    bells = desk.control.bells
+    bells.rung = [{"gapless_p_1_0"}, {"gapless_p_1_1"}, set(), {"gapless_p_1_2"}]
+    desk.it._wait()
+    rung = [each[1] for each in desk.story if each[0] == "sharing.ring"]
+    assert rung == [{"gapless_p_1_0"}, {"gapless_p_1_1"}, set()]
+    desk.payloads = [["plan"]]
+    desk.it._wait()
+    assert (bells.rung, bells.payloads) == ([], ["plan"]), "a plan is not waited for"
 
 
 def test_it_sleeps_until_the_next_thing_is_due(desk: Desk) -> None:

@@ -42,7 +42,9 @@ class Place:
 class Desk:
     """A worker, what it is told, and what it says."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, partitions_max: int = 9) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, partitions_max: int = 9, *, is_auto: bool = False
+    ) -> None:
         self.now_s = 1000.0
         self.orders: list[bytes] = []
         self.is_closed = self.is_orphan = self.rings = False
@@ -65,7 +67,11 @@ class Desk:
             module, "Notifications", lambda _conn: SimpleNamespace(channels=self._channels)
         )
         spec: Any = SimpleNamespace(
-            slot=SLOT, partition=HERE, partitions_max=partitions_max, member_id=UUID(int=1)
+            slot=SLOT,
+            partition=HERE,
+            partitions_max=partitions_max,
+            is_auto=is_auto,
+            member_id=UUID(int=1),
         )
         conn: Any = SimpleNamespace(fileno=lambda: SESSION)
         self.it = _Worker(spec, self, self.board, conn)  # type: ignore[arg-type]
@@ -131,6 +137,22 @@ def test_it_serves_more_when_told_to_and_lets_go_of_what_it_is_told_to(desk: Des
     desk.orders = [b"drop 101"]
     assert desk.it.over() is None
     assert [desk.place(each).dropped for each in range(3)] == [0, 1, 0]
+
+
+def test_a_worker_that_its_supervisor_rings_listens_to_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    desk = Desk(monkeypatch, is_auto=True)
+    desk.serve(1, 2)
+    desk.orders = [b"ring 2 0", b"ring 2 7"]
+    assert desk.it.over() is None
+    assert [desk.place(each).woken for each in range(3)] == [1, 0, 2]
+    desk.end(1, ExitCode.DRAINED)
+    assert desk.story == []
+    desk.orders = [b"ring 2", b"ring 0"]
+    assert not desk.it.hurries(), "without a session it is for the next one"
+    desk.orders = [b"ring 2", b"drop 100"]
+    assert desk.it.hurries()
 
 
 @pytest.mark.parametrize("how", ["drain", "closed"])

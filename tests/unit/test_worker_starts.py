@@ -28,7 +28,7 @@ class Start:
             habits=SimpleNamespace(interruptible=True), resources=["pool"]
         )
         self.spec: Any = SimpleNamespace(
-            dsn="dsn", group_id="g", partition=HERE, partitions_max=1, lease_no=7, slot=5,
+            dsn="dsn", group_id="g", partition=HERE, partitions_max=1, is_auto=False, lease_no=7, slot=5,
             connect_timeout_s=4, max_processing_ms=1000, statement_timeout_ms=300,
             wait_period_s=0.5, handler=self.handler, worker="w", terms=TERMS,
         )  # fmt: skip

@@ -47,8 +47,8 @@ command = Command("run")
     opt("--capacity N", "take at most N partitions (default: no limit)", int),
     opt(
         "--partitions-per-worker N",
-        "let a worker process serve up to N partitions (default: 1)",
-        int,
+        "let a worker process serve up to N partitions; auto: as many as fast handlers allow, by "
+        "few workers (default: 1)",
     ),
     opt("--workers N", "processes for each queue group (default: 4)", int),
     opt(

@@ -39,27 +39,29 @@ class Notifications:
 
     def __init__(self, conn: Connection[Any]) -> None:
         self._pgconn = conn.pgconn
-        self._channels: set[str] = set()
-        self._words = False
+        self._heard: list[tuple[str, str]] = []
         self._own = schema()
         conn.add_notify_handler(self._hear)
 
     def _hear(self, notify: Notify) -> None:
         is_default = self._own == DEFAULT_SCHEMA  # channels() gives the names that listen() takes
         channel = notify.channel if is_default else default_channel(notify.channel, self._own)
-        self._channels.add(channel)
-        self._words |= notify.payload != ""
+        self._heard.append((channel, notify.payload))
 
     def channels(self) -> set[str]:
         """Return the channels of what has arrived since it was asked last, without waiting.
 
         Raises OperationalError when the connection is lost.
         """
+        heard = self.take()
+        self.has_words = any(payload for _, payload in heard)
+        return {channel for channel, _ in heard}
+
+    def take(self) -> list[tuple[str, str]]:
+        """Return channel and payload of what has arrived; otherwise as channels()."""
         self._pgconn.consume_input()
         hand_over_notifies(self._pgconn)
-        heard = self._channels
-        self._channels = set()
-        self.has_words, self._words = self._words, False
+        heard, self._heard = self._heard, []
         return heard
 
 

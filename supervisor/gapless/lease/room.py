@@ -12,6 +12,7 @@ from psycopg.rows import class_row
 from gapless.db.queries import query
 from gapless.errors import ConnectError
 
+MANY_PARTITIONS = 16  # of one supervisor: above, a process each costs more than most want to pay
 SESSIONS_PER_SUPERVISOR = 2  # control, and the candidate for the sequencer's role
 
 
@@ -118,5 +119,5 @@ def _explain(demand: Demand) -> str:
         f"{demand.workers} + {demand.own} = {demand.needed} "
         f"sessions, but the server admits {demand.admitted} (max_connections "
         f"{demand.max_connections} less {demand.reserved} reserved); raise max_connections, or let "
-        "each worker serve several partitions (partitionsPerWorker), or set capacity"
+        "each worker serve several partitions (partitionsPerWorker: auto), or set capacity"
     )

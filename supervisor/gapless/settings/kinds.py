@@ -64,15 +64,19 @@ class Kind(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Whole(Kind):
-    """A whole number from `low` to `high`, both allowed."""
+    """A whole number from `low` to `high`, both allowed; or a word, if there is one."""
 
     low: int
     high: int
+    word: str | None = None
 
     def _what(self) -> str:
-        return f"a whole number from {self.low} to {self.high}"
+        number = f"a whole number from {self.low} to {self.high}"
+        return number if self.word is None else f"{number}, or {self.word}"
 
-    def _parse(self, raw: object) -> int:
+    def _parse(self, raw: object) -> int | str:
+        if isinstance(raw, str) and raw.strip() == self.word:
+            return self.word
         if isinstance(raw, str) and _WHOLE_NUMBER.fullmatch(raw.strip()):
             raw = int(raw)
         # bool is a subclass of int: `batchSize: true` MUST NOT become 1.

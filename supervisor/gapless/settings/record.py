@@ -211,8 +211,10 @@ class Settings:
     capacity: int | None = _whole(None, 0, 100_000, null="no limit")
     """How many partitions this supervisor may hold; None is no limit."""
 
-    partitions_per_worker: int = _whole(1, 1, 4_096)
-    """How many partitions one worker process may serve, over one session."""
+    partitions_per_worker: int | Literal["auto"] = _setting(
+        Whole(low=1, high=4_096, word="auto"), 1
+    )
+    """How many partitions one worker process may serve, over one session; auto: as many as fit."""
 
     drain_timeout_ms: int = _whole(30_000, 0, _HOUR_MS)
     """How long workers may finish their batch after SIGTERM before they are killed."""

@@ -109,6 +109,19 @@ class Meters:
         """Return what a writer counts with; None if it has no row."""
         return Meter(self._row(self._taken[who][1])) if who in self._taken else None
 
+    def longer(self, operation: Operation, bound_s: float) -> dict[tuple[str, str], dict[int, int]]:
+        """Return how many so far took longer than one of BOUNDS_S: by group and topic, by row.
+
+        Of writers that have not ended; for the maker of the rows.
+        """
+        end = len(EVENTS) + (OPERATIONS.index(operation) + 1) * _TIMES - 1
+        begin = end + bisect_left(BOUNDS_S, bound_s) - len(BOUNDS_S)
+        found: defaultdict[tuple[str, str], dict[int, int]] = defaultdict(dict)
+        for label, row in self._taken.values():
+            words = self._row(row)[_LABEL_BYTES:_NAMES_AT].cast("q")
+            found[label][row] = sum(words[begin:end])
+        return found
+
     def read(self) -> Iterator[Reading]:
         """Yield what each row says now, in any process."""
         for row in range(self._used[0]):

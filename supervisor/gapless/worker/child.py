@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import select
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -95,6 +96,12 @@ class Child:
         """Give an order; a child that is gone does not hear it."""
         with contextlib.suppress(BrokenPipeError, OSError):
             self.pipe.send_bytes(" ".join(map(str, (order, *words))).encode())
+
+    def has_room(self) -> bool:
+        """Tell whether an order of 4 KiB would fit, so that none waits for the child to read."""
+        poll = select.poll()
+        poll.register(self.pipe.fileno(), select.POLLOUT)
+        return bool(poll.poll(0))
 
     def heard(self) -> Iterator[list[str]]:
         """Yield the words of each news that came."""

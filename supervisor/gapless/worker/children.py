@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
+from typing import Any
 from uuid import UUID
 
 from gapless.consume.terms import Terms
@@ -24,6 +25,7 @@ from gapless.worker.reconcile import Running
 from gapless.worker.retries import Backoff
 from gapless.worker.roster import Roster, Worker
 from gapless.worker.sequencer import run_sequencer
+from gapless.worker.sharing import Sharing
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec, WorkerSpec
 
 log = logging.getLogger("gapless.supervisor")
@@ -47,17 +49,23 @@ class Children:
         meters: Meters,
     ) -> None:
         self._meters = meters
-        self._dsn = dsn
         self._settings = settings
-        self._supervisor_pid = supervisor_pid
+        self._common: dict[str, Any] = {
+            "dsn": dsn,
+            "supervisor_pid": supervisor_pid,
+            "wait_period_s": settings.wait_period_ms / 1000,
+            "connect_timeout_s": settings.connect_timeout_s,
+        }
         self._private_fds = private_fds
         self._board = Board(SLOTS)
         self._free_slots = list(range(SLOTS - 1, -1, -1))
         self._roster = Roster()
+        shared = self._board, meters
+        self.sharing = Sharing(settings.partitions_per_worker, self._roster, shared)
         # A process died at work on them: served alone, so that a poison takes down no others (I8).
         self._suspects: set[Partition] = set()
         self._sequencer: Child | None = None
-        self.pools = Pools(self, (self._board, meters), dsn, settings, supervisor_pid)
+        self.pools = Pools(self, shared, dsn, settings, supervisor_pid)
         self._backoffs: dict[Purpose | None, Backoff] = {}
         self._ended = False
         self._teams: dict[tuple[str, str], int] = {}  # on the board, by group and topic
@@ -74,23 +82,20 @@ class Children:
         solo = lease.partition in self._suspects
         if self._backoff(lease.partition).due_s > monotonic():
             return
-        if solo or not self._roster.assign(lease, member_id, self._settings.partitions_per_worker):
+        if solo or not self._roster.assign(lease, member_id, self.sharing.room(lease.partition)):
             self._start_worker(lease, member_id, handler, terms, solo=solo)
 
     def _start_worker(
         self, lease: Lease, member_id: UUID, handler: Handler, terms: Terms, *, solo: bool
     ) -> None:
-        partition = lease.partition
-        settings = self._settings
+        partition, settings = lease.partition, self._settings
         spec = partial(
             WorkerSpec,
-            dsn=self._dsn,
-            supervisor_pid=self._supervisor_pid,
-            wait_period_s=settings.wait_period_ms / 1000,
-            connect_timeout_s=settings.connect_timeout_s,
+            **self._common,
             partition=partition,
             lease_no=lease.lease_no,
-            partitions_max=settings.partitions_per_worker,
+            partitions_max=self.sharing.partitions_max(partition),
+            is_auto=self.sharing.is_auto,
             member_id=member_id,
             handler=handler,
             terms=terms,
@@ -132,10 +137,7 @@ class Children:
         settings = self._settings
         spec = partial(
             SequencerSpec,
-            dsn=self._dsn,
-            supervisor_pid=self._supervisor_pid,
-            wait_period_s=settings.wait_period_ms / 1000,
-            connect_timeout_s=settings.connect_timeout_s,
+            **self._common,
             pause_s=settings.sequencer_pause_ms / 1000,
             retention_check_s=settings.retention_check_s,
             dead_letter_retention_s=settings.dead_letter_retention_s,
@@ -164,8 +166,7 @@ class Children:
         for worker in list(self._roster.workers):
             self._watch_worker(worker)
         self.pools.watch()
-        sequencer = self._sequencer
-        if sequencer is not None and self._sequencer_has_ended(sequencer):
+        if self._sequencer is not None and self._sequencer_has_ended(self._sequencer):
             self._sequencer = None
 
     def is_empty(self) -> bool:
@@ -199,7 +200,7 @@ class Children:
         served = (who.group_id, who.topic) if who else ("", "")
         self._board.clear(slot, self._teams.setdefault(served, len(self._teams)))
         self._meters.take(slot, *served)
-        close_fds = self._fds_to_close()
+        close_fds = (*self._private_fds(), *self.descriptors())
         try:
             return Child.fork(name, slot, lambda pipe: run(pipe, slot, close_fds))
         except OSError as error:  # too many processes or open files
@@ -262,7 +263,7 @@ class Children:
         worker.solo = False
         for partition in worker.partitions:
             self._suspects.discard(partition)
-            if self._roster.has_room_beside(worker, self._settings.partitions_per_worker):
+            if self._roster.has_room_beside(worker, self.sharing.room(partition)):
                 self._roster.drop(partition)
 
     def _is_steady(self, child: Child) -> bool:
@@ -284,6 +285,7 @@ class Children:
             return
         if self._board.work_ms(child.slot) > work_ms_max:
             log.error("%s: killed: one turn took longer than %.0f ms", child.name, work_ms_max)
+            self.sharing.convict(child)
             child.kill(f"it took longer than {work_ms_max:.0f} ms")
         elif self._board.silence_ms(child.slot) > silence_ms_max:
             log.error("%s: killed: stopped or hung, silent for %.0f ms", child.name, silence_ms_max)
@@ -295,6 +297,3 @@ class Children:
 
     def _backoff(self, who: Purpose | None) -> Backoff:
         return self._backoffs.setdefault(who, Backoff())
-
-    def _fds_to_close(self) -> tuple[int, ...]:
-        return (*self._private_fds(), *self.descriptors())

@@ -17,7 +17,6 @@ from psycopg import Connection
 
 from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.hidden import require_rows
-from gapless.db.listen import heard
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, one_line
 from gapless.lease.member import Member, Subscription, Timing
@@ -25,13 +24,14 @@ from gapless.lease.room import Own, missing_grant, own_sessions, require_room
 from gapless.log.schedules import TOPIC
 from gapless.log.topics import Topic, create_topic, find_topic
 from gapless.settings import Settings
+from gapless.worker.bells import Bells
 from gapless.worker.cut_off import CutOff
 from gapless.worker.declared import apply_schedules
 from gapless.worker.follow import Follower
 from gapless.worker.plan import Plan
 from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
-from gapless.worker.subscribe import require_topics, subscription_of
+from gapless.worker.subscribe import partitions_a_worker, require_topics, subscription_of
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -45,6 +45,7 @@ class Control:
         self._plan = plan
         self._settings = plan.settings
         self._conn: Connection[Any] | None = None
+        self._bells: Bells | None = None  # of that session
         self._member: Member | None = None
         self._follower = Follower(plan)
         self._replaced: set[tuple[str, str]] = set()
@@ -100,7 +101,7 @@ class Control:
             conn,
             [key for key, terms in self._plan.terms.items() if terms.mode != "queue"],
             capacity=settings.capacity,
-            partitions_per_worker=settings.partitions_per_worker,
+            partitions_per_worker=partitions_a_worker(conn, self._plan),
             total_partitions=settings.total_partitions,
             own=Own(self._sessions, sum(terms.workers for *_, terms in self._plan.queues)),
         )
@@ -138,9 +139,11 @@ class Control:
         replaced, self._replaced = self._replaced, set()
         return replaced
 
-    def heard(self) -> list[str]:
-        """Return the notifications that came."""
-        return [] if self._conn is None else heard(self._conn)
+    @property
+    def bells(self) -> Bells:
+        """What is heard, while there is a member to speak for."""
+        assert self._bells is not None
+        return self._bells
 
     def drain(self) -> None:
         """Ask for no more partitions, as soon as there is a connection."""
@@ -201,7 +204,7 @@ class Control:
     def _go_on(self, conn: Connection[Any], member: Member) -> None:
         if self._draining:
             member.drain()
-        self._conn = conn
+        self._conn, self._bells = conn, Bells(conn)
         self._cut_off.ended()
         self._rhythm.beaten(monotonic())
         self._changed = True
@@ -257,13 +260,13 @@ class Control:
             timing,
             name=settings.name_for_people(),
             capacity=settings.capacity,
-            partitions_per_worker=settings.partitions_per_worker,
+            partitions_per_worker=partitions_a_worker(conn, self._plan),
             sessions=self._sessions,
         )
         if self._draining:
             self._member.drain()
         self._member.sync()
-        self._conn = conn
+        self._conn, self._bells = conn, Bells(conn)
         self._rhythm.beaten(monotonic())
         self._changed = True
 

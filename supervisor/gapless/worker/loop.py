@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from time import monotonic
@@ -14,8 +14,8 @@ from setproctitle import setproctitle
 from gapless.consume.drive import Driver
 from gapless.db.connect import connect
 from gapless.db.listen import Notifications, listen, readable, unlisten
-from gapless.keys import Partition
 from gapless.resources import open_all
+from gapless.worker.bells import bell_of
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
 from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
@@ -88,9 +88,10 @@ class _Worker:
     def serve(self, lease_no: int, partition_id: int) -> None:
         """Serve one more partition: wait for it, take it."""
         partition = replace(self._spec.partition, partition_id=partition_id)
-        channel = _channel(partition)
+        channel = bell_of(partition)
         # Before the first look at the lock: it may come free right then, and this channel tells.
-        listen(self._conn, channel)
+        if not self._spec.is_auto:
+            listen(self._conn, channel)
         self._leased[channel] = Leased(self._shared, partition, lease_no)
         self._show()
 
@@ -111,17 +112,25 @@ class _Worker:
             if order == "serve":
                 self._tell()
                 self.serve(int(words[0]), int(words[1]))
+            elif order == "ring":
+                self._ring(map(int, words))
             else:
                 self._drained = order == "drain"
                 for leased in self._leased.values():
                     if self._drained or leased.lease_no == int(words[0]):
                         leased.drop()
 
+    def _ring(self, partition_ids: Iterable[int]) -> None:
+        for each in partition_ids:
+            leased = self._leased.get(bell_of(replace(self._spec.partition, partition_id=each)))
+            if leased is not None:
+                leased.wake()
+
     def hurries(self) -> bool:
-        """Tell whether to hurry, without a session; a partition more is for the next worker."""
+        """Tell whether to hurry, without a session; what more there is to do is the next one's."""
         while not self._drained and self._pipe.poll():
             try:
-                self._drained = not self._pipe.recv_bytes().startswith(b"serve")
+                self._drained = not self._pipe.recv_bytes().startswith((b"serve", b"ring"))
             except EOFError:
                 self._drained = True
         return self._drained or is_orphan(self._spec)
@@ -135,12 +144,13 @@ class _Worker:
 
     def _end(self, leased: Leased, code: ExitCode) -> None:
         """Serve a partition no more. The exit code tells of the last one, news of the others."""
-        channel = _channel(leased.partition)
+        channel = bell_of(leased.partition)
         del self._leased[channel]
         self._untold = (leased.lease_no, code)
         if self._leased:
             self._tell()
-            unlisten(self._conn, channel)
+            if not self._spec.is_auto:
+                unlisten(self._conn, channel)
             self._show()
 
     def _tell(self) -> None:
@@ -184,7 +194,8 @@ class _Worker:
         until_s = monotonic() + seconds
         while (left_s := until_s - monotonic()) > 0:
             self._board.rest(self._spec.slot)
-            if readable(min(left_s, WAIT_S_MAX), self._pipe.fileno()) or is_orphan(self._spec):
+            readable(min(left_s, WAIT_S_MAX), self._pipe.fileno())
+            if self.hurries():
                 return
 
     def _show(self) -> None:
@@ -192,7 +203,3 @@ class _Worker:
             numbers = sorted(leased.partition.partition_id for leased in self._leased.values())
             where = f"{self._spec.partition.group_id}/{self._spec.partition.topic}"
             setproctitle(f"gapless: worker {where}/{','.join(map(str, numbers))}")
-
-
-def _channel(partition: Partition) -> str:
-    return f"gapless_p_{partition.topic_id}_{partition.partition_id}"

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from gapless.keys import Partition
 from gapless.lease.member import Lease
+from gapless.worker.bells import bell_of
 from gapless.worker.child import Child
 from gapless.worker.post_mortem import Ended
 from gapless.worker.reconcile import Running
 from gapless.worker.spec import ExitCode
+
+RING_MAX = 500  # partitions in one order: as much as fits a pipe that has room
 
 
 @dataclass(slots=True)
@@ -21,6 +24,10 @@ class _Service:
     partition: Partition
     lease_no: int
     draining: bool = False
+    channel: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.channel = bell_of(self.partition)
 
 
 @dataclass(slots=True)
@@ -28,22 +35,45 @@ class Worker:
     """A worker process and its partitions, by lease_no.
 
     solo: it serves a partition at which its last process died, and takes no other meanwhile.
+    unrung: partitions that have something to do, which it was not told yet.
     """
 
     child: Child
     member_id: UUID
     services: dict[int, _Service]
     solo: bool
+    unrung: set[int] = field(default_factory=set)
 
     @property
     def partitions(self) -> list[Partition]:
         """What it serves, or waits for."""
         return [each.partition for each in self.services.values()]
 
+    @property
+    def stays(self) -> bool:
+        """Whether it may share, and is not about to end."""
+        is_ending = self.child.draining or self.child.killed
+        return not (self.solo or is_ending or all(each.draining for each in self.services.values()))
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether it was told to let go of a partition, and has not yet."""
+        return any(each.draining for each in self.services.values())
+
+    def ring(self, channels: set[str]) -> None:
+        """Tell it which of its partitions have something to do; one that reads nothing, later."""
+        for each in self.services.values():
+            if each.channel in channels:
+                self.unrung.add(each.partition.partition_id)
+        if self.unrung and self.child.has_room():
+            numbers = sorted(self.unrung)[:RING_MAX]
+            self.unrung.difference_update(numbers)
+            self.child.order("ring", *numbers)
+
     def can_take(self, partition: Partition, member_id: UUID, partitions_max: int) -> bool:
         """Tell whether it may serve one more: of its own group and topic, if it is not leaving."""
         return (
-            not (self.solo or self.child.draining or self.child.killed)
+            self.stays
             and self.member_id == member_id
             and len(self.services) < partitions_max
             and any(
@@ -71,20 +101,29 @@ class Roster:
             for each in worker.services.values()
         }
 
+    def crew(self, group_id: str, topic: str) -> list[Worker]:
+        """Return the workers of a group and topic."""
+        return [
+            worker
+            for worker in self.workers
+            if any((each.group_id, each.topic) == (group_id, topic) for each in worker.partitions)
+        ]
+
     def hire(self, child: Child, lease: Lease, member_id: UUID, *, solo: bool) -> None:
         """Enter a worker that was just forked for a partition."""
         services = {lease.lease_no: _Service(lease.partition, lease.lease_no)}
         self.workers.append(Worker(child, member_id, services, solo))
 
     def assign(self, lease: Lease, member_id: UUID, partitions_max: int) -> bool:
-        """Let a worker that is there serve one more partition; False when none can."""
-        for worker in self.workers:
-            if worker.can_take(lease.partition, member_id, partitions_max):
-                worker.services[lease.lease_no] = _Service(lease.partition, lease.lease_no)
-                worker.child.order("serve", lease.lease_no, lease.partition_id)
-                _rename(worker)
-                return True
-        return False
+        """Let the worker that has the fewest serve one more partition; False when none can."""
+        able = [w for w in self.workers if w.can_take(lease.partition, member_id, partitions_max)]
+        if not able:
+            return False
+        worker = min(able, key=lambda worker: len(worker.services))
+        worker.services[lease.lease_no] = _Service(lease.partition, lease.lease_no)
+        worker.child.order("serve", lease.lease_no, lease.partition_id)
+        _rename(worker)
+        return True
 
     def has_room_beside(self, worker: Worker, partitions_max: int) -> bool:
         """Tell whether another worker could take the one partition of this one."""

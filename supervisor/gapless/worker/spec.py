@@ -12,8 +12,9 @@ from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
 from gapless.keys import Partition
 
-Order = Literal["serve", "drop", "drain"]
-"""To a child: serve LEASE_NO PARTITION_ID one more, drop LEASE_NO after its batch, drain all.
+Order = Literal["serve", "ring", "drop", "drain"]
+"""To a child: serve LEASE_NO PARTITION_ID one more, look what PARTITION_IDs have to do (ring), drop
+LEASE_NO after its batch, drain all.
 
 A worker's news to its supervisor: `ended LEASE_NO EXIT_CODE`, about one of several partitions.
 """
@@ -68,11 +69,14 @@ class WorkerSpec(ChildSpec):
 
     A worker serves the partitions of one group and topic: a handler that kills its process takes
     down the partitions of no other handler. former_end: how the last worker at it ended, if known.
+    is_auto: its supervisor settles how many partitions it has, by how fast its handler is, and
+    rings when they have something to do; it has no LISTEN of its own.
     """
 
     partition: Partition
     lease_no: int
     partitions_max: int
+    is_auto: bool
     member_id: UUID
     handler: Handler
     terms: Terms

@@ -12,6 +12,8 @@ from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
 from gapless.lease.member import Subscription
 from gapless.log.topics import Topic, find_topic, missing
+from gapless.worker.crew import shares, workers_max
+from gapless.worker.plan import Plan
 
 BLOCK_EVENTS_MAX = 10_000  # that one worker of a queue has in hand
 
@@ -29,6 +31,26 @@ def require_topics(
                 f"{handler.name}: {missing(conn, topic)}, or let it be made: "
                 "gapless run --create-topics, or createTopics: true"
             )
+
+
+def partitions_a_worker(conn: Connection[Any], plan: Plan) -> int:
+    """Return how many partitions a worker has, on average if that is auto.
+
+    The sum of sessions is made with it, also by members that join later.
+    """
+    settings = plan.settings
+    if settings.partitions_per_worker != "auto":
+        return settings.partitions_per_worker
+    fast, alone = {}, 0
+    for served, terms in plan.terms.items():
+        topic = find_topic(conn, served[1])
+        partitions = settings.total_partitions if topic is None else topic.partitions
+        if terms.delivery == "at-least-once":
+            alone += partitions * (terms.mode != "queue")
+        elif terms.mode != "queue":
+            fast[served] = partitions
+    workers = alone + sum(shares(fast, workers_max()).values())
+    return max(1, -(-(alone + sum(fast.values())) // max(1, workers)))
 
 
 def subscription_of(group_id: str, topic: Topic, terms: Terms) -> Subscription:

@@ -18,6 +18,7 @@ from gapless.db.listen import readable
 from gapless.errors import ConnectError
 from gapless.failpoints import hit
 from gapless.lease.member import Lease
+from gapless.lease.room import MANY_PARTITIONS
 from gapless.worker.children import Children
 from gapless.worker.control import Control
 from gapless.worker.exporter.keep import ExporterKeeper
@@ -32,7 +33,6 @@ log = logging.getLogger("gapless.supervisor")
 
 TICK_S = 0.25
 STOPPING_TICK_S = 0.02
-MANY_PARTITIONS = 16  # from here on one process each costs more than most want to pay
 _DIGITS_MAX = 19  # of a lease_no
 SUCCESSOR_WAIT_S = 0.5  # on leaving: so long may the successors take to get ready
 
@@ -70,7 +70,7 @@ class Supervisor:
         self._leases: list[Lease] = []
         self._stopping_since_s: float | None = None
         self._dirty = True
-        self._is_hinted = plan.settings.partitions_per_worker > 1
+        self._is_hinted = plan.settings.partitions_per_worker != 1
 
     def run(self) -> int:
         """Supervise; return 0 when drained.
@@ -134,12 +134,27 @@ class Supervisor:
             due.append(now)
         if self._children.pools.deaths:
             due.append(now + DEATH_LOOK_S)
-        readable(
-            max(0.0, min(due) - now),
-            *self._signals.filenos(),  # a child's end is a signal
-            *self._control.filenos(),
-            *self._children.filenos(),
-        )
+        others = *self._signals.filenos(), *self._children.filenos()  # a child's end is a signal
+        rings = True
+        while rings:
+            left_s = max(0.0, min(due) - monotonic())
+            readable(left_s, *others, *self._control.filenos())
+            rings = left_s > 0 and self._is_only_rung() and not readable(0.0, *others)
+
+    def _is_only_rung(self) -> bool:
+        """Ring workers; tell whether that was all there was to do: a turn takes much longer."""
+        if not (self._children.sharing.is_auto and self._control.is_member):
+            return False
+        try:
+            return self._ring() and not self._control.bells.payloads
+        except psycopg.Error as error:
+            self._control.note_error(error)
+            return False
+
+    def _ring(self) -> bool:
+        rung = self._control.bells.take()
+        self._children.sharing.ring(rung)
+        return bool(rung)
 
     def _obey(self, stops: int) -> None:
         """Act on the requests to stop that came: the first says drain, the second says now."""
@@ -200,12 +215,15 @@ class Supervisor:
             self._is_hinted = True
             log.warning(
                 "supervisor: %s partitions, each with a process and a session of its own: "
-                "partitionsPerWorker lets a worker serve several",
+                "partitionsPerWorker: auto lets a few workers serve all whose handlers are fast",
                 wanted,
             )
 
     def _hear(self) -> None:
-        for payload in self._control.heard():
+        self._ring()
+        bells = self._control.bells
+        heard, bells.payloads = bells.payloads, []
+        for payload in heard:
             self._dirty = True
             word, _, number = payload.partition(" ")
             if word == "ready" and number.isdecimal() and len(number) < _DIGITS_MAX:
@@ -219,6 +237,10 @@ class Supervisor:
         me = self._control.member.member_id
         running = self._children.running()
         leases = {lease.partition: lease for lease in self._leases}
+        wanted = [each for each in self._leases if each.target == me and not each.is_paused]
+        self._control.bells.keep(self._children.sharing.channels(wanted))
+        if stopping is None:
+            self._children.sharing.fit(wanted, self._plan.terms)
         self._ready &= {lease.lease_no for lease in self._leases if lease.target != me}
         for action in reconcile(me, self._leases, running, self._ready, leaving_now=leaving_now):
             if action.kind == "drain":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from datetime import timedelta
 
 import psycopg
@@ -239,6 +240,21 @@ def test_too_many_partitions(gapless, conn) -> None:
     done = gapless("doctor", "--json")
     assert levels(done)["connections"] == "FAIL"
     assert "take 4098 sessions at most" in text(done, "connections")
+
+
+@pytest.mark.parametrize(
+    ("partitions", "workers", "is_told"), [(17, 17, 1), (16, 16, 0), (17, 4, 0)]
+)
+def test_a_worker_for_each_of_many_partitions_is_told_of_auto(
+    gapless, conn, dsn, partitions: int, workers: int, is_told: int
+) -> None:
+    ensure_topic(conn, "wide", partitions=partitions)
+    gapless("groups", "create", "g", "wide")
+    with ExitStack() as sessions:
+        for number in range(workers):
+            sessions.enter_context(connect(dsn, role=f"worker g/wide/{number}"))
+        done = gapless("doctor", "--json")
+    assert text(done, "connections").count("partitionsPerWorker: auto lets") == is_told
 
 
 def test_defaults_that_are_overridden_are_named(gapless, conn: psycopg.Connection) -> None:

@@ -180,9 +180,7 @@ def test_it_joins_after_all_that_would_forbid_it(
     desk: Desk, caplog: pytest.LogCaptureFixture
 ) -> None:
     control = desk.control
-    assert (control.is_member, control.member_id, control.filenos(), control.heard()) == (
-        False, None, [], [],
-    )  # fmt: skip
+    assert (control.is_member, control.member_id, control.filenos()) == (False, None, [])
     assert not control.changed()
     control.join()
     assert desk.story == [

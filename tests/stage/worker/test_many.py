@@ -18,11 +18,12 @@ def test_more_workers_than_the_server_admits_are_refused_at_the_start(fleet: Fle
 
 
 @pytest.mark.long
-def test_several_for_a_worker_fit_in(fleet: Fleet) -> None:
+@pytest.mark.parametrize("share", [64, "auto"])
+def test_several_for_a_worker_fit_in(fleet: Fleet, share: int | str) -> None:
     most = fleet.value("select current_setting('max_connections')::int")
-    a = fleet.start("a", total_partitions=most, partitions_per_worker=64)
+    a = fleet.start("a", total_partitions=most, partitions_per_worker=share)
     fleet.until_owners(a=most, timeout_s=40)
-    assert not a.logged("partitionsPerWorker lets")
+    assert not a.logged("partitionsPerWorker: auto lets")
     fleet.publish({}, {})
     fleet.until_handled()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gapless.db.connect import MIN_SERVER_VERSION
 from gapless.db.queries import query
-from gapless.lease.room import SESSIONS_PER_SUPERVISOR
+from gapless.lease.room import MANY_PARTITIONS, SESSIONS_PER_SUPERVISOR
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity
@@ -34,7 +34,8 @@ class ServerFacts:
 class Connections:
     """Sessions: `admitted` to this role and database, taken by all, and by gapless.
 
-    own: what the members take beside those of their workers.
+    own: what the members take beside those of their workers. workers: sessions of these, of ordered
+    groups.
     """
 
     admitted: int
@@ -43,6 +44,7 @@ class Connections:
     partitions: int
     members: int
     own: int
+    workers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,10 +161,13 @@ def connections(patient: Patient) -> Iterator[Finding]:
         f"{quantity(members, 'supervisor')} "
         f"take {needed} sessions at most; {facts.admitted} are admitted, others have {others}"
     )
+    if facts.partitions > MANY_PARTITIONS * members and facts.workers >= facts.partitions:
+        text += "; partitionsPerWorker: auto lets a few workers serve all whose handlers are fast"
+    remedy = "raise max_connections, or set partitionsPerWorker: auto"
     if needed > facts.admitted:
-        yield fail("connections", text, "raise max_connections, or set capacity and fewer groups")
+        yield fail("connections", text, f"{remedy}, or capacity and fewer groups")
     elif needed > facts.admitted - others:
-        yield warning("connections", text, "raise max_connections")
+        yield warning("connections", text, remedy)
     else:
         yield ok("connections", text)
 

@@ -1,0 +1,85 @@
+"""How many workers serve a group and topic under `partitionsPerWorker: auto` (pure).
+
+Fast handlers share a few workers; a slow one has a worker for each of its partitions, as without
+auto, so that none of them waits for a call of another.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from gapless.keys import Partition
+
+Served = tuple[str, str]
+"""A group and a topic."""
+
+WORKERS_MIN = 4
+WORKERS_PER_CORE = 2
+SLOW_CALL_S = 0.1  # one of the bounds that calls are counted by (telemetry/meter.py)
+SLOW_CALLS = 2  # of one worker within WINDOW_S: a first call is often slow, and a machine may stop
+SLOW_TURN_S = 0.5  # a turn under way for so long is enough alone
+WINDOW_S = 60.0
+CALM_S = 600.0  # so long a handler was not slow until it shares again; doubled each time
+CALM_S_MAX = 86_400.0
+
+
+def workers_max() -> int:
+    """Return how many workers of fast handlers a supervisor has at most, if groups are not more."""
+    cores = getattr(os, "process_cpu_count", os.cpu_count)() or 1
+    return max(WORKERS_MIN, WORKERS_PER_CORE * cores)
+
+
+def shares(partitions: Mapping[Served, int], most: int) -> dict[Served, int]:
+    """Return how many workers each has, of so many: one at least, then who has most a worker."""
+    found = dict.fromkeys(partitions, 1)
+    for _ in range(most - len(found)):
+        crowded = max(found, key=lambda served: partitions[served] / found[served], default=None)
+        if crowded is None or found[crowded] >= partitions[crowded]:
+            break
+        found[crowded] += 1
+    return found
+
+
+def surplus(crew: Sequence[Sequence[Partition]], workers: int) -> list[Partition]:
+    """Return what to take from the workers of a crew, so that others serve it.
+
+    The smallest go until so many are left, and none of these keeps more than its share.
+    """
+    by_size = sorted(crew, key=len, reverse=True)
+    share = -(-sum(map(len, crew)) // workers)
+    taken = [each for one in by_size[:workers] for each in one[share:]]
+    return taken + [each for one in by_size[workers:] for each in one]
+
+
+class Pace:
+    """Whether a handler is slow, by what was measured of its workers."""
+
+    def __init__(self) -> None:
+        self._slow_until_s = self._window_until_s = 0.0
+        self._calm_s = CALM_S
+        self._before: dict[int, int] = {}
+
+    def note(self, now_s: float, slow_calls: Mapping[int, int], turn_s: float) -> bool:
+        """Tell whether it is slow, now.
+
+        slow_calls: by worker, how many so far took longer than SLOW_CALL_S. turn_s: for how long
+        the longest turn that is under way has gone on.
+        """
+        if now_s >= self._window_until_s:
+            self._window_until_s = now_s + WINDOW_S
+            self._before = {}
+        most = max(
+            (calls - self._before.setdefault(who, calls) for who, calls in slow_calls.items()),
+            default=0,
+        )
+        if turn_s > SLOW_TURN_S or most >= SLOW_CALLS:
+            self.convict(now_s)
+        return now_s < self._slow_until_s
+
+    def convict(self, now_s: float) -> None:
+        """Take it for slow; the longer, the more often it was."""
+        if now_s >= self._slow_until_s > 0:
+            self._calm_s = min(self._calm_s * 2, CALM_S_MAX)
+        self._slow_until_s = now_s + self._calm_s
+        self._window_until_s = 0.0

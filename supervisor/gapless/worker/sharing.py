@@ -1,0 +1,111 @@
+"""Which workers share partitions: a number of partitions each, or as crew.py says (auto)."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import chain
+from time import monotonic
+from typing import Literal
+
+from gapless.consume.terms import Terms
+from gapless.keys import Partition
+from gapless.lease.member import Lease
+from gapless.telemetry.meter import Meters
+from gapless.worker.bells import bell_of
+from gapless.worker.board import Board
+from gapless.worker.child import Child
+from gapless.worker.crew import SLOW_CALL_S, Pace, Served, shares, surplus, workers_max
+from gapless.worker.roster import Roster
+
+log = logging.getLogger("gapless.supervisor")
+
+PARTITIONS_MAX = 4096  # of a topic
+
+
+class Sharing:
+    """Says how many partitions a worker may have, and moves them when that changes."""
+
+    def __init__(
+        self, number: int | Literal["auto"], roster: Roster, shared: tuple[Board, Meters]
+    ) -> None:
+        self._number = None if number == "auto" else number
+        self._roster = roster
+        self._board, self._meters = shared
+        self._paces: defaultdict[Served, Pace] = defaultdict(Pace)
+        self._alone: set[Served] = set()  # with a worker for each of their partitions
+        self._workers: dict[Served, int] = {}
+
+    @property
+    def is_auto(self) -> bool:
+        """Whether it is up to us."""
+        return self._number is None
+
+    def partitions_max(self, partition: Partition) -> int:
+        """Return how many partitions a new worker of this one may have one day."""
+        if self._number is not None:
+            return self._number
+        return 1 if (partition.group_id, partition.topic) in self._alone else PARTITIONS_MAX
+
+    def room(self, partition: Partition) -> int:
+        """Return how many a worker may have with this one; 0: a new worker is to take it."""
+        served = partition.group_id, partition.topic
+        staying = sum(worker.stays for worker in self._roster.crew(*served))
+        if self.is_auto and staying < self._workers.get(served, 1):
+            return 0
+        return self.partitions_max(partition)
+
+    def convict(self, child: Child) -> None:
+        """Note that a worker is ended because a call took too long."""
+        served = (worker.partitions for worker in self._roster.workers if worker.child is child)
+        for each in chain.from_iterable(served):
+            self._paces[each.group_id, each.topic].convict(monotonic())
+
+    def channels(self, wanted: Iterable[Lease]) -> set[str]:
+        """Return the channels of partitions whose workers, those to come too, hear nothing."""
+        if not self.is_auto:
+            return set()
+        places = {*self._roster.running(), *(lease.partition for lease in wanted)}
+        return {bell_of(partition) for partition in places}
+
+    def ring(self, channels: set[str]) -> None:
+        """Tell workers that there is something to do."""
+        for worker in self._roster.workers:
+            worker.ring(channels)
+
+    def fit(self, wanted: Iterable[Lease], terms: Mapping[Served, Terms]) -> None:
+        """Have partitions change their worker where that is due; the next start gives them another.
+
+        wanted: the leases that are to have a worker here.
+        """
+        if not self.is_auto:
+            return
+        places = {lease.partition for lease in wanted}
+        counts = Counter((each.group_id, each.topic) for each in places)
+        self._judge(counts, terms)
+        fast = {served: counts[served] for served in counts if served not in self._alone}
+        self._workers = {**counts, **shares(fast, workers_max())}
+        for served, workers in self._workers.items():
+            crew = self._roster.crew(*served)
+            settled = [worker.partitions for worker in crew if worker.stays]
+            is_moving = any(worker.is_moving for worker in crew)
+            if not is_moving and places.issuperset(
+                chain.from_iterable(settled)
+            ):  # none is handed over just now
+                for partition in surplus(settled, workers):
+                    self._roster.drop(partition)
+
+    def _judge(self, counts: Iterable[Served], terms: Mapping[Served, Terms]) -> None:
+        """Settle who has a worker for each of its partitions."""
+        slow_calls = self._meters.longer("process", SLOW_CALL_S)
+        for served in counts:
+            crew = self._roster.crew(*served)
+            turn_s = max((self._board.work_ms(each.child.slot) / 1000 for each in crew), default=0)
+            is_slow = self._paces[served].note(monotonic(), slow_calls.get(served, {}), turn_s)
+            if terms[served].delivery == "at-least-once":
+                self._alone.add(served)
+            elif is_slow != (served in self._alone):
+                self._alone ^= {served}
+                how = "is slow: a worker for each of its" if is_slow else "is fast again: it shares"
+                log.info("supervisor: %s/%s: its handler %s partitions", *served, how)
