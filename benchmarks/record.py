@@ -92,6 +92,7 @@ def _figure(document: Mapping[str, Any]) -> Figure:
         baseline=tuple(document["baseline"]),
         against=document["against"],
         target=None if target is None else Target(**target),
+        bound=document.get("bound", ""),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 
 from rich.console import Console
 from rich.markup import escape
@@ -15,6 +15,7 @@ from benchmarks.figure import Figure
 
 _VERDICT = {"met": "[green]met[/]", "missed": "[red]missed[/]", "": ""}
 NOTHING = "–"  # noqa: RUF001
+MANY = 8  # values, of which the lowest and the highest say less than the quartiles
 
 Groups = Mapping[str, Sequence[Figure]]
 
@@ -27,9 +28,10 @@ def table(name: str, figures: Sequence[Figure]) -> Table:
         shown.add_column(column, justify="right", width=width)
     for figure in figures:
         against = f", vs {figure.against}" if figure.against else ""
+        bound = f"; {figure.bound}" if figure.bound else ""
         target = "" if figure.target is None else escape(str(figure.target))
         shown.add_row(
-            f"{escape(figure.what)}\n[dim]{escape(figure.unit + against)}[/]",
+            f"{escape(figure.what)}\n[dim]{escape(figure.unit + against + bound)}[/]",
             _two_lines(figure.ours),
             _two_lines(figure.baseline),
             _two_lines(figure.ratios, digits=2) if figure.against else "",
@@ -66,8 +68,9 @@ def show(console: Console, groups: Groups) -> None:
 
 
 def spread(values: Sequence[float], digits: int = 3) -> str:
-    """Return the lowest and the highest, or nothing when they are one."""
-    low, high = number(min(values), digits), number(max(values), digits)
+    """Return the lowest and the highest, of many the quartiles; or nothing when they are one."""
+    first, *_, last = quantiles(values, n=4) if len(values) >= MANY else sorted([*values, *values])
+    low, high = number(first, digits), number(last, digits)
     return "" if low == high else f"{low} … {high}"
 
 
