@@ -71,7 +71,7 @@ def run(setup: Setup) -> list[Figure]:
     """Measure each on a database of its own, served by one gateway."""
     with _topic(setup, "gateway") as (dsn, gateway):
         published = [
-            *_published(setup, dsn, gateway, 1, Target("ratio", at_least=0.4)),
+            *_published(setup, dsn, gateway, 1, Target("ratio", at_least=0.7)),
             *_published(setup, dsn, gateway, 100, Target("ratio", at_least=0.6)),
         ]
     return [*published, *_streamed(setup)]
@@ -113,7 +113,7 @@ def served(module: str, *words: str, **env: str) -> Iterator[Served]:
 
 
 def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Target) -> list[Figure]:
-    seconds = setup.pick(0.3, 2.0, 5.0)
+    seconds = setup.pick(0.3, 0.7, 1.0)
     runs = {
         DIRECT: partial(_rate, seconds, batch, partial(_direct, dsn, batch)),
         "ours": partial(_rate, seconds, batch, partial(_over_http, gateway, batch)),
@@ -126,7 +126,7 @@ def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Targ
             if each.missing is None:
                 port = stack.enter_context(each.running())
                 runs[each.name] = partial(each.rate, port, CLIENTS, seconds, batch, PAYLOAD)
-        results = alternate(setup.rounds, runs)
+        results = alternate(setup.pick(1, 8, 12), runs)
     return [
         Figure(
             what=f"batch {batch}: published by {CLIENTS} clients",
