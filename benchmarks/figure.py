@@ -9,6 +9,20 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
+ITSELF = "itself, every other turn"
+# What ours is compared with though it is no other design: itself, or nothing at all.
+NO_RIVALS = {
+    ITSELF,
+    "its own start",
+    "nothing finished above it",
+    "100000 open",
+    "one partition",
+    "nobody connected",
+    "published",
+    "the same in jsonpath",
+    "select 1",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Target:

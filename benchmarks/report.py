@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from benchmarks.chart import Chart, bars
-from benchmarks.figure import Figure
+from benchmarks.figure import ITSELF, Figure
 
 _VERDICT = {"met": "[green]met[/]", "missed": "[red]missed[/]", "": ""}
 NOTHING = "–"  # noqa: RUF001
@@ -44,7 +44,11 @@ def pictures(groups: Groups, charts: Sequence[Chart]) -> dict[str, str]:
     """Return the curves, and the ratios of each benchmark as bars: SVG by the file's name."""
     drawn = {chart.name: chart.svg() for chart in charts}
     for name, figures in groups.items():
-        rates = [each for each in figures if each.ratios and each.unit.endswith("/s")]
+        rates = [
+            each
+            for each in figures
+            if each.ratios and each.unit.endswith("/s") and each.against != ITSELF
+        ]
         ratios = {f"{each.what} / {each.against}": median(each.ratios) for each in rates}
         if shown := {label: value for label, value in ratios.items() if value > 0}:
             drawn[name] = bars(f"{name}: rate, ours / rival", shown)

@@ -17,10 +17,9 @@ from psycopg import Connection
 from benchmarks.cost import Cost, wal_bytes
 from benchmarks.cpu import own_s, postmaster
 from benchmarks.drain import Drained, drained_figures
-from benchmarks.figure import Figure, Target
+from benchmarks.figure import ITSELF, Figure, Target
 
 PAIRS_MAX = 40  # what is kept of thousands of turns: sums of neighbouring ones
-ITSELF = "itself, every other turn"
 
 
 class Side(NamedTuple):
