@@ -66,9 +66,7 @@ def run(setup: Setup) -> list[Figure]:
     return figures
 
 
-def _compared(
-    setup: Setup, dsn: str, topic: Topic, batch: int, unit_events: int
-) -> list[Figure]:
+def _compared(setup: Setup, dsn: str, topic: Topic, batch: int, unit_events: int) -> list[Figure]:
     what = f"units of {unit_events}, batch {batch}"
     with ExitStack() as stack:
         ways = _ways(dsn, topic, batch, unit_events)
@@ -106,9 +104,7 @@ def _ways(dsn: str, topic: Topic, batch: int, unit_events: int) -> dict[str, _Wa
 
 
 def _figures(results: _Rates, what: str, batch: int) -> list[Figure]:
-    def figure(
-        name: str, against: str, target: Target | None = None, bound: str = ""
-    ) -> Figure:
+    def figure(name: str, against: str, target: Target | None = None, bound: str = "") -> Figure:
         return Figure(
             what=f"{what}: {name}",
             unit="events/s",

@@ -39,7 +39,9 @@ RIVAL = counters.NAME
 WELL = counters.WELL
 EACH = "a worker a partition"
 SHARED = "a worker a group"
-BOUND = "at best 0.94 to 1: offsets are given after the commit, and workers share cores with writers"
+BOUND = (
+    "at best 0.94 to 1: offsets are given after the commit, and workers share cores with writers"
+)
 
 
 class _Live(NamedTuple):

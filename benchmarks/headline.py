@@ -26,7 +26,12 @@ class Row(NamedTuple):
 
 
 ROWS = (
-    Row("publish, an event a commit, while 8 workers handle them", "publish", "batch 1: 8*", "events/s"),
+    Row(
+        "publish, an event a commit, while 8 workers handle them",
+        "publish",
+        "batch 1: 8*",
+        "events/s",
+    ),
     Row("publish from Python, 1000 a commit", "bulk", "batch 1000: publish(), dicts", "events/s"),
     Row(
         "one worker reads, JSON decoded, 100 events a commit",
@@ -36,7 +41,12 @@ ROWS = (
     ),
     Row("five groups read the same log", "groups", "*a full log: a worker a group", "events/s"),
     Row("4 workers, beside a queue in a table", "jobs", "*, payload as bytes", "events/s"),
-    Row("one worker, beside queues of others, JSON decoded", "peers", "drain*, payload decoded", "events/s"),
+    Row(
+        "one worker, beside queues of others, JSON decoded",
+        "peers",
+        "drain*, payload decoded",
+        "events/s",
+    ),
     Row("from commit to handler, 100 events/s, median", "latency", "100/s, commit*: p50", "ms"),
     Row("idle, with 8 partitions", "idle", "8 partitions: CPU", "% of a core"),
 )

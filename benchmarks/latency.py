@@ -32,7 +32,7 @@ PAYLOAD = "x" * 300
 NOTIFY = "bare LISTEN/NOTIFY"
 POLLING = {rest_ms: counters.polled(rest_ms) for rest_ms in counters.RESTS_MS}
 USUAL_MS = 10
-# Bounds on ratios, by rate and form: to the poller with the usual rest, but where they say the relay.
+# Bounds on ratios to the poller with the usual rest, or to the relay, by rate and form.
 MOST: dict[int, dict[str, dict[str, float]]] = {
     100: {
         "ours": {"p50 of the relay": 1.5, "cpu": 1.4},
@@ -57,7 +57,7 @@ def run(setup: Setup) -> list[Figure]:
     """Measure each rate, one of each kind a round, and both forms of ours."""
     warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.3, 1.2), (0.5, 3.0))
     figures: list[Figure] = []
-    for per_s in MOST:
+    for per_s, forms in MOST.items():
         with setup.database("latency") as dsn:
             with psycopg.connect(dsn) as conn:
                 conn.execute(baseline("notify"))
@@ -79,7 +79,7 @@ def run(setup: Setup) -> list[Figure]:
                     for name, kind in kinds.items()
                 },
             )
-        for form, most in MOST[per_s].items():
+        for form, most in forms.items():
             figures += _figures(results, form, f"{per_s}/s{form.removeprefix('ours')}", most)
     return figures
 

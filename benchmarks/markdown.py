@@ -15,7 +15,7 @@ def section(name: str, figures: Sequence[Figure], pictures: Sequence[str], condi
         f"<!-- bench {name} -->",
         f"*{conditions}*",
         "",
-        "| what | unit | ours | rival | its value | ratio | target | verdict; bound of the design |",
+        "| what | unit | ours | rival | its value | ratio | target | verdict; bound |",
         "|---|---|--:|---|--:|--:|--:|---|",
         *map(_row, figures),
         "",

@@ -140,7 +140,7 @@ def _pages(root: Path) -> list[Path]:
 
 def _worse_table(records: Records) -> str:
     lines = [
-        "| benchmark | what | unit | ours | the best rival | its value | ratio | missed target; bound |",
+        "| benchmark | what | unit | ours | the best rival | its value | ratio | missed; bound |",
         "|---|---|---|--:|---|--:|--:|---|",
     ]
     for name, figure in worse(records):
