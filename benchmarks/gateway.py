@@ -113,7 +113,7 @@ def served(module: str, *words: str, **env: str) -> Iterator[Served]:
 
 
 def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Target) -> list[Figure]:
-    seconds = setup.pick(0.3, 0.7, 1.0)
+    seconds = setup.pick(0.3, 0.5, 0.8)
     runs = {
         DIRECT: partial(_rate, seconds, batch, partial(_direct, dsn, batch)),
         "ours": partial(_rate, seconds, batch, partial(_over_http, gateway, batch)),
@@ -126,7 +126,7 @@ def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Targ
             if each.missing is None:
                 port = stack.enter_context(each.running())
                 runs[each.name] = partial(each.rate, port, CLIENTS, seconds, batch, PAYLOAD)
-        results = alternate(setup.pick(1, 8, 12), runs)
+        results = alternate(setup.pick(1, 4, 8), runs)
     return [
         Figure(
             what=f"batch {batch}: published by {CLIENTS} clients",
@@ -258,7 +258,7 @@ def _its(setup: Setup) -> list[float]:
 def _late_ms(
     setup: Setup, server: Served, store: Callable[[dict[str, float]], object]
 ) -> list[float]:
-    number = setup.pick(10, 300, 1_000)
+    number = setup.pick(10, 300, 600)
     late_ms: list[float] = []
     is_open = threading.Event()
     reading = threading.Thread(target=_read, args=(server, number, late_ms, is_open))

@@ -53,7 +53,7 @@ def run(setup: Setup) -> list[Figure]:
     Autovacuum, which takes up to twenty xids a minute for nobody's sake, is off, unless the server
     is somebody's.
     """
-    ours_s, others_s = setup.pick((1, 0.5), (5, 1.5), (15, 4))
+    ours_s, others_s = setup.pick((1, 0.5), (5, 1.5), (8, 2))
     settle_s = setup.pick(0.1, 2, 3)
     pollers = {
         counters.polled(rest_ms): partial(counters.good_poller, rest_s=rest_ms / 1000)

@@ -43,7 +43,7 @@ def run(setup: Setup) -> list[Figure]:
 
 def _promoted(setup: Setup) -> Figure:
     """Promote and sequence a backlog that is due; beside it the same published and sequenced."""
-    events = setup.pick(2_000, 20_000, 100_000)
+    events = setup.pick(2_000, 20_000, 60_000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
         create_chunks(conn)
@@ -93,7 +93,7 @@ def _publish_all(conn: Connection[Any], events: int) -> int:
 
 def _looks(setup: Setup) -> list[Figure]:
     """Look for what is due, with many waiting and with none; count the xids that takes."""
-    events = setup.pick(2_000, 1_000_000, 3_000_000)
+    events = setup.pick(2_000, 1_000_000, 1_000_000)
     with (
         setup.database("empty") as empty_dsn,
         connect(empty_dsn, role="bench") as empty,
@@ -172,7 +172,7 @@ def _beside(setup: Setup) -> list[Figure]:
             ALONE: called(conn, _sequenced),
             OURS: called(conn, _looking()),
         }
-        turns = take_turns(dsn, sides, turns_max=setup.pick(50, 500, 2_400))
+        turns = take_turns(dsn, sides, turns_max=setup.pick(50, 500, 1_600))
     what, most = "nothing for later: publish 10 and sequence them", Target("ratio", at_most=1.03)
     return [*_timed(what, turns.drained(), ALONE, in_all=most), *turns.noise(what, OURS)]
 
@@ -211,7 +211,7 @@ def _late(setup: Setup) -> list[Figure]:
 
 
 def _late_beside(setup: Setup, app: Handler, whose: str) -> list[Figure]:
-    seconds = setup.pick(1, 6, 20)
+    seconds = setup.pick(1, 6, 12)
     per_s = setup.pick(100, 1000, 1000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)

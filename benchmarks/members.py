@@ -59,7 +59,7 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def _idle(setup: Setup, per_worker: int) -> list[Figure]:
-    duration_s = setup.pick(1, 3, 15)
+    duration_s = setup.pick(1, 3, 10)
     with setup.database("members") as dsn, _fleet(dsn, SUPERVISORS, per_worker):
         idle = _watch(dsn, duration_s)
     what = f"idle, {SUPERVISORS} supervisors, {PARTITIONS} partitions, {per_worker} a worker"

@@ -146,7 +146,7 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results
         with connect(dsn, role="bench") as conn:
             ensure_topic(conn, "outbox", partitions=PARTITIONS)
             create_chunks(conn)
-        load = _Load(dsn, duration_s=setup.pick(1, 1, 3))
+        load = _Load(dsn, duration_s=setup.pick(1, 1, 2))
         runs = {
             PLAIN: partial(load.run, "plain"),
             TAILED: load.run_tailed,

@@ -48,9 +48,9 @@ def _emptied(setup: Setup, batch: int) -> list[Figure]:
     """Let 4 workers empty a queue in one partition or table, over and over."""
     # So many that what a worker compiles in its first second is a hundredth of its work.
     events = setup.pick(
-        10 * batch, *{1: (2_000, 8_000), 10: (10_000, 200_000)}.get(batch, (40_000, 300_000))
+        10 * batch, *{1: (2_000, 8_000), 10: (10_000, 40_000)}.get(batch, (40_000, 150_000))
     )
-    rounds = setup.pick(1, 2, 3)
+    rounds = setup.pick(1, 2, 2)
     others = {name: rival for name in OTHERS if (rival := find(name)) is not None}
     with setup.database("queue") as dsn, connect(dsn, role="bench") as conn:
         topic = ensure_topic(conn, "queue", partitions=1)
@@ -71,15 +71,15 @@ def _emptied(setup: Setup, batch: int) -> list[Figure]:
         }
         runs[OURS_DECODED] = partial(_drained, dsn, Ours("queue"), batch, events, is_decoded=True)
         results = alternate(rounds, runs)
-        fewer = setup.pick(WORKERS * batch, *{1: (400, 2_000)}.get(batch, (800, 8_000)))
+        fewer = setup.pick(WORKERS * batch, *{1: (200, 400)}.get(batch, (400, 800)))
         foreign = {
             name: partial(_foreign, setup, rival, batch, fewer) for name, rival in others.items()
         }
-        results |= alternate(setup.pick(1, 1, 2), foreign)
+        results |= alternate(1, foreign)
     what = f"{WORKERS} workers, batch {batch}"
     for name in [name for name in runs if name not in (OURS, OURS_DECODED)]:
         figures += _figures(f"{what}, payload as bytes", results, OURS, name, batch)
-    ours = {**results, OURS_DECODED: results[OURS_DECODED][: setup.pick(1, 1, 2)]}
+    ours = {**results, OURS_DECODED: results[OURS_DECODED][:1]}
     for name in others:
         figures += _figures(f"{what}, payload decoded", ours, OURS_DECODED, name, batch)
     absent = [name for name in (*OTHERS, "pgmq") if find(name) is None]

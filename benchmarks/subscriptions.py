@@ -30,7 +30,7 @@ NONE = "a group without subscriptions, decoding"
 
 def run(setup: Setup) -> list[Figure]:
     """Fill one partition with events of all customers, and let groups read it in turns."""
-    events = setup.pick(2_000, 20_000, 80_000)
+    events = setup.pick(2_000, 20_000, 60_000)
     customers = setup.pick(100, 10_000, 10_000)
     ours = f"{customers} subscriptions, each event matches one"
     few = f"{customers} subscriptions, 1 event of 100 matches"
