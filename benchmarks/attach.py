@@ -28,7 +28,7 @@ INSERTS = {NOTHING: "attach_insert_plain", "ours": "attach_insert_attached"}
 
 def run(setup: Setup) -> list[Figure]:
     """Attach a table with rows in it, over and over; then insert more, in three sizes."""
-    rows = setup.pick(2_000, 50_000, 100_000)
+    rows = setup.pick(2_000, 30_000, 60_000)
     with setup.database("attach") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
         create_chunks(conn)

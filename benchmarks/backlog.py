@@ -26,7 +26,7 @@ BOUND = "at best 0.5: the rival's writers have paid for its offsets, ours are st
 
 def run(setup: Setup) -> list[Figure]:
     """Drain copies of the same database, so that every round finds the same backlog."""
-    events = setup.pick(4_000, 100_000, 300_000)
+    events = setup.pick(4_000, 100_000, 200_000)
     with setup.database("drained") as dsn:
         with connect(dsn, role="bench") as conn:
             topic = ensure_topic(conn, "drained", partitions=PARTITIONS)

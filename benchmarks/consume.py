@@ -53,7 +53,7 @@ _Way = AbstractContextManager[Side]
 
 def run(setup: Setup) -> list[Figure]:
     """Fill one partition a unit size, and let all ways read it in turns."""
-    events = setup.pick(2_000, 40_000, 120_000)
+    events = setup.pick(2_000, 40_000, 80_000)
     figures: list[Figure] = []
     with setup.database("consume") as dsn, connect(dsn, role="bench") as conn:
         counters.create(dsn, 1)

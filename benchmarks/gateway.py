@@ -113,7 +113,7 @@ def served(module: str, *words: str, **env: str) -> Iterator[Served]:
 
 
 def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Target) -> list[Figure]:
-    seconds = setup.pick(0.3, 0.5, 0.8)
+    seconds = setup.pick(0.3, 0.5, 0.6)
     runs = {
         DIRECT: partial(_rate, seconds, batch, partial(_direct, dsn, batch)),
         "ours": partial(_rate, seconds, batch, partial(_over_http, gateway, batch)),
@@ -215,7 +215,7 @@ def _streamed(setup: Setup) -> list[Figure]:
     runs = {"ours": partial(_ours, setup)}
     if http_queue.CAN_RUN:
         runs[RIVAL] = partial(_its, setup)
-    results = alternate(setup.rounds, runs)
+    results = alternate(setup.pick(1, 2, 2), runs)
     what = "publish() to a stream, 100 a second"
     return [
         Figure(

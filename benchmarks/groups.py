@@ -62,7 +62,7 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def _drained(setup: Setup) -> list[Figure]:
-    events, groups = setup.pick(2_000, 20_000, 60_000), setup.pick(1, GROUPS, GROUPS)
+    events, groups = setup.pick(2_000, 20_000, 50_000), setup.pick(1, GROUPS, GROUPS)
     with setup.database("groups") as dsn, connect(dsn, role="bench") as conn:
         topic = ensure_topic(conn, "groups", partitions=PARTITIONS)
         fill_outbox(
@@ -141,7 +141,7 @@ def _drain_bare(dsn: str, groups: int, topic_id: int) -> Drained:
 
 
 def _live(setup: Setup) -> list[Figure]:
-    duration_s = setup.pick(0.5, 2, 4)
+    duration_s = setup.pick(0.5, 2, 3)
     writers, groups = setup.pick(2, WRITERS, WRITERS), setup.pick(1, GROUPS, GROUPS)
     with setup.database("groups") as dsn, connect(dsn, role="bench") as conn:
         topic = ensure_topic(conn, "live", partitions=PARTITIONS)

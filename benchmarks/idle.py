@@ -53,8 +53,8 @@ def run(setup: Setup) -> list[Figure]:
     Autovacuum, which takes up to twenty xids a minute for nobody's sake, is off, unless the server
     is somebody's.
     """
-    ours_s, others_s = setup.pick((1, 0.5), (5, 1.5), (8, 2))
-    settle_s = setup.pick(0.1, 2, 3)
+    ours_s, others_s = setup.pick((1, 0.5), (5, 1.5), (6, 1.5))
+    settle_s = setup.pick(0.1, 2, 2)
     pollers = {
         counters.polled(rest_ms): partial(counters.good_poller, rest_s=rest_ms / 1000)
         for rest_ms in counters.RESTS_MS

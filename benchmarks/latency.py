@@ -55,7 +55,7 @@ class _Latency(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Measure each rate, one of each kind a round, and both forms of ours."""
-    warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.3, 1.2), (0.5, 3.0))
+    warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.3, 1.2), (0.3, 2.2))
     figures: list[Figure] = []
     for per_s, forms in MOST.items():
         with setup.database("latency") as dsn:

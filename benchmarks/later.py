@@ -211,7 +211,7 @@ def _late(setup: Setup) -> list[Figure]:
 
 
 def _late_beside(setup: Setup, app: Handler, whose: str) -> list[Figure]:
-    seconds = setup.pick(1, 6, 12)
+    seconds = setup.pick(1, 6, 8)
     per_s = setup.pick(100, 1000, 1000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)

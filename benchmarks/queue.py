@@ -48,7 +48,7 @@ def _emptied(setup: Setup, batch: int) -> list[Figure]:
     """Let 4 workers empty a queue in one partition or table, over and over."""
     # So many that what a worker compiles in its first second is a hundredth of its work.
     events = setup.pick(
-        10 * batch, *{1: (2_000, 8_000), 10: (10_000, 40_000)}.get(batch, (40_000, 150_000))
+        10 * batch, *{1: (2_000, 5_000), 10: (10_000, 24_000)}.get(batch, (40_000, 80_000))
     )
     rounds = setup.pick(1, 2, 2)
     others = {name: rival for name in OTHERS if (rival := find(name)) is not None}

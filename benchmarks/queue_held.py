@@ -36,7 +36,7 @@ _shared = multiprocess.get_context("fork")
 
 def run(setup: Setup) -> list[Figure]:
     """Hold a snapshot beside each kind in turn; compare the last tenth with the second."""
-    held_s = 60 * (setup.minutes or setup.pick(0.02, 1 / 6, 1 / 3))
+    held_s = 60 * (setup.minutes or setup.pick(0.02, 1 / 6, 1 / 4))
     curves: dict[str, Points] = {}
     for name in KINDS:
         with setup.database("queue_held") as dsn:

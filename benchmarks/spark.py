@@ -48,7 +48,7 @@ def run(setup: Setup) -> list[Figure]:
     began_s = perf_counter()
     spark = spark_session("local[2]", name="bench", conf={} if is_shared else conf)
     started_s = perf_counter() - began_s
-    events = setup.pick(4_000, 100_000, 300_000)
+    events = setup.pick(4_000, 100_000, 200_000)
     try:
         figures = [
             Figure(
