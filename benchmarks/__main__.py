@@ -102,6 +102,8 @@ def _write_docs(records: Records, console: Console) -> None:
         console.print(f"rewritten: {path.relative_to(pages.ROOT)}")
     for name in pages.homeless(pages.ROOT, ordered):
         console.print(f"no page has <!-- bench {name} -->: its table was not written")
+    for what in pages.absent(ordered):
+        console.print(f"a dash stands for a figure that is not there: {what}", markup=False)
 
 
 def _now(circumstances: dict[str, Any]) -> dict[str, Any]:
@@ -120,6 +122,7 @@ def _circumstances(dsn: str, options: argparse.Namespace) -> dict[str, Any]:
         "memory_gb": _memory_gb(),
         "commit": _commit(),
         "real_time": is_real_time(),
+        "autogroup": _autogroup(),
         "python": platform.python_version(),
         "size": "tiny" if options.tiny else "quick" if options.quick else "full",
         "commit_delay_ms": options.commit_delay_ms,
@@ -135,6 +138,14 @@ def _processor() -> str:
         lines = []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.machine()
+
+
+def _autogroup() -> bool | None:
+    """Tell whether nice counts only within a session (Linux); None where there is no such thing."""
+    try:
+        return Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
+    except OSError:
+        return None
 
 
 def _memory_gb() -> int:

@@ -28,7 +28,7 @@ INSERTS = {NOTHING: "attach_insert_plain", "ours": "attach_insert_attached"}
 
 def run(setup: Setup) -> list[Figure]:
     """Attach a table with rows in it, over and over; then insert more, in three sizes."""
-    rows = setup.pick(2_000, 50_000, 300_000)
+    rows = setup.pick(2_000, 30_000, 60_000)
     with setup.database("attach") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
         create_chunks(conn)
@@ -51,7 +51,7 @@ def run(setup: Setup) -> list[Figure]:
         _clear(conn)
         attach_table(conn, WISH)
         for size in SIZES:
-            statements = max(min(rows // size, setup.pick(20, 500, 2_000)), 1)
+            statements = max(min(rows // size, setup.pick(20, 300, 600)), 1)
             took = alternate(
                 setup.rounds,
                 {

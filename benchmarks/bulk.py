@@ -48,7 +48,7 @@ def run(setup: Setup) -> list[Figure]:
         with connect(dsn, role="bench") as conn:
             ensure_topic(conn, "outbox", partitions=PARTITIONS)
             create_chunks(conn)
-        batches = setup.pick(2, 15, 60)
+        batches = setup.pick(2, 15, 40)
         ways = {COPY: _copy, COUNTERS: _counters, OURS: _dicts, OURS_BYTES: _texts}
         for publish in ways.values():
             _measure(dsn, 2, publish)  # warm-up

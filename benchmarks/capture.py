@@ -29,7 +29,7 @@ SIZES = (1, 100, 10_000)
 
 def run(setup: Setup) -> list[Figure]:
     """Insert rows in statements of three sizes, each statement a transaction."""
-    rows = setup.pick(1_000, 20_000, 100_000)
+    rows = setup.pick(1_000, 20_000, 50_000)
     figures = []
     with setup.database("capture") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
@@ -37,7 +37,7 @@ def run(setup: Setup) -> list[Figure]:
         conn.execute(baseline("capture"))
         capture_table(conn, "public.captured", "outbox")
         for size in SIZES:
-            statements = max(min(rows // size, setup.pick(20, 500, 2_000)), 1)
+            statements = max(min(rows // size, setup.pick(20, 300, 600)), 1)
             runs: dict[str, Callable[[], float]] = {
                 name: partial(insert_us, conn, insert, size, statements)
                 for name, insert in INSERTS.items()

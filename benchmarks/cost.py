@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import psycopg
+from psycopg import Connection
 
 from benchmarks.cpu import CpuMeter
 from benchmarks.figure import Figure
@@ -26,20 +28,23 @@ class Meter:
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
-        self._wal = wal_bytes(dsn)
+        self._wal = self._wal_bytes()
         self._cpu = CpuMeter(dsn)
 
     def of(self, events: float) -> Cost:
         """Return what each of so many events cost since then."""
         cpu_us = self._cpu.used_us(events)
         server_us = None if cpu_us is None else self._cpu.used_s()[0] * 1e6 / events
-        return Cost(cpu_us, (wal_bytes(self._dsn) - self._wal) / events, server_us)
+        return Cost(cpu_us, (self._wal_bytes() - self._wal) / events, server_us)
+
+    def _wal_bytes(self) -> int:
+        with psycopg.connect(self._dsn, autocommit=True) as conn:
+            return wal_bytes(conn)
 
 
-def wal_bytes(dsn: str) -> int:
+def wal_bytes(conn: Connection[Any]) -> int:
     """Return how much WAL the server has written so far."""
-    with psycopg.connect(dsn, autocommit=True) as conn:
-        row = conn.execute(query("wal_bytes")).fetchone()
+    row = conn.execute(query("wal_bytes")).fetchone()
     assert row is not None
     return int(row[0])
 

@@ -9,6 +9,20 @@ from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
+ITSELF = "itself, every other turn"
+# What ours is compared with though it is no other design: itself, or nothing at all.
+NO_RIVALS = {
+    ITSELF,
+    "its own start",
+    "nothing finished above it",
+    "100000 open",
+    "one partition",
+    "nobody connected",
+    "published",
+    "the same in jsonpath",
+    "select 1",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Target:
@@ -24,7 +38,8 @@ class Target:
 
     def __str__(self) -> str:
         sign, limit = ("≥", self.at_least) if self.at_least is not None else ("≤", self.at_most)
-        bound = f"{sign} {limit:g}" if (limit or 0) < 10_000 else f"{sign} {(limit or 0) / 1000:g}k"
+        limit = round(limit or 0, 2)
+        bound = f"{sign} {limit:g}" if limit < 10_000 else f"{sign} {limit / 1000:g}k"
         return f"{bound}x" if self.of == "ratio" else bound
 
 
@@ -34,6 +49,7 @@ class Figure:
 
     ours, baseline: one value a round; round n of both ran one right after the other. Either is
     empty when it could not be had: no rival installed, no CPU clock on this system.
+    bound: how far the design itself can come, and why, where that is known.
     """
 
     what: str
@@ -42,6 +58,7 @@ class Figure:
     baseline: tuple[float, ...] = ()
     against: str = ""
     target: Target | None = None
+    bound: str = ""
 
     @property
     def ratios(self) -> tuple[float, ...]:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from functools import partial
+from contextlib import ExitStack
 
 import psycopg
 
 import gapless
-from benchmarks.drain import Drained, decoding, drain, drained_figures, new_group, noop
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.drain import Drained, decoding, drained_figures, new_group, noop
+from benchmarks.figure import Figure, Target
 from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.queries import query
 from benchmarks.server import Setup
+from benchmarks.stepping import stepping
+from benchmarks.turns import take_turns
+from gapless.consume.read.claim import SCAN_EVENTS_MAX
 from gapless.consume.user.handler import Handler
 
 PAYLOAD_BYTES = 300
@@ -25,9 +28,9 @@ SOME_WHERE = "2 of 200 types, and a condition"
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Fill one partition with events of 200 types, and read it over and over."""
-    events = setup.pick(4_000, 200_000, 300_000)
-    with setup.database("filters") as dsn:
+    """Fill one partition with events of 200 types, and let groups read it in turns."""
+    events = setup.pick(4_000, 100_000, 300_000)
+    with setup.database("filters") as dsn, ExitStack() as stack:
         make_topic(dsn, "outbox", partitions=1)
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES)
         with psycopg.connect(dsn, autocommit=True) as conn:
@@ -39,31 +42,23 @@ def run(setup: Setup) -> list[Figure]:
             SOME: _handler(decoding, event_types=TAKEN),
             SOME_WHERE: _handler(decoding, event_types=TAKEN, where="exists ($.pad)"),
         }
-        results = alternate(
-            setup.rounds,
-            {name: partial(_read, dsn, make, events) for name, make in ways.items()},
-        )
+        sides = {name: stack.enter_context(stepping(dsn, way)) for name, way in ways.items()}
+        turns = take_turns(dsn, sides, turn_events=SCAN_EVENTS_MAX)
+    results = turns.drained()
     return [
         *_figures(results, SOME, ALL_DECODED, Target("ratio", at_least=5)),
         *_figures(results, SOME, ALL, None),
         *_figures(results, SOME_WHERE, ALL_DECODED, None),
+        *turns.noise(f"200 types, batch {BATCH}: {ALL}", ALL),
     ]
 
 
-def _handler(function: object, **options: object) -> partial[Handler]:
-    """Return what makes a handler of a group that has read nothing yet."""
-    return partial(_make, function, **options)
-
-
-def _make(function: object, **options: object) -> Handler:
+def _handler(function: object, **options: object) -> Handler:
+    """Return a handler of a group that has read nothing yet."""
     group = new_group("filters")
     decorate = gapless.handler(topic="outbox", group=group, batch_size=BATCH, **options)  # type: ignore[call-overload]
     made: Handler = decorate(function)
     return made
-
-
-def _read(dsn: str, make: partial[Handler], events: int) -> Drained:
-    return drain(dsn, [make()], events=events, partitions=1)
 
 
 def _figures(

@@ -71,7 +71,7 @@ def run(setup: Setup) -> list[Figure]:
     """Measure each on a database of its own, served by one gateway."""
     with _topic(setup, "gateway") as (dsn, gateway):
         published = [
-            *_published(setup, dsn, gateway, 1, Target("ratio", at_least=0.4)),
+            *_published(setup, dsn, gateway, 1, Target("ratio", at_least=0.7)),
             *_published(setup, dsn, gateway, 100, Target("ratio", at_least=0.6)),
         ]
     return [*published, *_streamed(setup)]
@@ -113,7 +113,7 @@ def served(module: str, *words: str, **env: str) -> Iterator[Served]:
 
 
 def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Target) -> list[Figure]:
-    seconds = setup.pick(0.3, 2.0, 5.0)
+    seconds = setup.pick(0.3, 0.5, 0.6)
     runs = {
         DIRECT: partial(_rate, seconds, batch, partial(_direct, dsn, batch)),
         "ours": partial(_rate, seconds, batch, partial(_over_http, gateway, batch)),
@@ -126,7 +126,7 @@ def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Targ
             if each.missing is None:
                 port = stack.enter_context(each.running())
                 runs[each.name] = partial(each.rate, port, CLIENTS, seconds, batch, PAYLOAD)
-        results = alternate(setup.rounds, runs)
+        results = alternate(setup.pick(1, 4, 8), runs)
     return [
         Figure(
             what=f"batch {batch}: published by {CLIENTS} clients",
@@ -215,7 +215,7 @@ def _streamed(setup: Setup) -> list[Figure]:
     runs = {"ours": partial(_ours, setup)}
     if http_queue.CAN_RUN:
         runs[RIVAL] = partial(_its, setup)
-    results = alternate(setup.rounds, runs)
+    results = alternate(setup.pick(1, 2, 2), runs)
     what = "publish() to a stream, 100 a second"
     return [
         Figure(
@@ -258,7 +258,7 @@ def _its(setup: Setup) -> list[float]:
 def _late_ms(
     setup: Setup, server: Served, store: Callable[[dict[str, float]], object]
 ) -> list[float]:
-    number = setup.pick(10, 300, 1_000)
+    number = setup.pick(10, 300, 600)
     late_ms: list[float] = []
     is_open = threading.Event()
     reading = threading.Thread(target=_read, args=(server, number, late_ms, is_open))

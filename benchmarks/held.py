@@ -49,7 +49,7 @@ class _Bucket(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Hold a snapshot beside each, one after the other; draw the curves."""
-    minutes = setup.minutes or setup.pick(0.02, 0.15, 1)
+    minutes = setup.minutes or setup.pick(0.02, 0.15, 0.5)
     per_s = setup.pick(200, RATE_PER_S, RATE_PER_S)
     curves = {}
     for name, kind in (("ours", _ours), (RIVAL, _rival)):

@@ -1,4 +1,4 @@
-"""Idle: what 8 partitions cost while nobody publishes, against 8 pollers that rest, or do not."""
+"""Idle: what partitions cost while nobody publishes, against 8 pollers that rest, or do not."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ from benchmarks.crew import Job, crew
 from benchmarks.drain import noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.queries import query
-from benchmarks.server import Setup
-from benchmarks.supervised import supervised
+from benchmarks.server import Setup, settings
+from benchmarks.supervised import FORMS, few_workers, supervised
 from gapless import handler
 
-PARTITIONS = 8
+POLLERS = 8  # and as many partitions
+CPU_MOST = {8: Target("value", at_most=2), 64: Target("value", at_most=4)}
+SPARE_SESSIONS = 50
 NOBODY = "nobody connected"
 PUBLISHED = "counters as published, a rest of 10 ms"
 
@@ -51,15 +53,15 @@ def run(setup: Setup) -> list[Figure]:
     Autovacuum, which takes up to twenty xids a minute for nobody's sake, is off, unless the server
     is somebody's.
     """
-    ours_s, others_s = setup.pick((1, 0.5), (5, 1.5), (20, 4))
-    settle_s = setup.pick(0.1, 2, 3)
+    ours_s, others_s = setup.pick((1, 0.5), (5, 1.5), (6, 1.5))
+    settle_s = setup.pick(0.1, 2, 2)
     pollers = {
         counters.polled(rest_ms): partial(counters.good_poller, rest_s=rest_ms / 1000)
         for rest_ms in counters.RESTS_MS
     }
     pollers[PUBLISHED] = partial(counters.poller, pause_s=0.01)
     with setup.database("idle") as dsn, without_autovacuum(setup):
-        counters.create(dsn, PARTITIONS)
+        counters.create(dsn, POLLERS)
         _watch_supervised(dsn, 0, settle_s)  # what a new database does once, it does now
         results = alternate(
             setup.pick(1, 1, 2),
@@ -69,13 +71,49 @@ def run(setup: Setup) -> list[Figure]:
                     name: partial(_watch_polled, dsn, others_s, poller)
                     for name, poller in pollers.items()
                 },
-                "ours": partial(_watch_supervised, dsn, ours_s, settle_s),
+                **{
+                    form: partial(_watch_supervised, dsn, ours_s, settle_s, auto=auto)
+                    for form, auto in FORMS.items()
+                },
             },
         )
-    return _figures(results, list(pollers))
+    figures = [each for form in FORMS for each in _figures(results, form, list(pollers))]
+    for partitions in setup.pick((), (64,), (64, 256)):
+        figures += _many(setup, partitions, ours_s, settle_s)
+    return figures
 
 
-def _figures(results: dict[str, tuple[_Activity, ...]], pollers: list[str]) -> list[Figure]:
+def _many(setup: Setup, partitions: int, duration_s: float, settle_s: float) -> list[Figure]:
+    """Watch a supervisor of many partitions, each form once: nothing else is compared."""
+    if partitions + SPARE_SESSIONS > int(settings(setup.dsn)["max_connections"]):
+        return []
+    with setup.database("idle") as dsn, without_autovacuum(setup):
+        results = {
+            form: _watch_supervised(dsn, duration_s, settle_s, partitions, auto=auto)
+            for form, auto in FORMS.items()
+        }
+    return [
+        Figure(
+            what=_what(form, partitions, what),
+            unit=unit,
+            ours=() if value is None else (value,),
+            target=CPU_MOST.get(partitions) if what == "CPU" else None,
+        )
+        for form, each in results.items()
+        for what, unit, value in (
+            ("CPU", "% of a core", each.cpu_percent),
+            ("transactions", "/s", each.transactions),
+        )
+    ]
+
+
+def _what(form: str, partitions: int, what: str) -> str:
+    return f"{partitions} partitions{form.removeprefix('ours')}: {what}"
+
+
+def _figures(
+    results: dict[str, tuple[_Activity, ...]], form: str, pollers: list[str]
+) -> list[Figure]:
     def figure(
         what: str,
         unit: str,
@@ -85,10 +123,10 @@ def _figures(results: dict[str, tuple[_Activity, ...]], pollers: list[str]) -> l
     ) -> Figure:
         ours, rival = (
             tuple(found for each in results[name] if (found := value(each)) is not None)
-            for name in ("ours", against)
+            for name in (form, against)
         )
         return Figure(
-            what=f"{PARTITIONS} partitions: {what}",
+            what=_what(form, POLLERS, what),
             unit=unit,
             ours=ours,
             baseline=rival,
@@ -97,14 +135,18 @@ def _figures(results: dict[str, tuple[_Activity, ...]], pollers: list[str]) -> l
         )
 
     cpu, wal = attrgetter("cpu_percent"), attrgetter("wal_bytes")
-    usual = counters.polled(10)
-    no_more = Target("ratio", at_most=1)
-    return [
-        figure("CPU", "% of a core", cpu),
+    usual, no_more = counters.polled(10), Target("ratio", at_most=1)
+    figures = [
+        figure("CPU", "% of a core", cpu, target=CPU_MOST[POLLERS]),
         *(
             figure("CPU", "% of a core", cpu, name, no_more if name == usual else None)
             for name in pollers
         ),
+    ]
+    if FORMS[form]:
+        return figures
+    return [
+        *figures,
         figure("WAL", "bytes/s", wal),
         figure("WAL", "bytes/s", wal, usual),
         figure("WAL", "bytes/s", wal, PUBLISHED, no_more),
@@ -133,8 +175,10 @@ def without_autovacuum(setup: Setup) -> Iterator[None]:
             conn.execute(query("reload"))
 
 
-def _watch_supervised(dsn: str, duration_s: float, settle_s: float) -> _Activity:
-    with supervised(dsn, idle, total_partitions=PARTITIONS):
+def _watch_supervised(
+    dsn: str, duration_s: float, settle_s: float, partitions: int = POLLERS, *, auto: bool = False
+) -> _Activity:
+    with supervised(dsn, idle, total_partitions=partitions, **few_workers(partitions, auto=auto)):
         sleep(settle_s)
         return watch(dsn, duration_s)
 
@@ -142,7 +186,7 @@ def _watch_supervised(dsn: str, duration_s: float, settle_s: float) -> _Activity
 def _watch_polled(dsn: str, duration_s: float, poller: Callable[..., Job]) -> _Activity:
     with psycopg.connect(dsn) as conn:
         conn.execute(query("counters_join"), {"groups": ["idle"]})
-    with crew([poller(dsn, "idle", n, 100) for n in range(PARTITIONS)]) as pollers:
+    with crew([poller(dsn, "idle", n, 100) for n in range(POLLERS)]) as pollers:
         activity = watch(dsn, duration_s)
         pollers.stop()
     return activity

@@ -48,7 +48,7 @@ _Take = Callable[[Connection[Any]], Iterator[int]]  # yields how many it took, u
 
 def run(setup: Setup) -> list[Figure]:
     """Drain the same kind of events from the log and from queues of each kind."""
-    events = setup.pick(1_000, 40_000, 200_000)
+    events = setup.pick(1_000, 40_000, 80_000)
     with setup.database("jobs") as dsn, connect(dsn, role="bench") as conn:
         conn.execute(baseline("queue"))
         topic = ensure_topic(conn, "jobs", partitions=WORKERS)

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
-from statistics import median
 from time import perf_counter
 from typing import Any
 
 from psycopg import Connection
 
-from benchmarks.cpu import own_s, postmaster
-from benchmarks.drain import noop
+from benchmarks.drain import Drained, noop
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import make_topic
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised, wait_for
+from benchmarks.turns import called, ms_figure, take_turns
 from gapless import handler
 from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.log.later import Promoter
 from gapless.log.sequence import create_chunks, sequence
 
-CALLS = 1000
+CALLS, TURNS = 10, 100
+LOOK_EVERY_S = 0.01  # of the sequencer's time, as gapless.log.later does
+OURS = "ours"
 AT_ONCE = "published at once, in batches of 1000"
 NOTHING = "nothing waits"
 EMPTY = "a statement that does nothing"
@@ -36,12 +38,12 @@ elsewhere = handler(topic="elsewhere", group="later")(noop)
 
 def run(setup: Setup) -> list[Figure]:
     """Measure each on a database of its own."""
-    return [_promoted(setup), *_looks(setup), _beside(setup), *_late(setup)]
+    return [_promoted(setup), *_looks(setup), *_beside(setup), *_late(setup)]
 
 
 def _promoted(setup: Setup) -> Figure:
     """Promote and sequence a backlog that is due; beside it the same published and sequenced."""
-    events = setup.pick(2_000, 20_000, 100_000)
+    events = setup.pick(2_000, 20_000, 60_000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
         create_chunks(conn)
@@ -91,7 +93,7 @@ def _publish_all(conn: Connection[Any], events: int) -> int:
 
 def _looks(setup: Setup) -> list[Figure]:
     """Look for what is due, with many waiting and with none; count the xids that takes."""
-    events = setup.pick(2_000, 1_000_000, 10_000_000)
+    events = setup.pick(2_000, 1_000_000, 1_000_000)
     with (
         setup.database("empty") as empty_dsn,
         connect(empty_dsn, role="bench") as empty,
@@ -101,55 +103,54 @@ def _looks(setup: Setup) -> list[Figure]:
         for first in range(0, events, 1_000_000):
             _fill(conn, min(events - first, 1_000_000), lead_s=86_400 + first, step_us=1)
         promote, of_nothing = Promoter().promote, Promoter().promote
-        results = alternate(
-            setup.rounds,
-            {
-                EMPTY: partial(_times_ms, conn, _nothing),
-                NOTHING: partial(_times_ms, empty, of_nothing),
-                "ours": partial(_times_ms, conn, promote),
-            },
-        )
+        sides = {
+            EMPTY: called(conn, _nothing),
+            NOTHING: called(empty, of_nothing),
+            OURS: called(conn, promote),
+        }
+        turns = take_turns(dsn, sides, turn_events=CALLS, turns_max=TURNS)
         before = _xid(conn)
-        _times_ms(conn, promote)
+        for _ in range(CALLS * TURNS):
+            promote(conn)
         xids = _xid(conn) - before
-    what = f"a look with {events} waiting and nothing due"
-    return [
-        *(
-            Figure(
-                what=f"{what}: {clock}",
-                unit="ms",
-                ours=tuple(each[place] for each in results["ours"]),
-                baseline=tuple(each[place] for each in results[against]),
-                against=against,
-                target=target if against == EMPTY else None,
-            )
-            for place, clock, target in (
-                (0, "CPU of the server", Target("value", at_most=0.2)),
-                (1, "until its client has the answer", None),
-            )
-            for against in (EMPTY, NOTHING)
-            if postmaster(setup.dsn) or place
-        ),
-        Figure(
-            what=f"{CALLS} such looks: xids",
-            unit="xids",
-            ours=(float(xids),),
-            target=Target("value", at_most=0),
-        ),
+    results, what = turns.drained(), f"a look with {events} waiting and nothing due"
+    figures = [
+        *_timed(what, results, EMPTY, cpu=Target("value", at_most=0.2)),
+        *_timed(what, results, NOTHING),
     ]
+    seen = Figure(
+        what=f"{CALLS * TURNS} such looks: xids",
+        unit="xids",
+        ours=(float(xids),),
+        target=Target("value", at_most=0),
+    )
+    return [*figures, seen]
 
 
-def _times_ms(
-    conn: Connection[Any], do: Callable[[Connection[Any]], object]
-) -> tuple[float, float]:
+def _timed(
+    what: str,
+    results: dict[str, tuple[Drained, ...]],
+    against: str,
+    *,
+    cpu: Target | None = None,
+    in_all: Target | None = None,
+) -> list[Figure]:
     """Return the CPU time that a call takes its server process, and how long it takes in all."""
-    pid = conn.info.backend_pid
-    before_s, took = own_s(pid), []
-    for _ in range(CALLS):
-        began_s = perf_counter()
-        do(conn)
-        took.append((perf_counter() - began_s) * 1000)
-    return (own_s(pid) - before_s) * 1000 / CALLS, median(took)
+    ours, theirs = results[OURS], results[against]
+    figure = ms_figure(f"{what}: until its client has the answer", ours, theirs, against, in_all)
+    of_server = replace(
+        figure,
+        what=f"{what}: CPU of the server",
+        ours=_server_ms(ours),
+        baseline=_server_ms(theirs),
+        target=cpu,
+    )
+    return [of_server, figure] if of_server.ours else [figure]
+
+
+def _server_ms(results: Sequence[Drained]) -> tuple[float, ...]:
+    found = (each.cost.server_us for each in results)
+    return tuple(us / 1000 for us in found if us is not None)
 
 
 def _nothing(conn: Connection[Any]) -> None:
@@ -162,40 +163,39 @@ def _xid(conn: Connection[Any]) -> int:
     return int(row[0])
 
 
-def _beside(setup: Setup) -> Figure:
+def _beside(setup: Setup) -> list[Figure]:
     """A busy sequencer of a log that uses none of it, with the looks that it makes and without."""
-    runs = setup.pick(50, 1000, 4000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
         create_chunks(conn)
-        results = alternate(
-            setup.rounds,
-            {
-                ALONE: partial(_busy_us, conn, runs, looks=False),
-                "ours": partial(_busy_us, conn, runs, looks=True),
-            },
-        )
-    return Figure(
-        what="nothing for later: publish 10 and sequence them",
-        unit="µs",
-        ours=results["ours"],
-        baseline=results[ALONE],
-        against=ALONE,
-        target=Target("ratio", at_most=1.03),
-    )
+        sides = {
+            ALONE: called(conn, _sequenced),
+            OURS: called(conn, _looking()),
+        }
+        turns = take_turns(dsn, sides, turns_max=setup.pick(50, 500, 1_600))
+    what, most = "nothing for later: publish 10 and sequence them", Target("ratio", at_most=1.03)
+    return [*_timed(what, turns.drained(), ALONE, in_all=most), *turns.noise(what, OURS)]
 
 
-def _busy_us(conn: Connection[Any], runs: int, *, looks: bool) -> float:
-    promoter = Promoter()
-    took = []
-    for _ in range(runs):
+def _sequenced(conn: Connection[Any]) -> None:
+    conn.execute(query("later_at_once"), {"events": 10})
+    sequence(conn)
+
+
+def _looking() -> Callable[[Connection[Any]], None]:
+    """Do the same, and look as often as a sequencer does of whose time only these calls are."""
+    promoter, since_s = Promoter(), 0.0
+
+    def call(conn: Connection[Any]) -> None:
+        nonlocal since_s
         began_s = perf_counter()
-        conn.execute(query("later_at_once"), {"events": 10})
-        sequence(conn)
-        if looks and promoter.is_due():
+        _sequenced(conn)
+        if since_s >= LOOK_EVERY_S:
             promoter.promote(conn)
-        took.append((perf_counter() - began_s) * 1e6)
-    return sum(took) / runs
+            since_s = 0.0
+        since_s += perf_counter() - began_s
+
+    return call
 
 
 def _late(setup: Setup) -> list[Figure]:
@@ -211,7 +211,7 @@ def _late(setup: Setup) -> list[Figure]:
 
 
 def _late_beside(setup: Setup, app: Handler, whose: str) -> list[Figure]:
-    seconds = setup.pick(1, 6, 20)
+    seconds = setup.pick(1, 6, 8)
     per_s = setup.pick(100, 1000, 1000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)

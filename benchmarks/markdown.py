@@ -15,7 +15,7 @@ def section(name: str, figures: Sequence[Figure], pictures: Sequence[str], condi
         f"<!-- bench {name} -->",
         f"*{conditions}*",
         "",
-        "| what | unit | ours | rival | its value | ratio | target | |",
+        "| what | unit | ours | rival | its value | ratio | target | verdict; bound |",
         "|---|---|--:|---|--:|--:|--:|---|",
         *map(_row, figures),
         "",
@@ -34,9 +34,14 @@ def _row(figure: Figure) -> str:
         _cell(figure.baseline) if figure.against else "",
         _cell(figure.ratios) if figure.against else "",
         "" if figure.target is None else str(figure.target),
-        f"**{figure.verdict}**" if figure.verdict == "missed" else figure.verdict,
+        _verdict(figure),
     )
     return f"| {' | '.join(cell.replace('|', '/') for cell in cells)} |"
+
+
+def _verdict(figure: Figure) -> str:
+    verdict = f"**{figure.verdict}**" if figure.verdict == "missed" else figure.verdict
+    return "; ".join(filter(None, (verdict, figure.bound)))
 
 
 def _cell(values: Sequence[float]) -> str:

@@ -23,7 +23,7 @@ from gapless.consume.unit import Unit
 SUPERVISORS = 8
 PARTITIONS = 64
 PER_WORKER = (1, 8, 16)
-SETTLE_S = 5.0
+SETTLE_S = 3.0
 FIELDS = {"uss": ("Private_Clean", "Private_Dirty"), "pss": ("Pss",)}
 
 
@@ -59,7 +59,7 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def _idle(setup: Setup, per_worker: int) -> list[Figure]:
-    duration_s = setup.pick(1, 3, 15)
+    duration_s = setup.pick(1, 3, 6)
     with setup.database("members") as dsn, _fleet(dsn, SUPERVISORS, per_worker):
         idle = _watch(dsn, duration_s)
     what = f"idle, {SUPERVISORS} supervisors, {PARTITIONS} partitions, {per_worker} a worker"

@@ -58,7 +58,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
         "names", nargs="*", metavar="NAME", help=f"{', '.join(NAMES)}; all if none is named"
     )
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="all of it in 6 minutes")
+    size.add_argument("--quick", action="store_true", help="shorter rounds and fewer of them")
     size.add_argument("--tiny", action="store_true", help="only see whether it runs")
     parser.add_argument("--dsn", help="a superuser on a server to use instead of our own")
     parser.add_argument(

@@ -5,20 +5,20 @@ pictures. `<!-- figures NAME -->` … `<!-- /figures NAME -->` holds pages/NAME.
 
     {{benchmark; what; unit; rival; field}}
 
-is one figure: field is `ours`, `rival` (its value), `ratio` or `strongest`, which is the name and
-the value of the best of those rivals; what and rival may have a `*`.
+is one figure, or a dash where it is not among them: field is `ours`, `rival` (its value) or
+`ratio`; what and rival may have a `*`. Two are tables that are made: `worse`, and `readme`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from statistics import median
 
-from benchmarks import markdown, report
-from benchmarks.figure import Figure
+from benchmarks import headline, markdown, report
+from benchmarks.figure import NO_RIVALS, Figure
 from benchmarks.record import Records, conditions
 from benchmarks.report import NOTHING, number
 
@@ -27,18 +27,8 @@ FIGURES = Path("docs/benchmarks/figures.json")
 PICTURES = Path("docs/benchmarks")
 TEMPLATES = Path(__file__).parent / "pages"
 
-# What ours is compared with though it is no other design: itself, or nothing at all.
-NO_RIVALS = {
-    "its own start",
-    "nothing finished above it",
-    "100000 open",
-    "one partition",
-    "nobody connected",
-    "published",
-    "the same in jsonpath",
-    "select 1",
-}
 CLEARLY = 1.05
+CHART = "![gapless and the fastest alternatives](docs/benchmarks/readme.svg)"
 
 _SECTION = re.compile(
     r"<!-- (?P<kind>bench|figures) (?P<name>[a-z-]+) -->.*?<!-- /(?P=kind) (?P=name) -->", re.DOTALL
@@ -77,8 +67,15 @@ def homeless(root: Path, records: Records) -> list[str]:
 
 
 def filled(template: str, records: Records) -> str:
-    """Return a template with its figures. Raises LookupError for one that is not among them."""
+    """Return a template with its figures. Raises LookupError for words that several would fit."""
     return _PLACE.sub(lambda place: _shown(place["words"], records), template)
+
+
+def absent(records: Records) -> list[str]:
+    """Return what pages show as a dash: its benchmark could not be run, or has it no more."""
+    places = [place for text in _templates().values() for place in _PLACE.findall(text)]
+    found = [words.strip() for words in places if _shown(words, records) == NOTHING]
+    return [*headline.absent(records), *found]
 
 
 def worse(records: Records) -> Iterator[tuple[str, Figure]]:
@@ -113,23 +110,28 @@ def _contents(root: Path, records: Records) -> Iterator[tuple[Path, str]]:
     for drawn in pictures.values():
         for file, svg in drawn.items():
             yield root / PICTURES / file, svg
+    yield root / PICTURES / "readme.svg", headline.picture(records)
     sections = {("bench", name): "" for name in records}
     for name, record in records.items():
         shown = [f"benchmarks/{file}" for file in pictures[name]]
         sections["bench", name] = markdown.section(
             name, record.figures, shown, conditions(record.circumstances)
         )
-    templates = {path.stem: path.read_text(encoding="utf-8") for path in TEMPLATES.glob("*.md")}
+    bodies = {name: filled(text, records) for name, text in _templates().items()}
+    bodies |= {"worse": _worse_table(records), "readme": f"{CHART}\n\n{headline.table(records)}"}
 
     def section(found: re.Match[str]) -> str:
         kind, name = found["kind"], found["name"]
         if kind == "bench":
             return sections.get((kind, name), found[0])
-        body = _worse_table(records) if name == "worse" else filled(templates[name], records)
-        return f"<!-- figures {name} -->\n{body.strip()}\n<!-- /figures {name} -->"
+        return f"<!-- figures {name} -->\n{bodies[name].strip()}\n<!-- /figures {name} -->"
 
     for page in _pages(root):
         yield page, _SECTION.sub(section, page.read_text(encoding="utf-8"))
+
+
+def _templates() -> dict[str, str]:
+    return {path.stem: path.read_text(encoding="utf-8") for path in TEMPLATES.glob("*.md")}
 
 
 def _pages(root: Path) -> list[Path]:
@@ -138,7 +140,7 @@ def _pages(root: Path) -> list[Path]:
 
 def _worse_table(records: Records) -> str:
     lines = [
-        "| benchmark | what | unit | ours | the best rival | its value | ratio | target |",
+        "| benchmark | what | unit | ours | the best rival | its value | ratio | missed; bound |",
         "|---|---|---|--:|---|--:|--:|---|",
     ]
     for name, figure in worse(records):
@@ -150,55 +152,31 @@ def _worse_table(records: Records) -> str:
             figure.against,
             _median(figure.baseline),
             _median(figure.ratios),
-            f"**{figure.target}, missed**" if figure.verdict == "missed" else "",
+            "; ".join(filter(None, (_missed(figure), figure.bound))),
         )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
+def _missed(figure: Figure) -> str:
+    return f"**{figure.target}, missed**" if figure.verdict == "missed" else ""
+
+
 def _shown(words: str, records: Records) -> str:
     benchmark, what, unit, rival, field = (word.strip() for word in words.split(";"))
-    if benchmark not in records:  # it could not be had: no Java, say
-        return NOTHING
-    is_tiny = records[benchmark].circumstances["size"] == "tiny"  # which leaves out some ways
-    try:
-        found = _matching(records, benchmark, what, unit, rival)
-    except LookupError:
-        if is_tiny:
-            return NOTHING
-        raise
-    if field == "strongest":
-        best = _best(found)
-        return f"{best.against} {_median(best.baseline)}" if best else NOTHING
-    if len({(figure.what, figure.against) for figure in found}) > 1 and field != "ours":
-        raise LookupError(f"{words}: {len(found)} figures")
-    values = {"ours": found[0].ours, "rival": found[0].baseline, "ratio": found[0].ratios}
-    return _median(values[field])
-
-
-def _matching(
-    records: Records, benchmark: str, what: str, unit: str, rival: str
-) -> Sequence[Figure]:
-    figures = records[benchmark].figures
     found = [
         figure
-        for figure in figures
+        for figure in (records[benchmark].figures if benchmark in records else ())
         if fnmatchcase(figure.what, what)
         and fnmatchcase(figure.unit, unit)
         and fnmatchcase(figure.against, rival)
     ]
-    if not found:
-        raise LookupError(f"no figure of {benchmark}: {what}; {unit}; {rival}")
-    return found
-
-
-def _best(figures: Sequence[Figure]) -> Figure | None:
-    measured = [figure for figure in figures if figure.baseline]
-    if not measured:
-        return None
-    values: Mapping[int, float] = {id(each): median(each.baseline) for each in measured}
-    choose = max if measured[0].more_is_better else min
-    return choose(measured, key=lambda each: values[id(each)])
+    if not found:  # it could not be had: no Java, say
+        return NOTHING
+    if len({(figure.what, figure.against) for figure in found}) > 1 and field != "ours":
+        raise LookupError(f"{words}: {len(found)} figures")
+    values = {"ours": found[0].ours, "rival": found[0].baseline, "ratio": found[0].ratios}
+    return _median(values[field])
 
 
 def _median(values: Sequence[float]) -> str:

@@ -44,11 +44,10 @@ def run(setup: Setup) -> list[Figure]:
     rivals = {name: find(name) for name in NAMES}
     there = {name: rival for name, rival in rivals.items() if rival is not None}
     absent = [f"{name}, which is not installed" for name in rivals if name not in there]
-    rounds = setup.pick(1, 1, 2)
-    published = alternate(rounds, _publishing(setup, there))
-    drained = {DECODED: _drained(setup, there, DECODED, rounds)}
+    published = alternate(1, _publishing(setup, there))
+    drained = {DECODED: _drained(setup, there, DECODED)}
     if setup.size != "quick":
-        drained[AS_BYTES] = _drained(setup, there, AS_BYTES, rounds)
+        drained[AS_BYTES] = _drained(setup, there, AS_BYTES)
     figures = [
         figure
         for name in (*there, *absent)
@@ -97,7 +96,7 @@ class Lasting:
 
 
 def _lasting(setup: Setup, events: int) -> Lasting:
-    return Lasting(setup.pick(0.0, 3.0, 3.0), setup.pick(200, events, events))
+    return Lasting(setup.pick(0.0, 2.0, 3.0), setup.pick(200, events, events))
 
 
 # -- publishing ----------------------------------------------------------------------------------
@@ -169,7 +168,7 @@ class _Backlog:
         self._events = 0
 
 
-def _drained(setup: Setup, rivals: dict[str, Rival], what: str, rounds: int) -> _Results:
+def _drained(setup: Setup, rivals: dict[str, Rival], what: str) -> _Results:
     with ExitStack() as stack:
         runs: dict[str, Callable[[], Drained]] = {}
         for name, rival in rivals.items():
@@ -187,7 +186,7 @@ def _drained(setup: Setup, rivals: dict[str, Rival], what: str, rounds: int) -> 
         runs[OURS] = partial(
             _lasting(setup, 100_000).round, partial(backlog.drained, partial(_drain, handle))
         )
-        return alternate(rounds, runs)
+        return alternate(1, runs)
 
 
 @contextmanager

@@ -602,15 +602,6 @@ select q.id, q.payload::text from bench_http_queue q where q.id > $1 order by q.
 -- Events of so many keys, evenly; before anybody reads.
 update gapless.outbox_message_t o set key = 'key-' || o.id %% %(keys)s::int
 
--- name: compaction_restart
--- As it is when compaction has just been switched on.
-truncate gapless.latest;
-update gapless.compaction set next_offset = 1, keys = 0, keyless = 0
-
--- name: compaction_upsert_restart
-truncate baseline.newest;
-update baseline.newest_place set upto = 0
-
 -- name: compaction_upsert
 -- The events of the next step, as many as a good engineer would take: by their ids, which no other writer is
 -- behind here, each key once, and the place in the same transaction.
@@ -624,7 +615,7 @@ put as (
   on conflict (key) do update set id = excluded.id, payload = excluded.payload, headers = excluded.headers
 ),
 moved as (
-  update baseline.newest_place set upto = (select max(s.id) from step s)
+  update baseline.newest_place set upto = n.upto from (select max(s.id) as upto from step s) n where n.upto is not null
 )
 select max(s.id), count(*) from step s
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -15,9 +16,10 @@ from benchmarks.drain import Drained
 from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
-from benchmarks.queue_ways import DELETED, OURS, PAYLOAD_BYTES, READ, Ours, ways, work
+from benchmarks.queue_ways import DELETED, OURS, PAYLOAD_BYTES, READ, Ours, Way, ways, work
 from benchmarks.rivals import find
 from benchmarks.server import Setup
+from benchmarks.turns import take_turns
 from gapless.db.connect import connect
 from gapless.log.topics import ensure_topic
 
@@ -27,6 +29,7 @@ BATCHES = (1, 10, 100)
 OTHERS = ("procrastinate", "pgqueuer")
 OURS_DECODED = "ours, decoding"
 PATIENCE_S = 600.0
+BOUND = "at best 1.3: a row of the queue is written, and an event of the log is read"
 
 _Results = dict[str, tuple[Drained, ...]]
 
@@ -45,9 +48,9 @@ def _emptied(setup: Setup, batch: int) -> list[Figure]:
     """Let 4 workers empty a queue in one partition or table, over and over."""
     # So many that what a worker compiles in its first second is a hundredth of its work.
     events = setup.pick(
-        10 * batch, *{1: (2_000, 40_000), 10: (10_000, 200_000)}.get(batch, (40_000, 300_000))
+        10 * batch, *{1: (2_000, 5_000), 10: (10_000, 24_000)}.get(batch, (40_000, 80_000))
     )
-    rounds = setup.pick(1, 2, 3)
+    rounds = setup.pick(1, 2, 2)
     others = {name: rival for name in OTHERS if (rival := find(name)) is not None}
     with setup.database("queue") as dsn, connect(dsn, role="bench") as conn:
         topic = ensure_topic(conn, "queue", partitions=1)
@@ -59,28 +62,48 @@ def _emptied(setup: Setup, batch: int) -> list[Figure]:
             events_a_commit=queue_deep.A_COMMIT,
         )
         found = ways("queue")
+        in_turns = found if batch == 1 else {}
+        figures = _in_turns(dsn, in_turns, batch, events)
         runs: dict[str, Callable[[], Drained]] = {
-            name: partial(_drained, dsn, way, batch, events) for name, way in found.items()
+            name: partial(_drained, dsn, way, batch, events)
+            for name, way in found.items()
+            if name not in in_turns
         }
         runs[OURS_DECODED] = partial(_drained, dsn, Ours("queue"), batch, events, is_decoded=True)
         results = alternate(rounds, runs)
-        fewer = setup.pick(WORKERS * batch, *{1: (400, 2_000)}.get(batch, (800, 8_000)))
+        fewer = setup.pick(WORKERS * batch, *{1: (200, 400)}.get(batch, (400, 800)))
         foreign = {
             name: partial(_foreign, setup, rival, batch, fewer) for name, rival in others.items()
         }
-        results |= alternate(setup.pick(1, 1, 2), foreign)
+        results |= alternate(1, foreign)
     what = f"{WORKERS} workers, batch {batch}"
-    lean = [name for name in found if name != OURS]
-    figures = [
-        figure
-        for name in lean
-        for figure in _figures(f"{what}, payload as bytes", results, OURS, name, batch)
-    ]
-    ours = {**results, OURS_DECODED: results[OURS_DECODED][: setup.pick(1, 1, 2)]}
+    for name in [name for name in runs if name not in (OURS, OURS_DECODED)]:
+        figures += _figures(f"{what}, payload as bytes", results, OURS, name, batch)
+    ours = {**results, OURS_DECODED: results[OURS_DECODED][:1]}
     for name in others:
         figures += _figures(f"{what}, payload decoded", ours, OURS_DECODED, name, batch)
     absent = [name for name in (*OTHERS, "pgmq") if find(name) is None]
-    return [*figures, *(_absent(what, results, name) for name in absent)]
+    return [*figures, *(_absent(what, results[OURS_DECODED], name) for name in absent)]
+
+
+def _in_turns(dsn: str, found: Mapping[str, Way], batch: int, events: int) -> list[Figure]:
+    """Let one worker of each kind take and finish a batch, call by call beside ours."""
+    what = f"1 worker, batch {batch}, payload as bytes"
+    figures: list[Figure] = []
+    noise: list[Figure] = []
+    for name in [name for name in found if name != OURS]:
+        with ExitStack() as stack:
+            sides = {}
+            for side in (name, OURS):
+                each = found[side]
+                each.fill(dsn, events)
+                if isinstance(each, Ours):
+                    each.join(dsn, batch)
+                sides[side] = stack.enter_context(each.working(dsn, batch, is_decoded=False))
+            turns = take_turns(dsn, sides, turns_max=events // WORKERS)
+        figures += _figures(what, turns.drained(), OURS, name, batch)
+        noise = turns.noise(what, OURS)
+    return [*figures, *noise]
 
 
 def _figures(what: str, results: _Results, ours: str, against: str, batch: int) -> list[Figure]:
@@ -98,7 +121,13 @@ def _figures(what: str, results: _Results, ours: str, against: str, batch: int) 
             for name in (ours, against)
         )
         return Figure(
-            what=what, unit=unit, ours=mine, baseline=theirs, against=against, target=target
+            what=what,
+            unit=unit,
+            ours=mine,
+            baseline=theirs,
+            against=against,
+            target=target,
+            bound=BOUND if batch == 1 and against == DELETED and "CPU" in unit else "",
         )
 
     return [
@@ -112,8 +141,8 @@ def _figures(what: str, results: _Results, ours: str, against: str, batch: int) 
     ]
 
 
-def _absent(what: str, results: _Results, name: str) -> Figure:
-    ours = tuple(each.per_s for each in results[OURS])
+def _absent(what: str, results: Sequence[Drained], name: str) -> Figure:
+    ours = tuple(each.per_s for each in results)
     return Figure(what=what, unit="events/s", ours=ours, against=f"{name}, which is not installed")
 
 

@@ -34,8 +34,8 @@ FEWER = f"{FEW} open"
 
 def run(setup: Setup) -> list[Figure]:
     """Time claims that are rolled back."""
-    finished = setup.pick(20 * BATCH, 200_000, 1_000_000)
-    opened = setup.pick(40 * BATCH, 400_000, 10_000_000)
+    finished = setup.pick(20 * BATCH, 200_000, 200_000)
+    opened = setup.pick(40 * BATCH, 400_000, 800_000)
     fill = partial(fill_outbox, payload_bytes=PAYLOAD_BYTES, events_a_commit=A_COMMIT)
     with setup.database("queue_deep") as dsn:
         with connect(dsn, role="bench") as conn:

@@ -53,7 +53,7 @@ def _killed(setup: Setup) -> list[Figure]:
 
         decorate: Any = gapless.handler(topic="queue", group="killed", mode="queue", batch_size=10)
         with _workers(dsn, decorate(hang), WORKERS):
-            for n in range(setup.pick(1, 10, 30)):
+            for n in range(setup.pick(1, 5, 10)):
                 with psycopg.connect(dsn) as conn:
                     gapless.publish(conn, "queue", {"n": n}, key=str(n))
                 pid = int(_read(folder / str(n)))
@@ -88,7 +88,7 @@ def _idle(setup: Setup) -> list[Figure]:
         _workers(dsn, made, workers),
     ):
         sleep(setup.pick(0.5, 3, 5))
-        seen = watch(dsn, setup.pick(1, 10, 30))
+        seen = watch(dsn, setup.pick(1, 10, 10))
     what = f"{workers} idle workers of a queue group"
     cpu = () if seen.cpu_percent is None else (seen.cpu_percent,)
     none = Target("value", at_most=0.1)

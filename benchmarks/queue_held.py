@@ -36,7 +36,7 @@ _shared = multiprocess.get_context("fork")
 
 def run(setup: Setup) -> list[Figure]:
     """Hold a snapshot beside each kind in turn; compare the last tenth with the second."""
-    held_s = 60 * (setup.minutes or setup.pick(0.02, 1 / 3, 10))
+    held_s = 60 * (setup.minutes or setup.pick(0.02, 1 / 6, 1 / 4))
     curves: dict[str, Points] = {}
     for name in KINDS:
         with setup.database("queue_held") as dsn:
@@ -89,10 +89,10 @@ def _curve(dsn: str, way: Any, held_s: float) -> list[tuple[float, float]]:
 
 def _paced(dsn: str, way: Any, counts: Any, number: int, cue: Cue) -> int:
     """Take a batch whenever one is due."""
-    with way.working(dsn, BATCH, is_decoded=False) as turn:
+    with way.working(dsn, BATCH, is_decoded=False) as side:
         cue.begin()
         began_s = monotonic()
-        while cue.going() and (events := turn()):
+        while cue.going() and (events := side.turn()):
             counts[number] += events
             cue.rest(max(0.0, began_s + counts[number] * WORKERS / PER_S - monotonic()))
     return int(counts[number])

@@ -7,7 +7,7 @@ are two commits, with the handler in between.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -20,6 +20,7 @@ from benchmarks.crew import Cue
 from benchmarks.drain import decoding, new_group, noop
 from benchmarks.queries import baseline, query
 from benchmarks.rivals import find
+from benchmarks.turns import Side
 from gapless.consume.queue.drive import QueueDriver
 from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import agree
@@ -36,11 +37,12 @@ POPPED = "pgmq pop in the handler's transaction"
 READ = "pgmq read and delete"
 PAYLOAD_BYTES = 300
 
-Turn = Callable[[], int]  # takes and finishes a batch; returns how many events, 0: there is nothing
-
 
 class Way(Protocol):
-    """A kind of queue. fill: a queue with jobs, for one round. working: a session of a worker."""
+    """A kind of queue. fill: a queue with jobs, for one round. working: a session of a worker.
+
+    A turn of it takes and finishes a batch.
+    """
 
     def fill(self, dsn: str, events: int) -> None: ...
     def working(self, dsn: str, batch: int, *, is_decoded: bool) -> Any: ...
@@ -70,7 +72,7 @@ class Ours:
         return handler, terms
 
     @contextmanager
-    def working(self, dsn: str, batch: int, *, is_decoded: bool) -> Iterator[Turn]:
+    def working(self, dsn: str, batch: int, *, is_decoded: bool) -> Iterator[Side]:
         handler, terms = self.join(dsn, batch, decoding if is_decoded else noop)
         with connect(dsn, role="bench") as conn:
             queue = open_queue(conn, handler, terms, self.group, worker="bench", reserve_s=60)
@@ -82,7 +84,7 @@ class Ours:
                         return done.events
                 return 0
 
-            yield turn
+            yield Side(conn, turn)
             driver.sweep()
 
 
@@ -103,10 +105,10 @@ class Lean:
             conn.execute(query("vacuum"))
 
     @contextmanager
-    def working(self, dsn: str, batch: int, *, is_decoded: bool) -> Iterator[Turn]:
+    def working(self, dsn: str, batch: int, *, is_decoded: bool) -> Iterator[Side]:
         with psycopg.connect(dsn, autocommit=True) as conn:
             claims = Claims(conn, query(self._statement), is_decoded=is_decoded)
-            yield lambda: len(claims.next({"events": batch}))
+            yield Side(conn, lambda: len(claims.next({"events": batch})))
             claims.commit()
 
 
@@ -127,10 +129,10 @@ class Pgmq(Lean):
             conn.execute(query("vacuum"))
 
     @contextmanager
-    def working(self, dsn: str, batch: int, *, is_decoded: bool) -> Iterator[Turn]:
+    def working(self, dsn: str, batch: int, *, is_decoded: bool) -> Iterator[Side]:
         if self._pops:
-            with super().working(dsn, batch, is_decoded=is_decoded) as turn:
-                yield turn
+            with super().working(dsn, batch, is_decoded=is_decoded) as side:
+                yield side
             return
         with psycopg.connect(dsn, autocommit=True) as conn:
             cursor = Claims.cursor(conn, is_decoded=is_decoded)
@@ -143,7 +145,7 @@ class Pgmq(Lean):
                     conn.execute(query("pgmq_delete"), ids, prepare=True)
                 return len(rows)
 
-            yield turn
+            yield Side(conn, turn)
 
 
 def ways(topic: str) -> dict[str, Way]:
@@ -156,10 +158,10 @@ def ways(topic: str) -> dict[str, Way]:
 
 def work(way: Way, dsn: str, batch: int, cue: Cue, *, is_decoded: bool = False) -> int:
     """Be a worker until there is nothing; return how many events that were."""
-    with way.working(dsn, batch, is_decoded=is_decoded) as turn:
+    with way.working(dsn, batch, is_decoded=is_decoded) as side:
         cue.begin()
         done = 0
-        while events := turn():
+        while events := side.turn():
             done += events
             cue.did()
     return done

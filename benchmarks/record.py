@@ -54,6 +54,8 @@ def conditions(circumstances: Mapping[str, Any]) -> str:
         f"fsync {given['fsync']}",
         f"shared_buffers {given['shared_buffers']}",
     ]
+    if of.get("autogroup") is not None:  # older figures do not say
+        words.append(f"autogroup {'on' if of['autogroup'] else 'off'}")
     if of["commit_delay_ms"]:
         words.append(f"commits + {of['commit_delay_ms']:g} ms")
     return ", ".join(words)
@@ -92,6 +94,7 @@ def _figure(document: Mapping[str, Any]) -> Figure:
         baseline=tuple(document["baseline"]),
         against=document["against"],
         target=None if target is None else Target(**target),
+        bound=document.get("bound", ""),
     )
 
 

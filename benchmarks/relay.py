@@ -17,8 +17,7 @@ from benchmarks.openloop import Notebook, Send
 from benchmarks.queries import query
 from gapless.db.listen import heard, listen, wait
 
-NAME = "bare relay"
-AS_MANY = "bare relay, a reader a partition"
+NAME = "bare relay, a reader a partition"
 
 _RECENT = 200  # messages: so much earlier a lower id may still commit
 _LOOK_UP = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from benchmarks.chart import Chart, bars
-from benchmarks.figure import Figure
+from benchmarks.figure import ITSELF, Figure
 
 _VERDICT = {"met": "[green]met[/]", "missed": "[red]missed[/]", "": ""}
 NOTHING = "–"  # noqa: RUF001
+MANY = 8  # values, of which the lowest and the highest say less than the quartiles
 
 Groups = Mapping[str, Sequence[Figure]]
 
@@ -27,9 +28,10 @@ def table(name: str, figures: Sequence[Figure]) -> Table:
         shown.add_column(column, justify="right", width=width)
     for figure in figures:
         against = f", vs {figure.against}" if figure.against else ""
+        bound = f"; {figure.bound}" if figure.bound else ""
         target = "" if figure.target is None else escape(str(figure.target))
         shown.add_row(
-            f"{escape(figure.what)}\n[dim]{escape(figure.unit + against)}[/]",
+            f"{escape(figure.what)}\n[dim]{escape(figure.unit + against + bound)}[/]",
             _two_lines(figure.ours),
             _two_lines(figure.baseline),
             _two_lines(figure.ratios, digits=2) if figure.against else "",
@@ -42,7 +44,11 @@ def pictures(groups: Groups, charts: Sequence[Chart]) -> dict[str, str]:
     """Return the curves, and the ratios of each benchmark as bars: SVG by the file's name."""
     drawn = {chart.name: chart.svg() for chart in charts}
     for name, figures in groups.items():
-        rates = [each for each in figures if each.ratios and each.unit.endswith("/s")]
+        rates = [
+            each
+            for each in figures
+            if each.ratios and each.unit.endswith("/s") and each.against != ITSELF
+        ]
         ratios = {f"{each.what} / {each.against}": median(each.ratios) for each in rates}
         if shown := {label: value for label, value in ratios.items() if value > 0}:
             drawn[name] = bars(f"{name}: rate, ours / rival", shown)
@@ -66,8 +72,9 @@ def show(console: Console, groups: Groups) -> None:
 
 
 def spread(values: Sequence[float], digits: int = 3) -> str:
-    """Return the lowest and the highest, or nothing when they are one."""
-    low, high = number(min(values), digits), number(max(values), digits)
+    """Return the lowest and the highest, of many the quartiles; or nothing when they are one."""
+    first, *_, last = quantiles(values, n=4) if len(values) >= MANY else sorted([*values, *values])
+    low, high = number(first, digits), number(last, digits)
     return "" if low == high else f"{low} … {high}"
 
 

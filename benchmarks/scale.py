@@ -34,8 +34,8 @@ def run(setup: Setup) -> list[Figure]:
     """Read a topic of each width to its end; draw the curves."""
     counts = setup.pick((1, 2), PARTITIONS, PARTITIONS)
     events = {
-        "no-op": setup.pick(1_000, 20_000, 200_000),
-        "waiting": setup.pick(500, 5_000, 25_000),
+        "no-op": setup.pick(1_000, 20_000, 60_000),
+        "waiting": setup.pick(500, 5_000, 8_000),
     }
     with setup.database("scale") as dsn, connect(dsn, role="bench") as conn:
         for what, number in events.items():

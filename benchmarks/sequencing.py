@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from statistics import median
 from time import perf_counter
 from typing import Any
 
@@ -15,11 +14,12 @@ from benchmarks.figure import Figure, Target, alternate
 from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
+from benchmarks.turns import called, ms_figure, take_turns
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
 
 MANY_CHUNKS = 30
-CALLS = 200
+CALLS, TURNS = 5, 120
 IN_PLACE = "UPDATE of an offset in every row"
 
 
@@ -30,7 +30,7 @@ def run(setup: Setup) -> list[Figure]:
 
 def _backlog(setup: Setup) -> Figure:
     """Sequence copies of the same database, so that every round finds the same backlog."""
-    events = setup.pick(2_000, 100_000, 500_000)
+    events = setup.pick(2_000, 100_000, 240_000)
     with setup.database("backlog") as dsn:
         make_topic(dsn, "outbox", partitions=8)
         fill_outbox(dsn, 1, events=events, payload_bytes=300, events_a_commit=5, sequenced=False)
@@ -70,28 +70,19 @@ def _number_in_place(conn: Connection[Any]) -> int:
 
 
 def _empty(setup: Setup) -> list[Figure]:
-    figures = []
+    figures: list[Figure] = []
     for chunks in (1, setup.pick(3, MANY_CHUNKS, MANY_CHUNKS)):
         with setup.database("empty") as dsn, connect(dsn, role="bench") as conn:
             made = _fill_chunks(dsn, conn, chunks)
-            results = alternate(
-                setup.rounds,
-                {
-                    "select 1": partial(_call_ms, conn, _nothing),
-                    "ours": partial(_call_ms, conn, sequence),
-                },
-            )
-        figures.append(
-            Figure(
-                what=f"a run with nothing pending, {made} chunks",
-                unit="ms",
-                ours=results["ours"],
-                baseline=results["select 1"],
-                against="select 1",
-                target=Target("value", at_most=0.3),
-            )
-        )
-    return figures
+            sides = {
+                "select 1": called(conn, _nothing),
+                "ours": called(conn, sequence),
+            }
+            turns = take_turns(dsn, sides, turn_events=CALLS, turns_max=TURNS)
+        results = turns.drained()
+        what, most = f"a run with nothing pending, {made} chunks", Target("value", at_most=0.3)
+        figures.append(ms_figure(what, results["ours"], results["select 1"], "select 1", most))
+    return [*figures, *turns.noise(what, "ours")]
 
 
 def _fill_chunks(dsn: str, conn: Connection[Any], chunks: int) -> int:
@@ -108,12 +99,3 @@ def _fill_chunks(dsn: str, conn: Connection[Any], chunks: int) -> int:
 
 def _nothing(conn: Connection[Any]) -> object:
     return conn.execute(query("nothing")).fetchone()
-
-
-def _call_ms(conn: Connection[Any], call: Callable[[Connection[Any]], object]) -> float:
-    took = []
-    for _ in range(CALLS):
-        began_s = perf_counter()
-        call(conn)
-        took.append((perf_counter() - began_s) * 1000)
-    return median(took)

@@ -28,7 +28,7 @@ OPTIONS = {
     "synchronous_commit": "on",
     "full_page_writes": "on",
     "shared_buffers": "1GB",
-    "max_connections": "200",
+    "max_connections": "400",
     "max_wal_size": "16GB",
     "checkpoint_timeout": "1h",
 }

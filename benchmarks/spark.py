@@ -48,7 +48,7 @@ def run(setup: Setup) -> list[Figure]:
     began_s = perf_counter()
     spark = spark_session("local[2]", name="bench", conf={} if is_shared else conf)
     started_s = perf_counter() - began_s
-    events = setup.pick(4_000, 200_000, 500_000)
+    events = setup.pick(4_000, 100_000, 200_000)
     try:
         figures = [
             Figure(
@@ -253,7 +253,7 @@ def _micro_batch(setup: Setup, spark: Any) -> Figure:
             .option("checkpointLocation", folder)
             .start()
         )
-        for n in range(setup.pick(4, 10, 30)):
+        for n in range(setup.pick(4, 10, 20)):
             publish(conn, "outbox", {"n": n}, key=str(n))
             stream.processAllAvailable()
         done = [each for each in stream.recentProgress if each.numInputRows]

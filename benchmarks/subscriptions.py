@@ -2,50 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import psycopg
 from psycopg import Connection
 
 import gapless
-from benchmarks.drain import Drained, decoding, drain, new_group
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.drain import Drained, decoding, new_group
+from benchmarks.figure import Figure, Target
 from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.queries import query
 from benchmarks.server import Setup
+from benchmarks.stepping import stepping
+from benchmarks.turns import take_turns
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 
 PAYLOAD_BYTES = 300
 BATCH = 100
+TURN_EVENTS = 1_000
 SERVER_US_MAX = 300
 EVENTS_PER_S_MIN = 1000
 NONE = "a group without subscriptions, decoding"
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Fill one partition with events of all customers, and read it over and over."""
-    events = setup.pick(2_000, 20_000, 100_000)
+    """Fill one partition with events of all customers, and let groups read it in turns."""
+    events = setup.pick(2_000, 20_000, 60_000)
     customers = setup.pick(100, 10_000, 10_000)
-    with setup.database("subscriptions") as dsn:
+    ours = f"{customers} subscriptions, each event matches one"
+    few = f"{customers} subscriptions, 1 event of 100 matches"
+    with of_customers(setup, "subscriptions", events, customers) as dsn, ExitStack() as stack:
+        groups = {
+            ours: subscribed(dsn, "subscribe_customers", customers=customers),
+            few: subscribed(dsn, "subscribe_customers", customers=customers // 100),
+            NONE: reading(new_group("subscriptions"), decoding),
+        }
+        sides = {name: stack.enter_context(stepping(dsn, each)) for name, each in groups.items()}
+        turns = take_turns(dsn, sides, turn_events=TURN_EVENTS)
+    results = turns.drained()
+    return [
+        *figures(results, ours, NONE, has_targets=True),
+        *figures(results, few, NONE, has_targets=True),
+        *turns.noise(ours, ours),
+    ]
+
+
+@contextmanager
+def of_customers(setup: Setup, purpose: str, events: int, customers: int) -> Iterator[str]:
+    """Yield a database with one partition, of events of all customers."""
+    with setup.database(purpose) as dsn:
         make_topic(dsn, "outbox", partitions=1)
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES)
         with psycopg.connect(dsn, autocommit=True) as conn:
             conn.execute(query("give_customers"), {"customers": customers})
             conn.execute(query("analyze"))
-        ours = f"{customers} subscriptions, each event matches one"
-        few = f"{customers} subscriptions, 1 event of 100 matches"
-        ways: dict[str, Callable[[], Drained]] = {
-            ours: partial(_read, dsn, asking, events, customers),
-            few: partial(_read, dsn, asking, events, customers // 100),
-            NONE: partial(_read, dsn, decoding, events, 0),
-        }
-        results = alternate(setup.rounds, ways)
-    return [
-        figure for name in (ours, few) for figure in figures(results, name, NONE, has_targets=True)
-    ]
+        yield dsn
 
 
 def asking(unit: Unit, _conn: Connection[Any]) -> None:
@@ -54,21 +68,18 @@ def asking(unit: Unit, _conn: Connection[Any]) -> None:
         assert event.subscriptions
 
 
-def _read(dsn: str, function: Callable[..., None], events: int, customers: int) -> Drained:
-    """Let a new group, with a subscription of each of so many customers, read all there is."""
+def subscribed(dsn: str, name: str, **params: int) -> Handler:
+    """Return the handler of a new group, which has what the query of that name subscribes."""
     group = new_group("subscriptions")
-    if customers:
-        with psycopg.connect(dsn, autocommit=True) as conn:
-            conn.execute(query("make_group"), {"group": group})
-            conn.execute(query("subscribe_customers"), {"group": group, "customers": customers})
-            conn.execute(query("analyze"))
-    return read(dsn, function, group, events)
+    with psycopg.connect(dsn, autocommit=True) as conn:
+        conn.execute(query("make_group"), {"group": group})
+        conn.execute(query(name), {"group": group, **params})
+        conn.execute(query("analyze"))
+    return reading(group, asking)
 
 
-def read(dsn: str, function: Callable[..., None], group: str, events: int) -> Drained:
-    """Let a group read all there is."""
-    made: Handler = gapless.handler(topic="outbox", group=group, batch_size=BATCH)(function)
-    return drain(dsn, [made], events=events, partitions=1)
+def reading(group: str, function: Callable[..., None]) -> Handler:
+    return gapless.handler(topic="outbox", group=group, batch_size=BATCH)(function)
 
 
 def figures(

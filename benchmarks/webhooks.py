@@ -42,7 +42,7 @@ _numbers = count(1)
 
 def run(setup: Setup) -> list[Figure]:
     """Deliver a topic's units, one event each, from its first one on, over and over."""
-    events = setup.pick(200, 8_000, 30_000)
+    events = setup.pick(200, 8_000, 20_000)
     with setup.database("webhooks") as dsn, _endpoint() as (url, requests), _secret():
         make_topic(dsn, "outbox", partitions=PARTITIONS)
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES)

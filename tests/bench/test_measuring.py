@@ -6,13 +6,16 @@ import os
 import subprocess
 import sys
 from functools import partial
+from statistics import median
+from time import perf_counter, process_time
 
 import psycopg
 import pytest
-from benchmarks import counters, cpu, jobs
+from benchmarks import counters, cpu, jobs, turns
 from benchmarks.claims import Claims
 from benchmarks.cost import Cost
-from benchmarks.drain import Drained
+from benchmarks.drain import Drained, drained_figures
+from benchmarks.figure import ITSELF
 from benchmarks.peers import BATCH, Lasting
 from benchmarks.queries import baseline, query
 from psycopg import sql
@@ -103,3 +106,51 @@ def test_a_counter_poller_looks_before_it_locks(dsn: str) -> None:
         before = conn.execute(horizon).fetchall()
         assert claims.next(params) == []
         assert conn.execute(horizon).fetchall() == before
+
+
+def _side(conn: psycopg.Connection, events: int, work_s: float) -> tuple[turns.Side, list[float]]:
+    """Return a side that burns so much CPU a turn, and when it did."""
+    left, began = [events], []
+
+    def turn() -> int:
+        began.append(perf_counter())
+        until_s = process_time() + work_s
+        while process_time() < until_s:
+            pass
+        left[0] -= 1
+        return int(left[0] >= 0)
+
+    return turns.Side(conn, turn), began
+
+
+def test_sides_take_turns_in_both_orders_and_cost_what_they_take(dsn: str) -> None:
+    with psycopg.connect(dsn) as conn:
+        (slow, slows), (fast, fasts) = _side(conn, 9, 0.004), _side(conn, 30, 0.001)
+        taken = turns.take_turns(dsn, {"slow": slow, "fast": fast})
+    assert [len(each) for each in taken.values()] == [9, 9]  # none whose neighbour is not there
+    firsts = [a < b for a, b in zip(slows, fasts, strict=True)]
+    assert firsts == [True, False] * 5
+    results = taken.drained()
+    figure = drained_figures("x", results["slow"], results["fast"], "fast")[1]
+    if figure.ours:  # CPU clocks of others
+        assert 2 < median(figure.ratios) < 6
+        rate, cpu = taken.noise("x", "slow")
+        assert (len(rate.ratios), cpu.against) == (4, ITSELF)
+        assert 0.5 < median(cpu.ratios) < 2
+
+
+def test_thousands_of_turns_are_kept_as_sums_of_neighbours() -> None:
+    turn = turns.Turn(events=10, took_s=0.5, client_s=0.1, server_s=0.2, wal_bytes=30)
+    (results,) = turns.Turns(one=[turn] * 1000).drained().values()
+    assert len(results) == turns.PAIRS_MAX
+    assert results[0].per_s == pytest.approx(20)
+    assert results[0].cost.cpu_us == pytest.approx(30_000)
+    assert results[0].cost.wal_bytes == 3
+
+
+def test_a_turn_lasts_until_it_has_its_events(dsn: str) -> None:
+    with psycopg.connect(dsn) as conn:
+        side, began = _side(conn, 20, 0)
+        (taken,) = turns.take_turns(dsn, {"a": side}, turn_events=5, turns_max=3).values()
+    assert [each.events for each in taken] == [5, 5, 5]
+    assert len(began) == 15

@@ -8,7 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from benchmarks import markdown, record, report
+from benchmarks import chart, markdown, record, report
 from benchmarks.__main__ import COLUMNS, NAMES
 from benchmarks.chart import Chart, Panel, bars
 from benchmarks.figure import Figure, Target, alternate, quantile
@@ -114,6 +114,30 @@ def test_pictures_are_svg(tmp_path: Path) -> None:
     for name in ("held-curves", "publish"):
         ET.parse(tmp_path / f"{name}.svg")
     ET.fromstring(bars("one", {"the same": 1.0, "ten times": 10.0, "half": 0.5}))
+
+
+def _luminance(colour: str) -> float:
+    shares = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+    lit = [each / 12.92 if each <= 0.04045 else ((each + 0.055) / 1.055) ** 2.4 for each in shares]
+    return 0.2126 * lit[0] + 0.7152 * lit[1] + 0.0722 * lit[2]
+
+
+@pytest.mark.parametrize("colours", [chart.LIGHT, chart.DARK], ids=["light", "dark"])
+def test_text_of_pictures_can_be_read_in_both_modes(colours: dict[str, str]) -> None:
+    """The contrast that WCAG asks for; each text is of a class, and each class of both modes."""
+    for name in ("ink", *map(str, range(chart.CURVES))):
+        light, dark = sorted(map(_luminance, (colours[name], colours["paper"])), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5, name
+    drawn = bars("one", {"a": 2.0, "b": 0.5})
+    body = drawn.split("</style>")[1]
+    assert "#" not in body  # no colour but those of the two modes
+    assert colours["ink"] in drawn.split("</style>")[0]
+
+
+def test_of_many_values_the_quartiles_are_shown() -> None:
+    assert report.spread([1, 5, 9]) == "1 … 9"
+    assert report.spread([*range(1, 100)]) == "25 … 75"
+    assert report.spread([3.0] * 9) == ""
 
 
 def test_a_table_stands_between_its_markers() -> None:

@@ -51,7 +51,7 @@ RIVALS = {
     "gateway": {each.name for each in BROKERS if each.missing is None},
     "groups": {counters.NAME, counters.WELL, COMMITTED},
     "idle": {*map(counters.polled, counters.RESTS_MS), idle.PUBLISHED, idle.NOBODY},
-    "latency": {*map(counters.polled, counters.RESTS_MS), relay.AS_MANY, latency.NOTIFY},
+    "latency": {*map(counters.polled, counters.RESTS_MS), relay.NAME, latency.NOTIFY},
 }
 
 

@@ -1,0 +1,144 @@
+"""Sides that take turns in one process, call by call: each is compared with its neighbour in time.
+
+A turn's costs are read from the clocks of its two processes alone: the backend of its session, and
+this one. Whoever else works on the machine disturbs neighbours alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
+
+import psycopg
+from psycopg import Connection
+
+from benchmarks.cost import Cost, wal_bytes
+from benchmarks.cpu import own_s, postmaster
+from benchmarks.drain import Drained, drained_figures
+from benchmarks.figure import ITSELF, Figure, Target
+
+PAIRS_MAX = 40  # what is kept of thousands of turns: sums of neighbouring ones
+
+
+class Side(NamedTuple):
+    """A session, and a turn in it, which returns how many events it did; 0: there are no more."""
+
+    conn: Connection[Any]
+    turn: Callable[[], int]
+
+
+def called(conn: Connection[Any], call: Callable[[Connection[Any]], object]) -> Side:
+    """Return a side of which each call counts as an event, whatever it finds."""
+
+    def turn() -> int:
+        call(conn)
+        return 1
+
+    return Side(conn, turn)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """What a turn, or the sum of some, did and took; server_s: None where it cannot be had."""
+
+    events: int
+    took_s: float
+    client_s: float
+    server_s: float | None
+    wal_bytes: int
+
+    @property
+    def drained(self) -> Drained:
+        """Return the rate, and what an event cost."""
+        server_us = None if self.server_s is None else self.server_s * 1e6 / self.events
+        cpu_us = None if server_us is None else server_us + self.client_s * 1e6 / self.events
+        cost = Cost(cpu_us, self.wal_bytes / self.events, server_us)
+        return Drained(self.events / self.took_s, cost)
+
+
+class Turns(dict[str, list[Turn]]):
+    """The turns of each side by its name: the n-th ones of all are neighbours in time."""
+
+    def drained(self) -> dict[str, tuple[Drained, ...]]:
+        """Return at most PAIRS_MAX results of each side, in order."""
+        return {name: _summed(turns) for name, turns in self.items()}
+
+    def noise(self, what: str, name: str) -> list[Figure]:
+        """Return a side beside itself: the differences that mean nothing in this run.
+
+        Of four turns the first and the last stand against the two between, so both halves have had
+        each place in the order, and all neighbours.
+        """
+        turns = self[name][: len(self[name]) // 4 * 4]
+        inner = [turn for number, turn in enumerate(turns) if number % 4 in (1, 2)]
+        outer = [turn for number, turn in enumerate(turns) if number % 4 in (0, 3)]
+        if not turns:
+            return []
+        return drained_figures(f"{what}: noise", _summed(outer), _summed(inner), ITSELF)[:2]
+
+
+def take_turns(
+    dsn: str, sides: Mapping[str, Side], *, turn_events: int = 1, turns_max: int | None = None
+) -> Turns:
+    """Let each side do about `turn_events` events in turn, until one has no more or all had enough.
+
+    The order is turned round each time, so nobody always comes behind the same one. Return the
+    turns that all sides had.
+    """
+    order, turns = [*sides], Turns({name: [] for name in sides})
+    is_local = postmaster(dsn) is not None
+    with psycopg.connect(dsn, autocommit=True) as look:
+        while turns_max is None or len(turns[order[0]]) < turns_max:
+            taken = {name: _take(look, sides[name], turn_events, is_local) for name in order}
+            if not all(turn.events for turn in taken.values()):
+                break
+            for name, turn in taken.items():
+                turns[name].append(turn)
+            order.reverse()
+    return turns
+
+
+def _take(look: Connection[Any], side: Side, turn_events: int, is_local: bool) -> Turn:
+    pid, events = side.conn.info.backend_pid, 0
+    wal, server_s = wal_bytes(look), own_s(pid) if is_local else 0.0
+    client_s, began_s = process_time(), perf_counter()
+    while events < turn_events and (done := side.turn()):
+        events += done
+    took_s, client_s = perf_counter() - began_s, process_time() - client_s
+    return Turn(
+        events,
+        took_s,
+        client_s,
+        own_s(pid) - server_s if is_local else None,
+        wal_bytes(look) - wal,
+    )
+
+
+def _summed(turns: Sequence[Turn]) -> tuple[Drained, ...]:
+    size = max(1, -(-len(turns) // PAIRS_MAX))
+    return tuple(_sum(turns[at : at + size]).drained for at in range(0, len(turns), size))
+
+
+def _sum(turns: Sequence[Turn]) -> Turn:
+    columns = zip(*map(astuple, turns), strict=True)
+    return Turn(*(None if None in column else sum(column) for column in columns))
+
+
+def ms_figure(
+    what: str,
+    ours: Sequence[Drained],
+    theirs: Sequence[Drained],
+    against: str,
+    target: Target | None = None,
+) -> Figure:
+    """Return how long a call takes, where an event is a call."""
+    return Figure(
+        what=what,
+        unit="ms",
+        ours=tuple(1000 / each.per_s for each in ours),
+        baseline=tuple(1000 / each.per_s for each in theirs),
+        against=against,
+        target=target,
+    )
