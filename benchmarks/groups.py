@@ -158,7 +158,7 @@ def _live(setup: Setup) -> list[Figure]:
                         writers,
                         groups,
                         duration_s,
-                        few_workers(groups * PARTITIONS, auto=auto),
+                        few_workers(auto=auto),
                     )
                     for form, auto in FORMS.items()
                 },

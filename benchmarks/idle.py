@@ -178,7 +178,7 @@ def without_autovacuum(setup: Setup) -> Iterator[None]:
 def _watch_supervised(
     dsn: str, duration_s: float, settle_s: float, partitions: int = POLLERS, *, auto: bool = False
 ) -> _Activity:
-    with supervised(dsn, idle, total_partitions=partitions, **few_workers(partitions, auto=auto)):
+    with supervised(dsn, idle, total_partitions=partitions, **few_workers(auto=auto)):
         sleep(settle_s)
         return watch(dsn, duration_s)
 

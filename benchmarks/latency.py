@@ -160,7 +160,7 @@ def _ours(dsn: str, arrived: Notebook, *, auto: bool) -> Iterator[Send]:
     def send(conn: Connection[Any], n: int) -> None:
         gapless.publish(conn, "outbox", {"n": n, "pad": PAYLOAD}, key=str(n))
 
-    settings = few_workers(PARTITIONS, auto=auto)
+    settings = few_workers(auto=auto)
     with supervised(dsn, record, total_partitions=PARTITIONS, **settings):
         yield send
 

@@ -28,10 +28,9 @@ _fork = multiprocess.get_context("fork")
 FORMS = {"ours": False, "ours, auto": True}  # by its name: are workers as few as the cores ask for?
 
 
-def few_workers(partitions: int, *, auto: bool) -> dict[str, Any]:
-    """Return the setting for so many partitions over all groups; none, as it is by default."""
-    workers_max = max(4, 2 * (os.cpu_count() or 1))
-    return {"partitions_per_worker": -(-partitions // workers_max)} if auto else {}
+def few_workers(*, auto: bool) -> dict[str, Any]:
+    """Return the setting of few workers for all partitions; none, as it is by default."""
+    return {"partitions_per_worker": "auto"} if auto else {}
 
 
 @contextmanager
