@@ -75,11 +75,7 @@ select gapless.stop_beyond(
 )
 
 -- name: count_events
--- How many of these events there are; same shape as the query `fetch`.
--- index: primary key of a chunk
-select count(*)
-from gapless.outbox_message_t o
-where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
+select gapless.count_events(%(ids)s::bigint[])
 
 -- name: finish_units
 select gapless.require_settings(%(settings)s),

@@ -14,6 +14,9 @@ select gapless.cancel(%(scheduled_id)s::bigint)
 -- name: create_chunks
 select gapless.create_chunks()
 
+-- name: want_default_chunk
+select gapless.want_default_chunk()
+
 -- name: leave_default_chunk
 select gapless.leave_default_chunk()
 
@@ -37,6 +40,15 @@ select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.
   o.xid, o.created_ts, o.cause, o.correlation
 from gapless.outbox_message_t o
 where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[])::bigint[])
+
+-- name: is_in_default
+select gapless.is_in_default(%(ids)s::bigint[])
+
+-- name: fetch_apart
+-- As fetch, in a transaction that lasts, of what is_in_default() says.
+select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
+  o.xid, o.created_ts, o.cause, o.correlation
+from gapless.events_of(%(ids)s::bigint[]) o
 
 -- name: fetch_latest
 -- Of ids whose events are not in the log any more, those in latest, as `fetch` returns them.

@@ -39,6 +39,9 @@ declare
   high bigint := (select max(i) from unnest(_message_ids) i);
   written int;
 begin
+  if gapless.is_in_default(_message_ids) then
+    low := null;    -- each by events_of()
+  end if;
   insert into gapless.dead_letter_event as e (
     group_id, topic_id, partition_id, c_offset, first_offset, message_id, host_id, user_id, key,
     transaction_id, event_type, payload, headers, created_ts, cause, correlation,
@@ -57,6 +60,10 @@ begin
     select m.id, m.host_id, m.user_id, m.key, m.transaction_id, m.xid, m.event_type, m.payload, m.headers,
       m.created_ts, m.cause, m.correlation
     from gapless.outbox_message_t m where m.id = u.id and m.id between low and high
+    union all
+    select m.id, m.host_id, m.user_id, m.key, m.transaction_id, m.xid, m.event_type, m.payload, m.headers,
+      m.created_ts, m.cause, m.correlation
+    from gapless.events_of(array[u.id]) m where low is null
     union all    -- asked only if the log has it no more
     select l.id, l.host_id, l.user_id, l.key, l.transaction_id, l.xid, l.event_type, l.payload, l.headers,
       l.created_ts, l.cause, l.correlation
@@ -104,16 +111,10 @@ begin
     and k.partition_id = _partition_id and k.first_offset = _first_offset;
   if holds then
     insert into gapless.dead_letter_key (group_id, topic_id, partition_id, key_digest, first_offset)
-    select distinct _group_id, _topic_id, _partition_id,
-      o.key_digest, _first_offset
-    from unnest(_message_ids) as u (id)
-    cross join lateral (
-      select gapless.key_digest(m) as key_digest
-      from gapless.outbox_message_t m where m.id = u.id and m.id between low and high
-      union all
-      select l.key_digest from gapless.latest l where l.id = u.id
-      limit 1
-    ) o;
+    select _group_id, _topic_id, _partition_id, k.key_digest, _first_offset
+    from gapless.unit_keys(
+      _group_id, _topic_id, _partition_id, _message_ids, array_fill(_first_offset, array[written])
+    ) k;
   end if;
   return written;
 end

@@ -34,5 +34,11 @@ begin
       limit 1
     ) o
   ) t;
+  if gapless.is_in_default(_message_ids) then
+    raise exception using errcode = 'GL000';    -- what was read is let go of; rows are kept
+  end if;
+exception
+  when sqlstate 'GL000' then
+    null;
 end
 $$;

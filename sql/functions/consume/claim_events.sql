@@ -5,6 +5,7 @@
 -- an event is the caller's to notice (I3).
 -- plan: what reads events is planned each time, for ids that are known then. A plan that is kept locks every chunk,
 --   and the default one with them, for as long as the handler takes: no chunk could be made (create_chunks.sql).
+--   Of what is in the default chunk, is_in_default() says whether it has to be let go of.
 create or replace function gapless.claim_events(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
   _events_max int, _place tid, _group_by text default 'transaction'
@@ -45,6 +46,15 @@ begin
     return;
   end if;
   select min(i), max(i), set_config('plan_cache_mode', 'force_custom_plan', true) into low, high from unnest(ids) i;
+  if gapless.is_in_default(ids) then
+    return query
+    select null::text, null::bigint, null::bigint, null::text, null::tid,
+      null::bigint, null::bigint[], null::text, null::int,
+      o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+      o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
+    from gapless.events_of(ids) o;
+    return;
+  end if;
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text, null::int,

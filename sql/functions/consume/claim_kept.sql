@@ -178,6 +178,16 @@ begin
   ids := ids[1 : size];
   -- As claim_events().
   select min(i), max(i), set_config('plan_cache_mode', 'force_custom_plan', true) into low, high from unnest(ids) i;
+  if gapless.is_in_default(ids) then
+    return query
+    select null::text, null::bigint, null::bigint, null::text, null::tid,
+      null::bigint, null::bigint[], null::text, null::int, null::bigint[], null::bigint[], null::text[], null::bigint,
+      null::text[], null::boolean,
+      o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+      o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
+    from gapless.events_of(ids) o;
+    return;
+  end if;
   return query
   select null::text, null::bigint, null::bigint, null::text, null::tid,
     null::bigint, null::bigint[], null::text, null::int, null::bigint[], null::bigint[], null::text[], null::bigint,

@@ -100,34 +100,42 @@ begin
   patterns := array(
     select gapless.type_pattern(t) from unnest(_filter.event_types) t where t ~ '[*]'
   );
-  select count(*), array_agg(x.id) filter (where x.verdict is not null),
-    array_agg(x.id) filter (where x.verdict <> ''), array_agg(x.verdict) filter (where x.verdict <> '')
-  into found_events, hits, odd, why
-  from (
-    select o.id,
-      case
-        when _to_group is not null and coalesce(o.headers ->> 'gapless-to-group', _to_group) <> _to_group
-          then null
-        when not (
-          _filter.event_types is null or coalesce(o.event_type, '') = any (exact)
-          or coalesce(o.event_type, '') like any (patterns)
-        ) then null
-        when _filter.condition is null then ''
-        else gapless.condition_error(o.payload, _filter.condition, _filter.params)
-      end as verdict
-    from gapless.outbox_message_t o
-    where o.id between low and high
-      and o.id = any ((select ids)::bigint[])
-    offset 0
-  ) x;
-  if found_events < cardinality(ids) then    -- an event is missing (I3): what stands before it counts
-    select u.n, u.id into lost_offset, lost_id
-    from unnest(ids) with ordinality as u (id, n)
-    where not exists (select from gapless.outbox_message_t o where o.id = u.id and o.id between low and high)
-    order by u.n limit 1;
-    ids := ids[1 : lost_offset - 1];
-    lost_offset := _first + lost_offset - 1;
-  end if;
+  begin
+    select count(*), array_agg(x.id) filter (where x.verdict is not null),
+      array_agg(x.id) filter (where x.verdict <> ''), array_agg(x.verdict) filter (where x.verdict <> '')
+    into found_events, hits, odd, why
+    from (
+      select o.id,
+        case
+          when _to_group is not null and coalesce(o.headers ->> 'gapless-to-group', _to_group) <> _to_group
+            then null
+          when not (
+            _filter.event_types is null or coalesce(o.event_type, '') = any (exact)
+            or coalesce(o.event_type, '') like any (patterns)
+          ) then null
+          when _filter.condition is null then ''
+          else gapless.condition_error(o.payload, _filter.condition, _filter.params)
+        end as verdict
+      from gapless.outbox_message_t o
+      where o.id between low and high
+        and o.id = any ((select ids)::bigint[])
+      offset 0
+    ) x;
+    if found_events < cardinality(ids) then    -- an event is missing (I3): what stands before it counts
+      select u.n, u.id into lost_offset, lost_id
+      from unnest(ids) with ordinality as u (id, n)
+      where not exists (select from gapless.outbox_message_t o where o.id = u.id and o.id between low and high)
+      order by u.n limit 1;
+      ids := ids[1 : lost_offset - 1];
+      lost_offset := _first + lost_offset - 1;
+    end if;
+    if gapless.is_in_default(ids) then
+      raise exception using errcode = 'GL000';
+    end if;
+  exception
+    when sqlstate 'GL000' then
+      null;
+  end;
   upto := _first + cardinality(ids) - 1;
   if _filter.subscribed then
     select coalesce(array_agg(_first + m.n - 1 order by m.n), '{}'), coalesce(array_agg(ids[m.n] order by m.n), '{}'),

@@ -89,5 +89,11 @@ begin
   from told t
   where t.is_whole and (t.is_closed or t.is_last)
   order by t.unit_end;
+  if gapless.is_in_default(array[low, high]) then
+    raise exception using errcode = 'GL000';    -- what was read is let go of; rows are kept
+  end if;
+exception
+  when sqlstate 'GL000' then
+    null;
 end
 $$;

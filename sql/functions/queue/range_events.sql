@@ -33,6 +33,9 @@ begin
   from gapless.log_segment s
   cross join lateral unnest(s.message_ids) i
   where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset between base and _last_offset;
+  if gapless.is_in_default(array[low, high]) then
+    low := null;    -- each by events_of()
+  end if;
   return query
   select s.base_offset + u.n - 1, s.timeline,
     o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
@@ -40,7 +43,10 @@ begin
   from gapless.log_segment s
   cross join lateral unnest(s.message_ids) with ordinality as u (id, n)
   cross join lateral (
-    select * from gapless.outbox_message_t m where m.id = u.id and m.id between low and high offset 0
+    select * from gapless.outbox_message_t m where m.id = u.id and m.id between low and high
+    union all
+    select * from gapless.events_of(array[u.id]) where low is null
+    offset 0
   ) o
   where s.topic_id = _topic_id and s.partition_id = _partition_id
     and s.base_offset between base and _last_offset

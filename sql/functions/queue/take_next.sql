@@ -51,6 +51,7 @@ declare
   high bigint;
   piece record;
   tries int := 0;
+  apart boolean;
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     perform gapless.require_read_committed('take_next');
@@ -202,8 +203,15 @@ begin
     order by g.base_offset;
   end if;
 
-  perform set_config('plan_cache_mode', 'force_custom_plan', true);
-  if first_offset = last_offset then
+  select set_config('plan_cache_mode', 'force_custom_plan', true) is null or gapless.is_in_default(ids) into apart;
+  if apart then
+    return query
+    select null::text, null::bigint, null::bigint, null::text, null::tid,
+      null::bigint, null::bigint[], null::text, null::int,
+      o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+      o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
+    from gapless.events_of(ids) o;
+  elsif first_offset = last_offset then
     low := ids[1];
     return query
     select null::text, null::bigint, null::bigint, null::text, null::tid,
@@ -212,19 +220,16 @@ begin
       o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
     from gapless.outbox_message_t o
     where o.id = low;
-    if _deadline is not null and not found then
-      perform gapless.refuse_missing(_topic_id, _partition_id, first_offset);
-    end if;
-    return;
+  else
+    select min(i), max(i) into low, high from unnest(ids) i;
+    return query
+    select null::text, null::bigint, null::bigint, null::text, null::tid,
+      null::bigint, null::bigint[], null::text, null::int,
+      o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
+      o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
+    from gapless.outbox_message_t o
+    where o.id between low and high and o.id = any ((select ids)::bigint[]);
   end if;
-  select min(i), max(i) into low, high from unnest(ids) i;
-  return query
-  select null::text, null::bigint, null::bigint, null::text, null::tid,
-    null::bigint, null::bigint[], null::text, null::int,
-    o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id,
-    o.transaction_id, o.xid, o.created_ts, o.cause, o.correlation
-  from gapless.outbox_message_t o
-  where o.id between low and high and o.id = any ((select ids)::bigint[]);
   get diagnostics tries = row_count;
   if _deadline is not null and tries < cardinality(ids) then
     perform gapless.refuse_missing(_topic_id, _partition_id, first_offset + min(u.n) - 1)

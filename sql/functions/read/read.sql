@@ -41,6 +41,18 @@ begin
       and (read.last_offset is null or s.base_offset <= read.last_offset)
     order by s.base_offset
   loop
+    if gapless.is_in_default(segment.message_ids) then
+      return query
+      select segment.base_offset + u.n - 1, o.key, o.event_type, o.payload, o.headers, o.host_id,
+        o.user_id, coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, segment.timeline)),
+        o.created_ts, o.id
+      from unnest(segment.message_ids) with ordinality as u (id, n)
+      join gapless.events_of(segment.message_ids) o on o.id = u.id
+      where segment.base_offset + u.n - 1 >= read.first_offset
+        and (read.last_offset is null or segment.base_offset + u.n - 1 <= read.last_offset)
+      order by u.n;
+      continue;
+    end if;
     return query
     select segment.base_offset + u.n - 1, o.key, o.event_type, o.payload, o.headers, o.host_id,
       o.user_id, coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, segment.timeline)),

@@ -42,6 +42,7 @@ begin
     if slice.upto is null then
       return false;
     end if;
+    create table if not exists gapless.default_wanted ();    -- see want_default_chunk()
     execute format(
       'create table gapless.%1$I (like gapless.outbox_message_t including defaults including constraints'
         ' including indexes, check (id >= %2$s and id < %3$s))',
@@ -83,6 +84,7 @@ begin
     return false;
   end if;
   truncate gapless.outbox_message_default;
+  drop table if exists gapless.default_wanted;
   -- Until now its events counted to the chunks behind it: those are closed anew, with these.
   update gapless.retention_state s
   set closed_upto = greatest(s.dropped_upto, least(s.closed_upto, (select min(c.from_id) from gapless.chunk_copy c)));

@@ -49,6 +49,12 @@ begin
       each.transaction_id, each.created_ts
     )::gapless.condition_event;
   end loop;
+  if gapless.is_in_default(_message_ids) then
+    raise exception using errcode = 'GL000';    -- what was read is let go of; rows are kept
+  end if;
   return found_events;
+exception
+  when sqlstate 'GL000' then
+    return found_events;
 end
 $$;

@@ -112,5 +112,11 @@ begin
       end if;
     end loop;
   end loop;
+  if gapless.is_in_default(_message_ids) then
+    raise exception using errcode = 'GL000';    -- what was read is let go of; rows are kept
+  end if;
+exception
+  when sqlstate 'GL000' then
+    null;
 end
 $$;

@@ -9,7 +9,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.abc import Buffer
 from psycopg.adapt import AdaptersMap, Loader
-from psycopg.pq import Format
+from psycopg.pq import Format, TransactionStatus
 from psycopg.types.numeric import Int8BinaryLoader
 from psycopg.types.string import ByteaBinaryLoader
 
@@ -62,7 +62,11 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     Bound: all rows are in memory at once; the caller slices.
     """
     params = {"low": min(ids), "high": max(ids), "ids": as_array(ids)}
-    found = fetch_rows(conn, "log", "fetch", params)
+    name = "fetch"
+    if conn.info.transaction_status == TransactionStatus.INTRANS:  # which may last
+        ((is_in_default,),) = fetch_all(conn, "log", "is_in_default", params)
+        name = "fetch_apart" if is_in_default else name
+    found = fetch_rows(conn, "log", name, params)
     if len(found) < len(ids):
         known = set(map(_ID, found))
         gone = [each for each in ids if each not in known]

@@ -5,9 +5,12 @@ Keeps I1 to I4 by calling gapless.sequence_events(); the loop around it is worke
 
 from __future__ import annotations
 
+from contextlib import suppress
 from time import monotonic, sleep
 
+import psycopg
 from psycopg import Connection
+from psycopg.pq import TransactionStatus
 
 from gapless.db.queries import query
 from gapless.db.wire import fetch_all
@@ -47,8 +50,15 @@ def create_chunks(conn: Connection) -> int:
     """Make the chunks of outbox_message_t that are needed soon; return how many were made.
 
     Where there were none in time, what comes next goes to these.
+    Raises LockNotAvailable when somebody has the default chunk; from then on readers let go of it.
     """
-    row = conn.execute(query("log", "create_chunks")).fetchone()
+    try:
+        row = conn.execute(query("log", "create_chunks")).fetchone()
+    except psycopg.errors.LockNotAvailable:
+        if conn.info.transaction_status == TransactionStatus.IDLE:
+            with suppress(psycopg.errors.LockNotAvailable):
+                conn.execute(query("log", "want_default_chunk"))
+        raise
     conn.execute(query("log", "leave_default_chunk"))
     assert row is not None
     return int(row[0])

@@ -9,8 +9,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from threading import Event as Signal
+from typing import Any
 
 import psycopg
 import pytest
@@ -22,7 +24,9 @@ from gapless.log.catch_up import keep_house
 from gapless.log.publish import publish
 from gapless.log.retention import plan_retention
 from gapless.log.sequence import create_chunks, sequence
-from gapless.testing import drain
+from gapless.log.topics import ensure_topic
+from gapless.settings import Settings
+from gapless.testing import Drained, drain
 from stage.retention.world import World
 from support.log import Placed, assert_gapless, placed
 
@@ -32,6 +36,19 @@ IN_COPIES = "select count(*) from gapless.chunk_copy"
 CHUNK_OF = "select c.chunk from gapless.chunk c where %s between c.from_id and c.upto - 1"
 # For each gap: where it begins behind the last chunk, and how many events are in it.
 GAPS = {"one": [(0, 5)], "far": [(50_000, 3)], "several": [(0, 4), (10, 1), (0, 1200)]}
+
+
+# Ways to read a claim's events: with the claim, what a filter or subscriptions keep, in pieces, from a queue.
+WAYS: dict[str, Mapping[str, Any]] = {
+    "a claim": {},
+    "batch": {"batch_size": 100},
+    "filter": {"where": "$.n >= 0"},
+    "types": {"event_types": ["order.*"]},
+    "user": {"group_by": "user"},
+    "streamed": {"batch_size": 1001},
+    "parked": {"on_failure": "park-key"},
+    "queue": {"mode": "queue"},
+}
 
 
 def fill(world: World, gap: int = 0, count: int = 6) -> None:
@@ -235,3 +252,74 @@ def test_publishers_and_readers_continue_while_it_moves(world: World) -> None:
     world.apply()
     assert in_default(world) == 0
     assert len(events(world)) == published
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_handlers_of_what_is_in_it_are_not_in_the_way(world: World, way: Mapping[str, Any]) -> None:
+    """They are slow, and one is always at work: chunks are made, and it empties itself."""
+    leave_chunks(world, units=(3, 1))
+    ensure_topic(world.conn, "other", partitions=1)
+    world.conn.execute("create table handled_by (name text, c_offset bigint, characters int)")
+    with ThreadPoolExecutor(3) as pool, ExitStack() as ends:
+        end, done = begin_slowly(world, "a", way, pool)
+        ends.callback(end.set)
+        leave_chunks(world, units=(2,))
+        before = events(world)
+        assert in_default(world) == 6
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            create_chunks(world.conn)
+        for group in "bcdef":  # each begins before the one before ends
+            at_work = begin_slowly(world, group, way, pool)
+            ends.callback(at_work[0].set)
+            end.set()
+            done.result()
+            end, done = at_work
+            keep_house(world.conn)
+            publish(world.conn, "other", group)
+            while world.value(STEP):
+                pass
+        assert in_default(world) == 0
+        assert world.value("select to_regclass('gapless.default_wanted')") is None
+        end.set()
+        done.result()
+    assert events(world)[:6] == before
+    handled = "select name, array_agg(c_offset order by c_offset), min(characters) from handled_by"
+    for group, offsets, characters in world.conn.execute(f"{handled} group by 1".encode()):
+        aside = [4, 5, 6] if group == "b" and way.get("on_failure") else []
+        assert offsets == [n for n in range(1, 7) if n not in aside]
+        assert characters == 36 * 99
+
+
+def leave_chunks(world: World, units: tuple[int, ...]) -> None:
+    """Publish units of one key, large events that do not fit in their rows, where no chunk is."""
+    world.value("select setval('gapless.outbox_message_id_seq', max(upto)) from gapless.chunk")
+    for count in units:
+        world.conn.execute(
+            "insert into gapless.outbox_message_t (topic_id, key, user_id, event_type, payload)"
+            " select gapless.topic_id('orders'), 'k', 'u', 'order.paid', json_build_object('n', n,"
+            " 't', (select string_agg(gen_random_uuid()::text, '') from generate_series(1, 99)))"
+            " from generate_series(1, %s) n",
+            [count],
+        )
+    sequence(world.conn)
+
+
+def begin_slowly(
+    world: World, group: str, way: Mapping[str, Any], pool: ThreadPoolExecutor
+) -> tuple[Signal, Future[Drained]]:
+    """Let a handler be at work, which does not end before the signal is set."""
+    begun, end = Signal(), Signal()
+
+    @handler(topic="orders", group=group, **way)
+    def work(unit: Unit, conn: psycopg.Connection[Any]) -> None:
+        places = [(group, event.offset, len(event.payload["t"])) for event in unit]
+        begun.set()
+        assert end.wait(60)
+        conn.cursor().executemany("insert into handled_by values (%s, %s, %s)", places)
+        if (group, places[0][1]) == ("b", 4) and way.get("on_failure"):
+            raise ValueError("set aside, with what comes behind it")
+
+    drained = pool.submit(drain, world.dsn, work, settings=Settings(retry_delays_s=(3600,)))
+    assert begun.wait(60)
+    return end, drained

@@ -161,9 +161,7 @@ class _UnitReader:
 
     def _require(self, ids: Sequence[int]) -> None:
         """Make sure now that no event is missing: the handler may not read to the end."""
-        ((found,),) = run(
-            self._conn, "count_events", {"low": min(ids), "high": max(ids), "ids": ids}
-        )
+        ((found,),) = run(self._conn, "count_events", {"ids": ids})
         if found != len(ids):
             raise HoleError(
                 f"{len(ids) - found} of {len(ids)} events are missing from outbox_message_t, "

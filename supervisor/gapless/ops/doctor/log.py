@@ -82,8 +82,8 @@ def chunks(patient: Patient) -> Iterator[Finding]:
         if found.held_by is not None:
             since = "" if found.held_s is None else f", which is open for {duration(found.held_s)}"
             text += (
-                f"; pid {found.held_by} has read the default chunk in a transaction{since}: "
-                "none can be made until it ends"
+                f"; pid {found.held_by} has read the default chunk, or published into it, in a "
+                f"transaction{since}: none can be made until it ends"
             )
             remedy = f"have it commit, or select pg_terminate_backend({found.held_by})"
         yield warning("chunks", "; ".join([text, *chunk_triggers(patient.conn)]), remedy)
