@@ -124,9 +124,6 @@ class World:
         self.story.append("promote")
         return self.later.pop(0) if self.later else 0
 
-    def owe_whole(self) -> None:
-        """What it was told of comes with the next look."""
-
     def rest_s(self, seconds: float) -> float:
         return seconds
 
@@ -243,6 +240,16 @@ def test_a_few_that_come_together_do_not_wake_it(world: World) -> None:
             world.found, world.notified = [1], [""]
             turn.take()
     assert "wake_up" not in world.told()
+
+
+def test_publishers_who_wait_for_each_other_to_notify_wake_it_at_once(world: World) -> None:
+    turn = asleep(world, wait_period_s=1.0)
+    world.run_s = 0.05
+    world.now_s += 1
+    for events, wakes in ((1, False), (4, True)):
+        world.found, world.notified = [events], [""]
+        turn.take()
+        assert ("wake_up" in world.told()) == wakes
 
 
 def test_found_by_the_clock_alone_it_wakes_up_for_not_all_publishers_notify(world: World) -> None:

@@ -86,14 +86,6 @@ class Promoter:
         self._due_s = 0.0
         self._asleep_due_s = 0.0
         self._locked_until_s = 0.0
-        self._owes_whole = False
-
-    def owe_whole(self) -> None:
-        """Have a look from the start come as soon as one may, for a sequencer that sleeps.
-
-        It was told of an event that may have been due before it was committed.
-        """
-        self._owes_whole = True
 
     def is_due(self) -> bool:
         """Tell whether there may be something to promote, while the sequencer is awake."""
@@ -127,7 +119,6 @@ class Promoter:
     def _look(self, conn: Connection[Any]) -> int:
         began_s = monotonic()
         is_round_due = began_s >= self._round_due_s
-        self._owes_whole &= not is_round_due
         before = _START if is_round_due and not self.holds else self._front
         look = self._front = _promote(conn, before)
         promoted, now_s = look.promoted or 0, monotonic()
@@ -141,7 +132,8 @@ class Promoter:
         if wait_s <= 0 and not promoted and not look.goes_on(before):
             wait_s = _AGAIN_S
         self._asleep_due_s = now_s + wait_s
-        if self.holds or self._owes_whole:
+        if self.holds or not is_round_due:
+            # A look from the start comes soon: who sleeps is told of what was committed late, once.
             self._asleep_due_s = min(self._asleep_due_s, max(self._round_due_s, now_s))
         self._due_s = min(self._asleep_due_s, now_s + _LOOK_EVERY_S)
         return promoted

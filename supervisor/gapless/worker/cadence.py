@@ -13,10 +13,11 @@ RESTS = (  # with so many events at least: so many times the run, and so long at
     (7, 3, 0.004),
     (1, 1, 0.004),
 )
+DOZE_S_MAX = 0.005
 # A sequencer that sleeps is notified by each publisher, who holds a lock of the whole database from
 # there until the commit is on disk. A run commits as well: what it takes tells how long that is.
 QUIET_RUNS = 3
-FAST_RUNS_MAX = 2
+FAST_EVENTS_MAX = 2
 
 
 class Cadence:
@@ -24,18 +25,30 @@ class Cadence:
 
     def __init__(self) -> None:
         self._found_s = 0.0
-        self._fast_runs = 0  # so many followed each other fast, one after the other
+        self._doze_s = 0.0
+        self._fast_events = 0  # of runs that followed each other fast, one after the other
 
-    def found(self, began_s: float, took_s: float) -> None:
-        """Note a run that gave offsets."""
+    def found(self, events: int, began_s: float, took_s: float) -> None:
+        """Note a run that gave offsets to so many."""
         is_fast = began_s - self._found_s < QUIET_RUNS * took_s
-        self._fast_runs = self._fast_runs + 1 if is_fast else 0
+        self._fast_events = self._fast_events + events if is_fast else 0
         self._found_s = began_s
+
+        self._doze_s = 0.0
+
+    def idle(self) -> None:
+        """Note a look that found nothing, and that nobody asked for."""
+        self._doze_s = 0.0
+
+    def doze_s(self) -> float:
+        """Return how long to doze after a look in vain that was asked for: ever longer."""
+        self._doze_s = min(max(self._doze_s * 2, 0.0005), DOZE_S_MAX)
+        return self._doze_s
 
     @property
     def is_busy(self) -> bool:
         """Whether runs take more than a third of the time between events, again and again."""
-        return self._fast_runs > FAST_RUNS_MAX
+        return self._fast_events > FAST_EVENTS_MAX
 
     def rest_s(self, events: int, took_s: float) -> float:
         """Return how long to let a few more events gather: the longer a run, the more."""

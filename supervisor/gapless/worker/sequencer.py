@@ -47,7 +47,6 @@ ROLE_POLL_S = 0.25
 LOOK_EVERY_S = 0.5
 POLL_S = 0.05  # asleep, where publishers notify nobody
 STANDSTILL_S_MAX = 1.75  # so long may the active one leave events without an offset
-DOZE_S_MAX = 0.005
 BUSY_S = 0.05  # so long does one that is told of events wait for whoever gives offsets right then
 CHUNKS_EVERY_S = 5.0
 CHUNKS_EVERY_EVENTS = 5_000  # half of the smallest chunk there may be
@@ -151,7 +150,6 @@ class _Turn:
         self._cadence = Cadence()
         self._holders: set[str] = set()  # of what is due, as the log was told
         self._around_due_s = 0.0
-        self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
         self._refusals = 0  # so often, one after the other, somebody was in the way of a chunk
@@ -170,17 +168,16 @@ class _Turn:
         sequenced = self._sequence(promotes=self._promotes(told, is_due=is_due))
         if sequenced:
             run_s = monotonic() - began_s
-            self._cadence.found(began_s, run_s)
+            self._cadence.found(sequenced, began_s, run_s)
             self._gave(sequenced)
             if self._cadence.is_busy or not (told or is_due):
                 self.wake_up()
             self._rest(sequenced, run_s)
         elif self._is_asleep and not told:
-            self._doze_s = 0.0
+            self._cadence.idle()
         elif self._is_asleep or not self._fall_asleep():
             # Somebody notifies in vain; or a publisher is in mid-transaction and believes us awake.
-            self._doze_s = min(max(self._doze_s * 2, 0.0005), DOZE_S_MAX)
-            readable(self._doze_s, self._pipe.fileno())
+            readable(self._cadence.doze_s(), self._pipe.fileno())
 
     def wake_up(self) -> None:
         """Have publishers notify no more, if they do."""
@@ -214,13 +211,11 @@ class _Turn:
         now_s = monotonic()
         if LATER in told or now_s >= self._look_due_s:
             self._look_due_s = now_s + self._sleep_s
-            self._later.owe_whole()
             return True
         return is_due
 
     def _gave(self, events: int) -> None:
         """Note a run that gave offsets to so many: here the supervisor can ring workers."""
-        self._doze_s = 0.0
         self._events_since += events
         self._board.complete(self._spec.slot)
 

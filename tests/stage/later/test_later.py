@@ -525,8 +525,7 @@ class TestLook:
             publish(conn, "outbox", 1, deliver_in=20)
             shift(conn, 30)
             assert promoter.promote(conn) == 1
-        promoter.owe_whole()  # a sequencer that sleeps is told of it
-        while not promoter.promote(conn):
+        while not promoter.promote(conn):  # as a sequencer that sleeps, and is told of it once
             assert promoter.wait_s(3600) < 3600, "it would sleep on"
 
 
