@@ -21,7 +21,7 @@ FAST_EVENTS_MAX = 2
 
 
 class Cadence:
-    """Remembers when the last run began that found something."""
+    """What the runs so far tell of the next ones."""
 
     def __init__(self) -> None:
         self._found_s = 0.0
@@ -33,7 +33,6 @@ class Cadence:
         is_fast = began_s - self._found_s < QUIET_RUNS * took_s
         self._fast_events = self._fast_events + events if is_fast else 0
         self._found_s = began_s
-
         self._doze_s = 0.0
 
     def idle(self) -> None:
