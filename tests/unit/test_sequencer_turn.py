@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import nullcontext
+from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, NoReturn
@@ -20,7 +21,7 @@ from gapless.worker.board import Board
 from gapless.worker.sequencer import _Candidate, _Turn
 from gapless.worker.spec import ExitCode
 
-PIPE = 77
+PIPE, CONN = 77, 78
 SLOT = 1
 
 
@@ -33,7 +34,8 @@ class World:
         self.found: list[int | Exception] = []
         self.run_s = 0.0  # of one run
         self.may_sleep = False
-        self.is_woken = False
+        self.notified: list[str] = []  # asleep: what has arrived
+        self.arrives: list[str] = []  # what ends the next wait
         self.chunks: list[int | Exception] = []
         self.is_lost = False
         self.triggers: list[str] = []
@@ -41,10 +43,11 @@ class World:
         self.is_later_due = False
         self.holds = False
         self.later: list[int] = []
+        self.due_s = 2000.0
         self.board = Board(2)
         self.board.clear(SLOT)
         for name in (
-            "sequence", "try_sleep", "wake_up", "heard", "wait", "readable", "create_chunks",
+            "sequence", "try_sleep", "wake_up", "heard", "readable", "create_chunks",
             "count_unrouted", "chunk_triggers", "heal_letters",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
@@ -55,7 +58,7 @@ class World:
     def turn(self, pause_s: float = 0.0, wait_period_s: float = 0.4) -> _Turn:
         spec: Any = SimpleNamespace(slot=SLOT, pause_s=pause_s, wait_period_s=wait_period_s)
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE)
-        conn: Any = SimpleNamespace(closed=self.is_lost)
+        conn: Any = SimpleNamespace(closed=self.is_lost, fileno=lambda: CONN)
         return _Turn(conn, spec, pipe, self.board)
 
     def told(self) -> list[object]:
@@ -65,9 +68,9 @@ class World:
     def _work(self) -> bool:
         return self.board.work_ms(SLOT) > 0
 
-    def sequence(self, _conn: object) -> int:
+    def sequence(self, _conn: object, *, patience_s: float = 0.0) -> int:
         assert self._work(), "a run that hangs is killed: the board says that it works"
-        self.story.append("sequence")
+        self.story.append("patient" if patience_s else "sequence")
         self.now_s += self.run_s
         found = self.found.pop(0) if self.found else 0
         if isinstance(found, Exception):
@@ -81,19 +84,19 @@ class World:
     def wake_up(self, _conn: object) -> None:
         self.story.append("wake_up")
 
-    def heard(self, _conn: object) -> None:
-        self.story.append("heard")
-
-    def wait(self, _conn: object, timeout_s: float, *others: int) -> bool:
-        assert others == (PIPE,)
-        assert not self._work()
-        self.story.append(("wait", timeout_s))
-        return self.is_woken
+    def heard(self, _conn: object) -> list[str]:
+        notified, self.notified = self.notified, []
+        return notified
 
     def readable(self, timeout_s: float, *fds: int) -> None:
-        assert fds == (PIPE,)
         assert not self._work(), "at rest"
-        self.story.append(round(timeout_s, 6))
+        if fds == (CONN, PIPE):
+            self.story.append(("wait", round(timeout_s, 6)))
+            self.notified, self.arrives = self.arrives, []
+            self.now_s += 0.0 if self.notified else timeout_s
+        else:
+            assert fds == (PIPE,)
+            self.story.append(round(timeout_s, 6))
 
     def create_chunks(self, _conn: object) -> int:
         assert self._work()
@@ -125,7 +128,7 @@ class World:
         return seconds
 
     def wait_s(self, seconds: float) -> float:
-        return seconds
+        return min(seconds, max(self.due_s - self.now_s, 0.0))
 
 
 @pytest.fixture
@@ -171,51 +174,140 @@ def test_beside_a_publisher_that_believes_it_awake_it_dozes_ever_longer(world: W
     turn.take()
     world.may_sleep = True
     turn.take()
-    world.told()
-    world.may_sleep = False
+    world.may_sleep, world.found = False, [1]
     turn.take()
-    assert world.told()[-1] == 0.0005, "after a sleep as well"
+    turn.take()
+    assert world.told()[-3:] == ["sequence", "try_sleep", 0.0005], "after a sleep as well"
 
 
-def test_before_it_sleeps_it_looks_once_more_and_afterwards_it_is_awake(world: World) -> None:
+LOOK = ["patient", "promote"]
+
+
+def asleep(world: World, **options: float) -> _Turn:
+    """Return one that fell asleep and has looked once more, in vain."""
     world.may_sleep = True
+    turn = world.turn(**options)
+    turn.take()
+    turn.take()
+    assert world.told() == ["chunks", "sequence", "try_sleep", ("wait", 0.0), *LOOK]
+    return turn
+
+
+def test_what_came_just_before_it_sleeps_is_not_waited_for(world: World) -> None:
+    world.may_sleep, world.run_s, world.found = True, 0.002, [0, 5]
     turn = world.turn()
     turn.take()
-    asleep = ["heard", "sequence", "promote", ("wait", 0.4), "wake_up"]
-    assert world.told() == ["chunks", "sequence", "try_sleep", *asleep]
-    world.found, world.run_s = [0, 5], 0.002
     turn.take()
-    assert world.told() == [
-        "sequence", "try_sleep", "heard", "sequence", "promote", "wake_up", 0.002,
-    ], "what came just before is not waited for"  # fmt: skip
+    assert world.told()[2:] == ["try_sleep", ("wait", 0.0), *LOOK, "wake_up", 0.002]
     assert world.board.completed(SLOT) == 1
 
 
-def test_woken_it_sequences_before_anything_else(world: World) -> None:
-    world.may_sleep = world.is_woken = True
-    world.found, world.run_s = [0, 0, 9], 0.001
-    turn = world.turn()
+def test_told_of_events_it_runs_once_for_each_and_stays_asleep(world: World) -> None:
+    world.run_s = 0.001
+    turn = asleep(world)
+    for _ in range(20):
+        world.now_s += 0.01
+        world.found, world.notified = [1], [""]
+        turn.take()
+        assert world.told() == ["patient", 0.0], "no look for what is due, no rest"
+    world.arrives, world.found = [""], [2]
     turn.take()
-    assert world.told()[-4:] == ["sequence", "promote", "wake_up", 0.003], "a run of 1 ms, not 3"
-    assert world.board.completed(SLOT) == 1
+    assert world.told()[1:] == ["patient", 0.0], "woken from its wait"
+    assert world.board.completed(SLOT) == 21
 
 
-def test_who_cannot_sequence_in_its_sleep_is_awake_afterwards(world: World) -> None:
-    world.may_sleep = True
-    world.found = [0, psycopg.OperationalError("gone")]
-    with pytest.raises(psycopg.OperationalError):
-        world.turn().take()
-    assert world.told()[-1] == "wake_up"
-    assert world.board.work_ms(SLOT) == 0
-    assert world.board.silence_ms(SLOT) > 0
+@pytest.mark.parametrize(("share", "wakes"), [(0.2, False), (0.32, False), (0.35, True), (1, True)])
+@pytest.mark.parametrize("run_s", [0.0005, 0.01, 0.1])
+def test_it_wakes_up_where_runs_take_a_third_of_the_time_between_events(
+    world: World, run_s: float, share: float, wakes: bool
+) -> None:
+    """Where commits are slow, so are runs: the measure is the machine's own."""
+    turn = asleep(world, wait_period_s=1.0)
+    world.run_s = run_s
+    for _ in range(8):
+        world.now_s += run_s / share - run_s
+        world.found, world.notified = [1], [""]
+        turn.take()
+    assert ("wake_up" in world.told()) == wakes
+
+
+def test_a_few_that_come_together_do_not_wake_it(world: World) -> None:
+    turn = asleep(world)
+    world.run_s = 0.001
+    for _ in range(5):
+        world.now_s += 0.1
+        for _ in range(3):
+            world.found, world.notified = [1], [""]
+            turn.take()
+    assert "wake_up" not in world.told()
+
+
+def test_publishers_who_wait_for_each_other_to_notify_wake_it_at_once(world: World) -> None:
+    turn = asleep(world, wait_period_s=1.0)
+    world.run_s = 0.05
+    world.now_s += 1
+    for events, wakes in ((1, False), (4, True)):
+        world.found, world.notified = [events], [""]
+        turn.take()
+        assert ("wake_up" in world.told()) == wakes
+
+
+def test_found_by_the_clock_alone_it_wakes_up_for_not_all_publishers_notify(world: World) -> None:
+    turn = asleep(world)
+    world.found = [1]
+    turn.take()
+    assert world.told() == [("wait", 0.4), *LOOK, "wake_up", 0.0]
+
+
+def test_notified_in_vain_it_dozes_ever_longer(world: World) -> None:
+    turn = asleep(world)
+    for doze_s in (0.0005, 0.001, 0.002, 0.004, 0.005, 0.005):
+        world.notified = ["", ""]
+        turn.take()
+        assert world.told() == ["patient", doze_s]
+    turn.take()
+    world.notified = [""]
+    turn.take()
+    assert world.told()[-1] == 0.0005, "from anew"
+
+
+def test_told_all_the_time_it_looks_at_its_time_for_what_is_due_and_nobody_told_of(
+    world: World,
+) -> None:
+    turn = asleep(world, wait_period_s=0.4)
+    looks = []
+    for _ in range(100):
+        world.now_s += 0.01
+        world.found, world.notified = [1], [""]
+        turn.take()
+        if "promote" in world.told():
+            looks.append(round(world.now_s, 6))
+    (apart_s,) = [after - before for before, after in pairwise(looks)]
+    assert 0.4 <= round(apart_s, 6) <= 0.41
+
+
+def test_asleep_it_looks_for_what_is_due_when_told_and_when_it_is(world: World) -> None:
+    turn = asleep(world)
+    world.notified = [module.LATER]
+    turn.take()
+    assert world.told()[:2] == LOOK
+    world.due_s, world.later, world.found = world.now_s + 0.1, [3], [0, 3]
+    turn.take()
+    assert world.told() == [("wait", 0.1), *LOOK, "sequence", 0.0], "and stays asleep"
+
+
+def test_leaving_it_gives_back_what_makes_publishers_notify(world: World) -> None:
+    turn = asleep(world)
+    turn.wake_up()
+    turn.wake_up()
+    assert world.told() == ["wake_up"], "once"
 
 
 @pytest.mark.parametrize(("wait_period_s", "sleep_s"), [(0.4, 0.4), (1.0, 1.0), (60.0, 1.0)])
 def test_it_sleeps_as_long_as_it_is_told_to_and_a_second_at_most(
     world: World, wait_period_s: float, sleep_s: float
 ) -> None:
-    world.may_sleep = True
-    world.turn(wait_period_s=wait_period_s).take()
+    asleep(world, wait_period_s=wait_period_s).take()
     assert ("wait", sleep_s) in world.told()
 
 
@@ -223,8 +315,7 @@ def test_where_nobody_notifies_it_looks_often(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "has_to_poll", lambda _conn: True)
-    world.may_sleep = True
-    world.turn().take()
+    asleep(world).take()
     assert ("wait", module.POLL_S) in world.told()
 
 
@@ -524,7 +615,8 @@ class Life:
         monkeypatch.setattr(_Candidate, "look", lambda _: self.story.append("look"))
         for name in ("Housekeeper", "Compactor"):
             monkeypatch.setattr(module, name, lambda _spec: nullcontext())
-        turn = SimpleNamespace(take=lambda: self._turned("take"))
+        wake_up = partial(self.story.append, "wake_up")
+        turn = SimpleNamespace(take=lambda: self._turned("take"), wake_up=wake_up)
         monkeypatch.setattr(module, "_Turn", lambda *_: turn)
 
     def _try_role(self, _conn: object) -> bool:
@@ -567,7 +659,8 @@ def test_the_active_one_takes_turns_until_it_is_to_end_and_gives_its_role_back(
     monkeypatch: pytest.MonkeyPatch, ends: str
 ) -> None:
     assert Life(monkeypatch, ends, 2, roles=0).run() == [
-        module.ROLE_CHANNEL, "try_role", module.WAKE_CHANNEL, "take", "take", "give_role", "silent",
+        module.ROLE_CHANNEL, "try_role", module.WAKE_CHANNEL, "take", "take", "wake_up", "give_role",
+        "silent",
     ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ begin
   insert into gapless.audit (action, group_id, topic_id, detail)
   values (_action, '', _topic_id, jsonb_build_object('schedule', _name));
   if not gapless.sequencer_polls() then
-    perform pg_notify('gapless_sequencer', '');
+    perform pg_notify('gapless_sequencer', 'later');
   end if;
 end
 $$;

@@ -1,6 +1,7 @@
 -- The producer's side of the wake handshake (docs/concepts.md, Publishing): a sleeping sequencer holds
 -- lock (7427001, 2) exclusively. If we get it shared, the sequencer is awake, and cannot fall asleep
 -- before we end: nothing to do. If not, it sleeps: notify it. So NOTIFY, which serialises commits, is rare.
+-- It runs once for each; `later` says that it should look for what is due as well.
 -- It also notices what a consuming transaction publishes without a cause (cause.sql).
 -- PostgreSQL refuses to prepare a transaction that has notified. So nobody notifies on a server where
 -- transactions can be prepared (max_prepared_transactions), or who says `set gapless.wake = off`: there the
@@ -23,7 +24,7 @@ begin
     return null;
   end if;
   if not pg_try_advisory_xact_lock_shared(7427001, 2) and not gapless.sequencer_polls() then
-    perform pg_notify('gapless_sequencer', '');
+    perform pg_notify('gapless_sequencer', case when tg_table_name = 'scheduled' then 'later' else '' end);
   end if;
   return null;
 end

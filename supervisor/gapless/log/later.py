@@ -132,7 +132,8 @@ class Promoter:
         if wait_s <= 0 and not promoted and not look.goes_on(before):
             wait_s = _AGAIN_S
         self._asleep_due_s = now_s + wait_s
-        if self.holds:
+        if self.holds or not is_round_due:
+            # A look from the start comes soon: who sleeps is told of what was committed late, once.
             self._asleep_due_s = min(self._asleep_due_s, max(self._round_due_s, now_s))
         self._due_s = min(self._asleep_due_s, now_s + _LOOK_EVERY_S)
         return promoted

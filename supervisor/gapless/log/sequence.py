@@ -18,6 +18,7 @@ from gapless.failpoints import hit
 
 WAKE_CHANNEL = "gapless_sequencer"
 ROLE_CHANNEL = "gapless_role"
+LATER = "later"  # said on WAKE_CHANNEL of what waits for its time
 _BUSY_S = 0.002
 
 
@@ -95,7 +96,7 @@ def break_role(conn: Connection, run: int) -> bool:
 
 
 def try_sleep(conn: Connection) -> bool:
-    """Announce sleep: from now on publishers notify. False while one of them is in mid-transaction.
+    """Announce sleep: until wake_up() publishers notify. False while one is in mid-transaction.
 
     After True: run sequence() once more before waiting; somebody may have committed just before.
     """

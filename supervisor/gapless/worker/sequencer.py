@@ -17,6 +17,7 @@ from gapless.lease.room import missing_grant
 from gapless.lease.squatters import name_later_holders
 from gapless.log.later import Promoter
 from gapless.log.sequence import (
+    LATER,
     ROLE_CHANNEL,
     WAKE_CHANNEL,
     break_role,
@@ -34,6 +35,7 @@ from gapless.log.sequence import (
 from gapless.log.topics import count_unrouted
 from gapless.telemetry.meter import current
 from gapless.worker.board import Board
+from gapless.worker.cadence import Cadence
 from gapless.worker.compactor import Compactor
 from gapless.worker.housekeeper import Housekeeper
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
@@ -45,15 +47,7 @@ ROLE_POLL_S = 0.25
 LOOK_EVERY_S = 0.5
 POLL_S = 0.05  # asleep, where publishers notify nobody
 STANDSTILL_S_MAX = 1.75  # so long may the active one leave events without an offset
-DOZE_S_MAX = 0.005
-# A run costs much more than an event, and so do the turns of workers that it wakes: the more events
-# it found, the longer it rests. Where publishers take all the machine has, each run more costs the
-# time that would make the next one worth it.
-RESTS = (  # with so many events at least: so many times the run, and so long at most
-    (51, 8, 0.02),
-    (7, 3, 0.004),
-    (1, 1, 0.004),
-)
+BUSY_S = 0.05  # so long does one that is told of events wait for whoever gives offsets right then
 CHUNKS_EVERY_S = 5.0
 CHUNKS_EVERY_EVENTS = 5_000  # half of the smallest chunk there may be
 AROUND_EVERY_S = 1.0
@@ -102,6 +96,7 @@ def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
         while not pipe.poll() and not is_orphan(spec):
             turn.take()
     hit("sequencer.leaving")
+    turn.wake_up()
     give_role(conn)
     return ExitCode.DRAINED
 
@@ -138,7 +133,11 @@ class _Candidate:
 
 
 class _Turn:
-    """One turn of the loop: sequence, then rest awake, doze, or sleep until notified."""
+    """One turn of the loop: sequence; awake: then rest, doze, or fall asleep.
+
+    Asleep, publishers notify it, and each turn begins with a wait for that: whatever commits, a run
+    comes after it. It wakes up where they do so too often, and where some do not.
+    """
 
     def __init__(
         self, conn: Connection[Any], spec: SequencerSpec, pipe: Pipe, board: Board
@@ -148,39 +147,83 @@ class _Turn:
         self._pipe = pipe
         self._board = board
         self._later = Promoter()
+        self._cadence = Cadence()
         self._holders: set[str] = set()  # of what is due, as the log was told
         self._around_due_s = 0.0
-        self._doze_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
         self._refusals = 0  # so often, one after the other, somebody was in the way of a chunk
         sleep_s = POLL_S if has_to_poll(conn) else spec.wait_period_s
         self._sleep_s = min(sleep_s, WAIT_S_MAX)
+        self._is_asleep = False
+        self._look_due_s = 0.0  # asleep: for what nobody has told of
         self._strays = 0  # events without a topic, as the log was told
 
     def take(self) -> None:
         self._chunks()
         self._look_around()
+        told = self._sleep() if self._is_asleep else []
+        is_due = self._later.wait_s(1.0) <= 0
         began_s = monotonic()
-        sequenced = self._sequence(promotes=self._later.is_due())
-        is_asleep = not sequenced and try_sleep(self._conn)
-        if is_asleep:
-            began_s, sequenced = self._sleep()
+        sequenced = self._sequence(promotes=self._promotes(told, is_due=is_due))
         if sequenced:
-            self._board.complete(self._spec.slot)
-            self._events_since += sequenced
-            self._rest(sequenced, monotonic() - began_s)
-        if sequenced or is_asleep:
-            self._doze_s = 0.0
-        else:
-            # A publisher is in mid-transaction and believes us awake: look again soon.
-            self._doze_s = min(max(self._doze_s * 2, 0.0005), DOZE_S_MAX)
-            readable(self._doze_s, self._pipe.fileno())
+            run_s = monotonic() - began_s
+            self._cadence.found(sequenced, began_s, run_s)
+            self._gave(sequenced)
+            if self._cadence.is_busy or not (told or is_due):
+                self.wake_up()
+            self._rest(sequenced, run_s)
+        elif self._is_asleep and not told:
+            self._cadence.idle()
+        elif self._is_asleep or not self._fall_asleep():
+            # Somebody notifies in vain; or a publisher is in mid-transaction and believes us awake.
+            readable(self._cadence.doze_s(), self._pipe.fileno())
+
+    def wake_up(self) -> None:
+        """Have publishers notify no more, if they do."""
+        if self._is_asleep:
+            self._is_asleep = False
+            wake_up(self._conn)
+            hit("sequencer.awake")
+
+    def _fall_asleep(self) -> bool:
+        """Have publishers notify, if none is in mid-transaction; the next turn does not wait."""
+        self._is_asleep = try_sleep(self._conn)
+        if self._is_asleep:
+            hit("sequencer.asleep")
+            self._look_due_s = 0.0  # MUST look once more: somebody may have committed just before
+            heard(self._conn)  # of what that look finds
+        return self._is_asleep
+
+    def _sleep(self) -> list[str]:
+        """Wait until notified, or until there is something to look for; return what was said."""
+        told = heard(self._conn)
+        if not told:
+            wait_s = self._later.wait_s(max(self._look_due_s - monotonic(), 0.0))
+            readable(wait_s, self._conn.fileno(), self._pipe.fileno())
+            told = heard(self._conn)
+        return told
+
+    def _promotes(self, told: list[str], *, is_due: bool) -> bool:
+        """Tell whether to look for what is due; asleep also for what nobody has told of."""
+        if not self._is_asleep:
+            return self._later.is_due()
+        now_s = monotonic()
+        if LATER in told or now_s >= self._look_due_s:
+            self._look_due_s = now_s + self._sleep_s
+            return True
+        return is_due
+
+    def _gave(self, events: int) -> None:
+        """Note a run that gave offsets to so many: here the supervisor can ring workers."""
+        self._events_since += events
+        self._board.complete(self._spec.slot)
 
     def _rest(self, sequenced: int, run_s: float) -> None:
-        """Let a few more events gather: the longer a run takes, the more are worth it."""
-        runs, most_s = next(rest for least, *rest in RESTS if sequenced >= least)
-        rest_s = self._later.rest_s(min(runs * run_s, most_s))
+        """Let a few more events gather, awake; asleep, somebody waits for each."""
+        rest_s = 0.0
+        if not self._is_asleep:
+            rest_s = self._later.rest_s(self._cadence.rest_s(sequenced, run_s))
         readable(max(rest_s, self._spec.pause_s), self._pipe.fileno())
 
     def _sequence(self, *, promotes: bool) -> int:
@@ -188,7 +231,7 @@ class _Turn:
         self._board.begin(self._spec.slot)
         began_s = monotonic()
         try:
-            sequenced = sequence(self._conn)
+            sequenced = sequence(self._conn, patience_s=BUSY_S if self._is_asleep else 0.0)
             if promotes and self._later.promote(self._conn):
                 sequenced += sequence(self._conn)
         finally:
@@ -197,24 +240,6 @@ class _Turn:
         if counts is not None:
             counts.took("sequence", monotonic() - began_s)
         return sequenced
-
-    def _sleep(self) -> tuple[float, int]:
-        """Sleep until notified; return when the last run began, and how many events it found.
-
-        Whoever publishes from now on notifies; who committed just before is looked for once.
-        """
-        hit("sequencer.asleep")
-        try:
-            heard(self._conn)  # of what the next run finds
-            began_s, sequenced = monotonic(), self._sequence(promotes=True)
-            sleep_s = self._later.wait_s(self._sleep_s)
-            if not sequenced and wait(self._conn, sleep_s, self._pipe.fileno()):
-                # Before anything else: somebody waits for it, and is told so by notifying in vain.
-                began_s, sequenced = monotonic(), self._sequence(promotes=True)
-        finally:
-            wake_up(self._conn)
-        hit("sequencer.awake")
-        return began_s, sequenced
 
     def _look_around(self) -> None:
         """Tell the log who keeps what is due from getting into it; heal what a clock has done."""

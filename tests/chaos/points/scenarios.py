@@ -89,7 +89,6 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
         "sequence.before",
         "sequence.after",
         "sequencer.asleep",
-        "sequencer.awake",
         "step.claimed",
         "step.fetched",
         "step.handled",
@@ -125,6 +124,7 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
     depose: ("sequencer.active", "sequencer.chunked"),
     succeed: (
         "sequencer.leaving",
+        "sequencer.awake",
         "member.locked",
         "member.joined",
         "member.drained",
