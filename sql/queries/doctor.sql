@@ -164,8 +164,9 @@ select t.tgenabled::text
 from pg_trigger t
 where t.tgrelid = 'gapless.outbox_message_t'::regclass and t.tgname = 'wake_sequencer'
 
--- name: is_overlaid
-select gapless.is_overlaid(), gapless.lacks_segments()
+-- name: restored
+-- Whether data were restored over what init had made; of which table a restore has lost rows.
+select gapless.is_overlaid(), gapless.lost_rows()
 
 -- name: dedupe
 -- What dedupe keys take on disk, and what keeps slots from being turned: since when a slot is being left,
