@@ -1,4 +1,5 @@
--- The due times that have their events as far as a schedule remembers: those of before a gap, and those since the last one.
+-- The due times that have their events, as far as a schedule remembers: those from before a gap, and those since the
+-- last one.
 create or replace function gapless.fired_dues(_schedule gapless.schedule)
 returns tstzmultirange
 language sql

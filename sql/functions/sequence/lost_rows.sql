@@ -1,7 +1,7 @@
 -- The first table whose rows are missing though others need them, after a restore that failed in part; null: none is
 -- known. Where it is cheap each row is looked at, else whether all are gone.
--- Tables that may be empty in a living schema, and that no other tells of, are not known: barrier, queue_range, delivery,
--- scheduled, schedule, group_pause, dedupe, latest and what is kept for people.
+-- Tables that may be empty in a living schema, and that no other tells of, are not known: barrier, queue_range,
+-- delivery, scheduled, schedule, group_pause, dedupe, latest and what is kept for people.
 create or replace function gapless.lost_rows()
 returns text
 language plpgsql
@@ -36,8 +36,10 @@ begin
       ('consumer_offsets', 'lease', 'group_id, topic_id, partition_id'),
       ('lease', 'consumer_offsets join gapless.topic using (topic_id) where epoch > 0 and partition_id < partitions',
         'group_id, topic_id, partition_id'),
-      ('queue_floor', $t$lease join gapless.consumer_group using (group_id, topic_id) where mode = 'queue'$t$, 'lease_no'),
-      ('group_filter', 'filter_tally', 'group_id, topic_id'), ('group_filter', 'subscription_form', 'group_id, topic_id'),
+      ('queue_floor', $t$lease join gapless.consumer_group using (group_id, topic_id) where mode = 'queue'$t$,
+        'lease_no'),
+      ('group_filter', 'filter_tally', 'group_id, topic_id'),
+      ('group_filter', 'subscription_form', 'group_id, topic_id'),
       ('subscription_form', 'subscription', 'form_id'), ('subscription', 'subscription_stop', 'subscription_id'),
       ('attached', 'attached_group', 'attachment_id'),
       ('webhook', 'webhook_state', 'name')

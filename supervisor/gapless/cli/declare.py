@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,9 +24,8 @@ from psycopg import Connection
 
 from gapless.cli.context import flags_of, load_all, open_connection, tell_unsequenced
 from gapless.cli.parser import GLOBALS, Parser, whole
-from gapless.db.connect import is_pooled
+from gapless.db.connect import is_pooled, lock_timeout
 from gapless.db.locked import naming_holders
-from gapless.db.queries import query
 
 Args = argparse.Namespace
 Conn = Connection[Any]
@@ -206,9 +206,9 @@ class Verb:
             return self.act(args)
         args.loaded = load_all(args, flags_of(args, *self.as_settings))
         with open_connection(args, name, args.loaded.settings) as conn, naming_holders(conn):
-            if wait_ms and not is_pooled(conn):
-                conn.execute(query("connect", "lock_timeout"), {"timeout": wait_ms})
-            code = self.act(conn, args)
+            bounded = wait_ms and not is_pooled(conn)
+            with lock_timeout(conn, wait_ms) if bounded else nullcontext():
+                code = self.act(conn, args)
             if self.shows_log:
                 tell_unsequenced(conn)
             return code
