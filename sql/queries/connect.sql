@@ -63,3 +63,22 @@ select set_config('lock_timeout', %(timeout)s::text, true)
 
 -- name: statement_timeout
 select set_config('statement_timeout', %(timeout_ms)s::text, false)
+
+-- name: lock_holders
+-- Who has locked a table of ours, for longer than open_s, so that others wait who read or write; and what ends it.
+-- Reads no table of ours.
+select
+  coalesce('prepared transaction ' || quote_literal(h.gid), 'pid ' || h.pid) || coalesce(' of role ' || h.owner, '')
+    || format(' has locked %%s (%%s) in a transaction that has been open for %%s s: each session that needs it waits',
+      c.relname, l.mode, floor(h.open_s)),
+  coalesce(
+    'rollback prepared ' || quote_literal(h.gid) || ', or commit prepared',
+    'have it commit, or select pg_terminate_backend(' || h.pid || ')'
+  )
+from pg_locks l
+join pg_class c on c.oid = l.relation and c.relnamespace = 'gapless'::regnamespace and c.relkind in ('r', 'p')
+cross join lateral gapless.holder_of(l.pid, l.virtualtransaction) h
+where l.granted and l.database = (select d.oid from pg_database d where d.datname = current_database())
+  and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
+  and h.open_s > %(open_s)s
+order by floor(h.open_s) desc, c.relispartition, 1

@@ -87,25 +87,6 @@ from pg_replication_slots s
 where s.xmin is not null
 order by 3 desc
 
--- name: locks
--- Who has locked a table of ours for two seconds so that others wait who read or write. Reads no table of ours.
--- returns: gapless.ops.doctor.tables:TableLock
-select c.relname::text as table_name, l.mode,
-  coalesce('prepared transaction ' || quote_literal(h.gid), 'pid ' || h.pid)
-    || coalesce(' of role ' || h.owner, '') as who,
-  h.open_s,
-  coalesce(
-    'rollback prepared ' || quote_literal(h.gid) || ', or commit prepared',
-    'have it commit, or select pg_terminate_backend(' || h.pid || ')'
-  ) as remedy
-from pg_locks l
-join pg_class c on c.oid = l.relation and c.relnamespace = 'gapless'::regnamespace and c.relkind in ('r', 'p')
-cross join lateral gapless.holder_of(l.pid, l.virtualtransaction) h
-where l.granted and l.database = (select d.oid from pg_database d where d.datname = current_database())
-  and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
-  and h.open_s > 2
-order by h.open_s desc, 1
-
 -- name: prepared
 -- Prepared transactions of this database, the oldest first.
 -- returns: gapless.ops.doctor.server:Prepared
@@ -168,8 +149,9 @@ select t.tgenabled::text
 from pg_trigger t
 where t.tgrelid = 'gapless.outbox_message_t'::regclass and t.tgname = 'wake_sequencer'
 
--- name: is_overlaid
-select gapless.is_overlaid(), gapless.lacks_segments()
+-- name: restored
+-- Whether data were restored over what init had made; of which table a restore has lost rows.
+select gapless.is_overlaid(), gapless.lost_rows()
 
 -- name: dedupe
 -- What dedupe keys take on disk, and what keeps slots from being turned: since when a slot is being left,

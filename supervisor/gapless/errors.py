@@ -187,14 +187,16 @@ class BlockedError(GaplessError):
 
 
 class UnreadyError(BlockedError):
-    """The database is not as a handler expects it: its unit is tried again before the policy."""
+    """It may be no fault of the unit, as a missing table is: tried again before the policy."""
 
     def __init__(self, place: str, error: BaseException) -> None:
         super().__init__(place, error)
         state = getattr(error, "sqlstate", "?")
         why = (str(error).splitlines() or ["?"])[0]
         text = limit_met(error) or (
-            f"the database is not as the handler expects it: SQLSTATE {state}, {why}: "
+            f"a statement of its handler was cancelled, by a timeout or by somebody: {why}"
+            if state == "57014"
+            else f"the database is not as the handler expects it: SQLSTATE {state}, {why}: "
             "grant or create it, or deploy what does without"
         )
         self.args = (f"{place}: {text}; it is tried for a while, then the policy holds",)

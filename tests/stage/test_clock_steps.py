@@ -11,10 +11,10 @@ from psycopg import Connection
 
 from gapless.log.publish import publish
 from gapless.log.schedules import Schedule, add_schedule
-from gapless.log.sequence import heal_letters, sequence, try_role
+from gapless.log.sequence import configure_chunks, heal_letters, sequence, try_role
 from gapless.ops.doctor.rounds import diagnose
 from gapless.status import snapshot
-from support.chunks import next_chunk, small_chunks
+from support.chunks import CHUNK_EVENTS, next_chunk, small_chunks
 from support.clock import put_back, shift, stored_times
 from support.servers import until
 
@@ -54,6 +54,7 @@ class Stand:
 
     def __init__(self, conn: Connection[Any]) -> None:
         self.conn = conn
+        small_chunks(conn)
         for name, partitions in (("orders", 2), ("jobs", 1), ("once", 1)):
             self.value("select gapless.create_topic(%s, %s)", name, partitions)
         self.value("select gapless.set_dedupe_window('once', 0.3)")
@@ -93,6 +94,10 @@ class Stand:
         self.value(
             "insert into gapless.chunk_end select 1, topic_id, 0, 1, 0, now() from gapless.topic limit 1"
         )
+        next_chunk(conn)  # the one before is complete, and not of the size that is configured
+        configure_chunks(conn, chunk_events=100 * CHUNK_EVENTS, chunks_ahead=1)
+        publish(conn, "orders", 1)
+        sequence(conn)
 
     def value(self, statement: str, *params: object) -> Any:
         cursor = self.conn.execute(statement, params)  # type: ignore[call-overload]
@@ -124,6 +129,14 @@ class Stand:
         kept = "select exists (select from gapless.find_api_key('0123456789abcdef'))"
         ahead = "select bool_and(t <= clock_timestamp()) from (%s) x (t)"
         return {
+            # Before others publish: a run with events moves the floor, too.
+            "a run without events, for retention": lambda: (
+                sequence(self.conn) == 0
+                and self.value(
+                    "select floor_id >= %s from gapless.sequencer order by run desc limit 1",
+                    CHUNK_EVENTS - 1,
+                )
+            ),
             "a client that is gone": self.has_all,
             "a range that was taken": lambda: self.take("taken") is not None,
             "one whose time was extended": lambda: self.take("extended") is not None,
@@ -240,6 +253,15 @@ def test_who_was_suspected_by_another_clock_is_so_anew(
         assert until(lambda: conn.execute(evict).fetchone() == (1,), 3.0)
 
 
+def test_a_server_that_was_started_by_a_clock_ahead_gives_nobody_its_ttl_again(
+    conn: Connection,
+) -> None:
+    """As long as its start is in the future nobody knows when it was."""
+    shift(conn, -HOURS_S)
+    overdue = "select gapless.is_overdue(gapless.clock() - interval '1 s', '3 s')"
+    assert conn.execute(overdue).fetchone() == (True,)
+
+
 class Kept:
     """One of each that goes after a day, made just now; a dedupe key in a slot that is not used any more."""
 
@@ -337,22 +359,38 @@ def test_where_nobody_looked_keys_end_and_all_else_waits(conn: Connection) -> No
     assert kept.gone() >= {"a chunk", "a stage", "an audit"}
 
 
-@pytest.mark.parametrize("missed", ["once", "skip", "all"])
-def test_a_schedule_continues_and_no_due_time_comes_twice(conn: Connection, missed: str) -> None:
+AHEAD_S = (60, HOURS_S, HOURS_S + 60, 70, 130, 190, HOURS_S - 60, HOURS_S + 130)
+LATE_S = (3600, HOURS_S + 1800, 3660, 7200, HOURS_S, 10_800, HOURS_S + 1800, 2 * HOURS_S)
+# How often it is due, what it does with what it missed, how far ahead the clock is at each look; and which due times, in
+# units of its interval, have events. The first three: 1, 480, 481 minutes, then 2, 3, 479 and 482; all: each once, whenever.
+SCHEDULES = {
+    "once": ("1 minute", "once", AHEAD_S, {1, 2, 3, 479, 480, 481, 482}),
+    "skip": ("1 minute", "skip", AHEAD_S, {1, 2, 3, 479, 480, 481, 482}),
+    "all": ("1 minute", "all", AHEAD_S, {*range(1, 483)}),
+    "what is skipped is as old": ("1 hour", "skip", LATE_S, {1, 2, 8, 16}),
+    "the first is skipped": ("1 hour", "skip", LATE_S[1:], {2, 8, 16}),
+    "its only time is skipped": ("8 hours", "skip", LATE_S[1:], {1, 2}),
+    "none is too old": ("8 hours", "once", LATE_S[1:], {1, 2}),
+}
+
+
+@pytest.mark.parametrize("which", SCHEDULES)
+def test_a_schedule_continues_and_no_due_time_comes_twice(conn: Connection, which: str) -> None:
     """A time that was due while the clock was ahead has its event, and gets no other when it comes."""
+    every, missed, looks_s, expected = SCHEDULES[which]
     stand = Stand(conn)
     shift(conn, 0)
-    add_schedule(conn, Schedule(name="s", topic="jobs", every="1 minute", missed=missed))
-    for ahead_s in (60, HOURS_S, HOURS_S + 60, 70, 130, 190, HOURS_S - 60, HOURS_S + 130):
+    add_schedule(conn, Schedule(name="s", topic="jobs", every=every, missed=missed))
+    for ahead_s in looks_s:
         shift(conn, ahead_s)
         while stand.value("select promoted from gapless.promote()"):
             pass
     dues = conn.execute(
-        "select headers ->> 'gapless-due' from gapless.outbox_message_t where headers ? 'gapless-due' order by id"
+        "select round(extract(epoch from (o.headers ->> 'gapless-due')::timestamptz - s.starts_at)"
+        " / extract(epoch from s.every))::int from gapless.outbox_message_t o, gapless.schedule s"
+        " where o.headers ? 'gapless-due' order by 1"
     ).fetchall()
-    assert len(set(dues)) == len(dues)
-    # once: 1, 480, 481 minutes, then 2, 3, 479 and 482; all: each once, whenever.
-    assert len(dues) == {"once": 7, "skip": 7, "all": 482}[missed]
+    assert [due for (due,) in dues] == sorted(expected)
 
 
 def test_a_schedule_that_is_silent_for_that_is_named_with_what_helps(conn: Connection) -> None:

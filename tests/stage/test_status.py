@@ -349,7 +349,10 @@ def test_a_look_waits_for_no_migration(dsn: str, conn: Connection) -> None:
     with psycopg.connect(dsn) as other:
         other.execute("lock table gapless.lease")
         began = time.monotonic()
-        with pytest.raises(psycopg.errors.LockNotAvailable):
+        named = (
+            r"pid \d+ of role .* has locked lease \(AccessExclusiveLock\) .*pg_terminate_backend"
+        )
+        with pytest.raises(psycopg.errors.LockNotAvailable, match=named):
             snapshot(conn)
         assert time.monotonic() - began < patience(10)
         other.rollback()

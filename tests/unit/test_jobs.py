@@ -81,33 +81,33 @@ class TestPatience:
     """With a database that is not as the handler expects it."""
 
     def test_without_any_the_policy_holds(self) -> None:
-        assert _job().judge(REFUSED, 1) == DEAD
-        assert _job().judge(NO_TABLE, 1) == DEAD
-        assert _job("block").judge(REFUSED, 1) == BLOCK
+        assert _job().judge(REFUSED, 1, 1) == DEAD
+        assert _job().judge(NO_TABLE, 1, 1) == DEAD
+        assert _job("block").judge(REFUSED, 1, 1) == BLOCK
 
     def test_without_any_what_passes_is_raised(self) -> None:
         with pytest.raises(psycopg.errors.DiskFull):
-            _job().judge(FULL, 1)
-        assert _job().judge(psycopg.errors.SerializationFailure("conflict"), 1) == DEAD
+            _job().judge(FULL, 1, 1)
+        assert _job().judge(psycopg.errors.SerializationFailure("conflict"), 1, 1) == DEAD
 
     def test_it_is_for_what_is_not_ready_alone(self, monkeypatch: pytest.MonkeyPatch) -> None:
         clock = [1000.0]
         monkeypatch.setattr(module, "monotonic", lambda: clock[0])
         job = _job(patience=Patience())
-        assert job.judge(REFUSED, 1) == DEAD
+        assert job.judge(REFUSED, 1, 1) == DEAD
         for error in (NO_TABLE, FULL):
-            assert job.judge(error, 1) == BLOCK
+            assert job.judge(error, 1, 1) == replace(BLOCK, counted=False)
         clock[0] += PATIENCE_S
         for error in (NO_TABLE, FULL):
-            assert job.judge(error, 1) == DEAD
+            assert job.judge(error, 1, 1) == DEAD
 
     def test_attempts_and_a_persons_wish_are_passed_on(self) -> None:
         job = _job()
         retry = Policy(on_failure="retry", retry_delays_s=(1.0, 2.0))
         job = replace(job, terms=replace(job.terms, policy=retry))
-        assert job.judge(REFUSED, 2) == Verdict(state="waiting", retry_after_s=2.0)
-        assert job.judge(REFUSED, 3) == DEAD
-        assert job.judge(REFUSED, 1, redriven=True) == DEAD
+        assert job.judge(REFUSED, 2, 1) == Verdict(state="waiting", retry_after_s=2.0)
+        assert job.judge(REFUSED, 3, 1) == DEAD
+        assert job.judge(REFUSED, 1, 1, redriven=True) == DEAD
 
     @pytest.mark.parametrize(
         ("error", "on_failure", "patient", "kind"),

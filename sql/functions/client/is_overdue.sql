@@ -9,12 +9,12 @@ as $$
 declare
   up_since timestamptz;
 begin
-  if _expires_at >= clock_timestamp() then
+  if _expires_at >= gapless.clock() then
     return false;
   end if;
   up_since := gapless.up_since();
   return not (
-    _expires_at - _ttl < up_since and clock_timestamp() < up_since + greatest(interval '5 s', _ttl)
+    _expires_at - _ttl < up_since and gapless.clock() < up_since + greatest(interval '5 s', _ttl)
   );
 end
 $$;

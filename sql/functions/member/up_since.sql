@@ -7,7 +7,7 @@ volatile
 security definer
 set search_path = pg_catalog, pg_temp
 as $$
-  select case when x.up_since > clock_timestamp() then '-infinity' else x.up_since end
+  select case when x.up_since > gapless.clock() then '-infinity' else x.up_since end
   from (
     select greatest(
       pg_postmaster_start_time(),

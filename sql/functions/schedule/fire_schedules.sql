@@ -6,7 +6,8 @@
 -- continue.
 -- MUST compare next_due and last_due: a clock that is put back publishes nothing again. Behind one that was ahead a
 -- schedule continues with the next due time from now on; those that have their events already, from jumped_ts to
--- last_due, are remembered (ahead) for a day, and pass. jumped_ts: where the last gap of more than 5 minutes ended.
+-- last_due, are remembered (ahead) for a day, and pass. jumped_ts: where the last gap ended, of more than 5 minutes, or
+-- behind what was skipped, which has no event (last_due, too).
 -- locks: rows of schedule
 create or replace function gapless.fire_schedules(_max_events int)
 returns bigint
@@ -22,6 +23,7 @@ declare
   published bigint := 0;
   count_fired int;
   is_jump boolean;    -- so much was missed at once that a clock may have gone ahead: what lies between is not passed
+  is_late boolean;    -- what was missed is to be skipped
   error_text text;
 begin
   for each in
@@ -36,8 +38,7 @@ begin
         error_text := sqlerrm;
     end;
     update gapless.schedule s
-    set ahead = s.ahead + tstzmultirange(tstzrange(s.jumped_ts, s.last_due, '[]')), last_due = now_ts, next_due = later,
-      jumped_ts = now_ts, trouble = error_text
+    set ahead = gapless.fired_dues(s), last_due = now_ts, next_due = later, jumped_ts = now_ts, trouble = error_text
     where s.name = each.name;
   end loop;
   for each in
@@ -63,17 +64,18 @@ begin
       when others then
         error_text := sqlerrm;
     end;
-    if (each.missed <> 'skip' or now_ts - due <= interval '1 minute')
-      and due > coalesce(each.last_due, '-infinity')
-    then
-      if is_jump then
-        each.ahead := each.ahead + case
-          when each.jumped_ts > each.last_due or each.last_due is null then '{}'
-          else tstzmultirange(tstzrange(each.jumped_ts, each.last_due, '[]'))
-        end;
+    is_late := each.missed = 'skip' and now_ts - due > interval '1 minute';
+    if due > coalesce(each.last_due, '-infinity') then
+      if is_jump or is_late then
+        each.ahead := gapless.fired_dues(each);
         each.jumped_ts := due;
       end if;
+      if is_late then
+        each.last_due := due;
+        each.jumped_ts := due + interval '1 us';
+      end if;
       loop
+        exit when is_late;
         if not each.ahead @> due then
           perform gapless.publish_due(each, due);
           count_fired := count_fired + 1;

@@ -62,9 +62,9 @@ begin
       return null;
   end;
 
-  select * into strict state from gapless.sequencer s order by s.run desc limit 1;
+  select * into state from gapless.sequencer s order by s.run desc limit 1;
   select c.system_identifier into cluster from pg_control_system() c;
-  is_restored := state.system_identifier <> cluster
+  is_restored := state.run is null or state.system_identifier <> cluster
     or pg_snapshot_xmax(state.snapshot) > pg_snapshot_xmax(pg_current_snapshot());
   if (is_restored or state.run = 0) and gapless.is_overlaid() then
     raise exception 'the log was restored over the rows that gapless init had made: all would be handled again; %',
@@ -72,13 +72,14 @@ begin
       'pg_restore --data-only --disable-triggers'
       using errcode = 'GL409';
   end if;
-  if is_restored and gapless.lacks_segments() then
-    raise exception 'the log was restored without its segments: all would be handled again; %',
-      'gapless uninstall, and restore the schema whole; or truncate its tables, and then '
-      'pg_restore --data-only --disable-triggers'
-      using errcode = 'GL409';
-  end if;
   if is_restored then
+    if gapless.lost_rows() is not null then
+      raise exception 'the log was restored without rows of %: events would be lost, or handled again; %',
+        gapless.lost_rows(),
+        'gapless uninstall, and restore the schema whole; or truncate its tables, and then '
+        'pg_restore --data-only --disable-triggers'
+        using errcode = 'GL409';
+    end if;
     state := gapless.rebase(state);
   end if;
   select s.last_value - (not s.is_called)::int into allocated

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -23,6 +24,8 @@ from psycopg import Connection
 
 from gapless.cli.context import flags_of, load_all, open_connection, tell_unsequenced
 from gapless.cli.parser import GLOBALS, Parser, whole
+from gapless.db.connect import is_pooled, lock_timeout
+from gapless.db.locked import naming_holders
 
 Args = argparse.Namespace
 Conn = Connection[Any]
@@ -148,6 +151,7 @@ def yes(about: str = "do it") -> Argument:
     return flag("--yes --apply", about, dest="apply")
 
 
+_LIST_WAIT_MS = 2000  # for a lock
 _SHARING = "as many workers can share a group's work (default: totalPartitions, which is 8)"
 
 
@@ -182,15 +186,17 @@ class Verb:
     usage: str | None = None
     shows_log: bool = False
 
-    def declare(self, parser: Parser, name: str) -> None:
-        """Declare it as part of the command `name`."""
+    def declare(self, parser: Parser, name: str, *, lists: bool = False) -> None:
+        """Declare it as part of the command `name`. lists: it waits for no lock for long."""
         rows = [opt(each) if isinstance(each, str) else each for each in self.rows]
         for each in [*rows, JSON] if self.json else rows:
             each.add_to(parser)
         parser.usage = self.usage
-        parser.set_defaults(act=partial(self._run, name, rows))
+        parser.set_defaults(act=partial(self._run, name, rows, _LIST_WAIT_MS if lists else 0))
 
-    def _run(self, name: str, rows: Sequence[Argument | Arguments], args: Args) -> int:
+    def _run(
+        self, name: str, rows: Sequence[Argument | Arguments], wait_ms: int, args: Args
+    ) -> int:
         args.given = _given(rows, args)
         # What every command takes stays that: a file of `schemas` is no --schema.
         vars(args).update({**args.given, **{name: getattr(args, name) for name in GLOBALS}})
@@ -199,8 +205,10 @@ class Verb:
         if not self.connects:
             return self.act(args)
         args.loaded = load_all(args, flags_of(args, *self.as_settings))
-        with open_connection(args, name, args.loaded.settings) as conn:
-            code = self.act(conn, args)
+        with open_connection(args, name, args.loaded.settings) as conn, naming_holders(conn):
+            bounded = wait_ms and not is_pooled(conn)
+            with lock_timeout(conn, wait_ms) if bounded else nullcontext():
+                code = self.act(conn, args)
             if self.shows_log:
                 tell_unsequenced(conn)
             return code
@@ -237,6 +245,7 @@ class Command:
         if self._main is not None:
             self._main.declare(parser, self._name)
             return
-        verbs = parser.add_verbs(next(iter(self._verbs)))
+        default = next(iter(self._verbs))
+        verbs = parser.add_verbs(default)
         for name, verb in self._verbs.items():
-            verb.declare(verbs.add_parser(name, help=verb.about), self._name)
+            verb.declare(verbs.add_parser(name, help=verb.about), self._name, lists=name == default)

@@ -104,7 +104,7 @@ def give_up(job: Job, spans: Spans, failure: Failure, *, verdict: Verdict | None
     (span,) = spans
     if verdict is None:
         assert isinstance(failure.error, BaseException)
-        verdict = job.judge(failure.error, failure.attempts)
+        verdict = job.judge(failure.error, failure.attempts, span.first_offset)
     if verdict.state == "block":
         raise job.blocked(span.first_offset, failure.error)
     with suppress(psycopg.Rollback), transaction(job.conn):
@@ -129,7 +129,7 @@ def handle_alone(job: Job, parking: Parking | None, unit: Unit, aside: Counter[s
     if error is None:
         return
     failure = Failure(error=error, duration_ms=(perf_counter() - began) * 1000)
-    verdict = job.judge(error, failure.attempts)
+    verdict = job.judge(error, failure.attempts, unit.first_offset)
     if verdict.state == "block":
         raise BlockedHereError(error)
     put_aside(job, unit.span, failure, verdict, aside, parking)

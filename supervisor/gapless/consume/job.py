@@ -8,17 +8,18 @@ from time import monotonic
 from types import MappingProxyType
 from typing import Any, Literal, Self
 
+import psycopg
 from psycopg import Connection
 
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Spans
-from gapless.consume.user.call import unready_cause
+from gapless.consume.user.call import cancelled_cause, unready_cause
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import Fate
 from gapless.consume.verdict.patience import Patience
 from gapless.consume.verdict.policy import BLOCK_RETRY_S, Verdict, judge
-from gapless.db.connect import is_transient
+from gapless.db.connect import is_cancelled, is_passing
 from gapless.errors import BlockedError, UnreadyError
 from gapless.keys import Assignment
 
@@ -107,7 +108,8 @@ class Job:
 
     parked: some unit is parked, though the policy parks none: later ones go behind it all the same.
     former_end: how the worker before ended, if it is known.
-    patience: with a database that is not as the handler expects it; None: the policy says at once.
+    patience: with a database that is not as the handler expects it, and with cancelled statements;
+    None: the policy says at once.
     """
 
     conn: Connection[Any]
@@ -128,18 +130,22 @@ class Job:
         """How many units may share a commit after one failed."""
         return 1 if self.handler.habits.defers else self.terms.units_per_commit
 
-    def judge(self, error: BaseException, failed: int, *, redriven: bool = False) -> Verdict:
+    def judge(
+        self, error: BaseException, failed: int, first_offset: int, *, redriven: bool = False
+    ) -> Verdict:
         """Say what becomes of a unit that failed for the `failed`-th time: as policy.judge() does.
 
-        But while there is patience, "block" for an error of a database that is not as the handler
-        expects it. Without any, raises what is_transient() of these.
+        But while there is patience, "block" for what may be no fault of the unit. Without any,
+        raises what is_passing() of these.
         """
-        cause = unready_cause(error)
-        if cause is not None and self.patience is None and is_transient(cause):
+        cause = self._excuse(error)
+        if cause is not None and self.patience is None and is_passing(cause):
             raise cause
         patience = self._patience_with(cause)
-        if patience is not None and patience.lasts(monotonic()):
-            return Verdict(state="block", retry_after_s=BLOCK_RETRY_S)
+        if patience is not None and cause is not None:
+            now_s, unit = monotonic(), (self.assignment.partition, first_offset)
+            if patience.lasts_for(unit, now_s) if is_cancelled(cause) else patience.lasts(now_s):
+                return Verdict(state="block", retry_after_s=BLOCK_RETRY_S, counted=False)
         return judge(self.terms.policy, error, failed, redriven=redriven)
 
     def fate(self, verdict: Verdict) -> Fate:
@@ -154,13 +160,21 @@ class Job:
     def blocked(self, first_offset: int, error: BaseException | str) -> BlockedError:
         """Return what a driver is told when a unit failed, and must not be passed."""
         place = f"{self.assignment.partition}@{first_offset}"
-        cause = unready_cause(error)
+        cause = self._excuse(error)
         if cause is None or self._patience_with(cause) is None:
             return BlockedError(place, error)
         return UnreadyError(place, cause)
 
+    def _excuse(self, error: BaseException | str) -> psycopg.Error | None:
+        """Return what says that an error may be no fault of the unit: of its database, or a cancel.
+
+        Which database an at-least-once handler means is not known: its missing table is its own.
+        """
+        cause = None if self.terms.delivery == "at-least-once" else unready_cause(error)
+        return cause or cancelled_cause(error)
+
     def _patience_with(self, cause: BaseException | None) -> Patience | None:
-        """Return what there is with a database that is not ready; under block none is needed."""
+        """Return what there is with such a cause; under block none is needed."""
         return None if cause is None or self.terms.policy.on_failure == "block" else self.patience
 
 

@@ -173,11 +173,17 @@ def is_transient(error: BaseException) -> bool:
 def is_passing(error: BaseException) -> bool:
     """Tell whether an error of what a handler did is the environment's, as is_transient() does.
 
-    A statement that was cancelled (57014) is its own: it took longer than somebody allows. Whether
-    that was statement_timeout or an operator, no SQLSTATE tells.
+    A statement that was cancelled is in the end its own: it took longer than somebody allows.
     """
-    is_cancelled = isinstance(error, psycopg.errors.QueryCanceled)
-    return is_transient(error) and not is_cancelled
+    return is_transient(error) and not is_cancelled(error)
+
+
+def is_cancelled(error: BaseException) -> bool:
+    """Tell whether a statement was cancelled (57014).
+
+    Whether that was statement_timeout or an operator, no SQLSTATE tells.
+    """
+    return isinstance(error, psycopg.errors.QueryCanceled)
 
 
 def is_unready(error: BaseException) -> bool:

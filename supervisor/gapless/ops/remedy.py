@@ -73,7 +73,7 @@ def _database(error: psycopg.Error, who: str) -> tuple[str, int]:
         return primary or str(error), _BAD_INPUT
     detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
     bad_input = (error.sqlstate or "")[:2] in {"22", "23"}
-    return f"{primary}{detail} [{error.sqlstate}]", _BAD_INPUT if bad_input else _FAILED
+    return f"{primary or error}{detail} [{error.sqlstate}]", _BAD_INPUT if bad_input else _FAILED
 
 
 def _privilege(complaint: str) -> str:

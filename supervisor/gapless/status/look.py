@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
+from gapless.db.locked import naming_holders
 from gapless.db.queries import query
 from gapless.status.checked import Checked
 from gapless.status.compacting import Compacting
@@ -62,9 +63,10 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
     """Look at members, partitions, topics, sequencer and dead letters as of one moment.
 
     Before: `conn` is in autocommit, outside a transaction. After: the same; nothing was written.
-    Bound: 5 s on the server (statement_timeout), 1 s behind a lock; psycopg.Error beyond that.
+    Bound: 5 s on the server (statement_timeout), 1 s behind a lock, whose holder is named;
+    psycopg.Error beyond that.
     """
-    with conn.pipeline(), conn.transaction():
+    with naming_holders(conn), conn.pipeline(), conn.transaction():
         conn.execute(query("status", "one_look"))
         conn.execute(query("status", "bounds"))
         server = _ask(conn, "server", Server)

@@ -212,19 +212,31 @@ def test_who_keeps_chunks_from_being_made(gapless, conn, dsn) -> None:
     assert found["remedy"] == f"have it commit, or select pg_terminate_backend({pid})"
 
 
+LOCKED = {
+    "scheduled": ["status", "later"], "outbox_message_t": ["status"], "consumer_offsets": ["status"],
+    "lease": ["status"], "topic": ["topics", "dlq list"], "dead_letter": ["dlq"], "schedule": ["schedule"],
+    "webhook": ["webhooks list"],
+}  # fmt: skip
+
+
 @pytest.mark.few(2)
-@pytest.mark.parametrize("table", ["scheduled", "outbox_message_t", "consumer_offsets", "lease"])
+@pytest.mark.parametrize("table", LOCKED)
 def test_who_has_locked_a_table_is_named(gapless, conn, dsn, table: str) -> None:
+    """By doctor, and by whatever looks at that table; nobody waits."""
     with connect(dsn, role="person") as person, person.transaction():
         pid = person.info.backend_pid
         person.execute(f"lock table gapless.{table}".encode())
         open_for = "select now() - xact_start > interval '2 s' from pg_stat_activity where pid = %s"
         assert until(lambda: conn.execute(open_for, [pid]).fetchone() == (True,))
         done = gapless("doctor", "--json")
+        looks = {words: gapless(*words.split()).err for words in LOCKED[table]}
     found = [each for each in done.json["checks"] if each["name"] == "locks"]
     assert all(f"pid {pid} of role " in each["text"] for each in found)
     assert any(f"has locked {table} (AccessExclusiveLock)" in each["text"] for each in found)
     assert found[0]["remedy"] == f"have it commit, or select pg_terminate_backend({pid})"
+    for words, said in looks.items():
+        assert f"has locked {table} (AccessExclusiveLock)" in said, words
+        assert found[0]["remedy"] in said, words
 
 
 @pytest.mark.long

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from time import monotonic
 from typing import Any
 
@@ -14,8 +14,8 @@ from psycopg import Connection
 
 from gapless.consume.aside.retry import retry_aside
 from gapless.consume.unit import Unit
-from gapless.consume.verdict.patience import Patience
-from gapless.consume.verdict.policy import Policy
+from gapless.consume.verdict.patience import CANCELLED_S, Patience
+from gapless.consume.verdict.policy import DeliveryMode, Policy
 from gapless.db.connect import connect, is_transient
 from gapless.errors import BlockedError, ConnectError, UnreadyError
 from stage.consume.world import Group, World, make_handler
@@ -337,6 +337,54 @@ class TestCancelled:
         group.drive(make_handler(handle), policy=policy, until_s=1)
         assert group.states() == {1: "dead"}
         assert group.letters_have("attempts") == {2}
+
+    @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
+    @pytest.mark.parametrize("aside", [False, True], ids=["of the log", "set aside"])
+    @pytest.mark.parametrize("always", [False, True], ids=["in a moment", "always"])
+    def test_several_times(
+        self,
+        world: World,
+        group: Group,
+        monkeypatch: pytest.MonkeyPatch,
+        delivery: DeliveryMode,
+        *,
+        aside: bool,
+        always: bool,
+    ) -> None:
+        """In one moment it costs nothing, and is no attempt; again and again it is its own fault."""
+        world.units(*[1] * 3)
+        if aside:
+            group.failing = {2}
+            group.drain()
+            asked = "select gapless.redrive_letter(%s, %s, 0, 2)"
+            assert world.value(asked, group.name, world.topic.name) == "asked"
+            group.failing = set()
+        clock = [1000.0]
+        monkeypatch.setattr("gapless.consume.job.monotonic", lambda: clock[0])
+        cancels = 0
+
+        def handle(unit: Unit, conn: Connection[Any] | None = None) -> None:
+            nonlocal cancels
+            with nullcontext(conn) if conn is not None else rival(world) as session:
+                if unit.first_offset == 2 and (always or cancels < 5):
+                    cancels += 1
+                    cancelled(world, session)
+                group.record(unit, session)
+
+        outside = {"delivery": delivery} if delivery == "at-least-once" else {}
+        what, patience = make_handler(handle, **outside), Patience()
+        for _ in range(6):
+            with suppress(UnreadyError):
+                group.drive(what, patience=patience)
+            due = "update gapless.dead_letter set next_attempt_ts = now() where state = 'waiting'"
+            world.conn.execute(due)
+            assert group.states().get(2, "waiting") != "dead" or clock[0] >= 1000 + CANCELLED_S
+            clock[0] += CANCELLED_S if always else 0.03
+        assert group.states() == ({2: "dead"} if always else {2: "redriven"} if aside else {})
+        assert group.effects() == ([1, 3] if always else [1, 3, 2] if aside else [1, 2, 3])
+        if aside and not always:
+            look = "select attempts from gapless.dead_letter where group_id = %s"
+            assert world.value(look, group.name) == 1
 
     def test_of_an_at_least_once_handlers_own_session(self, world: World, group: Group) -> None:
         world.units(1, 1)

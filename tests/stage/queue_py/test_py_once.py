@@ -6,8 +6,10 @@ import os
 import random
 import signal
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from itertools import pairwise
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -18,6 +20,9 @@ from gapless import ops
 from gapless.consume.queue.drive import QueueDriver
 from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import agree
+from gapless.consume.verdict.patience import CANCELLED_S, Patience
+from gapless.db.connect import connect
+from gapless.errors import UnreadyError
 from gapless.settings import Settings
 from gapless.testing import drain
 from stage.queue_py import app
@@ -271,6 +276,46 @@ def test_one_claim_comes_in_the_order_of_the_log(runs: Runs) -> None:
     assert sorted(order) == list(range(1, 41))
     # Two partitions: the numbers go down only where another partition's claim begins.
     assert sum(a > b for a, b in pairwise(order)) <= 5
+
+
+@pytest.mark.parametrize("always", [False, True], ids=["in a moment", "always"])
+@pytest.mark.parametrize("which", [app.once, app.outside])
+def test_cancelled_statements(
+    runs: Runs, conn: Connection[Any], monkeypatch: pytest.MonkeyPatch, which: Any, *, always: bool
+) -> None:
+    """In one moment they cost nothing; again and again it is the event's own fault."""
+    clock, cancels = [1000.0], 0
+    monkeypatch.setattr("gapless.consume.job.monotonic", lambda: clock[0])
+
+    def handle(unit: gapless.Unit, *_: object) -> None:
+        nonlocal cancels
+        with connect(runs.dsn, role="test") as own:
+            if next(iter(unit)).payload["n"] == 2 and (always or cancels < 5):
+                cancels += 1
+                own.execute("select pg_cancel_backend(pg_backend_pid()), pg_sleep(10)")
+            own.execute("insert into done (n) values (%s)", [next(iter(unit)).payload["n"]])
+
+    handler = replace(which, function=handle)
+    terms = agree(handler, Settings())
+    more: Any = {"worker": "w", "reserve_s": 60.0, "patience": Patience()}
+    group = which.group
+    conn.execute("select gapless.create_group(%s, 'jobs', mode => 'queue')", [group])
+    driver = QueueDriver(open_queue(conn, handler, terms, group, **more))
+    runs.publish(count=3)
+    conn.execute("select gapless.sequence_events()")
+    ended = {1, 3} if always else {1, 2, 3}
+    give_up_s = monotonic() + patience(10)
+    while len(runs.dead(group)) < always or set(runs.done()) != ended:
+        assert monotonic() < give_up_s, runs.state()
+        with suppress(UnreadyError):
+            driver.turn()
+        assert clock[0] >= 1000.0 + CANCELLED_S or not runs.dead(group)
+        conn.execute(
+            "update gapless.dead_letter set next_attempt_ts = now() where state = 'waiting'"
+        )
+        clock[0] += CANCELLED_S / 3 if always else 0.03
+        driver.wake()
+    assert set(runs.dead(group)) == ({2} if always else set())
 
 
 def test_an_idle_worker_writes_nothing(runs: Runs, conn: Connection[Any]) -> None:

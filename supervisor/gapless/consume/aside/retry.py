@@ -34,7 +34,7 @@ from gapless.consume.user.call import call, call_outside
 from gapless.consume.user.chain import learn
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
-from gapless.consume.verdict.policy import Verdict, judge
+from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
@@ -150,7 +150,7 @@ def _try(job: Job, first_offset: int) -> Outcome:
         return "handled"
     assert claimed is not None
     failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
-    verdict = job.judge(reason, claimed.failed + 1, redriven=claimed.was_dead)
+    verdict = job.judge(reason, claimed.failed + 1, first_offset, redriven=claimed.was_dead)
     return _failed(job, first_offset, failure, verdict)
 
 
@@ -189,8 +189,7 @@ def end_outside(
     if failure is None:
         return _skip(job, first_offset)
     assert isinstance(failure.error, BaseException)
-    # Of which database it tells is not known here: no patience.
-    verdict = judge(job.terms.policy, failure.error, claimed.failed + 1, redriven=claimed.was_dead)
+    verdict = job.judge(failure.error, claimed.failed + 1, first_offset, redriven=claimed.was_dead)
     return _failed(job, first_offset, failure, verdict)
 
 
@@ -218,7 +217,7 @@ def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> 
         **failure.params(job.terms.worker),
         "state": state,
         "retry_after_s": verdict.retry_after_s,
-        "counted": failure.attempts > 0,
+        "counted": failure.attempts > 0 and verdict.counted,
     }
     with transaction(job.conn):
         ((written,),) = run(job.conn, "letter_failed", params)

@@ -27,7 +27,7 @@ from gapless.consume.session import run, transaction
 from gapless.consume.unit import Span
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, Fate
-from gapless.consume.verdict.policy import Verdict, judge
+from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.errors import BlockedError, HoleError
 from gapless.failpoints import hit
@@ -183,7 +183,7 @@ class Outside:
     def _fail(self, first: int, failure: Failure, note: _Note) -> bool:
         """Do with a unit whose call failed what the policy says; tell whether it is passed."""
         assert isinstance(failure.error, BaseException)
-        verdict = judge(self._job.terms.policy, failure.error, max(1, failure.attempts))
+        verdict = self._job.judge(failure.error, max(1, failure.attempts), first)
         if verdict.state in ("block", "skip"):  # else set_aside() says it
             spans.verdict(failure.error, verdict.state, failure.attempts)
         if verdict.state == "block":

@@ -70,10 +70,11 @@ def _try(place: QueuePlace, reserved: Reserved) -> Step:
     else:
         return Step(outcome="done", events=1, units=1, handled=1)
     failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
-    verdict = job.judge(reason, reserved.attempts + 1, redriven=reserved.was_dead)
-    spans.verdict(reason, verdict.state, reserved.attempts + 1)
+    offset, failed = reserved.unit.first_offset, reserved.attempts + 1
+    verdict = job.judge(reason, failed, offset, redriven=reserved.was_dead)
+    spans.verdict(reason, verdict.state, failed)
     if verdict.state == "block":
-        raise job.blocked(reserved.unit.first_offset, reason)
+        raise job.blocked(offset, reason)
     return _fail(place, reserved, failure, verdict)
 
 

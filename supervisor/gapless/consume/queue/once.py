@@ -239,7 +239,7 @@ def _narrower(place: QueuePlace, trial: _QueueTrial, error: Exception) -> _Redo:
 def _give_up(place: QueuePlace, offset: int, error: BaseException) -> Step:
     """Set an event aside without calling its handler, as the policy says of its error."""
     job, conn = place.job, place.queue.conn
-    verdict = job.judge(error, 1)
+    verdict = job.judge(error, 1, offset)
     if verdict.state == "block":
         raise job.blocked(offset, error)
     aside: Counter[str] = Counter()

@@ -15,7 +15,7 @@ from time import monotonic
 
 from gapless.consume.job import STATES, Step
 from gapless.consume.outside.calls import Calls, Ended
-from gapless.consume.queue.place import Queue, without_patience
+from gapless.consume.queue.place import Queue
 from gapless.consume.queue.receipts import (
     Reserved,
     acknowledge,
@@ -25,7 +25,7 @@ from gapless.consume.queue.receipts import (
 )
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure
-from gapless.consume.verdict.policy import Verdict, judge
+from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.errors import HoleError, ReceiptError
 from gapless.failpoints import hit
@@ -145,9 +145,8 @@ class QueueCalls:
     def _fail(self, reserved: Reserved, failure: Failure, aside: Counter[str]) -> None:
         """Do with an event whose call failed what the policy says."""
         assert isinstance(failure.error, BaseException)
-        job = without_patience(reserved.place)
-        failed = reserved.attempts + 1
-        verdict = judge(job.terms.policy, failure.error, failed, redriven=reserved.was_dead)
+        job, offset, failed = reserved.place.job, reserved.unit.first_offset, reserved.attempts + 1
+        verdict = job.judge(failure.error, failed, offset, redriven=reserved.was_dead)
         spans.verdict(failure.error, verdict.state, failed)
         try:
             if verdict.state == "skip":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 from typing import Any
 from uuid import UUID
@@ -160,8 +160,3 @@ def channels_of(queue: Queue) -> list[str]:
 def sweep(place: QueuePlace) -> None:
     """Move the floor over what is finished; waits for nobody, and may be called at any time."""
     fetch_all(place.queue.conn, "queue", "sweep", {"lease_no": place.lease_no})
-
-
-def without_patience(place: QueuePlace) -> Job:
-    """Return the job of a place whose handler is not in this database's transaction."""
-    return replace(place.job, patience=None)

@@ -185,7 +185,7 @@ def fail(queue: Queue, reserved: Reserved, failure: Failure, verdict: Verdict) -
         **failure.params(queue.terms.worker),
         "state": "dead" if verdict.state == "dead" else "waiting",
         "retry_after_s": verdict.retry_after_s,
-        "counted": failure.attempts > 0,
+        "counted": failure.attempts > 0 and verdict.counted,
     }
     with _receipts():
         fetch_all(queue.conn, "queue", "fail_receipt", params)

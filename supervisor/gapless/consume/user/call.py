@@ -28,7 +28,7 @@ from gapless.consume.user.handler import Handler
 from gapless.consume.user.watch import watch, watched
 from gapless.consume.verdict.failure import Failure, PartlyFailedError, UnitFailedError
 from gapless.consume.verdict.wish import WISHES, Postponed
-from gapless.db.connect import is_passing, is_unready
+from gapless.db.connect import is_cancelled, is_passing, is_unready
 from gapless.db.inherited import is_inherited
 from gapless.errors import HoleError
 from gapless.forked import OneProcess, end_forked
@@ -201,9 +201,20 @@ def _raise_passing(
 
 def unready_cause(error: BaseException | str) -> psycopg.Error | None:
     """Return what says that the database is not as the handler expects it, in an error of its."""
+    return _cause_that(is_unready, error)
+
+
+def cancelled_cause(error: BaseException | str) -> psycopg.Error | None:
+    """Return what says that a statement was cancelled, in an error of a handler."""
+    return _cause_that(is_cancelled, error)
+
+
+def _cause_that(
+    says: Callable[[BaseException], bool], error: BaseException | str
+) -> psycopg.Error | None:
     if isinstance(error, (str, *WISHES)):
         return None
-    found = (cause for cause in _causes(error) if is_unready(cause))
+    found = filter(says, _causes(error))
     return next((cause for cause in found if isinstance(cause, psycopg.Error)), None)
 
 

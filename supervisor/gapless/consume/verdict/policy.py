@@ -37,10 +37,14 @@ DEAD_LETTER = Policy()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """skip: as if handled. dead, waiting: set aside. block: not passed, tried again in place."""
+    """skip: as if handled. dead, waiting: set aside. block: not passed, tried again in place.
+
+    counted: False for a call that says nothing of its unit: it is no attempt.
+    """
 
     state: Literal["skip", "dead", "waiting", "block"]
     retry_after_s: float = 0.0
+    counted: bool = True
 
 
 def judge(policy: Policy, error: BaseException, failed: int, *, redriven: bool = False) -> Verdict:

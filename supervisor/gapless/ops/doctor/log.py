@@ -99,6 +99,23 @@ def chunks(patient: Patient) -> Iterator[Finding]:
         yield ok("default-chunk", "is empty")
 
 
+def restored(patient: Patient) -> Iterator[Finding]:
+    """Whether a restore has left rows out, or stands beside others; with that nothing else fits."""
+    is_overlaid, lost = patient.conn.execute(query("doctor", "restored")).fetchall()[0]
+    if is_overlaid or lost is not None:
+        how = (
+            "over the rows that gapless init had made" if is_overlaid else f"without rows of {lost}"
+        )
+        yield fail(
+            "restored",
+            f"the log was restored {how}: events would be lost, or handled again",
+            "gapless uninstall and restore the schema whole; or truncate its tables, then "
+            "pg_restore --data-only --disable-triggers",
+        )
+    else:
+        yield ok("restored", "no table lacks rows that another one needs")
+
+
 def sequencer(patient: Patient) -> Iterator[Finding]:
     """Whether somebody gives offsets, and whether what it remembers fits this cluster."""
     look = patient.look
@@ -120,17 +137,7 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
     else:
         text = f"pid {sequencing.pid} is the sequencer, {sequencing.state}, run {sequencing.run}"
         yield ok("sequencer", text + waiting)
-    is_overlaid, lacks_segments = patient.conn.execute(query("doctor", "is_overlaid")).fetchall()[0]
-    if is_overlaid or lacks_segments:
-        over = "over the rows that gapless init had made"
-        yield fail(
-            "re-base",
-            f"the log was restored {over if is_overlaid else 'without its segments'}: no event "
-            "gets an offset, for all would be handled again",
-            "gapless uninstall and restore the schema whole; or truncate its tables, then "
-            "pg_restore --data-only --disable-triggers",
-        )
-    elif sequencing.needs_rebase:
+    if sequencing.needs_rebase:
         yield warning(
             "re-base",
             "the log was restored from another cluster: the next run of the sequencer looks for "

@@ -39,6 +39,7 @@ _SERVER = (
 )
 _SCHEMA = (schema.schema,)
 _LOCKS = (tables.locks,)
+_WHOLE = (log.restored,)
 _LOG = (
     schema.roles,
     schema.privileges,
@@ -87,7 +88,7 @@ def diagnose(dsn: str, *, connect_timeout_s: int = 10) -> Iterator[Finding]:
         patient = Patient(conn=conn, second=second)
         yield from examine(patient, _SERVER)
         fits = True
-        for checks in (_SCHEMA, _LOCKS, _LOG):
+        for checks in (_SCHEMA, _LOCKS, _WHOLE, _LOG):
             for finding in examine(patient, checks if fits else ()):
                 fits &= finding.level == "ok"
                 yield finding

@@ -3,40 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from gapless.db.queries import query
+from gapless.db.locked import lock_holders
 from gapless.ops.attach import AttachmentInfo, list_attachments
 from gapless.ops.captures import CaptureInfo, list_captures
 from gapless.ops.classic import list_classic
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
-from gapless.ops.rows import rows
-from gapless.ops.text import duration, plain, quantity
+from gapless.ops.text import plain, quantity
 
 _SHOWN_MAX = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableLock:
-    """A table of gapless that a transaction has locked."""
-
-    table_name: str
-    mode: str
-    who: str
-    open_s: float
-    remedy: str
+_OPEN_S = 2
 
 
 def locks(patient: Patient) -> Iterator[Finding]:
     """Whether a transaction that stays open has locked a table of ours: all others wait."""
-    found = rows(patient.conn, TableLock, query("doctor", "locks"))
-    for each in found[:_SHOWN_MAX]:
-        yield fail(
-            "locks",
-            f"{plain(each.who)} has locked {each.table_name} ({each.mode}) in a transaction that "
-            f"has been open for {duration(each.open_s)}: each session that needs it waits",
-            plain(each.remedy),
-        )
+    found = lock_holders(patient.conn, _OPEN_S)
+    for problem, remedy in found[:_SHOWN_MAX]:
+        yield fail("locks", plain(problem), plain(remedy))
     if not found:
         yield ok("locks", "nobody has locked a table of gapless")
 
