@@ -93,7 +93,7 @@ class World:
         monkeypatch.setattr(leased, "has_turn", self.turns.append)
         monkeypatch.setattr(states, "in_use", [SimpleNamespace(happened=say)])
         spec: Any = SimpleNamespace(
-            slot=SLOT, member_id=UUID(int=2), zombie_after_s=5.0, handler=None, former_end="",
+            slot=SLOT, member_id=UUID(int=2), zombie_after_s=5.0, handler=None, former_end="", is_auto=False,
             wait_period_s=1.0, terms=SimpleNamespace(batch_size=BATCH, policy=DEAD_LETTER),
         )  # fmt: skip
         conn: Any = SimpleNamespace(closed=False)

@@ -123,11 +123,9 @@ def shares_sessions(first: Connection[Any], second: Connection[Any]) -> bool:
     In session mode neither ever is. In another, one look may miss it while others are busy; and
     clients that took turns would always meet the same two of a pool that gives two in turn.
     """
-    ours: set[int] = set()
-    theirs: set[int] = set()
-    for _ in range(_ROUNDS):
-        for pids, conn in ((ours, first), (theirs, second), (theirs, second), (ours, first)):
-            pids.add(_backend_pid(conn))
+    looks = [(conn, _backend_pid(conn)) for conn in (first, second, second, first) * _ROUNDS]
+    ours = {pid for conn, pid in looks if conn is first}
+    theirs = {pid for conn, pid in looks if conn is second}
     return len(ours) > 1 or len(theirs) > 1 or ours == theirs
 
 
@@ -179,10 +177,7 @@ def is_passing(error: BaseException) -> bool:
 
 
 def is_cancelled(error: BaseException) -> bool:
-    """Tell whether a statement was cancelled (57014).
-
-    Whether that was statement_timeout or an operator, no SQLSTATE tells.
-    """
+    """Tell whether a statement was cancelled (57014); by a timeout or a person, it does not say."""
     return isinstance(error, psycopg.errors.QueryCanceled)
 
 

@@ -23,7 +23,7 @@ from gapless.gateway.serve import GatewayServer, ServeSpec, make_server
 from gapless.gateway.sessions import Sessions
 from gapless.log.topics import Topic, ensure_topic
 from gapless.worker.exporter.serve import open_socket
-from stage.cli.conftest import bare, environment, forks, gapless  # noqa: F401 - fixtures
+from stage.cli.conftest import bare, environment, forks, gapless, unproven  # noqa: F401 - fixtures
 from stage.worker.fleet import until
 
 EVENTS = "/v1/topics/orders/events"

@@ -12,12 +12,12 @@ import pytest
 from psycopg import Connection
 
 from gapless.lease.room import own_sessions
-from stage.cli.conftest import Gapless, bare, forks, gapless
+from stage.cli.conftest import Gapless, bare, forks, gapless, unproven
 from stage.observe.conftest import APP, Watch, order
 from stage.worker.fleet import until
 from support.long import long_but
 
-__all__ = ["bare", "forks", "gapless"]  # fixtures
+__all__ = ["bare", "forks", "gapless", "unproven"]  # fixtures
 
 
 @pytest.mark.long
