@@ -14,7 +14,7 @@ import multiprocess
 import psycopg
 
 from benchmarks.queries import query
-from gapless.worker.sequencer import RESTS
+from gapless.worker.cadence import RESTS
 
 _fork = multiprocess.get_context("fork")
 

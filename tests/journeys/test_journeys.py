@@ -36,7 +36,7 @@ BOUNDS = {
     "a step of 10 events": (40, 8, 30),
     "a step of 10 events read ahead": (40, 8, 30),
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
-    "gapless topics list": (81, 24, 150),
+    "gapless topics list": (83, 25, 150),  # it names who has locked a table
 }
 
 

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 
 from gapless.keys import Partition
 from gapless.telemetry.meter import BOUNDS_S, Meters
-from gapless.worker.crew import CALM_S, SLOW_CALL_S, WINDOW_S, Pace, shares, surplus, workers_max
+from gapless.worker.crew import (
+    CALM_S,
+    SLOW_CALL_S,
+    WINDOW_S,
+    Slowness,
+    shares,
+    surplus,
+    workers_max,
+)
 
 PARTITIONS = st.dictionaries(
     st.tuples(st.sampled_from("ghk"), st.sampled_from("abc")), st.integers(1, 200)
@@ -85,8 +93,8 @@ def test_once_moved_nothing_moves_again(sizes: list[int], workers: int) -> None:
 
 def slow_at(*looks: tuple[float, dict[int, int], float]) -> list[bool]:
     """What is said at each look: at what time, slow calls so far by worker, the longest turn."""
-    pace = Pace()
-    return [pace.note(*look) for look in looks]
+    slowness = Slowness()
+    return [slowness.note(*look) for look in looks]
 
 
 def test_two_slow_calls_of_one_worker_within_a_minute() -> None:
@@ -111,11 +119,11 @@ def test_a_turn_that_goes_on_for_long_is_enough() -> None:
 
 
 def test_it_shares_again_after_a_calm_that_is_longer_each_time() -> None:
-    pace, now_s, found = Pace(), 0.0, []
+    slowness, now_s, found = Slowness(), 0.0, []
     for _ in range(3):
-        assert pace.note(now_s, {}, 1)
+        assert slowness.note(now_s, {}, 1)
         began_s = now_s
-        while pace.note(now_s, {}, 0):
+        while slowness.note(now_s, {}, 0):
             now_s += 10
         found.append((now_s - began_s) / CALM_S)
     assert found == [1, 2, 4]
@@ -124,11 +132,11 @@ def test_it_shares_again_after_a_calm_that_is_longer_each_time() -> None:
 @given(st.lists(st.tuples(st.floats(0.1, 500), st.integers(0, 2)), max_size=60))
 def test_it_does_not_flap(looks: list[tuple[float, int]]) -> None:
     """However slow calls fall, it is slow for as long as the calm lasts at least."""
-    pace, now_s, calls = Pace(), 0.0, 0
+    slowness, now_s, calls = Slowness(), 0.0, 0
     changes: list[tuple[float, bool]] = [(0.0, False)]
     for after_s, more in looks:
         now_s, calls = now_s + after_s, calls + more
-        is_slow = pace.note(now_s, {1: calls}, 0)
+        is_slow = slowness.note(now_s, {1: calls}, 0)
         if is_slow != changes[-1][1]:
             changes.append((now_s, is_slow))
     ends = [

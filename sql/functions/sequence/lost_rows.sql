@@ -21,7 +21,8 @@ begin
     union all
     select x.lost, format('not exists (select from gapless.%I) and exists (select from gapless.%s)', x.lost, x.needed)
     from (values
-      ('topic', 'log_segment'), ('log_segment', 'sequencer where events > 0'), ('dead_letter', 'dead_letter_event'),
+      ('topic', 'log_segment'), ('log_segment', 'sequencer where events > 0'), ('consumer_offsets', 'lease'),
+      ('dead_letter', 'dead_letter_event'),
       ('condition', 'subscription_form where condition_digest is not null'), ('attached', 'attached_row'),
       ('dead_letter_event', $t$dead_letter where state in ('waiting', 'parked', 'dead')$t$)
     ) x (lost, needed)
@@ -33,7 +34,6 @@ begin
       ('topic', 'compaction', 'topic_id'), ('topic', 'topic_schema', 'topic_id'), ('topic', 'chunk_end', 'topic_id'),
       ('layout', 'topic where layout > 0', 'topic_id'),
       ('consumer_group', 'consumer_offsets', 'group_id, topic_id'), ('consumer_group', 'lease', 'group_id, topic_id'),
-      ('consumer_offsets', 'lease', 'group_id, topic_id, partition_id'),
       ('lease', 'consumer_offsets join gapless.topic using (topic_id) where epoch > 0 and partition_id < partitions',
         'group_id, topic_id, partition_id'),
       ('queue_floor', $t$lease join gapless.consumer_group using (group_id, topic_id) where mode = 'queue'$t$,

@@ -24,7 +24,7 @@ from psycopg import Connection
 
 from gapless.cli.context import flags_of, load_all, open_connection, tell_unsequenced
 from gapless.cli.parser import GLOBALS, Parser, whole
-from gapless.db.connect import is_pooled, lock_timeout
+from gapless.db.connect import lock_timeout
 from gapless.db.locked import naming_holders
 
 Args = argparse.Namespace
@@ -206,7 +206,7 @@ class Verb:
             return self.act(args)
         args.loaded = load_all(args, flags_of(args, *self.as_settings))
         with open_connection(args, name, args.loaded.settings) as conn, naming_holders(conn):
-            bounded = wait_ms and not is_pooled(conn)
+            bounded = wait_ms and conn.prepare_threshold is not None  # else a pooler's: share()
             with lock_timeout(conn, wait_ms) if bounded else nullcontext():
                 code = self.act(conn, args)
             if self.shows_log:

@@ -52,7 +52,7 @@ def surplus(crew: Sequence[Sequence[Partition]], workers: int) -> list[Partition
     return taken + [each for one in by_size[workers:] for each in one]
 
 
-class Pace:
+class Slowness:
     """Whether a handler is slow, by what was measured of its workers."""
 
     def __init__(self) -> None:

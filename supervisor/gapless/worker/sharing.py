@@ -16,7 +16,7 @@ from gapless.telemetry.meter import Meters
 from gapless.worker.bells import bell_of
 from gapless.worker.board import Board
 from gapless.worker.child import Child
-from gapless.worker.crew import SLOW_CALL_S, Pace, Served, shares, surplus, workers_max
+from gapless.worker.crew import SLOW_CALL_S, Served, Slowness, shares, surplus, workers_max
 from gapless.worker.roster import Roster
 
 log = logging.getLogger("gapless.supervisor")
@@ -33,7 +33,7 @@ class Sharing:
         self._number = None if number == "auto" else number
         self._roster = roster
         self._board, self._meters = shared
-        self._paces: defaultdict[Served, Pace] = defaultdict(Pace)
+        self._slowness: defaultdict[Served, Slowness] = defaultdict(Slowness)
         self._alone: set[Served] = set()  # with a worker for each of their partitions
         self._workers: dict[Served, int] = {}
 
@@ -60,7 +60,7 @@ class Sharing:
         """Note that a worker is ended because a call took too long."""
         served = (worker.partitions for worker in self._roster.workers if worker.child is child)
         for each in chain.from_iterable(served):
-            self._paces[each.group_id, each.topic].convict(monotonic())
+            self._slowness[each.group_id, each.topic].convict(monotonic())
 
     def channels(self, wanted: Iterable[Lease]) -> set[str]:
         """Return the channels of partitions whose workers, those to come too, hear nothing."""
@@ -102,7 +102,7 @@ class Sharing:
         for served in counts:
             crew = self._roster.crew(*served)
             turn_s = max((self._board.work_ms(each.child.slot) / 1000 for each in crew), default=0)
-            is_slow = self._paces[served].note(monotonic(), slow_calls.get(served, {}), turn_s)
+            is_slow = self._slowness[served].note(monotonic(), slow_calls.get(served, {}), turn_s)
             if terms[served].delivery == "at-least-once":
                 self._alone.add(served)
             elif is_slow != (served in self._alone):

@@ -19,7 +19,7 @@ from support.servers import until
 
 NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
-    "client-check horizon prepared schema locks roles privileges terminate connections wake-trigger "
+    "client-check horizon prepared schema locks restored roles privileges terminate connections wake-trigger "
     "chunks default-chunk sequencer re-base unrouted later captures attachments classic webhooks squatters obstacles members partitions "
     "queues subscriptions filters schemas expiry offsets leases retention compaction pipelines dedupe"
 ).split()
