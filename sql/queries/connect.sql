@@ -65,7 +65,8 @@ select set_config('lock_timeout', %(timeout)s::text, true)
 select set_config('statement_timeout', %(timeout_ms)s::text, false)
 
 -- name: lock_holders
--- Who has locked a table of ours, for longer than open_s, so that others wait who read or write; and what ends it.
+-- The transactions that have locked a table of ours for longer than open_s, so that reads or writes wait; with the
+-- remedy for each.
 -- Reads no table of ours.
 select
   coalesce('prepared transaction ' || quote_literal(h.gid), 'pid ' || h.pid) || coalesce(' of role ' || h.owner, '')

@@ -35,7 +35,7 @@ begin
     ) o
   ) t;
   if gapless.is_in_default(_message_ids) then
-    raise exception using errcode = 'GL000';    -- what was read is let go of; rows are kept
+    raise exception using errcode = 'GL000';    -- its locks go, its rows stay
   end if;
 exception
   when sqlstate 'GL000' then

@@ -5,7 +5,7 @@
 -- an event is the caller's to notice (I3).
 -- plan: what reads events is planned each time, for ids that are known then. A plan that is kept locks every chunk,
 --   and the default one with them, for as long as the handler takes: no chunk could be made (create_chunks.sql).
---   Of what is in the default chunk, is_in_default() says whether it has to be let go of.
+--   is_in_default() says whether the default chunk has to be let go of.
 create or replace function gapless.claim_events(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
   _events_max int, _place tid, _group_by text default 'transaction'

@@ -90,7 +90,7 @@ begin
   where t.is_whole and (t.is_closed or t.is_last)
   order by t.unit_end;
   if gapless.is_in_default(array[low, high]) then
-    raise exception using errcode = 'GL000';    -- what was read is let go of; rows are kept
+    raise exception using errcode = 'GL000';    -- its locks go, its rows stay
   end if;
 exception
   when sqlstate 'GL000' then

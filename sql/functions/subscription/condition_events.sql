@@ -50,7 +50,7 @@ begin
     )::gapless.condition_event;
   end loop;
   if gapless.is_in_default(_message_ids) then
-    raise exception using errcode = 'GL000';    -- what was read is let go of; rows are kept
+    raise exception using errcode = 'GL000';    -- its locks go, its rows stay
   end if;
   return found_events;
 exception

@@ -1,4 +1,4 @@
-"""Name who has locked a table of ours, where a look would wait for it."""
+"""Name the holder of a lock on a table of ours, where a look would wait for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gapless.db.queries import query
 
 @contextmanager
 def naming_holders(conn: Connection[Any]) -> Iterator[None]:
-    """Raise what was raised for a lock that is not to be had with the name of who holds it.
+    """Raise the error of a lock that is not to be had with the name of its holder.
 
     After the block: `conn` is outside a transaction.
     """
@@ -28,5 +28,5 @@ def naming_holders(conn: Connection[Any]) -> Iterator[None]:
 
 
 def lock_holders(conn: Connection[Any], open_s: float) -> Sequence[tuple[str, str]]:
-    """Return who has locked tables of ours for longer than that, and what ends it."""
+    """Return the holders of locks on tables of ours, for longer than that, each with its remedy."""
     return conn.execute(query("connect", "lock_holders"), {"open_s": open_s}).fetchall()

@@ -28,7 +28,7 @@ _OF_BODIES = (b"content-length", b"transfer-encoding")
 
 
 class _Sender:
-    """A transport that counts what it was given to send, and sends a head with its body."""
+    """A transport that counts the bytes it was given to send, and sends a head with its body."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
@@ -51,7 +51,7 @@ class _Sender:
             self._loop.call_soon(self._send_head)
 
     def close(self) -> None:
-        """Send what is left, and end."""
+        """Send the rest, and end."""
         self._send_head()
         self._transport.close()
 

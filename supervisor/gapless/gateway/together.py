@@ -1,7 +1,7 @@
 """Publishes of several requests in one transaction: of those that come while one is under way.
 
-Each stays what it would be alone: a unit, for each has a transaction_id of its own (I5); an answer,
-once all of them are committed (I2); a failure, for what fails together is tried in halves.
+Each keeps all that it would have alone: a unit, by a transaction_id of its own (I5); an answer,
+once all of them are committed (I2); a failure, for events that fail together are tried in halves.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gapless.log.publish import publish
 
 EVENTS_MAX = 64
 SLOW_S = 0.02  # a transaction that takes longer is waited for no more
-# SQLSTATEs after which nobody knows what was committed, or nothing works for anybody.
+# SQLSTATEs after which the outcome of the commit is unknown, or nothing works for anybody.
 _UNSURE = ("08", "40003", "53", "57", "58")
 
 
@@ -74,7 +74,7 @@ class Together:
             self._requests -= 1
 
     def _begin(self, topic: str) -> None:
-        """Publish what waits; if nothing does, whoever comes next begins."""
+        """Publish the waiting events; without any, the next request begins."""
         waiting = [each for each in self._waiting.pop(topic) if not each.stored.done()]
         if waiting:
             self._waiting[topic] = waiting[EVENTS_MAX:]
@@ -98,7 +98,7 @@ class Together:
         events = [each.event for each in some]
         try:
             stored = await self._sessions.speak(lambda conn: publish(conn, topic, events))
-        except Exception as error:  # noqa: BLE001 - it is answered by whoever waits
+        except Exception as error:  # noqa: BLE001 - the waiting requests answer it
             if len(some) > 1 and _is_undone(error):
                 middle = len(some) // 2  # one that is refused is found by few tries
                 halves = some[:middle], some[middle:]

@@ -39,7 +39,7 @@ def sequence_if_alone(conn: Connection) -> bool:
 def stand_in(conn: Connection, *, keeps_house: bool = True) -> int | None:
     """Do so; return how many events got offsets, None if a sequencer is there to give them.
 
-    Whoever gives offsets promotes what is due, and keeps house, too, once a second at least: chunks
+    The giver of offsets promotes due events, and keeps house, too, once a second at least: chunks
     are made ahead, and complete ones closed.
     """
     if is_sequencer_active(conn):

@@ -133,7 +133,7 @@ class Promoter:
             wait_s = _AGAIN_S
         self._asleep_due_s = now_s + wait_s
         if self.holds or not is_round_due:
-            # A look from the start comes soon: who sleeps is told of what was committed late, once.
+            # A look from the start comes soon: a sleeper is told of a late commit once.
             self._asleep_due_s = min(self._asleep_due_s, max(self._round_due_s, now_s))
         self._due_s = min(self._asleep_due_s, now_s + _LOOK_EVERY_S)
         return promoted

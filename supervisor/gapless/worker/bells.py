@@ -1,4 +1,4 @@
-"""What a supervisor's session hears, and for whom: itself, or workers without LISTEN (auto)."""
+"""Notifications of a supervisor's session: for itself, and for workers without LISTEN (auto)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def bell_of(partition: Partition) -> str:
 class Bells:
     """Of one session: with the next one all begins anew, and everybody is rung once.
 
-    payloads: what was heard on other channels than those of partitions.
+    payloads: of notifications on other channels than those of partitions.
     """
 
     def __init__(self, conn: Connection[Any]) -> None:

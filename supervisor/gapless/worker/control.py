@@ -141,7 +141,7 @@ class Control:
 
     @property
     def bells(self) -> Bells:
-        """What is heard, while there is a member to speak for."""
+        """The notifications of the session, while there is a member to speak for."""
         assert self._bells is not None
         return self._bells
 

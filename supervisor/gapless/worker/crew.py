@@ -31,7 +31,7 @@ def workers_max() -> int:
 
 
 def shares(partitions: Mapping[Served, int], most: int) -> dict[Served, int]:
-    """Return how many workers each has, of so many: one at least, then who has most a worker."""
+    """Return how many workers each has, of so many: one at least, more where one has most."""
     found = dict.fromkeys(partitions, 1)
     for _ in range(most - len(found)):
         crowded = max(found, key=lambda served: partitions[served] / found[served], default=None)
@@ -53,7 +53,7 @@ def surplus(crew: Sequence[Sequence[Partition]], workers: int) -> list[Partition
 
 
 class Slowness:
-    """Whether a handler is slow, by what was measured of its workers."""
+    """Whether a handler is slow, by measurements of its workers."""
 
     def __init__(self) -> None:
         self._slow_until_s = self._window_until_s = 0.0

@@ -47,7 +47,7 @@ ROLE_POLL_S = 0.25
 LOOK_EVERY_S = 0.5
 POLL_S = 0.05  # asleep, where publishers notify nobody
 STANDSTILL_S_MAX = 1.75  # so long may the active one leave events without an offset
-BUSY_S = 0.05  # so long does one that is told of events wait for whoever gives offsets right then
+BUSY_S = 0.05  # told of events, so long it waits for another that gives offsets just then
 CHUNKS_EVERY_S = 5.0
 CHUNKS_EVERY_EVENTS = 5_000  # half of the smallest chunk there may be
 AROUND_EVERY_S = 1.0
@@ -156,7 +156,7 @@ class _Turn:
         sleep_s = POLL_S if has_to_poll(conn) else spec.wait_period_s
         self._sleep_s = min(sleep_s, WAIT_S_MAX)
         self._is_asleep = False
-        self._look_due_s = 0.0  # asleep: for what nobody has told of
+        self._look_due_s = 0.0  # asleep: for events that nobody has told of
         self._strays = 0  # events without a topic, as the log was told
 
     def take(self) -> None:
@@ -196,7 +196,7 @@ class _Turn:
         return self._is_asleep
 
     def _sleep(self) -> list[str]:
-        """Wait until notified, or until there is something to look for; return what was said."""
+        """Wait until notified, or until there is something to look for; return the payloads."""
         told = heard(self._conn)
         if not told:
             wait_s = self._later.wait_s(max(self._look_due_s - monotonic(), 0.0))
@@ -205,7 +205,7 @@ class _Turn:
         return told
 
     def _promotes(self, told: list[str], *, is_due: bool) -> bool:
-        """Tell whether to look for what is due; asleep also for what nobody has told of."""
+        """Tell whether to look for due events; asleep also for those that nobody has told of."""
         if not self._is_asleep:
             return self._later.is_due()
         now_s = monotonic()

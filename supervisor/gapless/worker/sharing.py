@@ -90,14 +90,13 @@ class Sharing:
             crew = self._roster.crew(*served)
             settled = [worker.partitions for worker in crew if worker.stays]
             is_moving = any(worker.is_moving for worker in crew)
-            if not is_moving and places.issuperset(
-                chain.from_iterable(settled)
-            ):  # none is handed over just now
+            is_leaving = not places.issuperset(chain.from_iterable(settled))  # one is handed over
+            if not (is_moving or is_leaving):
                 for partition in surplus(settled, workers):
                     self._roster.drop(partition)
 
     def _judge(self, counts: Iterable[Served], terms: Mapping[Served, Terms]) -> None:
-        """Settle who has a worker for each of its partitions."""
+        """Settle which handlers have a worker for each of their partitions."""
         slow_calls = self._meters.longer("process", SLOW_CALL_S)
         for served in counts:
             crew = self._roster.crew(*served)

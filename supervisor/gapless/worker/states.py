@@ -149,7 +149,7 @@ class Working:
         # The former owner died: perhaps of a unit. Find out which, one at a time (I8). Of all the
         # partitions of a worker that died only one has a unit that was tried and not finished.
         self._alone = spec.terms.batch_size if is_unclean else 0  # events
-        # What shares its worker may be slow: that is seen by its first calls, before a whole batch.
+        # A handler that shares a worker may be slow: its first calls show it, before a whole batch.
         self._batch_size = 1 if spec.is_auto and spec.partitions_max > 1 else spec.terms.batch_size
         self._brake = Brake(spec.terms.policy.brake_keys)
         self._rests_until_s = self._braked_until_s = 0.0

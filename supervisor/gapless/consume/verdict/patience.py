@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 PATIENCE_S = 60.0
 PATIENCE_BACK_S = 600.0
-CANCELLED_S = 5.0  # longer than a burst of cancels; what is always too slow stops all for so long
+CANCELLED_S = 5.0  # longer than a burst of cancels; a unit that is always too slow costs so long
 CANCELLED_UNITS_MAX = 1000
 
 
