@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import pytest
@@ -15,6 +16,7 @@ from gapless.worker.crew import (
     SLOW_CALL_S,
     WINDOW_S,
     Slowness,
+    batch_size,
     shares,
     surplus,
     workers_max,
@@ -55,8 +57,26 @@ def test_who_has_most_for_a_worker_has_the_next(
     assert list(shares(named, most).values()) == workers
 
 
-def test_as_many_as_twice_the_cores_or_four() -> None:
-    assert workers_max() >= 4
+def test_as_many_as_cores() -> None:
+    assert 1 <= workers_max() <= (os.cpu_count() or 1)
+
+
+@pytest.mark.parametrize(
+    ("events", "handler_s", "most", "following"),
+    [
+        (1, 0.0, 100, 100),
+        (1, 0.0005, 100, 100),
+        (1, 0.005, 100, 20),
+        (20, 0.1, 100, 20),
+        (100, 0.5, 100, 20),
+        (1, 0.7, 100, 1),
+        (3, 0.05, 4, 4),
+    ],
+)
+def test_a_batch_is_as_much_as_its_handler_can_in_a_tenth_of_a_second(
+    events: int, handler_s: float, most: int, following: int
+) -> None:
+    assert batch_size(events, handler_s, most) == following
 
 
 @pytest.mark.parametrize(

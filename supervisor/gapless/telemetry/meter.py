@@ -176,6 +176,10 @@ class Meter:
                     times[n] += count
             times[-1] += int(sum_s * 1e9)
 
+    def spent_s(self, operation: Operation) -> float:
+        """Return how long all of them took so far, together."""
+        return self._times[operation][-1] / 1e9
+
     def read(self) -> Reading:
         """Return what was counted so far."""
         label = bytes(self._row[:_LABEL_BYTES]).rstrip(b"\0").decode(errors="replace")

@@ -14,11 +14,10 @@ from gapless.keys import Partition
 Served = tuple[str, str]
 """A group and a topic."""
 
-WORKERS_MIN = 4
-WORKERS_PER_CORE = 2
 SLOW_CALL_S = 0.1  # one of the bounds that calls are counted by (telemetry/meter.py)
 SLOW_CALLS = 2  # of one worker within WINDOW_S: a first call is often slow, and a machine may stop
 SLOW_TURN_S = 0.5  # a turn under way for so long is enough alone
+BATCH_S = 0.1  # so long the handler is at a batch whose worker has other partitions too
 WINDOW_S = 60.0
 CALM_S = 600.0  # so long a handler was not slow until it shares again; doubled each time
 CALM_S_MAX = 86_400.0
@@ -26,8 +25,7 @@ CALM_S_MAX = 86_400.0
 
 def workers_max() -> int:
     """Return how many workers of fast handlers a supervisor has at most, if groups are not more."""
-    cores = getattr(os, "process_cpu_count", os.cpu_count)() or 1
-    return max(WORKERS_MIN, WORKERS_PER_CORE * cores)
+    return getattr(os, "process_cpu_count", os.cpu_count)() or 1
 
 
 def shares(partitions: Mapping[Served, int], most: int) -> dict[Served, int]:
@@ -50,6 +48,14 @@ def surplus(crew: Sequence[Sequence[Partition]], workers: int) -> list[Partition
     share = -(-sum(map(len, crew)) // workers)
     taken = [each for one in by_size[:workers] for each in one[share:]]
     return taken + [each for one in by_size[workers:] for each in one]
+
+
+def batch_size(events: int, handler_s: float, most: int) -> int:
+    """Return how many events the next batch has, after so many for which its handler took so long.
+
+    The first one has a single event: it shows whether the handler is slow.
+    """
+    return max(1, min(most, int(events * BATCH_S / max(handler_s, 1e-9))))
 
 
 class Slowness:

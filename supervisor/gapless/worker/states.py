@@ -28,6 +28,7 @@ from gapless.lease import hold
 from gapless.logs import owns
 from gapless.telemetry.meter import in_use
 from gapless.worker.brake import BRAKE_UNITS, REST_LOOK_S, Brake
+from gapless.worker.crew import batch_size
 from gapless.worker.service import Service
 from gapless.worker.spec import ExitCode
 from gapless.worker.zombie import Zombie
@@ -149,8 +150,9 @@ class Working:
         # The former owner died: perhaps of a unit. Find out which, one at a time (I8). Of all the
         # partitions of a worker that died only one has a unit that was tried and not finished.
         self._alone = spec.terms.batch_size if is_unclean else 0  # events
-        # A handler that shares a worker may be slow: its first calls show it, before a whole batch.
-        self._batch_size = 1 if spec.is_auto and spec.partitions_max > 1 else spec.terms.batch_size
+        # A handler that shares a worker may be slow: its first call shows it, before a whole batch.
+        self._shares = spec.is_auto and spec.partitions_max > 1
+        self._batch_size = 1 if self._shares else spec.terms.batch_size
         self._brake = Brake(spec.terms.policy.brake_keys)
         self._rests_until_s = self._braked_until_s = 0.0
 
@@ -161,7 +163,7 @@ class Working:
 
     def turn(self) -> State | ExitCode:
         """Take a turn of the driver, and settle when the next one is."""
-        began_s = monotonic()
+        began_s, spent_s = monotonic(), self._spent_s()
         if self._rests(began_s) and not self.driver.going_on:
             self._service.due_s = min(self._braked_until_s, began_s + REST_LOOK_S)
             return self
@@ -177,6 +179,7 @@ class Working:
         if done.outcome == "fenced":
             return _fenced(self._service)
         self._succeed(done, began_s)
+        self._adapt(done, self._spent_s() - spent_s)
         return self
 
     def _rests(self, now_s: float) -> bool:
@@ -198,7 +201,7 @@ class Working:
             shared.board.rest(shared.spec.slot)
 
     def _succeed(self, done: Step, began_s: float) -> None:
-        """Note a step that came to its end; adapt the size of the next one to failures."""
+        """Note a step that came to its end."""
         service, now = self._service, monotonic()
         service.due_s = now + self.driver.wait_s(done)
         self._rests_until_s = now + self.driver.rest_s(done, now - began_s)
@@ -208,13 +211,23 @@ class Working:
         if done.handled:
             service.shared.board.handle(service.shared.spec.slot)
         self._slow_down(done, (began_s, now))
+        self._alone = max(0, self._alone - max(done.events, int(done.outcome == "idle")))
+
+    def _spent_s(self) -> float:
+        """Return a time that passes while its handler is called; always, if none counts that."""
+        return in_use[0].spent_s("process") if self._shares and in_use else monotonic()
+
+    def _adapt(self, done: Step, handler_s: float) -> None:
+        """Adapt the size of the next step to failures, and to who else waits for its end."""
+        most = self._service.shared.spec.terms.batch_size
         if self._brake.is_on:
             self._batch_size = 1
         elif done.failed:
             self._batch_size = min(self._batch_size, CAREFUL_BATCH)
+        elif self._shares and done.events:
+            self._batch_size = batch_size(done.events, handler_s, most)
         elif done.outcome == "done":
-            self._batch_size = min(self._batch_size * 2, service.shared.spec.terms.batch_size)
-        self._alone = max(0, self._alone - max(done.events, int(done.outcome == "idle")))
+            self._batch_size = min(self._batch_size * 2, most)
 
     def _slow_down(self, done: Step, turn_s: tuple[float, float]) -> None:
         """Rest when all fails that this supervisor handles; continue as before when it does not."""

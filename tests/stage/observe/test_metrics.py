@@ -58,10 +58,11 @@ def test_all_of_the_table_and_nothing_else(watch: Watch, conn: Connection) -> No
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("per_worker", ["1", "auto"])
 def test_counts_are_what_happened(
-    watch: Watch, conn: Connection, calls: Callable[[], list[str]]
+    watch: Watch, conn: Connection, calls: Callable[[], list[str]], per_worker: str
 ) -> None:
-    watched = watch()
+    watched = watch("--partitions-per-worker", per_worker)
     watched.until_ready()
     order(conn, 20)
     order(conn, 3, bad=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
@@ -50,7 +51,7 @@ def test_a_few_workers_serve_all(fleet: Fleet) -> None:
     fleet.until_owners(a=2 * PARTITIONS)
     publish_everywhere(fleet)
     fleet.until_handled()
-    each = max(1, workers_max() // 2)
+    each = max(1, workers_max() // 2)  # of two groups
     assert shared(fleet, "g") == shared(fleet, "h") == [PARTITIONS // each] * each
     assert fleet.value(SESSIONS) == 2 * each
     assert_exactly_once(fleet.conn)
@@ -94,6 +95,17 @@ def test_a_handler_that_sleeps_holds_up_nobody_for_longer_than_it_takes_to_find_
     assert not fleet.value(OVER), "what is slow is still going on, and nobody waits for it"
     assert len(shared(fleet, "h")) < PARTITIONS
     fleet.until_handled(60)
+    assert_exactly_once(fleet.conn)
+
+
+def test_one_that_takes_its_time_has_batches_that_its_neighbours_can_wait_for(fleet: Fleet) -> None:
+    """A tenth of a second is ten calls of 10 ms, however many a batch may have."""
+    start(fleet, batch_size=50)
+    fleet.until_owners(a=PARTITIONS)
+    fleet.publish(*[{"sleep_s": 0.01}] * 60, partition=0, partitions=PARTITIONS)
+    fleet.until_handled()
+    batches = Counter(entry.xid for entry in entries(fleet.conn)[0])
+    assert 1 < max(batches.values()) <= 10, batches
     assert_exactly_once(fleet.conn)
 
 

@@ -19,6 +19,7 @@ POLICIES = {
     "retry": {"on_failure": "retry", "retry_delays_s": [3600]},
     "park-key": {"on_failure": "park-key", "retry_delays_s": [3600]},
     "at-least-once": {"delivery": "at-least-once", "concurrency": 2},
+    "auto": {"partitions_per_worker": "auto"},
 }
 UNITS = 40
 FAILING = """
@@ -75,14 +76,17 @@ def test_a_burst_makes_nobody_wait_where_others_were_handled_before(
     assert not a.logged("slowed down")
 
 
-def test_nor_where_another_partition_is_healthy(fleet: Fleet) -> None:
-    a = fleet.start("a", patch=SLOW, total_partitions=2, batch_size=5)
-    fleet.until_owners(a=2)
-    in_one = "from generate_series(1, 80) n where gapless.partition_of('bad' || n % 40, 2) = 0"
-    fleet.conn.execute(FAILING.replace("from generate_series(1, 40) n", in_one))
+@pytest.mark.parametrize("name", long_but(["dead-letter", "auto"], "auto"))
+def test_nor_where_another_partition_is_healthy(fleet: Fleet, name: str) -> None:
+    """Be it in a worker of its own, or in the same one."""
+    a = fleet.start("a", patch=SLOW, total_partitions=8, batch_size=5, **POLICIES[name])
+    fleet.until_owners(a=8)
+    in_one = "from generate_series(1, 400) n where gapless.partition_of('bad' || n % 200, 8) = 0"
+    failing = FAILING.replace("from generate_series(1, 40) n", in_one)
+    fleet.conn.execute(failing.replace("n % 40,", "n % 200,"))
     until(lambda: a.logged("g/t/0: slowed down"), "all that is handled fails", within=a.log)
-    fleet.publish({}, partition=1, partitions=2)
-    fleet.publish({}, partition=0, partitions=2)
+    for partition in reversed(range(8)):
+        fleet.publish({}, partition=partition, partitions=8)
     fleet.until_handled()
     assert a.logged("g/t/0: continues as before")
 
