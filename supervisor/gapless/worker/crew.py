@@ -18,6 +18,7 @@ SLOW_CALL_S = 0.1  # one of the bounds that calls are counted by (telemetry/mete
 SLOW_CALLS = 2  # of one worker within WINDOW_S: a first call is often slow, and a machine may stop
 SLOW_TURN_S = 0.5  # a turn under way for so long is enough alone
 BATCH_S = 0.1  # so long the handler is at a batch whose worker has other partitions too
+BATCH_GROWS = 8  # times at most: the first events may be those that cost nothing
 WINDOW_S = 60.0
 CALM_S = 600.0  # so long a handler was not slow until it shares again; doubled each time
 CALM_S_MAX = 86_400.0
@@ -55,7 +56,8 @@ def batch_size(events: int, handler_s: float, most: int) -> int:
 
     The first one has a single event: it shows whether the handler is slow.
     """
-    return max(1, min(most, int(events * BATCH_S / max(handler_s, 1e-9))))
+    fits = int(events * BATCH_S / max(handler_s, 1e-9))
+    return max(1, min(most, fits, events * BATCH_GROWS))
 
 
 class Slowness:
