@@ -136,10 +136,11 @@ class World:
             kept = [each for each in self.keeps if each in ids]
             spans = kept_spans(spans, Kept(ids=kept, offsets=kept))
         source = Source(PLACE, lambda _: [], 10)
-        units: list[Any] = spans.units(source, [_row(n) for n in spans.wanted])
+        rows = [_row(n) for n in spans.wanted]
         self.pending = events
-        claim = Claim(outcome="claimed", first_offset=first, claim_xid=f"xid {first}", spans=spans)
-        return claim, units
+        at = f"xid {first}"
+        claim = Claim(outcome="claimed", first_offset=first, claim_xid=at, spans=spans, rows=rows)
+        return claim, spans.units(source, rows)
 
     def claim(self, conn: object, ours: object, terms: object, batch_size: int) -> Any:
         assert (conn, ours) == (CONN, OURS)
@@ -293,7 +294,7 @@ def test_what_is_read_between_the_calls_is_read_warily(
 
     def one_by_one(batch_size: int) -> tuple[Claim, Any]:
         claim, units = claimed(batch_size)
-        return claim, iter(units)
+        return replace(claim, rows=None), units
 
     monkeypatch.setattr(world, "_claimed", one_by_one)
     step(world.job())

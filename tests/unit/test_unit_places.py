@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from gapless.consume.unit import (
     FIRST_TIMELINE,
+    MADE_AT_ONCE,
     NOTHING,
     Source,
     Span,
@@ -88,12 +90,8 @@ def test_a_range_is_cut_into_units(ends: str, timelines: Timelines) -> None:
 
 
 def test_of_none_there_is_nothing() -> None:
-    assert (len(NOTHING), list(NOTHING), list(NOTHING[:5]), NOTHING.units(_Log().source, [])) == (
-        0,
-        [],
-        [],
-        [],
-    )
+    units = NOTHING.units(_Log().source, [])
+    assert (len(NOTHING), list(NOTHING), list(NOTHING[:5]), list(units)) == (0, [], [], [])
 
 
 def test_one_is_several() -> None:
@@ -176,3 +174,22 @@ def test_offsets_are_named_with_the_timeline_of_the_first(first: int, name: str)
 def test_a_range_that_ends_within_a_unit_is_a_defect(ids: list[int], ends: str) -> None:
     with pytest.raises(AssertionError):
         split(1, ids, ends)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_few_units_wait_for_their_turn(size: int) -> None:
+    """A thousand that wait are work for the garbage collector."""
+    many = MADE_AT_ONCE * 2 + 1
+    ids = [*range(1, 1 + size * many)]
+    spans = split(1, ids, ("0" * (size - 1) + "1") * many)
+    before = _units_alive()
+    units = iter(spans.units(_Log().source, [row(number) for number in ids]))
+    for at in range(many):
+        assert next(units).first_offset == ids[at * size]
+        if at in (0, MADE_AT_ONCE):
+            assert _units_alive() <= before + MADE_AT_ONCE
+    assert not [*units]
+
+
+def _units_alive() -> int:
+    return sum(type(each) is Unit for each in gc.get_objects())

@@ -109,16 +109,11 @@ def run(
     conn: Connection[Any],
     name: str,
     params: Mapping[str, object] = {},
-    *,
-    meanwhile: Callable[[], None] | None = None,
 ) -> list[Any]:
-    """Run a named query of `sql/queries/consume.sql`; return its rows as tuples.
-
-    meanwhile: called while the database works; it MUST NOT use the connection.
-    """
+    """Run a named query of `sql/queries/consume.sql`; return its rows as tuples."""
     try:
         with timed(_OPERATIONS[name]) if in_use and name in _OPERATIONS else UNTIMED:
-            return fetch_all(conn, "consume", name, params, meanwhile=meanwhile)
+            return fetch_all(conn, "consume", name, params)
     except psycopg.Error as error:
         explain(error)
         raise

@@ -7,9 +7,9 @@ partition: neighbours, handled together, committed or dead-lettered together (I5
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, count, repeat
+from itertools import chain, count, islice, pairwise, repeat
 from typing import Generic, overload
 from uuid import UUID
 
@@ -20,6 +20,7 @@ from gapless.log.event import Event, MatchedSubscription, P_co, Row
 Fetch = Callable[[Sequence[int]], list[Row]]
 Timelines = tuple[tuple[int, int], ...]
 FIRST_TIMELINE: Timelines = ((0, 1),)
+MADE_AT_ONCE = 50  # units; the garbage collector walks over all that wait for their turn
 
 
 def timeline_at(timelines: Timelines, offset: int) -> int:
@@ -94,16 +95,16 @@ class Spans(Sequence[Span]):
         ids = self.ids[start : start + ends[-1]] if ends else ()
         return Spans(self.first_offset + start, ids, ends, self.timelines)
 
-    def units(self, source: Source, rows: list[Row]) -> list[Unit]:
+    def units(self, source: Source, rows: list[Row]) -> Iterable[Unit]:
         """Return the units of events that are read: `rows`, in offset order."""
-        if self.timelines is not FIRST_TIMELINE:
-            source = replace(source, timelines=self.timelines)
-        first_offset, start = self.first_offset, 0
-        units = []
-        for end in self.ends:
-            units.append(Unit(source, first_offset + start, rows[start:end]))
-            start = end
-        return units
+        first, ends, lines = self.first_offset, self.ends, self.timelines
+        source = source if lines is FIRST_TIMELINE else replace(source, timelines=lines)
+        units: Iterator[Unit]
+        if isinstance(ends, range):  # units of one event
+            units = map(Unit, repeat(source), count(first), zip(rows, strict=True))
+        else:
+            units = (Unit(source, first + at, rows[at:end]) for at, end in pairwise((0, *ends)))
+        return chain([*islice(units, MADE_AT_ONCE)], units)
 
     def unit(self, at: int, source: Source, rows: list[Row] | None) -> Unit:
         """Return one of the units; without rows they are read while it is iterated over."""
@@ -155,7 +156,7 @@ class Unit(Generic[P_co]):
         self,
         source: Source,
         first_offset: int,
-        rows: list[Row] | None,
+        rows: Sequence[Row] | None,
         ids: Sequence[int] = (),
     ) -> None:
         self.source = source
@@ -272,7 +273,7 @@ class Unit(Generic[P_co]):
         rows = enumerate(chain.from_iterable(self._slices()), self.first_offset)
         return (Unit(self.source, offset, [row]) for offset, row in rows)
 
-    def _slices(self) -> Iterator[list[Row]]:
+    def _slices(self) -> Iterator[Sequence[Row]]:
         if self._rows is not None:
             yield self._rows
             return

@@ -127,11 +127,9 @@ def fetch_all(
     params: Mapping[str, object] = _NONE,
     *,
     form: Form = _TEXT,
-    meanwhile: Callable[[], None] | None = None,
 ) -> list[Any]:
     """Run a named query, and in front of it what was said later(); return its rows as tuples.
 
-    meanwhile: called when all is sent, while the server works; it MUST NOT use the connection.
     Raises what a cursor of psycopg raises, for the first that failed; those behind it were not run.
     OperationalError, without SQLSTATE, when they failed for what was deallocated: try once more.
     What interrupts the wait (Ctrl-C), or is raised in it, closes the connection.
@@ -150,7 +148,7 @@ def fetch_all(
         session.kept |= {form.adapters: transformer} if bare else {}
     packed = [(call, _pack(transformer, call)) for call in calls]
     with conn.lock:
-        answer = _ask(conn, session, packed, form.format, meanwhile)
+        answer = _ask(conn, session, packed, form.format)
     rows: list[Any] = []
     for result in answer:
         transformer.set_pgresult(result)
@@ -172,19 +170,18 @@ def _ask(
     session: _Session,
     calls: _Packed,
     result_format: Format,
-    meanwhile: Callable[[], None] | None,
 ) -> _Answer:
     """Do as _exchange() with what is prepared, as long as that is there."""
     is_first = conn.pgconn.transaction_status == TransactionStatus.IDLE
     try:
         # Where psycopg may prepare nothing there is a pooler, and another session each time.
         kept = conn.prepare_threshold is not None and (is_first or session.trusted)
-        return _exchange(conn, session, calls, result_format, meanwhile, kept=kept)
+        return _exchange(conn, session, calls, result_format, kept=kept)
     except psycopg.errors.InvalidSqlStatementName as error:
         session.prepared.clear()
         session.losses += 1
         if is_first and conn.pgconn.transaction_status == TransactionStatus.IDLE:
-            return _exchange(conn, session, calls, result_format, None, kept=True)
+            return _exchange(conn, session, calls, result_format, kept=True)
         session.robbed = True
         session.trusted = False
         raise psycopg.OperationalError(f"a handler deallocated our statements: {error}") from error
@@ -195,7 +192,6 @@ def _exchange(
     session: _Session,
     calls: _Packed,
     result_format: Format,
-    meanwhile: Callable[[], None] | None,
     *,
     kept: bool,
 ) -> _Answer:
@@ -216,8 +212,6 @@ def _exchange(
         pgconn.pipeline_sync()
         while pgconn.flush():
             writable(pgconn.socket)
-        if meanwhile is not None:
-            meanwhile()
         answers = _receive(pgconn)
         if is_ours and pgconn.status == ConnStatus.OK:
             pgconn.exit_pipeline_mode()

@@ -61,10 +61,12 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     SerializationFailure when it was replaced there meanwhile: try again.
     Bound: all rows are in memory at once; the caller slices.
     """
-    params = {"low": min(ids), "high": max(ids), "ids": as_array(ids)}
+    low, high = min(ids), max(ids)
+    params = {"low": low, "high": high, "ids": as_array(ids)}
     name = "fetch"
     if conn.info.transaction_status == TransactionStatus.INTRANS:  # which may last
-        ((is_in_default,),) = fetch_all(conn, "log", "is_in_default", params)
+        bounds = {"ids": as_array((low, high))}  # it is asked of all between them
+        ((is_in_default,),) = fetch_all(conn, "log", "is_in_default", bounds)
         name = "fetch_apart" if is_in_default else name
     found = fetch_rows(conn, "log", name, params)
     if len(found) < len(ids):

@@ -73,25 +73,3 @@ def test_a_notification_that_comes_with_an_answer_is_heard_at_once(
     assert readable(20, group.conn.fileno())
     fetch_all(group.conn, "connect", "backend_pid")
     assert heard(group.conn) == ["psst"]
-
-
-class TestMeanwhile:
-    def test_is_called_while_the_server_works(self, group: Group) -> None:
-        """The answer comes while it waits, so the question was on its way."""
-        came: list[bool] = []
-
-        def look() -> None:
-            came.append(readable(20, group.conn.fileno()))
-
-        ((answer,),) = fetch_all(group.conn, "connect", "backend_pid", meanwhile=look)
-        assert (came, answer) == ([True], group.conn.info.backend_pid)
-
-    def test_an_error_of_its_own_leaves_no_answer_behind(self, group: Group) -> None:
-        """Else the next query would be given it."""
-
-        def fail() -> None:
-            raise ZeroDivisionError
-
-        with pytest.raises(ZeroDivisionError):
-            fetch_all(group.conn, "connect", "backend_pid", meanwhile=fail)
-        assert group.conn.closed

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -83,6 +84,7 @@ class Backlog:
             self._gauge(rows, batch_size, most)
         elif len(claimed.spans.ids) <= at_once:
             rows = self._read_ahead(conn, claimed)
+            claimed = replace(claimed, rows=rows)
             self._gauge(rows, terms.batch_size, terms.stream_above_events)
         if rows is None:
             return claimed, load_units(conn, assignment.partition, claimed, terms)
@@ -100,7 +102,6 @@ class Backlog:
             return None
         spans, rows = self.take(batch_size)
         source = Source(assignment.partition, partial(fetch, conn), FETCH_EVENTS)
-        units: list[Unit] = []
         last = spans.first_offset + len(spans.ids) - 1
         params = {
             **assignment.params,
@@ -108,9 +109,7 @@ class Backlog:
             "last_offset": last,
             "place": self.place,
         }
-        # Made while the database is asked whether they are ours: 5 % of a batch of 1000.
-        meanwhile = partial(_extend, units, source, spans, rows)
-        answer = run(conn, "claim_ahead", params, meanwhile=meanwhile)
+        answer = run(conn, "claim_ahead", params)
         if not answer:
             self.forget()
             return None
@@ -124,7 +123,7 @@ class Backlog:
             spans=spans,
             rows=rows,
         )
-        return claimed, units
+        return claimed, spans.units(source, rows)
 
     @property
     def units(self) -> int:
@@ -176,7 +175,3 @@ class Backlog:
             return
         payload_bytes = sum(len(row[3] or b"") for row in rows)
         self.events = min(EVENTS_MAX, most, BYTES_MAX * len(rows) // (payload_bytes + 1))
-
-
-def _extend(units: list[Unit], source: Source, spans: Spans, rows: list[Row]) -> None:
-    units += spans.units(source, rows)
