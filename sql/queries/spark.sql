@@ -15,8 +15,12 @@ from gapless.cut(
 select pg_snapshot_xmax(pg_current_snapshot())::text
 
 -- name: is_sequenced_up_to
--- Has all that committed before now_xid its offsets?
-select pg_snapshot_xmax(s.snapshot) >= %(xid)s::text::xid8 or not gapless.pending()
+-- Has all that committed before now_xid its offsets? MUST look at those in progress at the last run, too: that run may
+-- have begun before the call, and one of them have committed in between.
+select pg_snapshot_xmax(s.snapshot) >= %(xid)s::text::xid8 and not exists (
+    select from pg_snapshot_xip(s.snapshot) x
+    where x < %(xid)s::text::xid8 and pg_visible_in_snapshot(x, pg_current_snapshot())
+  ) or not gapless.pending()
 from gapless.sequencer s
 order by s.run desc
 limit 1

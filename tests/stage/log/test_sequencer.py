@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import psycopg
 import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
+from gapless.db.queries import query
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
@@ -57,6 +60,26 @@ def test_pending_sees_what_its_statement_sees(conn: Connection, dsn: str, topic:
             assert sequence(sequencer) == 1
             assert before.fetchone() == (True, 0)
     assert conn.execute("select gapless.pending()").fetchone() == (False,)
+
+
+def test_who_committed_while_a_run_was_under_way_is_waited_for(
+    conn: Connection, dsn: str, topic: Topic
+) -> None:
+    """`wait_for_offsets()` of Spark asks so whether all that committed before it has its offsets."""
+    with connect(dsn, role="slow") as slow, connect(dsn, role="reader") as reader:
+
+        def ask(name: str, **params: object) -> Any:
+            return reader.execute(query("spark", name), params).fetchone()
+
+        with conn.transaction():
+            with slow.transaction():
+                publish(slow, "outbox", 1)
+                publish(reader, "outbox", 2)
+                assert conn.execute(CALL).fetchone() == (1,)
+            (xid,) = ask("now_xid")
+        assert ask("is_sequenced_up_to", xid=xid) == (False,)
+        assert sequence(conn) == 1
+        assert ask("is_sequenced_up_to", xid=xid) == (True,)
 
 
 @pytest.mark.invariant("I3")
