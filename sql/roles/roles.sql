@@ -51,6 +51,9 @@ begin
   revoke execute on function
     gapless.publish_once, gapless.dedupe_find, gapless.publish_later, gapless.schedule_event, gapless.cancel
     from gapless_consumer;
+  -- Parts of sequence_events(): alone, they would take any state for the last run's (I1, I4).
+  revoke execute on function gapless.rebase, gapless.sequence_few, gapless.sequence_many
+    from gapless_consumer, gapless_operator;
   -- Parts of promote(): alone, they would take any time for now (S1).
   revoke execute on function gapless.move_due, gapless.fire_schedules
     from gapless_consumer, gapless_operator;
