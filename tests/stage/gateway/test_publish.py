@@ -264,8 +264,13 @@ def test_what_is_not_there(gateway: Client) -> None:
         "/v1/topics/nowhere/events", json={"payload": 1}, headers={"Idempotency-Key": "k"}
     )
     problem(keyed, 404)
-    problem(gateway.get("/v1/nothing"), 404)
-    problem(gateway.post("/v1/status"), 405)
+    for path in ("/v1/nothing", "/v1/status/", "/v1/status%0A", "/v1/topics//events", "/V1/status"):
+        problem(gateway.get(path), 404)
+    assert gateway.client.head("/readyz").status_code == 200
+    for path, allowed in (("/v1/status", "GET, HEAD"), (EVENTS, "POST, GET, HEAD")):
+        refused = gateway.client.put(path)
+        problem(refused, 405)
+        assert refused.headers["allow"] == allowed
     for params in ({"wait": "5"}, {"wait": "group:"}, {"wait": "offset", "timeout": "1e9"}):
         problem(gateway.post(EVENTS, json={"payload": 1}, params=params), 400)
 
