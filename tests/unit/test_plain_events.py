@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 
 from gapless.gateway.events_in import PLAIN_BYTES_MAX, events_in
 from gapless.gateway.gateway import Limits
-from gapless.gateway.plain import plain_events
+from gapless.gateway.plain import HEADERS_BYTES_MAX, plain_events
 from gapless.gateway.problem import Problem
 from gapless.log.event import NewEvent
 from gapless.ops.load.parse import LineShape, parse_line
@@ -122,6 +122,8 @@ def test_they_are_the_same(body: bytes) -> None:
         lines = "\n".join(text.replace("\n", " ") for text in split(body.decode()))
         assert one_by_one(lines.encode(), "application/x-ndjson") == read
     assert plain_events(body, ENOUGH) in ([], read)
+    bare = body.strip(b" \t\r\n")[1:-1]  # of one event it is one; of two it is none
+    assert plain_events(bare, ENOUGH) in ([], one_by_one(bare))
 
 
 @pytest.mark.parametrize(
@@ -130,6 +132,7 @@ def test_they_are_the_same(body: bytes) -> None:
         b'[{"payload":{"key":"x","n":1.50},"key":"a"}]',
         b' [ {"event_type" : "t", "payload": "\\"key\\" \xc3\xa9", "host_id": ""} ] ',
         b'[{"payload":null,"headers":{"a":[1,2.50]},"user_id":"u"},{"payload":[]}]',
+        b'{"payload":{"key":"x","n":1.50},"headers":{"a":1}} ',
     ],
 )
 def test_usual_ones_are_read_at_once(body: bytes) -> None:
@@ -141,6 +144,8 @@ def test_usual_ones_are_read_at_once(body: bytes) -> None:
 def test_one_that_is_too_large_is_left_to_who_says_so() -> None:
     body = b'[{"payload":1},{"payload":"%s"}]' % (b"x" * 100)
     assert plain_events(body, 50) == []
+    body = b'[{"payload":1,"headers":{"a":"%s"}}]' % (b"x" * HEADERS_BYTES_MAX)
+    assert plain_events(body, ENOUGH) == []
 
 
 MIB = 1 << 20

@@ -43,7 +43,7 @@ class _Bucket:
 
 async def counts(request: Request) -> bool:
     """Tell whether the key or the token that let a request in counts still."""
-    left_s: Callable[[], Awaitable[float]] | None = getattr(request.state, "left_s", None)
+    left_s: Callable[[], Awaitable[float]] | None = request.scope["state"].get("left_s")
     return left_s is None or await left_s() > 0
 
 

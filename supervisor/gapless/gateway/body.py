@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
+from asyncio import timeout
 from collections.abc import Callable
+from contextlib import nullcontext
 
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 
 from gapless.gateway.access import require_counts
 from gapless.gateway.problem import Problem
 
 Body = bytes | bytearray
 BODY_S_MAX = 30.0  # for a body to arrive
+WHOLE = "gapless.whole"  # in the extensions of a scope: the body is there, nothing waits for it
 _NO_ENCODING = ("", "identity")
 _CONTINUED = bytes(range(0x80, 0xC0))  # of UTF-8: the bytes of a character behind its first
 _PART_BYTES = 65_536
+_NO_LIMIT = nullcontext()
 
 
 def _too_long(bytes_max: int) -> Problem:
@@ -41,19 +44,28 @@ async def _arrived(
     declared = request.headers.get("content-length", "")
     if declared.isdecimal() and len(declared) < 20 and int(declared) > bytes_max:
         raise _too_long(bytes_max)
-    body = bytearray()
     try:
-        async with asyncio.timeout(BODY_S_MAX):
-            async for part in request.stream():
-                if len(body) + len(part) > bytes_max:
-                    raise _too_long(bytes_max)
-                if grown is not None:
-                    grown(len(body) + len(part))
-                body += part
+        async with _NO_LIMIT if WHOLE in request.scope["extensions"] else timeout(BODY_S_MAX):
+            return await _parts(request, bytes_max, grown)
     except TimeoutError:
         raise Problem(408, f"the body did not arrive within {BODY_S_MAX:g} s") from None
-    except ClientDisconnect:
-        raise Problem(400, "the body ended early") from None
+
+
+async def _parts(
+    request: Request, bytes_max: int, grown: Callable[[int], None] | None
+) -> bytearray:
+    body = bytearray()
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise Problem(400, "the body ended early")
+        part, more = message["body"], message["more_body"]
+        if len(body) + len(part) > bytes_max:
+            raise _too_long(bytes_max)
+        if grown is not None:
+            grown(len(body) + len(part))
+        body += part
     return body
 
 

@@ -30,7 +30,9 @@ class BodyBudget:
 
         def grow(size_bytes: int) -> None:
             nonlocal held
-            more = max(0, size_bytes - FREE_BYTES) - held
+            if size_bytes <= FREE_BYTES:
+                return
+            more = size_bytes - FREE_BYTES - held
             if caller and self._held_bytes[caller] + more > self._own_bytes_max:
                 most = f"{self._own_bytes_max} bytes of bodies at a time"
                 raise Problem(429, f"{caller} may send {most}", headers=_LATER)

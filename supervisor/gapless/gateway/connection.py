@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 from enum import Enum, auto
 from http import HTTPStatus
+from itertools import chain
 from typing import Any, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from gapless.gateway.body import WHOLE
 from gapless.gateway.hosts import TARGET
 from gapless.gateway.problem import Problem
 from gapless.gateway.room import Room
@@ -174,7 +176,7 @@ class Connection(HttpToolsProtocol):
         """Begin to answer. Raises Problem for a head that is too long, or a body that is coded."""
         if self._expects is not _Expects.HEAD:
             return
-        if sum(len(name) + len(value) for name, value in self.headers) > HEAD_BYTES_MAX:
+        if sum(map(len, chain.from_iterable(self.headers))) > HEAD_BYTES_MAX:
             raise Problem(400, f"a head of more than {HEAD_BYTES_MAX} bytes")
         if len(self.pipeline) >= PIPELINED_MAX:
             raise Problem(400, f"more than {PIPELINED_MAX} requests that wait for an answer")
@@ -187,8 +189,10 @@ class Connection(HttpToolsProtocol):
 
     def _require_plain(self) -> None:
         """Raise Problem for a body in a coding that is not undone here (RFC 9112, 6.1 and 6.3)."""
-        found = b",".join(value for name, value in self.headers if name == b"transfer-encoding")
-        codings = [each.strip().lower() for each in found.split(b",") if each.strip()]
+        found = [value for name, value in self.headers if name == b"transfer-encoding"]
+        if not found:
+            return
+        codings = [each.strip().lower() for each in b",".join(found).split(b",") if each.strip()]
         if codings and (self.parser.get_http_version() != "1.1" or codings[-1] != b"chunked"):
             raise Problem(400, "Transfer-Encoding: its last one is chunked, and HTTP/1.0 has none")
         if len(codings) > 1:
@@ -206,6 +210,7 @@ class Connection(HttpToolsProtocol):
         self._expects = _Expects.REQUEST
         self._bytes_around = 0
         self._stop_waiting()
+        self.scope["extensions"][WHOLE] = {}
         super().on_message_complete()
 
     def on_response_complete(self) -> None:

@@ -17,7 +17,7 @@ from gapless.errors import PublishError
 from gapless.gateway.body import Body, line_and_column
 from gapless.gateway.cloudevents import DATA, binary_event, structured_event
 from gapless.gateway.gateway import Limits
-from gapless.gateway.plain import plain_events
+from gapless.gateway.plain import HEADERS_BYTES_MAX, plain_events
 from gapless.gateway.problem import Problem
 from gapless.gateway.scan import MalformedError, Scan
 from gapless.log.event import NewEvent
@@ -29,8 +29,6 @@ CLOUDEVENT = "application/cloudevents+json"
 CLOUDEVENTS = "application/cloudevents-batch+json"
 KNOWN = (*JSON, *LINES, CLOUDEVENT, CLOUDEVENTS)
 PLAIN_BYTES_MAX = 65_536  # a body that is read at once
-# They are kept as objects, which may take 20 times as much.
-HEADERS_BYTES_MAX = 16 * 1024  # of an event
 ALL_HEADERS_BYTES_MAX = 2 * 1024 * 1024  # of the events of a body
 ALL_ATTRIBUTES_BYTES_MAX = 2 * ALL_HEADERS_BYTES_MAX  # CloudEvents say more of themselves
 
@@ -81,6 +79,11 @@ def _found(media_type: str, headers: Headers, body: Body, bytes_max: int) -> Ite
 
 
 def _of_json(media_type: str, body: Body, bytes_max: int) -> Iterator[NewEvent]:
+    if media_type in JSON and len(body) <= PLAIN_BYTES_MAX:
+        plain = plain_events(body, bytes_max)
+        yield from plain
+        if plain:
+            return
     read = _event_reader() if media_type in JSON else _cloudevent_reader()
     scan = _begin(body)
     if not scan.sees(b"[") or media_type == CLOUDEVENT:
@@ -89,11 +92,6 @@ def _of_json(media_type: str, body: Body, bytes_max: int) -> Iterator[NewEvent]:
         yield _read_one(scan, "event", lambda: 1, bytes_max, read)
         scan.end()
         return
-    if media_type in JSON and len(body) <= PLAIN_BYTES_MAX:
-        plain = plain_events(body, bytes_max)
-        yield from plain
-        if plain:
-            return
     number = 0
     more = scan.pass_one(b"[")
     if scan.sees(b"]"):

@@ -85,7 +85,7 @@ async def fields_in(request: Request, known: str) -> Fields:
         raise Problem(415, "Content-Type must be application/json")
     text = text_of(await read_body(request, BYTES_MAX))
     try:
-        (found,) = await request.app.state.slices.collect(map(whole, [text]))
+        (found,) = await request.app.slices.collect(map(whole, [text]))
     except NotJsonError as error:
         reason = str(error).rpartition(" at character ")[0]
         where = {"line": error.line, "column": error.column}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -21,8 +22,7 @@ _PORT_MAX = 65_535
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME = rf"{_LABEL}(?:\.{_LABEL})*\.?"
 _AUTHORITY = re.compile(rf"(?=.{{1,261}}\Z)({_NAME}|\[[0-9A-Fa-f:.]+\])(?::([0-9]{{0,5}}))?")
-_ABSOLUTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
-_HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+_ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 
 
 class Hosts:
@@ -43,23 +43,24 @@ class Hosts:
 
     def _check(self, scope: Scope) -> None:
         """Raise Problem: 400 for what is no name, or not one; 421 for another's."""
-        given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        given = [value for name, value in scope["headers"] if name == b"host"]
         if len(given) != 1:
             said = "no header Host" if not given else "more than one header Host"
-            raise Problem(400, f"{said}: a request has one", headers=_HEADERS)
+            raise Problem(400, f"{said}: a request has one")
         # What stands in the target counts more than the header (RFC 9112); here both have to do.
-        target = scope["extensions"][TARGET]["url"].decode("latin-1")
-        absolute = _ABSOLUTE.match(target)
-        for authority in (*given, *([absolute[1]] if absolute else [])):
+        absolute = _ABSOLUTE.match(scope["extensions"][TARGET]["url"])
+        for raw in (*given, *([absolute[1]] if absolute else [])):
+            authority = raw.decode("latin-1")
             name = name_in(authority)
             if name is None:
-                raise Problem(400, f"Host {authority[:100]!r} is no name", headers=_HEADERS)
+                raise Problem(400, f"Host {authority[:100]!r} is no name")
             if self._names is not None and name not in self._names:
                 known = ", ".join(sorted(self._names))
                 detail = f"{name} is not this gateway, which is {known}: add --host {name} to it"
-                raise Problem(421, detail, headers=_HEADERS)
+                raise Problem(421, detail)
 
 
+@lru_cache(64)  # a client asks for the same one each time
 def name_in(authority: str) -> str | None:
     """Return the name or address that stands before a port, each in one form; None: it is none."""
     found = _AUTHORITY.fullmatch(authority)

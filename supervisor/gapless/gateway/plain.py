@@ -1,4 +1,4 @@
-"""Arrays of plain events, read at once: what is unusual, or wrong, is left to events_in."""
+"""Plain events, one or an array, read at once: what is unusual, or wrong, is left to events_in."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from msgspec.json import Decoder
 
 from gapless.log.event import NewEvent
 
+# They are kept as objects, which may take 20 times as much.
+HEADERS_BYTES_MAX = 16 * 1024  # of an event
 _NONE = Raw(b"null")
 
 
@@ -30,15 +32,18 @@ _MEMBERS = json.JSONDecoder(object_pairs_hook=len)
 
 
 def plain_events(body: bytes | bytearray, event_bytes_max: int) -> list[NewEvent]:
-    """Return the events of a JSON array; none if they are to be read one by one, and carefully.
+    """Return the events of a JSON text; none if they are to be read one by one, and carefully.
 
     Only what ops.load.parse reads to the same events is taken here.
     """
     if len(body) > event_bytes_max:  # one of them may be too large
         return []
+    array = b"[" + body + b"]" if body.startswith(b"{") else body
     try:
-        events = _EVENTS.decode(body)
-        if [_members(event) for event in events] != _MEMBERS.decode(body.decode()):
+        events = _EVENTS.decode(array)
+        if [_members(event) for event in events] != _MEMBERS.decode(array.decode()):
+            return []
+        if array is not body and len(events) > 1:  # no array, and two of them
             return []
         return [_new_event(event) for event in events]
     except (MsgspecError, ValueError, RecursionError):
@@ -52,12 +57,13 @@ def _members(event: _PlainEvent) -> int:
 
 
 def _new_event(event: _PlainEvent) -> NewEvent:
-    """Return it as publish() has it. Raises ValueError for headers that are no object."""
+    """Return it as publish() has it. Raises ValueError for headers that are no object, or many."""
     headers = None
     if event.headers is not _NONE:
-        headers = json.loads(bytes(event.headers))
-        if not isinstance(headers, dict):
-            raise ValueError("headers must be an object")
+        text = bytes(event.headers)
+        headers = json.loads(text)
+        if len(text) > HEADERS_BYTES_MAX or not isinstance(headers, dict):
+            raise ValueError("headers must be an object of some KiB")
     return NewEvent(
         payload=bytes(event.payload),
         key=event.key,

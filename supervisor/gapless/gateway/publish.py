@@ -9,9 +9,10 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from msgspec.json import encode
 from psycopg import Connection
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from gapless.errors import UsageError, WaitError
 from gapless.gateway.body import Body, content_type, read_body
@@ -56,12 +57,13 @@ async def publish_events(gateway: Gateway, request: Request) -> Response:
         said |= more
     is_again = said["duplicate"] and "idempotency-key" in request.headers
     headers = {"Idempotency-Replayed": "true"} if is_again else {}
-    return JSONResponse(said, status_code=200 if is_done else 202, headers=headers)
+    status = 200 if is_done else 202
+    return Response(encode(said), status, headers, media_type="application/json")
 
 
 async def _published(gateway: Gateway, request: Request, wait: str) -> dict[str, Any]:
     topic = text_in(request.path_params, "topic")
-    with gateway.budget.hold(getattr(request.state, "caller", "")) as grown:
+    with gateway.budget.hold(request.scope["state"].get("caller", "")) as grown:
         asked = await _read(gateway, request, grown)
         events, key, digest = asked.events, asked.key, asked.digest
         if not events:
@@ -153,6 +155,8 @@ def _digest(request: Request, body: Body) -> bytes:
 
 def _wait_in(request: Request) -> tuple[str, float]:
     """Return what to wait for: "", "offset" or the name of a group; and how long."""
+    if not request.scope["query_string"]:
+        return "", WAIT_S
     wait = text_in(request.query_params, "wait", "")
     wait_s = seconds_in(request.query_params, "timeout", WAIT_S, WAIT_S_MAX)
     if wait in ("", "offset"):

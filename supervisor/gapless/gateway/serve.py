@@ -21,7 +21,7 @@ import uvicorn
 from gapless.db.connect import connect_shared
 from gapless.errors import UsageError
 from gapless.gateway.access import Access
-from gapless.gateway.app import make_app
+from gapless.gateway.app import App
 from gapless.gateway.bell import Bell
 from gapless.gateway.connection import Connection
 from gapless.gateway.gateway import Gateway, Limits
@@ -134,7 +134,7 @@ def make_server(sessions: Sessions, spec: ServeSpec, address: str = "127.0.0.1")
     tls = spec.certificate.open() if spec.certificate else None
     protocol = partial(Secured, tls) if tls else Connection
     config = uvicorn.Config(
-        Watched(Hosts(make_app(gateway), names), traffic, room.is_full),
+        Watched(Hosts(App(gateway), names), traffic, room.is_full),
         http=partial(protocol, room, traffic),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",

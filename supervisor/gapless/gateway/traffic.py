@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any
 
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from gapless.gateway.problem import Problem
@@ -49,6 +49,7 @@ class Traffic:
 
     def __init__(self, *, speaks_tls: bool = False) -> None:
         self.headers: Mapping[str, str] = SAFE | (_TLS if speaks_tls else {})
+        self.raw_headers = Headers(self.headers).raw
         self.requests: Counter[tuple[str, str, str]] = Counter()
 
     def note(self, asked: Asked) -> None:
@@ -90,9 +91,10 @@ class Watched:
         async def noting(message: Message) -> None:
             if message["type"] == "http.response.start":
                 asked.status = message["status"]
-                headers = MutableHeaders(scope=message)
-                for name, value in self._traffic.headers.items():
-                    headers.setdefault(name, value)
+                given = message["headers"]
+                names = {name for name, _ in given}
+                more = [each for each in self._traffic.raw_headers if each[0] not in names]
+                message["headers"] = [*given, *more]
             elif message["type"] == "http.response.body":
                 asked.sent_bytes += len(message.get("body", b""))
             await send(message)
@@ -101,7 +103,8 @@ class Watched:
             await (_FULL if self._is_full() else self._app)(scope, receive, noting)
         finally:
             asked.duration_ms = round(1000 * (monotonic() - began_s), 3)
-            state: Mapping[str, Any] = scope.get("state", {})
+            state: Mapping[str, Any] = scope["state"]
             for name in ("route", "caller", "detail"):
-                setattr(asked, name, state.get(name) or "")
+                if name in state:
+                    setattr(asked, name, state[name])
             self._traffic.note(asked)

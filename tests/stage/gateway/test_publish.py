@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -263,8 +264,13 @@ def test_what_is_not_there(gateway: Client) -> None:
         "/v1/topics/nowhere/events", json={"payload": 1}, headers={"Idempotency-Key": "k"}
     )
     problem(keyed, 404)
-    problem(gateway.get("/v1/nothing"), 404)
-    problem(gateway.post("/v1/status"), 405)
+    for path in ("/v1/nothing", "/v1/status/", "/v1/status%0A", "/v1/topics//events", "/V1/status"):
+        problem(gateway.get(path), 404)
+    assert gateway.client.head("/readyz").status_code == 200
+    for path, allowed in (("/v1/status", "GET, HEAD"), (EVENTS, "POST, GET, HEAD")):
+        refused = gateway.client.put(path)
+        problem(refused, 405)
+        assert refused.headers["allow"] == allowed
     for params in ({"wait": "5"}, {"wait": "group:"}, {"wait": "offset", "timeout": "1e9"}):
         problem(gateway.post(EVENTS, json={"payload": 1}, params=params), 400)
 
@@ -370,3 +376,23 @@ def test_what_is_stored_takes_twice_the_memory_of_its_body(serve: Serve, orders:
 def kb_of(process: Path, name: str) -> int:
     lines = (process / "status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def test_a_gateway_that_gives_the_offsets_rests_longer_than_it_works(
+    gateway: Client, conn: Connection
+) -> None:
+    """Each run is made to take 0.03 s; whatever is published, 0.1 s or more are between two."""
+    conn.execute(
+        "create function wait() returns trigger language plpgsql as"
+        " $$begin perform pg_sleep(0.03); return null; end$$"
+    )
+    conn.execute(
+        "create trigger wait after insert on gapless.log_segment for each statement"
+        " execute function wait()"
+    )
+    gateway.publish(1, wait="offset")
+    began_s, runs = monotonic(), 1
+    while runs < 6:
+        gateway.publish(1)
+        (runs,) = conn.execute("select count(distinct run) from gapless.log_segment").fetchone()  # type: ignore[misc]
+    assert monotonic() - began_s >= 4 * (0.03 + 0.1)
