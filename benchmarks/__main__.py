@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import pages, record, report
-from benchmarks.figure import Figure
+from benchmarks.figure import Figure, marked
 from benchmarks.options import NAMES, is_real_time, parse
 from benchmarks.record import Record, Records
 from benchmarks.server import Setup, server, settings
@@ -77,7 +77,7 @@ def _run(
         began_s, begun, drawn = monotonic(), _now(circumstances), len(setup.charts)
         try:
             with console.status(f"{name} …"):
-                figures = benchmark(name)(setup)
+                figures = marked(benchmark(name)(setup))
         except (UsageError, ImportError) as error:  # not to be had here: the others can do without
             complain(name, "left out", error)
         except KeyboardInterrupt as error:
@@ -89,7 +89,7 @@ def _run(
             failed.append(name)
         else:
             charts = tuple(setup.charts[drawn:])
-            records[name] = Record(circumstances=begun, figures=tuple(figures), charts=charts)
+            records[name] = Record(circumstances=begun, figures=figures, charts=charts)
             console.print(f"{name}: done in {monotonic() - began_s:.0f} s")
     return records, failed
 

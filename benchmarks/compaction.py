@@ -47,8 +47,8 @@ def run(setup: Setup) -> list[Figure]:
         results = turns.drained()
         least = Target("ratio", at_least=0.35)
         rate, cpu, wal = drained_figures(what, results[OURS], results[UPSERT], UPSERT, least)
-        figures += [rate, replace(cpu, bound=BOUND), wal]
-    return [*figures, *turns.noise(what, OURS)]
+        figures += [rate, replace(cpu, bound=BOUND), wal, *turns.noise(what, OURS)]
+    return figures
 
 
 def _compact(conn: Connection[Any]) -> int:

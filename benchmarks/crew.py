@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic
@@ -103,6 +104,7 @@ class Crew:
                 process.join()
 
     def _run(self, job: Job) -> None:
+        gc.freeze()  # as workers do: what came from the parent is no garbage of the job's
         done = job(self._cue)
         self._results.put((done, self._cue.ended_s))
 

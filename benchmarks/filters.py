@@ -49,7 +49,7 @@ def run(setup: Setup) -> list[Figure]:
         *_figures(results, SOME, ALL_DECODED, Target("ratio", at_least=5)),
         *_figures(results, SOME, ALL, None),
         *_figures(results, SOME_WHERE, ALL_DECODED, None),
-        *turns.noise(f"200 types, batch {BATCH}: {ALL}", ALL),
+        *turns.noise(f"200 types, batch {BATCH}", ALL),
     ]
 
 

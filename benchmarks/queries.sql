@@ -85,31 +85,11 @@ select sum(c.next_offset - 1)::bigint from gapless.consumer_offsets c
 where c.group_id = %(group_id)s
 
 -- name: ids
--- All message ids of a partition, in offset order.
+-- All message ids of a topic's first partition, in offset order.
 select u.id from gapless.log_segment s
 cross join lateral unnest(s.message_ids) with ordinality u (id, n)
-where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
+where s.topic_id = %(topic_id)s and s.partition_id = 0
 order by s.base_offset, u.n
-
--- name: bare_write
--- The least that a batch of events takes; the wake trigger fires once.
-insert into gapless.outbox_message_t (topic_id, key, event_type, payload)
-select %(topic_id)s, unnest(%(keys)b::text[]), 'bench', unnest(%(payloads)b::text[])::json
-
--- name: log_end
--- The last offset of a partition, 0 when it is empty.
-select coalesce(max(s.last_offset), 0) from gapless.log_segment s
-where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
-
--- name: ids_after
--- The next message ids of a partition, in offset order; a segment has 200 at most.
-select u.id from gapless.log_segment s
-cross join lateral unnest(s.message_ids) with ordinality u (id, n)
-where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
-  and s.base_offset between %(after)s::bigint - 199 and %(after)s::bigint + %(events)s
-  and s.base_offset + u.n - 1 > %(after)s
-order by s.base_offset, u.n
-limit %(events)s
 
 -- name: raw_read
 -- What a worker must read of an event, and nothing else.
@@ -123,16 +103,13 @@ create table if not exists committed_offset (
   reader int primary key, handled bigint not null
 ) with (fillfactor = 50);
 truncate committed_offset;
-insert into committed_offset select n, 0 from generate_series(1, %(readers)s) n
+insert into committed_offset values (1, 0)
 
 -- name: commit_offset
 -- One round trip: the least that a design can do which commits each batch.
 begin;
-update committed_offset set handled = %(handled)s where reader = %(reader)s;
+update committed_offset set handled = %(handled)s where reader = 1;
 commit
-
--- name: committed_progress
-select sum(handled)::bigint from committed_offset
 
 -- name: activity
 -- Counters before and after; looking takes no xid. Beats are the members' own renewals.

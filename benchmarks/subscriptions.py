@@ -46,7 +46,7 @@ def run(setup: Setup) -> list[Figure]:
     return [
         *figures(results, ours, NONE, has_targets=True),
         *figures(results, few, NONE, has_targets=True),
-        *turns.noise(ours, ours),
+        *turns.noise(f"{customers} subscriptions", ours),
     ]
 
 

@@ -17,7 +17,6 @@ from benchmarks import (
     relay,
 )
 from benchmarks.__main__ import NAMES, benchmark
-from benchmarks.bare import COMMITTED
 from benchmarks.rivals import NAMES as NAMES_OF_RIVALS
 from benchmarks.rivals import find
 from benchmarks.rivals.brokers import BROKERS
@@ -49,7 +48,7 @@ RIVALS = {
     "compaction": {compaction.UPSERT},
     "attach": {attach.AT_ONCE, attach.NOTHING},
     "gateway": {each.name for each in BROKERS if each.missing is None},
-    "groups": {counters.NAME, counters.WELL, COMMITTED},
+    "groups": {counters.NAME, counters.WELL, counters.polled(10)},
     "idle": {*map(counters.polled, counters.RESTS_MS), idle.PUBLISHED, idle.NOBODY},
     "latency": {*map(counters.polled, counters.RESTS_MS), relay.NAME, latency.NOTIFY},
 }
