@@ -20,7 +20,7 @@ from benchmarks import pages, record, report
 from benchmarks.figure import Figure, marked
 from benchmarks.options import NAMES, is_real_time, parse
 from benchmarks.record import Record, Records
-from benchmarks.server import Setup, server, settings
+from benchmarks.server import Setup, database_name, server, settings
 from gapless.errors import GaplessError, UsageError
 
 COLUMNS = 100
@@ -39,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.rewrite_docs:
         _write_docs(record.read(pages.ROOT / pages.FIGURES), console)
         return 0
-    with server(options.dsn) as dsn:
+    with server(options.dsn) as dsn, Setup(dsn=dsn).database("migrated"):
         circumstances = _circumstances(dsn, options)
         console.print(f"[dim]{record.conditions(_now(circumstances))}[/]", highlight=False)
         for name, value in circumstances["settings"].items():
@@ -50,6 +50,7 @@ def main(words: Sequence[str] | None = None) -> int:
             commit_delay_ms=options.commit_delay_ms,
             minutes=options.minutes,
             is_own=options.dsn is None,
+            migrated=database_name("migrated"),
         )
         records, failed = _run(setup, options.names or NAMES, circumstances, console)
     groups = {name: each.figures for name, each in records.items()}

@@ -19,7 +19,6 @@ from gapless.log.topics import ensure_topic
 PARTITIONS = 8
 BATCH = 1000
 PAYLOAD_BYTES = 300
-PATIENCE_S = 900.0
 RIVAL = counters.NAME
 BOUND = "at best 0.5: the rival's writers have paid for its offsets, ours are still to be given"
 
@@ -62,7 +61,6 @@ def _drain_ours(setup: Setup, events: int) -> Drained:
                 dsn,
                 "progress",
                 lambda done: done == events,
-                patience_s=PATIENCE_S,
                 group_id=handler.group,
             )
             took_s = monotonic() - began_s

@@ -27,7 +27,7 @@ BOUND = "at best 2: three indexes and 17 columns against one and four"
 
 def run(setup: Setup) -> list[Figure]:
     """Take a log in, from its beginning, in steps: keys that come once, and keys that repeat."""
-    events = setup.pick(2_000, 50_000, 160_000)
+    events = setup.pick(2_000, 50_000, 120_000)
     figures: list[Figure] = []
     for events_a_key in EVENTS_A_KEY:
         with setup.database("compaction") as dsn, connect(dsn, role="bench") as conn:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import psycopg
@@ -17,7 +18,7 @@ from benchmarks.bare import COMMITTED, BareReader, event_ids
 from benchmarks.claims import Claims, Rows
 from benchmarks.cost import cost_figures
 from benchmarks.drain import Drained, decoding, drain, new_group, noop
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.figure import Figure, Target, alternate, compared
 from benchmarks.fill import fill_outbox
 from benchmarks.server import Setup
 from benchmarks.stepping import stepping
@@ -106,15 +107,9 @@ def _ways(dsn: str, topic: Topic, batch: int, unit_events: int) -> dict[str, _Wa
 
 def _figures(results: _Rates, what: str, batch: int) -> list[Figure]:
     def figure(name: str, against: str, target: Target | None = None, bound: str = "") -> Figure:
-        return Figure(
-            what=f"{what}: {name}",
-            unit="events/s",
-            ours=tuple(each.per_s for each in results[name]),
-            baseline=tuple(each.per_s for each in results[against]),
-            against=against,
-            target=target,
-            bound=bound,
-        )
+        sides = results[name], results[against], against
+        per_s = attrgetter("per_s")
+        return compared(f"{what}: {name}", "events/s", per_s, sides, target, bound)
 
     def costs(name: str, against: str) -> list[Figure]:
         ours, theirs = ([each.cost for each in results[side]] for side in (name, against))
@@ -213,11 +208,6 @@ def _worker(setup: Setup, dsn: str, topic: Topic, batch: int) -> Figure:
             return read
 
     results = alternate(setup.rounds, {RAW: alone, WORKER: work})
-    return Figure(
-        what=f"units of {UNIT_SIZES[0]}, batch {batch}: {WORKER}",
-        unit="events/s",
-        ours=tuple(each.per_s for each in results[WORKER]),
-        baseline=tuple(each.per_s for each in results[RAW]),
-        against=RAW,
-        target=Target("ratio", at_least=0.6),
-    )
+    what = f"units of {UNIT_SIZES[0]}, batch {batch}: {WORKER}"
+    sides, most = (results[WORKER], results[RAW], RAW), Target("ratio", at_least=0.6)
+    return compared(what, "events/s", attrgetter("per_s"), sides, most)

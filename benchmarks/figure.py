@@ -89,6 +89,33 @@ class Figure:
         return "met" if self.target.met(median(values)) else "missed"
 
 
+def compared(
+    what: str,
+    unit: str,
+    value: Callable[[T], float | None],
+    sides: tuple[Sequence[T], Sequence[T], str],
+    target: Target | None = None,
+    bound: str = "",
+) -> Figure:
+    """Return the figure of a value of each round; one that could not be had is left out.
+
+    sides: the rounds of ours, those of another, and who that is.
+    """
+    *rounds, against = sides
+    ours, baseline = (
+        tuple(found for each in side if (found := value(each)) is not None) for side in rounds
+    )
+    return Figure(
+        what=what,
+        unit=unit,
+        ours=ours,
+        baseline=baseline,
+        against=against,
+        target=target,
+        bound=bound,
+    )
+
+
 def _short(limit: float) -> str:
     limit = round(limit, 2)
     return f"{limit:g}" if limit < 10_000 else f"{limit / 1000:g}k"
@@ -112,11 +139,13 @@ def marked(figures: Sequence[Figure]) -> tuple[Figure, ...]:
 
 
 def alternate(rounds: int, runs: Mapping[str, Callable[[], T]]) -> dict[str, tuple[T, ...]]:
-    """Run A B C, A B C, … and return the results of each by name, in order of the rounds."""
+    """Run A B C, C B A, … and return the results of each by name, in order of the rounds."""
     results: dict[str, list[T]] = {name: [] for name in runs}
+    order = [*runs]
     for _ in range(rounds):
-        for name, run in runs.items():
-            results[name].append(run())
+        for name in order:
+            results[name].append(runs[name]())
+        order.reverse()
     return {name: tuple(values) for name, values in results.items()}
 
 

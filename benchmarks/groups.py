@@ -18,8 +18,15 @@ import gapless
 from benchmarks import counters
 from benchmarks.cost import Cost, cost_figures
 from benchmarks.crew import Job, crew
-from benchmarks.drain import PATIENCE_S, Drained, drain, drain_counters, new_group, noop_handler
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.drain import (
+    Drained,
+    drain,
+    drain_counters,
+    drained_figures,
+    new_group,
+    noop_handler,
+)
+from benchmarks.figure import Figure, Target, alternate, compared
 from benchmarks.fill import fill_outbox, sequence_all
 from benchmarks.queries import query
 from benchmarks.server import Setup
@@ -103,17 +110,7 @@ def _drained_figures(
 ) -> Iterator[Figure]:
     at_least = Target("ratio", at_least=1)
     for against in (RIVAL, WELL):
-        yield Figure(
-            what=what,
-            unit="events/s",
-            ours=tuple(each.per_s for each in ours),
-            baseline=tuple(each.per_s for each in results[against]),
-            against=against,
-            target=at_least,
-        )
-    for against in (RIVAL, WELL):
-        rival = [each.cost for each in results[against]]
-        yield from cost_figures(what, [each.cost for each in ours], rival, against)
+        yield from drained_figures(what, ours, results[against], against, at_least)
 
 
 def _drain_ours(dsn: str, groups: int, events: int, partitions_per_worker: int) -> Drained:
@@ -179,15 +176,9 @@ def _live_figures(
         ("read, all groups together", attrgetter("read"), 0.9),
         (through, attrgetter("through"), 1.0),
     ):
-        yield Figure(
-            what=what + name,
-            unit="events/s",
-            ours=tuple(map(value, ours)),
-            baseline=tuple(map(value, theirs)),
-            against=against,
-            target=Target("ratio", at_least=least) if FORMS[form] else None,
-            bound=BOUND if FORMS[form] else BOUND_EACH,
-        )
+        target = Target("ratio", at_least=least) if FORMS[form] else None
+        bound = BOUND if FORMS[form] else BOUND_EACH
+        yield compared(what + name, "events/s", value, (ours, theirs, against), target, bound)
     costs = [x.cost for x in ours], [x.cost for x in theirs]
     yield from cost_figures(what + through, *costs, against)[:1]
 
@@ -250,7 +241,7 @@ def _measure(
         writing.stop()
         handled = read() - before
     goal = before + writing.done * len(groups)
-    wait_for(dsn, progress, lambda so_far: so_far >= goal, PATIENCE_S, groups=groups)
+    wait_for(dsn, progress, lambda so_far: so_far >= goal, groups=groups)
     through_s = monotonic() - began_s
     assert writing.meter is not None
     return _Live(

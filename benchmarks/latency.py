@@ -18,7 +18,7 @@ from benchmarks import counters, relay
 from benchmarks.claims import Rows
 from benchmarks.cost import Cost, Meter, cost_figures
 from benchmarks.crew import Cue, Job, crew
-from benchmarks.figure import Figure, Target, alternate, quantile
+from benchmarks.figure import Figure, Target, alternate, compared, quantile
 from benchmarks.openloop import Notebook, Send, late_ms, notebooks, send_all, wait_for_all
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
@@ -90,14 +90,8 @@ def _figures(
     def figure(
         name: str, value: Callable[[_Latency], float], against: str, target: Target | None = None
     ) -> Figure:
-        return Figure(
-            what=f"{what}, {name}",
-            unit="ms",
-            ours=tuple(map(value, results[form])),
-            baseline=tuple(map(value, results[against])),
-            against=against,
-            target=target,
-        )
+        sides = results[form], results[against], against
+        return compared(f"{what}, {name}", "ms", value, sides, target)
 
     costs = {name: [each.cost for each in rounds] for name, rounds in results.items()}
     p50, p99 = attrgetter("p50"), attrgetter("p99")

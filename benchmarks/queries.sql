@@ -222,43 +222,6 @@ select gapless.leave_group(%(member_id)s)
 -- name: plan
 select gapless.sync('many', gapless.topic_id('many'))
 
--- name: jdbc_all
-select o.id, o.key, o.payload::text as value, o.created_ts, o.headers::text as headers,
-  coalesce(o.transaction_id, gapless.transaction_uuid(o.xid))::text as transaction_id,
-  o.event_type, o.host_id, o.user_id, o.topic_id
-from gapless.outbox_message_t o
-
--- name: jdbc_three
-select o.id, o.topic_id, o.id as place, o.payload::text as value from gapless.outbox_message_t o
-
--- name: jdbc_ranges
--- What a task of ours reads, by JDBC: the ids of its ranges, all of them or an error, and their events,
--- each of them or an error. Merged: the ids are as many as the events, and the planner cannot know it.
-with place as materialized (
-  select r.partition_id, s.base_offset + u.n - 1 as c_offset, u.id
-  from unnest(
-    %(partition_ids)s::int[], %(first_offsets)s::bigint[], %(last_offsets)s::bigint[]
-  ) as r (partition_id, first_offset, last_offset)
-  join gapless.log_segment s
-    on s.topic_id = 1 and s.partition_id = r.partition_id
-    and s.base_offset between r.first_offset - 199 and r.last_offset
-  cross join unnest(s.message_ids) with ordinality as u (id, n)
-  where s.base_offset + u.n - 1 between r.first_offset and r.last_offset
-),
-found as materialized (
-  select min(p.id) as low, max(p.id) as high, 1 / (count(*) = %(events)s)::int as whole from place p
-)
-select p.partition_id, p.c_offset / (o.id is not null)::int as c_offset, o.payload::text as value
-from (select * from place order by id) p
-left join (
-  select m.id, m.payload from gapless.outbox_message_t m
-  where m.id between (select f.low from found f) and (select f.high from found f)
-) o on o.id = p.id
-where (select f.whole from found f) = 1
-
--- name: jdbc_settings
-set jit = off; set enable_hashjoin = off; set enable_seqscan = off; set work_mem = '32MB'
-
 -- name: copy_events
 copy gapless.outbox_message_t (topic_id, key, event_type, payload) from stdin (format csv)
 

@@ -23,7 +23,7 @@ from psycopg import Connection
 from benchmarks.cost import Cost, wal_bytes
 from benchmarks.cpu import own_s, postmaster
 from benchmarks.drain import Drained, drained_figures
-from benchmarks.figure import ITSELF, NO_NOISE, NOISE, Figure, Target
+from benchmarks.figure import ITSELF, NO_NOISE, NOISE, Figure, Target, compared
 
 COLD_CALLS = 6
 PAIRS_MAX = 40  # what is kept of thousands of turns: sums of neighbouring ones
@@ -157,11 +157,4 @@ def ms_figure(
     target: Target | None = None,
 ) -> Figure:
     """Return how long a call takes, where an event is a call."""
-    return Figure(
-        what=what,
-        unit="ms",
-        ours=tuple(1000 / each.per_s for each in ours),
-        baseline=tuple(1000 / each.per_s for each in theirs),
-        against=against,
-        target=target,
-    )
+    return compared(what, "ms", lambda each: 1000 / each.per_s, (ours, theirs, against), target)

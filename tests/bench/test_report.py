@@ -65,11 +65,11 @@ def test_what_noise_leaves_without_a_meaning_says_so(ours: float) -> None:
     assert str(NO_NOISE) == "≥ 0.91x ≤ 1.1x"
 
 
-def test_alternate_takes_turns() -> None:
+def test_alternate_takes_turns_in_both_orders() -> None:
     turns: list[str] = []
-    results = alternate(2, {"a": lambda: turns.append("a"), "b": lambda: turns.append("b")})
-    assert turns == ["a", "b", "a", "b"]
-    assert results == {"a": (None, None), "b": (None, None)}
+    results = alternate(3, {"a": lambda: turns.append("a"), "b": lambda: turns.append("b")})
+    assert turns == ["a", "b", "b", "a", "a", "b"]
+    assert results == {"a": (None,) * 3, "b": (None,) * 3}
 
 
 def test_quantiles() -> None:

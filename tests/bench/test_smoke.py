@@ -17,8 +17,6 @@ from benchmarks import (
     relay,
 )
 from benchmarks.__main__ import NAMES, benchmark
-from benchmarks.rivals import NAMES as NAMES_OF_RIVALS
-from benchmarks.rivals import find
 from benchmarks.rivals.brokers import BROKERS
 from benchmarks.server import Setup, pgbench_path
 
@@ -55,13 +53,13 @@ RIVALS = {
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in NOT_TINY])
-def test_it_runs(name: str, server_dsn: str) -> None:
+def test_it_runs(name: str, server_dsn: str, template: str) -> None:
     if name in NEED_PGBENCH:
         try:
             pgbench_path()
         except UsageError as error:
             pytest.skip(str(error))
-    setup = Setup(dsn=server_dsn, size="tiny")
+    setup = Setup(dsn=server_dsn, size="tiny", migrated=template)
     figures = benchmark(name)(setup)
     assert figures
     for figure in figures:
@@ -75,13 +73,3 @@ def test_it_runs(name: str, server_dsn: str) -> None:
     assert RIVALS.get(name, set()) <= measured
     assert [chart.name for chart in setup.charts] == PICTURES.get(name, [])
     assert all(chart.svg().endswith("</svg>\n") for chart in setup.charts)
-
-
-def test_both_sides_decode_or_neither() -> None:
-    for name in NAMES_OF_RIVALS:
-        rival = find(name)
-        if rival is None:
-            pytest.skip(f"{name} is not installed")
-        assert rival.drains
-        for drain in rival.drains.values():
-            assert drain.decoded is not drain.as_bytes
