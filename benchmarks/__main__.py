@@ -17,10 +17,10 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import pages, record, report
-from benchmarks.figure import Figure
+from benchmarks.figure import Figure, marked
 from benchmarks.options import NAMES, is_real_time, parse
 from benchmarks.record import Record, Records
-from benchmarks.server import Setup, server, settings
+from benchmarks.server import Setup, database_name, server, settings
 from gapless.errors import GaplessError, UsageError
 
 COLUMNS = 100
@@ -39,7 +39,7 @@ def main(words: Sequence[str] | None = None) -> int:
     if options.rewrite_docs:
         _write_docs(record.read(pages.ROOT / pages.FIGURES), console)
         return 0
-    with server(options.dsn) as dsn:
+    with server(options.dsn) as dsn, Setup(dsn=dsn).database("migrated"):
         circumstances = _circumstances(dsn, options)
         console.print(f"[dim]{record.conditions(_now(circumstances))}[/]", highlight=False)
         for name, value in circumstances["settings"].items():
@@ -50,6 +50,7 @@ def main(words: Sequence[str] | None = None) -> int:
             commit_delay_ms=options.commit_delay_ms,
             minutes=options.minutes,
             is_own=options.dsn is None,
+            migrated=database_name("migrated"),
         )
         records, failed = _run(setup, options.names or NAMES, circumstances, console)
     groups = {name: each.figures for name, each in records.items()}
@@ -77,7 +78,7 @@ def _run(
         began_s, begun, drawn = monotonic(), _now(circumstances), len(setup.charts)
         try:
             with console.status(f"{name} …"):
-                figures = benchmark(name)(setup)
+                figures = marked(benchmark(name)(setup))
         except (UsageError, ImportError) as error:  # not to be had here: the others can do without
             complain(name, "left out", error)
         except KeyboardInterrupt as error:
@@ -89,7 +90,7 @@ def _run(
             failed.append(name)
         else:
             charts = tuple(setup.charts[drawn:])
-            records[name] = Record(circumstances=begun, figures=tuple(figures), charts=charts)
+            records[name] = Record(circumstances=begun, figures=figures, charts=charts)
             console.print(f"{name}: done in {monotonic() - began_s:.0f} s")
     return records, failed
 

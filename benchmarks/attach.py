@@ -28,7 +28,7 @@ INSERTS = {NOTHING: "attach_insert_plain", "ours": "attach_insert_attached"}
 
 def run(setup: Setup) -> list[Figure]:
     """Attach a table with rows in it, over and over; then insert more, in three sizes."""
-    rows = setup.pick(2_000, 30_000, 60_000)
+    rows = setup.pick(2_000, 30_000, 30_000)
     with setup.database("attach") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
         create_chunks(conn)
@@ -36,7 +36,7 @@ def run(setup: Setup) -> list[Figure]:
         conn.execute(query("attach_fill"), {"rows": rows})
         conn.execute(query("vacuum"))
         results = alternate(
-            setup.rounds,
+            setup.pick(1, 2, 2),
             {
                 AT_ONCE: partial(_at_once, dsn, conn, rows),
                 "ours": partial(_attach, dsn, conn, rows),
@@ -53,7 +53,7 @@ def run(setup: Setup) -> list[Figure]:
         for size in SIZES:
             statements = max(min(rows // size, setup.pick(20, 300, 600)), 1)
             took = alternate(
-                setup.rounds,
+                setup.pick(1, 2, 2),
                 {
                     name: partial(insert_us, conn, insert, size, statements)
                     for name, insert in INSERTS.items()

@@ -19,7 +19,6 @@ from gapless.log.topics import ensure_topic
 PARTITIONS = 8
 BATCH = 1000
 PAYLOAD_BYTES = 300
-PATIENCE_S = 900.0
 RIVAL = counters.NAME
 BOUND = (
     "at best 0.35, with both cores always busy: 4.4 µs of CPU to give an event its offset, and 6.8 "
@@ -65,7 +64,6 @@ def _drain_ours(setup: Setup, events: int) -> Drained:
                 dsn,
                 "progress",
                 lambda done: done == events,
-                patience_s=PATIENCE_S,
                 group_id=handler.group,
             )
             took_s = monotonic() - began_s

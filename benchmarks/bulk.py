@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from operator import attrgetter
 from time import monotonic
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from psycopg import Connection
 import gapless
 from benchmarks import counters
 from benchmarks.cost import Cost, Meter, cost_figures
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.figure import Figure, Target, alternate, compared
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from gapless import NewEvent
@@ -58,14 +59,10 @@ def run(setup: Setup) -> list[Figure]:
         )
 
     def figure(ours: str, against: str, at_least: float | None = None) -> Figure:
-        return Figure(
-            what=f"batch {BATCH}: {ours}",
-            unit="events/s",
-            ours=tuple(each.per_s for each in results[ours]),
-            baseline=tuple(each.per_s for each in results[against]),
-            against=against,
-            target=Target("ratio", at_least=at_least) if at_least else None,
-        )
+        target = Target("ratio", at_least=at_least) if at_least else None
+        sides = results[ours], results[against], against
+        what, per_s = f"batch {BATCH}: {ours}", attrgetter("per_s")
+        return compared(what, "events/s", per_s, sides, target)
 
     costs = {name: [each.cost for each in rounds] for name, rounds in results.items()}
     return [

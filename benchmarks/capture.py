@@ -29,7 +29,7 @@ SIZES = (1, 100, 10_000)
 
 def run(setup: Setup) -> list[Figure]:
     """Insert rows in statements of three sizes, each statement a transaction."""
-    rows = setup.pick(1_000, 20_000, 50_000)
+    rows = setup.pick(1_000, 20_000, 20_000)
     figures = []
     with setup.database("capture") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
@@ -42,7 +42,7 @@ def run(setup: Setup) -> list[Figure]:
                 name: partial(insert_us, conn, insert, size, statements)
                 for name, insert in INSERTS.items()
             }
-            took = alternate(setup.rounds, runs)
+            took = alternate(setup.pick(1, 2, 2), runs)
             what = f"insert of {size} row{'s' if size > 1 else ''}, a transaction each"
             figures += [
                 Figure(what=what, unit="µs/row", ours=took["ours"], baseline=took[rival],

@@ -33,9 +33,11 @@ def run(setup: Setup) -> list[Figure]:
         }
         groups[NONE] = reading(new_group("conditions"), decoding)
         sides = {name: stack.enter_context(stepping(dsn, each)) for name, each in groups.items()}
-        results = take_turns(dsn, sides, turn_events=TURN_EVENTS).drained()
+        turns = take_turns(dsn, sides, turn_events=TURN_EVENTS)
+    results = turns.drained()
     return [
         *figures(results, all_of, NONE, has_targets=True),
         *figures(results, asked, IN_JSONPATH, has_targets=False),
         *figures(results, asked, NONE, has_targets=False),
+        *turns.noise(all_of, all_of),
     ]

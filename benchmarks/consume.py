@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import replace
+from operator import attrgetter
 from typing import Any
 
 import psycopg
@@ -13,14 +14,14 @@ from psycopg import Connection
 
 import gapless
 from benchmarks import counters
-from benchmarks.bare import COMMITTED, BareReader, begin_offsets, event_ids
+from benchmarks.bare import COMMITTED, BareReader, event_ids
 from benchmarks.claims import Claims, Rows
 from benchmarks.cost import cost_figures
 from benchmarks.drain import Drained, decoding, drain, new_group, noop
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.figure import Figure, Target, alternate, compared
 from benchmarks.fill import fill_outbox
 from benchmarks.server import Setup
-from benchmarks.stepping import WARM_UP, stepping
+from benchmarks.stepping import stepping
 from benchmarks.turns import Side, take_turns
 from gapless.consume.batch import Batch
 from gapless.consume.user.handler import Handler
@@ -30,7 +31,7 @@ from gapless.log.topics import Topic, ensure_topic
 PAYLOAD_BYTES = 300
 UNIT_SIZES = (1, 10)
 BATCHES = (1000, 100)
-TURN_EVENTS = 4_000  # twice of what is read ahead
+TURN_EVENTS = 2_000  # what is read ahead
 
 RAW = "psycopg alone"
 RAW_DECODED = "psycopg alone, decoding"
@@ -73,8 +74,9 @@ def _compared(setup: Setup, dsn: str, topic: Topic, batch: int, unit_events: int
         sides = {name: stack.enter_context(way) for name, way in ways.items()}
         turns = take_turns(dsn, sides, turn_events=setup.pick(200, TURN_EVENTS, TURN_EVENTS))
     figures = _figures(turns.drained(), what, batch)
-    if unit_events == UNIT_SIZES[0] and batch == BATCHES[0]:
-        figures += [_worker(setup, dsn, topic, batch), *turns.noise(what, STEP)]
+    if unit_events == UNIT_SIZES[0]:
+        figures += turns.noise(what, STEP_DECODED)
+        figures += [_worker(setup, dsn, topic, batch)] if batch == BATCHES[0] else []
     return figures
 
 
@@ -88,7 +90,7 @@ def _ways(dsn: str, topic: Topic, batch: int, unit_events: int) -> dict[str, _Wa
     """Return the ways to read a topic that are compared; the slower ones for one size only."""
     ways: dict[str, _Way] = {
         RAW: _raw(dsn, topic, batch),
-        COMMITTED: _raw(dsn, topic, batch, committed=True),
+        COMMITTED: _raw(dsn, topic, batch, is_committed=True),
         COUNTERS: _counters(dsn, batch),
         STEP: stepping(dsn, _handler(topic, batch, noop)),
         STEP_DECODED: stepping(dsn, _handler(topic, batch, decoding)),
@@ -105,15 +107,9 @@ def _ways(dsn: str, topic: Topic, batch: int, unit_events: int) -> dict[str, _Wa
 
 def _figures(results: _Rates, what: str, batch: int) -> list[Figure]:
     def figure(name: str, against: str, target: Target | None = None, bound: str = "") -> Figure:
-        return Figure(
-            what=f"{what}: {name}",
-            unit="events/s",
-            ours=tuple(each.per_s for each in results[name]),
-            baseline=tuple(each.per_s for each in results[against]),
-            against=against,
-            target=target,
-            bound=bound,
-        )
+        sides = results[name], results[against], against
+        per_s = attrgetter("per_s")
+        return compared(f"{what}: {name}", "events/s", per_s, sides, target, bound)
 
     def costs(name: str, against: str) -> list[Figure]:
         ours, theirs = ([each.cost for each in results[side]] for side in (name, against))
@@ -155,16 +151,12 @@ def _handler(topic: Topic, batch_size: int, function: Any, *, batch: bool = Fals
 
 @contextmanager
 def _raw(
-    dsn: str, topic: Topic, batch_size: int, *, committed: bool = False, is_decoded: bool = False
+    dsn: str, topic: Topic, batch_size: int, *, is_committed: bool = False, is_decoded: bool = False
 ) -> Iterator[Side]:
     """Read all rows as nobody can read them faster in Python."""
-    if committed:
-        begin_offsets(dsn, 1)
     with psycopg.connect(dsn, autocommit=True) as conn:
-        reader = BareReader(
-            conn, batch_size, committed_as=1 if committed else None, is_decoded=is_decoded
-        )
-        portions = iter(reader.warm_up(event_ids(conn, topic.topic_id)))
+        reader = BareReader(conn, batch_size, is_committed=is_committed, is_decoded=is_decoded)
+        portions = iter(reader.portions(event_ids(conn, topic.topic_id)))
 
         def turn() -> int:
             if (portion := next(portions, None)) is None:
@@ -185,9 +177,6 @@ def _counters(
     params = {"group_id": group, "partition_id": 0, "events": batch_size}
     with psycopg.connect(dsn, autocommit=True) as conn:
         claims = Claims(conn, counters.claim_statement(0), is_decoded=False)
-        for _ in range(WARM_UP):
-            claims.next({**params, "events": 1})
-        claims.commit()
 
         def turn() -> int:
             rows = _published(conn, params) if is_published else claims.next(params)
@@ -219,11 +208,6 @@ def _worker(setup: Setup, dsn: str, topic: Topic, batch: int) -> Figure:
             return read
 
     results = alternate(setup.rounds, {RAW: alone, WORKER: work})
-    return Figure(
-        what=f"units of {UNIT_SIZES[0]}, batch {batch}: {WORKER}",
-        unit="events/s",
-        ours=tuple(each.per_s for each in results[WORKER]),
-        baseline=tuple(each.per_s for each in results[RAW]),
-        against=RAW,
-        target=Target("ratio", at_least=0.6),
-    )
+    what = f"units of {UNIT_SIZES[0]}, batch {batch}: {WORKER}"
+    sides, most = (results[WORKER], results[RAW], RAW), Target("ratio", at_least=0.6)
+    return compared(what, "events/s", attrgetter("per_s"), sides, most)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 import psycopg
 from psycopg import Connection
 
 from benchmarks.cpu import CpuMeter
-from benchmarks.figure import Figure
+from benchmarks.figure import Figure, compared
 from benchmarks.queries import query
 
 
@@ -53,23 +54,8 @@ def cost_figures(
     what: str, ours: Sequence[Cost], baseline: Sequence[Cost] = (), against: str = ""
 ) -> list[Figure]:
     """Return CPU and WAL an event as figures; lower is better."""
-
-    def cpu(costs: Sequence[Cost]) -> tuple[float, ...]:
-        return tuple(cost.cpu_us for cost in costs if cost.cpu_us is not None)
-
+    sides = ours, baseline, against
     return [
-        Figure(
-            what=what,
-            unit="µs CPU/event",
-            ours=cpu(ours),
-            baseline=cpu(baseline),
-            against=against,
-        ),
-        Figure(
-            what=what,
-            unit="WAL bytes/event",
-            ours=tuple(cost.wal_bytes for cost in ours),
-            baseline=tuple(cost.wal_bytes for cost in baseline),
-            against=against,
-        ),
+        compared(what, "µs CPU/event", attrgetter("cpu_us"), sides),
+        compared(what, "WAL bytes/event", attrgetter("wal_bytes"), sides),
     ]

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from time import clock_gettime, process_time
 
 import psycopg
 
-from benchmarks.figure import Figure
 from benchmarks.queries import query
 
 _TICKS_PER_S = os.sysconf("SC_CLK_TCK")
@@ -54,20 +53,6 @@ class CpuMeter:
         if self._postmaster is None:
             return 0.0
         return own_s(self._postmaster) + _descendants_s(self._postmaster)
-
-
-def cpu_figure(
-    what: str, ours: Iterable[float | None], baseline: Iterable[float | None], against: str
-) -> list[Figure]:
-    """Return the CPU time an event takes as a figure, or none if it could not be had."""
-    figure = Figure(
-        what=what,
-        unit="µs CPU/event",
-        ours=tuple(cpu_us for cpu_us in ours if cpu_us is not None),
-        baseline=tuple(cpu_us for cpu_us in baseline if cpu_us is not None),
-        against=against,
-    )
-    return [figure] if figure.ours else []
 
 
 def postmaster(dsn: str) -> int | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from threading import BrokenBarrierError
 from time import monotonic
 from typing import Any
 
@@ -11,7 +13,7 @@ import multiprocess
 
 from benchmarks.cost import Meter
 
-PATIENCE_S = 60.0
+PATIENCE_S = 600.0  # whatever a busy machine takes: nobody waits for what has failed
 
 _fork = multiprocess.get_context("fork")
 
@@ -73,7 +75,10 @@ class Crew:
         started_s = monotonic()
         for process in self._processes:
             process.start()
-        self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001 - the crew gives the cue
+        try:
+            self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001 - the crew gives the cue
+        except BrokenBarrierError:
+            self.join()
         self.ready_s = monotonic() - started_s
         self.meter = Meter(metered_dsn) if metered_dsn else None
         self._began_s = monotonic()
@@ -84,10 +89,10 @@ class Crew:
         self._cue.stop()
         self.join()
 
-    def join(self, patience_s: float = PATIENCE_S) -> None:
+    def join(self) -> None:
         """Wait for jobs that end by themselves."""
         for process in self._processes:
-            process.join(patience_s)
+            process.join(PATIENCE_S)
         codes = [process.exitcode for process in self._processes]
         if any(codes) or None in codes:
             raise RuntimeError(f"a process of the benchmark ended with {codes}")
@@ -103,7 +108,12 @@ class Crew:
                 process.join()
 
     def _run(self, job: Job) -> None:
-        done = job(self._cue)
+        gc.freeze()  # as workers do: what came from the parent is no garbage of the job's
+        try:
+            done = job(self._cue)
+        except BaseException:
+            self._cue._barrier.abort()  # noqa: SLF001 - nobody waits for this one
+            raise
         self._results.put((done, self._cue.ended_s))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
+from operator import attrgetter
 from time import monotonic, sleep
 from typing import Any, NamedTuple
 
@@ -13,14 +14,13 @@ from psycopg import Connection
 import gapless
 from benchmarks import counters
 from benchmarks.cost import Cost, Meter, cost_figures
-from benchmarks.crew import Job, crew
-from benchmarks.figure import Figure, Target
+from benchmarks.crew import PATIENCE_S, Job, crew
+from benchmarks.figure import Figure, Target, compared
 from benchmarks.queries import query
 from benchmarks.supervised import supervised
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 
-PATIENCE_S = 600.0
 LOOK_EVERY_S = 0.02  # a look costs the machine as much as handling 100 events
 
 _group_numbers = count(1)
@@ -41,14 +41,7 @@ def drained_figures(
     target: Target | None = None,
 ) -> list[Figure]:
     """Return rate, CPU and WAL an event as figures."""
-    rate = Figure(
-        what=what,
-        unit="events/s",
-        ours=tuple(each.per_s for each in ours),
-        baseline=tuple(each.per_s for each in theirs),
-        against=against,
-        target=target,
-    )
+    rate = compared(what, "events/s", attrgetter("per_s"), (ours, theirs, against), target)
     costs = cost_figures(what, [x.cost for x in ours], [x.cost for x in theirs], against)
     return [rate, *costs]
 

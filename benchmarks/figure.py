@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Literal, TypeVar
 
 T = TypeVar("T")
 
+NOISE_MAX = 1.1
+NOISE = ": noise"  # behind what the neighbours have in common
 ITSELF = "itself, every other turn"
 # What ours is compared with though it is no other design: itself, or nothing at all.
 NO_RIVALS = {
@@ -37,10 +39,9 @@ class Target:
         return low and (self.at_most is None or value <= self.at_most)
 
     def __str__(self) -> str:
-        sign, limit = ("≥", self.at_least) if self.at_least is not None else ("≤", self.at_most)
-        limit = round(limit or 0, 2)
-        bound = f"{sign} {limit:g}" if limit < 10_000 else f"{sign} {limit / 1000:g}k"
-        return f"{bound}x" if self.of == "ratio" else bound
+        limits = (("≥", self.at_least), ("≤", self.at_most))
+        bounds = [f"{sign} {_short(limit)}" for sign, limit in limits if limit is not None]
+        return " ".join(f"{bound}x" if self.of == "ratio" else bound for bound in bounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,12 @@ class Figure:
         return self.unit == "events/s"
 
     @property
+    def kind(self) -> Literal["CPU", "WAL", "time"]:
+        """Return what was measured: each is disturbed by something else."""
+        said = f"{self.what} {self.unit}"
+        return "CPU" if "CPU" in said else "WAL" if "WAL" in said else "time"
+
+    @property
     def verdict(self) -> Literal["met", "missed", ""]:
         if self.target is None:
             return ""
@@ -82,12 +89,63 @@ class Figure:
         return "met" if self.target.met(median(values)) else "missed"
 
 
+def compared(
+    what: str,
+    unit: str,
+    value: Callable[[T], float | None],
+    sides: tuple[Sequence[T], Sequence[T], str],
+    target: Target | None = None,
+    bound: str = "",
+) -> Figure:
+    """Return the figure of a value of each round; one that could not be had is left out.
+
+    sides: the rounds of ours, those of another, and who that is.
+    """
+    *rounds, against = sides
+    ours, baseline = (
+        tuple(found for each in side if (found := value(each)) is not None) for side in rounds
+    )
+    return Figure(
+        what=what,
+        unit=unit,
+        ours=ours,
+        baseline=baseline,
+        against=against,
+        target=target,
+        bound=bound,
+    )
+
+
+def _short(limit: float) -> str:
+    limit = round(limit, 2)
+    return f"{limit:g}" if limit < 10_000 else f"{limit / 1000:g}k"
+
+
+NO_NOISE = Target("ratio", at_least=1 / NOISE_MAX, at_most=NOISE_MAX)
+
+
+def marked(figures: Sequence[Figure]) -> tuple[Figure, ...]:
+    """Return the figures; beside those whose neighbours' noise leaves them no meaning, say so."""
+    loud = [each for each in figures if each.against == ITSELF and each.verdict == "missed"]
+
+    def said(figure: Figure) -> Figure:
+        for noise in () if figure.against == ITSELF else loud:
+            if noise.kind == figure.kind and figure.what.startswith(noise.what.removesuffix(NOISE)):
+                doubt = f"not believable: ours was {median(noise.ratios):.2g} of itself in this run"
+                figure = replace(figure, bound="; ".join(filter(None, (doubt, figure.bound))))
+        return figure
+
+    return tuple(map(said, figures))
+
+
 def alternate(rounds: int, runs: Mapping[str, Callable[[], T]]) -> dict[str, tuple[T, ...]]:
-    """Run A B C, A B C, … and return the results of each by name, in order of the rounds."""
+    """Run A B C, C B A, … and return the results of each by name, in order of the rounds."""
     results: dict[str, list[T]] = {name: [] for name in runs}
+    order = [*runs]
     for _ in range(rounds):
-        for name, run in runs.items():
-            results[name].append(run())
+        for name in order:
+            results[name].append(runs[name]())
+        order.reverse()
     return {name: tuple(values) for name, values in results.items()}
 
 

@@ -25,6 +25,7 @@ from time import monotonic, perf_counter, sleep
 import psycopg
 from psycopg.types.json import Json
 
+from benchmarks.crew import PATIENCE_S
 from benchmarks.drain import noop
 from benchmarks.figure import Figure, Target, alternate, quantile
 from benchmarks.fill import make_topic
@@ -49,7 +50,6 @@ GATEWAY = (
 )
 PAYLOAD = {"text": "x" * 280}
 PATH = "/v1/topics/outbox"
-START_S_MAX = 60.0
 HEADERS = {"Content-Type": "application/json"}
 
 idle = handler(topic="outbox", group="gateway")(noop)
@@ -101,7 +101,7 @@ def served(module: str, *words: str, **env: str) -> Iterator[Served]:
             [sys.executable, "-m", module, *words], stderr=log, env=os.environ | env
         )
         try:
-            give_up_s = monotonic() + START_S_MAX
+            give_up_s = monotonic() + PATIENCE_S
             while not (found := re.search(r"http://(\S+):(\d+)", Path(log.name).read_text())):
                 if process.poll() is not None or monotonic() > give_up_s:
                     raise RuntimeError(f"{module} did not start")
@@ -263,12 +263,12 @@ def _late_ms(
     is_open = threading.Event()
     reading = threading.Thread(target=_read, args=(server, number, late_ms, is_open))
     reading.start()
-    assert is_open.wait(START_S_MAX), "the stream does not begin"
+    assert is_open.wait(PATIENCE_S), "the stream does not begin"
     sleep(1.0)  # it listens
     for _ in range(number):
         store({"sent_s": perf_counter()})
         sleep(0.01)
-    reading.join(60)
+    reading.join(PATIENCE_S)
     assert len(late_ms) == number, f"{len(late_ms)} of {number}"
     return late_ms
 

@@ -16,16 +16,22 @@ import psycopg
 
 import gapless
 from benchmarks import counters
-from benchmarks.bare import COMMITTED, begin_offsets, reading, tailing
 from benchmarks.cost import Cost, cost_figures
 from benchmarks.crew import Job, crew
-from benchmarks.drain import PATIENCE_S, Drained, drain, drain_counters, new_group, noop_handler
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.drain import (
+    Drained,
+    drain,
+    drain_counters,
+    drained_figures,
+    new_group,
+    noop_handler,
+)
+from benchmarks.figure import Figure, Target, alternate, compared
 from benchmarks.fill import fill_outbox, sequence_all
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from benchmarks.supervised import FORMS, few_workers, supervised, wait_for
-from benchmarks.writers import PAYLOAD_BYTES, WRITE_BATCH, write_bare, write_ours, write_rival
+from benchmarks.writers import PAYLOAD_BYTES, WRITE_BATCH, write_ours, write_rival
 from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
@@ -39,8 +45,16 @@ RIVAL = counters.NAME
 WELL = counters.WELL
 EACH = "a worker a partition"
 SHARED = "a worker a group"
+REST_MS = 10
+LIVE_RIVALS = {
+    RIVAL: counters.poller,
+    counters.polled(REST_MS): partial(counters.good_poller, rest_s=REST_MS / 1000),
+}
 BOUND = (
     "at best 0.94 to 1: offsets are given after the commit, and workers share cores with writers"
+)
+BOUND_EACH = (
+    f"at best what auto has: {PARTITIONS * GROUPS} workers share the cores with the writers"
 )
 
 
@@ -81,7 +95,6 @@ def _drained(setup: Setup) -> list[Figure]:
                 WELL: partial(_drain_rival, dsn, groups, groups * events, counters.good_poller),
                 EACH: partial(_drain_ours, dsn, groups, groups * events, 1),
                 SHARED: partial(_drain_ours, dsn, groups, groups * events, PARTITIONS),
-                COMMITTED: partial(_drain_bare, dsn, groups, topic.topic_id),
             },
         )
     what = f"{groups} groups, {PARTITIONS} partitions, a full log: "
@@ -96,18 +109,8 @@ def _drained_figures(
     what: str, ours: Sequence[Drained], results: Mapping[str, Sequence[Drained]]
 ) -> Iterator[Figure]:
     at_least = Target("ratio", at_least=1)
-    for against, target in ((RIVAL, at_least), (WELL, at_least), (COMMITTED, None)):
-        yield Figure(
-            what=what,
-            unit="events/s",
-            ours=tuple(each.per_s for each in ours),
-            baseline=tuple(each.per_s for each in results[against]),
-            against=against,
-            target=target,
-        )
     for against in (RIVAL, WELL):
-        rival = [each.cost for each in results[against]]
-        yield from cost_figures(what, [each.cost for each in ours], rival, against)
+        yield from drained_figures(what, ours, results[against], against, at_least)
 
 
 def _drain_ours(dsn: str, groups: int, events: int, partitions_per_worker: int) -> Drained:
@@ -128,29 +131,20 @@ def _drain_rival(dsn: str, groups: int, events: int, poller: Callable[..., Job])
     )
 
 
-def _drain_bare(dsn: str, groups: int, topic_id: int) -> Drained:
-    begin_offsets(dsn, groups * PARTITIONS)
-    jobs = [
-        reading(dsn, topic_id, number % PARTITIONS, READ_BATCH, number + 1)
-        for number in range(groups * PARTITIONS)
-    ]
-    with crew(jobs, metered_dsn=dsn) as readers:
-        readers.join()
-    assert readers.meter is not None
-    return Drained(readers.done / readers.took_s, readers.meter.of(readers.done))
-
-
 def _live(setup: Setup) -> list[Figure]:
     duration_s = setup.pick(0.5, 2, 3)
     writers, groups = setup.pick(2, WRITERS, WRITERS), setup.pick(1, GROUPS, GROUPS)
     with setup.database("groups") as dsn, connect(dsn, role="bench") as conn:
-        topic = ensure_topic(conn, "live", partitions=PARTITIONS)
+        ensure_topic(conn, "live", partitions=PARTITIONS)
         create_chunks(conn)
         counters.create(dsn, PARTITIONS)
         results = alternate(
             setup.rounds,
             {
-                RIVAL: partial(_live_rival, dsn, writers, groups, duration_s),
+                **{
+                    name: partial(_live_rival, dsn, writers, groups, duration_s, poller)
+                    for name, poller in LIVE_RIVALS.items()
+                },
                 **{
                     form: partial(
                         _live_ours,
@@ -162,13 +156,12 @@ def _live(setup: Setup) -> list[Figure]:
                     )
                     for form, auto in FORMS.items()
                 },
-                COMMITTED: partial(_live_bare, dsn, writers, groups, duration_s, topic.topic_id),
             },
         )
     return [
         each
         for form in FORMS
-        for against in (RIVAL, COMMITTED)
+        for against in LIVE_RIVALS
         for each in _live_figures(f"{writers} writers, {groups} groups", results, form, against)
     ]
 
@@ -183,36 +176,11 @@ def _live_figures(
         ("read, all groups together", attrgetter("read"), 0.9),
         (through, attrgetter("through"), 1.0),
     ):
-        is_bound = FORMS[form] and against == RIVAL
-        yield Figure(
-            what=what + name,
-            unit="events/s",
-            ours=tuple(map(value, ours)),
-            baseline=tuple(map(value, theirs)),
-            against=against,
-            target=Target("ratio", at_least=least) if is_bound else None,
-            bound=BOUND if against == RIVAL else "",
-        )
+        target = Target("ratio", at_least=least) if FORMS[form] else None
+        bound = BOUND if FORMS[form] else BOUND_EACH
+        yield compared(what + name, "events/s", value, (ours, theirs, against), target, bound)
     costs = [x.cost for x in ours], [x.cost for x in theirs]
-    yield from cost_figures(what + through, *costs, against)
-
-
-def _live_bare(dsn: str, writers: int, groups: int, duration_s: float, topic_id: int) -> _Live:
-    """psycopg alone writes our table and reads our log: what is left is the log itself."""
-    sequence_all(dsn)
-    begin_offsets(dsn, groups * PARTITIONS)
-    readers = [
-        tailing(dsn, topic_id, number % PARTITIONS, READ_BATCH, number + 1)
-        for number in range(groups * PARTITIONS)
-    ]
-    with (
-        supervised(dsn, noop_handler("quiet", READ_BATCH), total_partitions=1),
-        crew(readers) as tails,
-    ):
-        jobs: list[Job] = [partial(write_bare, dsn, topic_id)] * writers
-        live = _measure(dsn, duration_s, jobs, ["bare"] * groups, "committed_progress")
-        tails.stop()
-    return live
+    yield from cost_figures(what + through, *costs, against)[:1]
 
 
 def _live_ours(
@@ -234,13 +202,15 @@ def _latest(handler: gapless.Handler) -> gapless.Handler:
     return decorate(handler.function)
 
 
-def _live_rival(dsn: str, writers: int, groups: int, duration_s: float) -> _Live:
+def _live_rival(
+    dsn: str, writers: int, groups: int, duration_s: float, poller: Callable[..., Job]
+) -> _Live:
     names = [new_group("live") for _ in range(groups)]
     with psycopg.connect(dsn) as conn:
         conn.execute(query("counters_join"), {"groups": names})
         conn.execute(query("counters_skip"), {"groups": names})
     pollers = [
-        counters.poller(dsn, name, partition_id, READ_BATCH)
+        poller(dsn, name, partition_id, READ_BATCH)
         for name in names
         for partition_id in range(PARTITIONS)
     ]
@@ -271,7 +241,7 @@ def _measure(
         writing.stop()
         handled = read() - before
     goal = before + writing.done * len(groups)
-    wait_for(dsn, progress, lambda so_far: so_far >= goal, PATIENCE_S, groups=groups)
+    wait_for(dsn, progress, lambda so_far: so_far >= goal, groups=groups)
     through_s = monotonic() - began_s
     assert writing.meter is not None
     return _Live(

@@ -13,7 +13,7 @@ from benchmarks import counters
 from benchmarks.cost import Cost, Meter, cost_figures
 from benchmarks.crew import crew
 from benchmarks.drain import noop
-from benchmarks.figure import Figure, alternate
+from benchmarks.figure import Figure, alternate, compared
 from benchmarks.pgbench import transactions_per_s
 from benchmarks.queries import query
 from benchmarks.server import Setup
@@ -41,7 +41,7 @@ class _Hot(NamedTuple):
 
 def run(setup: Setup) -> list[Figure]:
     """Publish into one partition while it is read, with ours and with the rival."""
-    duration_s = setup.pick(1, 2, 3)
+    duration_s = setup.pick(1, 2, 2)
     with setup.database("hot") as dsn:
         counters.create(dsn, PARTITIONS)
         with connect(dsn, role="bench") as conn:
@@ -54,13 +54,8 @@ def run(setup: Setup) -> list[Figure]:
         )
 
     def figure(what: str, value: Callable[[_Hot], float]) -> Figure:
-        return Figure(
-            what=f"one key, {CLIENTS} clients, batch 1: {what}",
-            unit="events/s",
-            ours=tuple(map(value, results["ours"])),
-            baseline=tuple(map(value, results[RIVAL])),
-            against=RIVAL,
-        )
+        what = f"one key, {CLIENTS} clients, batch 1: {what}"
+        return compared(what, "events/s", value, (results["ours"], results[RIVAL], RIVAL))
 
     ours, rival = ([each.cost for each in results[name]] for name in ("ours", RIVAL))
     costs = cost_figures(f"one key, {CLIENTS} clients, batch 1", ours, rival, RIVAL)

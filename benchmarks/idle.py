@@ -15,14 +15,15 @@ from benchmarks import counters
 from benchmarks.cpu import CpuMeter
 from benchmarks.crew import Job, crew
 from benchmarks.drain import noop
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.figure import Figure, Target, alternate, compared
 from benchmarks.queries import query
 from benchmarks.server import Setup, settings
 from benchmarks.supervised import FORMS, few_workers, supervised
 from gapless import handler
 
 POLLERS = 8  # and as many partitions
-CPU_MOST = {8: Target("value", at_most=2), 64: Target("value", at_most=4)}
+MANY = 64
+CPU_MOST = {POLLERS: Target("value", at_most=2), MANY: Target("value", at_most=4)}
 SPARE_SESSIONS = 50
 NOBODY = "nobody connected"
 PUBLISHED = "counters as published, a rest of 10 ms"
@@ -78,26 +79,26 @@ def run(setup: Setup) -> list[Figure]:
             },
         )
     figures = [each for form in FORMS for each in _figures(results, form, list(pollers))]
-    for partitions in setup.pick((), (64,), (64, 256)):
-        figures += _many(setup, partitions, ours_s, settle_s)
+    if setup.size != "tiny":
+        figures += _many(setup, ours_s, settle_s)
     return figures
 
 
-def _many(setup: Setup, partitions: int, duration_s: float, settle_s: float) -> list[Figure]:
+def _many(setup: Setup, duration_s: float, settle_s: float) -> list[Figure]:
     """Watch a supervisor of many partitions, each form once: nothing else is compared."""
-    if partitions + SPARE_SESSIONS > int(settings(setup.dsn)["max_connections"]):
+    if int(settings(setup.dsn)["max_connections"]) < MANY + SPARE_SESSIONS:
         return []
     with setup.database("idle") as dsn, without_autovacuum(setup):
         results = {
-            form: _watch_supervised(dsn, duration_s, settle_s, partitions, auto=auto)
+            form: _watch_supervised(dsn, duration_s, settle_s, MANY, auto=auto)
             for form, auto in FORMS.items()
         }
     return [
         Figure(
-            what=_what(form, partitions, what),
+            what=_what(form, MANY, what),
             unit=unit,
             ours=() if value is None else (value,),
-            target=CPU_MOST.get(partitions) if what == "CPU" else None,
+            target=CPU_MOST[MANY] if what == "CPU" else None,
         )
         for form, each in results.items()
         for what, unit, value in (
@@ -121,18 +122,8 @@ def _figures(
         against: str = NOBODY,
         target: Target | None = None,
     ) -> Figure:
-        ours, rival = (
-            tuple(found for each in results[name] if (found := value(each)) is not None)
-            for name in (form, against)
-        )
-        return Figure(
-            what=_what(form, POLLERS, what),
-            unit=unit,
-            ours=ours,
-            baseline=rival,
-            against=against,
-            target=target,
-        )
+        sides = results[form], results[against], against
+        return compared(_what(form, POLLERS, what), unit, value, sides, target)
 
     cpu, wal = attrgetter("cpu_percent"), attrgetter("wal_bytes")
     usual, no_more = counters.polled(10), Target("ratio", at_most=1)

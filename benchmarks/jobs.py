@@ -11,9 +11,8 @@ from psycopg import Connection, sql
 
 import gapless
 from benchmarks.claims import Claims
-from benchmarks.cost import cost_figures
 from benchmarks.crew import Cue, crew
-from benchmarks.drain import Drained, decoding, drain, new_group, noop_handler
+from benchmarks.drain import Drained, decoding, drain, drained_figures, new_group, noop_handler
 from benchmarks.figure import Figure, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import baseline, query
@@ -48,13 +47,13 @@ _Take = Callable[[Connection[Any]], Iterator[int]]  # yields how many it took, u
 
 def run(setup: Setup) -> list[Figure]:
     """Drain the same kind of events from the log and from queues of each kind."""
-    events = setup.pick(1_000, 40_000, 80_000)
+    events = setup.pick(1_000, 30_000, 50_000)
     with setup.database("jobs") as dsn, connect(dsn, role="bench") as conn:
         conn.execute(baseline("queue"))
         topic = ensure_topic(conn, "jobs", partitions=WORKERS)
         fill_outbox(dsn, topic.topic_id, events=events, payload_bytes=PAYLOAD_BYTES)
         results = alternate(
-            setup.rounds,
+            setup.pick(1, 2, 2),
             {
                 **{name: partial(_queue, dsn, name, int(events * SHARES[name])) for name in TABLES},
                 "ours": partial(_ours, dsn, events, noop_handler("jobs", BATCH).function),
@@ -62,35 +61,16 @@ def run(setup: Setup) -> list[Figure]:
             },
         )
     what = f"{WORKERS} workers, batch {BATCH}"
-    as_bytes = [name for name in TABLES if name != DECODED]
+    ours, decoded = results["ours"], results[OURS_DECODED]
     return [
-        *(_rate(f"{what}, payload as bytes", results["ours"], results, name) for name in as_bytes),
-        _rate(f"{what}, payload decoded", results[OURS_DECODED], results, DECODED),
         *(
             figure
-            for name in as_bytes
-            for figure in _costs(f"{what}, payload as bytes", results["ours"], results, name)
+            for name in TABLES
+            if name != DECODED
+            for figure in drained_figures(f"{what}, payload as bytes", ours, results[name], name)
         ),
-        *_costs(f"{what}, payload decoded", results[OURS_DECODED], results, DECODED)[:1],
+        *drained_figures(f"{what}, payload decoded", decoded, results[DECODED], DECODED)[:2],
     ]
-
-
-_Results = dict[str, tuple[Drained, ...]]
-
-
-def _rate(what: str, ours: tuple[Drained, ...], results: _Results, name: str) -> Figure:
-    return Figure(
-        what=what,
-        unit="events/s",
-        ours=tuple(each.per_s for each in ours),
-        baseline=tuple(each.per_s for each in results[name]),
-        against=name,
-    )
-
-
-def _costs(what: str, ours: tuple[Drained, ...], results: _Results, name: str) -> list[Figure]:
-    rival = [each.cost for each in results[name]]
-    return cost_figures(what, [each.cost for each in ours], rival, name)
 
 
 def _ours(dsn: str, events: int, function: Any) -> Drained:

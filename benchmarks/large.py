@@ -42,7 +42,7 @@ def run(setup: Setup) -> list[Figure]:
         with psycopg.connect(dsn) as conn:
             conn.execute(baseline("plain"))
         results = alternate(
-            setup.pick(1, 2, 3),
+            setup.pick(1, 2, 2),
             {COPY: partial(_copy, dsn, events), "ours": partial(_ours, dsn, events)},
         )
     ours, rival = results["ours"], results[COPY]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from time import perf_counter
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 from psycopg import Connection
 
 from benchmarks.drain import Drained, noop
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.figure import Figure, Target, alternate, compared
 from benchmarks.fill import make_topic
 from benchmarks.queries import query
 from benchmarks.server import Setup
@@ -43,7 +42,7 @@ def run(setup: Setup) -> list[Figure]:
 
 def _promoted(setup: Setup) -> Figure:
     """Promote and sequence a backlog that is due; beside it the same published and sequenced."""
-    events = setup.pick(2_000, 20_000, 60_000)
+    events = setup.pick(2_000, 20_000, 30_000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
         create_chunks(conn)
@@ -93,15 +92,14 @@ def _publish_all(conn: Connection[Any], events: int) -> int:
 
 def _looks(setup: Setup) -> list[Figure]:
     """Look for what is due, with many waiting and with none; count the xids that takes."""
-    events = setup.pick(2_000, 1_000_000, 1_000_000)
+    events = setup.pick(2_000, 200_000, 500_000)
     with (
         setup.database("empty") as empty_dsn,
         connect(empty_dsn, role="bench") as empty,
         setup.database("later") as dsn,
         connect(dsn, role="bench") as conn,
     ):
-        for first in range(0, events, 1_000_000):
-            _fill(conn, min(events - first, 1_000_000), lead_s=86_400 + first, step_us=1)
+        _fill(conn, events, lead_s=86_400, step_us=1)
         promote, of_nothing = Promoter().promote, Promoter().promote
         sides = {
             EMPTY: called(conn, _nothing),
@@ -136,21 +134,14 @@ def _timed(
     in_all: Target | None = None,
 ) -> list[Figure]:
     """Return the CPU time that a call takes its server process, and how long it takes in all."""
-    ours, theirs = results[OURS], results[against]
-    figure = ms_figure(f"{what}: until its client has the answer", ours, theirs, against, in_all)
-    of_server = replace(
-        figure,
-        what=f"{what}: CPU of the server",
-        ours=_server_ms(ours),
-        baseline=_server_ms(theirs),
-        target=cpu,
-    )
+    sides = results[OURS], results[against], against
+    figure = ms_figure(f"{what}: until its client has the answer", *sides, in_all)
+    of_server = compared(f"{what}: CPU of the server", "ms", _server_ms, sides, cpu)
     return [of_server, figure] if of_server.ours else [figure]
 
 
-def _server_ms(results: Sequence[Drained]) -> tuple[float, ...]:
-    found = (each.cost.server_us for each in results)
-    return tuple(us / 1000 for us in found if us is not None)
+def _server_ms(done: Drained) -> float | None:
+    return None if done.cost.server_us is None else done.cost.server_us / 1000
 
 
 def _nothing(conn: Connection[Any]) -> None:
@@ -211,13 +202,13 @@ def _late(setup: Setup) -> list[Figure]:
 
 
 def _late_beside(setup: Setup, app: Handler, whose: str) -> list[Figure]:
-    seconds = setup.pick(1, 6, 8)
+    seconds = setup.pick(1, 6, 6)
     per_s = setup.pick(100, 1000, 1000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
         with supervised(dsn, app):
             _fill(conn, seconds * per_s, lead_s=LEAD_S, step_us=1_000_000 // per_s)
-            wait_for(dsn, "later_left", lambda left: not left, seconds + LEAD_S + 60)
+            wait_for(dsn, "later_left", lambda left: not left)
             wait_for(dsn, "later_unsequenced", lambda pending: not pending)
         row = conn.execute(query("later_lateness")).fetchone()
         assert row is not None

@@ -70,7 +70,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--minutes",
         type=_between(0.05, 1440),
-        help="how long `held` keeps its snapshot (quick: 0.15, full: 1)",
+        help="how long `held` keeps its snapshot (quick: 0.15, full: 0.5)",
     )
     parser.add_argument(
         "--json", type=Path, default=Path("build/bench.json"), help="where all rounds are written"

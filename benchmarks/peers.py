@@ -1,6 +1,6 @@
 """Queues of others where installed: publish in batches, and drain with one worker process.
 
-Each round lasts three seconds at least, with as many jobs as that takes. On all sides a process is
+Each round lasts two seconds at least, with as many jobs as that takes. On all sides a process is
 started, connects and works: all of that counts. On ours, so does giving the offsets.
 """
 
@@ -10,14 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from time import monotonic
-from typing import Any
 
 import psycopg
 
 import gapless
-from benchmarks.cost import Meter, cost_figures
+from benchmarks.cost import Meter
 from benchmarks.crew import Cue, crew
-from benchmarks.drain import Drained, decoding, new_group, noop
+from benchmarks.drain import Drained, decoding, drained_figures, new_group
 from benchmarks.figure import Figure, alternate
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
@@ -30,10 +29,8 @@ from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 
 BATCH = 100
-PATIENCE_S = 600.0
 TOPIC = "peers"
 OURS = "ours"
-DECODED, AS_BYTES = "payload decoded", "payload as bytes"
 
 _Drain = Callable[[str, int], Drained]  # dsn, events
 _Results = dict[str, tuple[Drained, ...]]
@@ -45,31 +42,19 @@ def run(setup: Setup) -> list[Figure]:
     there = {name: rival for name, rival in rivals.items() if rival is not None}
     absent = [f"{name}, which is not installed" for name in rivals if name not in there]
     published = alternate(1, _publishing(setup, there))
-    drained = {DECODED: _drained(setup, there, DECODED)}
-    if setup.size != "quick":
-        drained[AS_BYTES] = _drained(setup, there, AS_BYTES)
+    drained = _drained(setup, there)
     figures = [
         figure
         for name in (*there, *absent)
         for figure in _figures(f"publish, batch {BATCH}, from Python", published, name)[:1]
     ]
-    for what, results in drained.items():
-        for name in (*(name for name in results if name != OURS), *absent):
-            figures += _figures(f"drain, one worker, {what}", results, name)
+    for name in (*(name for name in drained if name != OURS), *absent):
+        figures += _figures("drain, one worker, payload decoded", drained, name)
     return figures
 
 
 def _figures(what: str, results: _Results, against: str) -> list[Figure]:
-    ours, theirs = results[OURS], results.get(against, ())
-    rate = Figure(
-        what=what,
-        unit="events/s",
-        ours=tuple(each.per_s for each in ours),
-        baseline=tuple(each.per_s for each in theirs),
-        against=against,
-    )
-    costs = cost_figures(what, [x.cost for x in ours], [x.cost for x in theirs], against)
-    return [rate, costs[0]]
+    return drained_figures(what, results[OURS], results.get(against, ()), against)[:2]
 
 
 # -- rounds that last ----------------------------------------------------------------------------
@@ -96,7 +81,7 @@ class Lasting:
 
 
 def _lasting(setup: Setup, events: int) -> Lasting:
-    return Lasting(setup.pick(0.0, 2.0, 3.0), setup.pick(200, events, events))
+    return Lasting(setup.pick(0.0, 2.0, 2.0), setup.pick(200, events, events))
 
 
 # -- publishing ----------------------------------------------------------------------------------
@@ -136,7 +121,7 @@ def _work(work: Work, dsn: str, events: int) -> Drained:
     """Time one process from its start to what it does last."""
     meter = Meter(dsn)
     with crew([partial(work, dsn, events, BATCH)]) as worker:
-        worker.join(PATIENCE_S)
+        worker.join()
     assert worker.done == events, f"{worker.done} of {events}"
     return Drained(events / (worker.ready_s + worker.took_s), meter.of(events))
 
@@ -168,24 +153,17 @@ class _Backlog:
         self._events = 0
 
 
-def _drained(setup: Setup, rivals: dict[str, Rival], what: str) -> _Results:
+def _drained(setup: Setup, rivals: dict[str, Rival]) -> _Results:
     with ExitStack() as stack:
         runs: dict[str, Callable[[], Drained]] = {}
         for name, rival in rivals.items():
             fill = partial(_fill_rival, rival)
-            for label, drain in rival.drains.items():
-                work = drain.decoded if what == DECODED else drain.as_bytes
-                if work is not None:
-                    backlog = stack.enter_context(_backlog(setup, f"{name}_{len(runs)}", fill))
-                    lasting = _lasting(setup, 4_000)
-                    runs[label] = partial(
-                        lasting.round, partial(backlog.drained, partial(_work, work))
-                    )
+            for label, work in rival.drains.items():
+                backlog = stack.enter_context(_backlog(setup, f"{name}_{len(runs)}", fill))
+                lasting = _lasting(setup, 4_000)
+                runs[label] = partial(lasting.round, partial(backlog.drained, partial(_work, work)))
         backlog = stack.enter_context(_backlog(setup, OURS, _fill))
-        handle = decoding if what == DECODED else noop
-        runs[OURS] = partial(
-            _lasting(setup, 100_000).round, partial(backlog.drained, partial(_drain, handle))
-        )
+        runs[OURS] = partial(_lasting(setup, 120_000).round, partial(backlog.drained, _drain))
         return alternate(1, runs)
 
 
@@ -213,16 +191,15 @@ def _fill(dsn: str, events: int) -> None:
         conn.execute(query("vacuum"))
 
 
-def _drain(handle: Any, dsn: str, events: int) -> Drained:
+def _drain(dsn: str, events: int) -> Drained:
     """Count everything, from the start of the supervisor to the last event's commit."""
-    handler = gapless.handler(topic=TOPIC, group=new_group("peers"), batch_size=BATCH)(handle)
+    handler = gapless.handler(topic=TOPIC, group=new_group("peers"), batch_size=BATCH)(decoding)
     meter, began_s = Meter(dsn), monotonic()
     with supervised(dsn, handler, total_partitions=1):
         wait_for(
             dsn,
             "progress",
             lambda done: done == events,
-            PATIENCE_S,
             look_every_s=0.05,
             group_id=handler.group,
         )

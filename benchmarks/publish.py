@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 
 import psycopg
@@ -11,7 +12,7 @@ import psycopg
 from benchmarks import counters
 from benchmarks.cost import Cost, Meter, cost_figures
 from benchmarks.drain import noop
-from benchmarks.figure import Figure, Target, alternate
+from benchmarks.figure import Figure, Target, alternate, compared
 from benchmarks.fill import sequence_all
 from benchmarks.pgbench import transactions_per_s
 from benchmarks.queries import baseline, query
@@ -33,7 +34,6 @@ PLAIN = "plain INSERT, no trigger"
 TAILED = "plain INSERT, somebody reads"
 CLASSIC = "one counter row + NOTIFY"
 COUNTERS = counters.NAME
-HANDSHAKE = "not sequenced"
 AWAKE = "sequenced"
 CONSUMING = f"{PARTITIONS} workers"
 
@@ -61,7 +61,8 @@ def run(setup: Setup) -> list[Figure]:
     fast = _measure(
         setup,
         setup.commit_delay_ms,
-        setup.pick([PLAIN, AWAKE], [TAILED, *rivals], [TAILED, *rivals, HANDSHAKE]),
+        [PLAIN, AWAKE] if setup.size == "tiny" else [TAILED, *rivals],
+        setup.rounds,
     )
     figures = _compared(fast, "batch 1", 0.8, consuming=1.1)
     if TAILED in fast:
@@ -69,12 +70,10 @@ def run(setup: Setup) -> list[Figure]:
             _published(fast, "batch 1", AWAKE, TAILED),
             _published(fast, "batch 1", TAILED, PLAIN),
         ]
-    if HANDSHAKE in fast:
-        figures.append(_published(fast, "batch 1", HANDSHAKE, PLAIN))
     if setup.size == "tiny":
         return figures
     slow_ms = setup.commit_delay_ms or SLOW_COMMIT_MS
-    slow = _measure(setup, slow_ms, setup.pick([], rivals[:-1], rivals))
+    slow = _measure(setup, slow_ms, setup.pick([], rivals[:-1], rivals), 2)
     return figures + _compared(slow, f"batch 1, commit + {slow_ms:g} ms", 0.9, classic=8, counter=2)
 
 
@@ -108,14 +107,9 @@ def _compared(
 def _published(
     results: _Results, what: str, ours: str, against: str, at_least: float | None = None
 ) -> Figure:
-    return Figure(
-        what=f"{what}: {ours}",
-        unit="events/s",
-        ours=tuple(rates.published for rates in results[ours]),
-        baseline=tuple(rates.published for rates in results[against]),
-        against=against,
-        target=None if at_least is None else Target("ratio", at_least=at_least),
-    )
+    target = None if at_least is None else Target("ratio", at_least=at_least)
+    sides = results[ours], results[against], against
+    return compared(f"{what}: {ours}", "events/s", attrgetter("published"), sides, target)
 
 
 def _handled(results: _Results, what: str) -> Figure:
@@ -137,7 +131,7 @@ def _costs(results: _Results, what: str, ours: str, against: str) -> list[Figure
     )
 
 
-def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results:
+def _measure(setup: Setup, commit_delay_ms: float, names: list[str], rounds: int) -> _Results:
     with setup.database("publish", commit_delay_ms=commit_delay_ms) as dsn:
         with psycopg.connect(dsn) as conn:
             conn.execute(baseline("plain"))
@@ -152,13 +146,12 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str]) -> _Results
             TAILED: load.run_tailed,
             CLASSIC: partial(load.run, "classic"),
             COUNTERS: partial(load.run, "counters", range(PARTITIONS)),
-            HANDSHAKE: partial(load.run, "gapless"),
             AWAKE: partial(load.run_supervised, idle),
             CONSUMING: partial(load.run_supervised, consuming),
         }
         if setup.size != "tiny":
             load.warm_up()
-        return alternate(setup.rounds, {name: runs[name] for name in names})
+        return alternate(rounds, {name: runs[name] for name in names})
 
 
 class _Load:

@@ -85,31 +85,11 @@ select sum(c.next_offset - 1)::bigint from gapless.consumer_offsets c
 where c.group_id = %(group_id)s
 
 -- name: ids
--- All message ids of a partition, in offset order.
+-- All message ids of a topic's first partition, in offset order.
 select u.id from gapless.log_segment s
 cross join lateral unnest(s.message_ids) with ordinality u (id, n)
-where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
+where s.topic_id = %(topic_id)s and s.partition_id = 0
 order by s.base_offset, u.n
-
--- name: bare_write
--- The least that a batch of events takes; the wake trigger fires once.
-insert into gapless.outbox_message_t (topic_id, key, event_type, payload)
-select %(topic_id)s, unnest(%(keys)b::text[]), 'bench', unnest(%(payloads)b::text[])::json
-
--- name: log_end
--- The last offset of a partition, 0 when it is empty.
-select coalesce(max(s.last_offset), 0) from gapless.log_segment s
-where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
-
--- name: ids_after
--- The next message ids of a partition, in offset order; a segment has 200 at most.
-select u.id from gapless.log_segment s
-cross join lateral unnest(s.message_ids) with ordinality u (id, n)
-where s.topic_id = %(topic_id)s and s.partition_id = %(partition_id)s
-  and s.base_offset between %(after)s::bigint - 199 and %(after)s::bigint + %(events)s
-  and s.base_offset + u.n - 1 > %(after)s
-order by s.base_offset, u.n
-limit %(events)s
 
 -- name: raw_read
 -- What a worker must read of an event, and nothing else.
@@ -123,16 +103,13 @@ create table if not exists committed_offset (
   reader int primary key, handled bigint not null
 ) with (fillfactor = 50);
 truncate committed_offset;
-insert into committed_offset select n, 0 from generate_series(1, %(readers)s) n
+insert into committed_offset values (1, 0)
 
 -- name: commit_offset
 -- One round trip: the least that a design can do which commits each batch.
 begin;
-update committed_offset set handled = %(handled)s where reader = %(reader)s;
+update committed_offset set handled = %(handled)s where reader = 1;
 commit
-
--- name: committed_progress
-select sum(handled)::bigint from committed_offset
 
 -- name: activity
 -- Counters before and after; looking takes no xid. Beats are the members' own renewals.
@@ -244,43 +221,6 @@ select gapless.leave_group(%(member_id)s)
 
 -- name: plan
 select gapless.sync('many', gapless.topic_id('many'))
-
--- name: jdbc_all
-select o.id, o.key, o.payload::text as value, o.created_ts, o.headers::text as headers,
-  coalesce(o.transaction_id, gapless.transaction_uuid(o.xid))::text as transaction_id,
-  o.event_type, o.host_id, o.user_id, o.topic_id
-from gapless.outbox_message_t o
-
--- name: jdbc_three
-select o.id, o.topic_id, o.id as place, o.payload::text as value from gapless.outbox_message_t o
-
--- name: jdbc_ranges
--- What a task of ours reads, by JDBC: the ids of its ranges, all of them or an error, and their events,
--- each of them or an error. Merged: the ids are as many as the events, and the planner cannot know it.
-with place as materialized (
-  select r.partition_id, s.base_offset + u.n - 1 as c_offset, u.id
-  from unnest(
-    %(partition_ids)s::int[], %(first_offsets)s::bigint[], %(last_offsets)s::bigint[]
-  ) as r (partition_id, first_offset, last_offset)
-  join gapless.log_segment s
-    on s.topic_id = 1 and s.partition_id = r.partition_id
-    and s.base_offset between r.first_offset - 199 and r.last_offset
-  cross join unnest(s.message_ids) with ordinality as u (id, n)
-  where s.base_offset + u.n - 1 between r.first_offset and r.last_offset
-),
-found as materialized (
-  select min(p.id) as low, max(p.id) as high, 1 / (count(*) = %(events)s)::int as whole from place p
-)
-select p.partition_id, p.c_offset / (o.id is not null)::int as c_offset, o.payload::text as value
-from (select * from place order by id) p
-left join (
-  select m.id, m.payload from gapless.outbox_message_t m
-  where m.id between (select f.low from found f) and (select f.high from found f)
-) o on o.id = p.id
-where (select f.whole from found f) = 1
-
--- name: jdbc_settings
-set jit = off; set enable_hashjoin = off; set enable_seqscan = off; set work_mem = '32MB'
 
 -- name: copy_events
 copy gapless.outbox_message_t (topic_id, key, event_type, payload) from stdin (format csv)

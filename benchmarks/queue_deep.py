@@ -23,11 +23,9 @@ from gapless.log.topics import ensure_topic
 
 BATCH = 100
 WORKERS = 4
-CLAIMS = 400
 FEW = 1_000 * BATCH
 PAYLOAD_BYTES = 20
 A_COMMIT = 100  # a queue takes events one by one, however they were published
-PATIENCE_S = 3_600.0
 NOTHING = "nothing finished above it"
 FEWER = f"{FEW} open"
 
@@ -35,8 +33,9 @@ FEWER = f"{FEW} open"
 def run(setup: Setup) -> list[Figure]:
     """Time claims that are rolled back."""
     finished = setup.pick(20 * BATCH, 200_000, 200_000)
-    opened = setup.pick(40 * BATCH, 400_000, 800_000)
+    opened = setup.pick(40 * BATCH, 400_000, 400_000)
     fill = partial(fill_outbox, payload_bytes=PAYLOAD_BYTES, events_a_commit=A_COMMIT)
+    timed = partial(_timed, claims=setup.pick(20, 400, 400))
     with setup.database("queue_deep") as dsn:
         with connect(dsn, role="bench") as conn:
             # All chunks at once: none can be made beside the straggler, who has read them.
@@ -44,20 +43,20 @@ def run(setup: Setup) -> list[Figure]:
             topic_id = ensure_topic(conn, "queue", partitions=1).topic_id
         few = min(FEW, opened // 4)
         fill(dsn, topic_id, events=few)
-        fewer = _timed(dsn, topic_id, _group(dsn), 1)
+        fewer = timed(dsn, topic_id, _group(dsn), 1)
         begun = _group(dsn)
         with _straggler(dsn, topic_id, begun):
-            nothing = {hint: _timed(dsn, topic_id, begun, hint) for hint in (BATCH + 1, None)}
+            nothing = {hint: timed(dsn, topic_id, begun, hint) for hint in (BATCH + 1, None)}
             fill(dsn, topic_id, events=finished - few)
             with crew([partial(work, begun, dsn, BATCH)] * WORKERS) as workers:
-                workers.join(PATIENCE_S)
+                workers.join()
             more = max(opened - finished, 10 * BATCH)
             fill(dsn, topic_id, events=more)
             above = {
-                hint: _timed(dsn, topic_id, begun, at)
+                hint: timed(dsn, topic_id, begun, at)
                 for hint, at in ((BATCH + 1, finished + 1), (None, None))
             }
-        many = _timed(dsn, topic_id, _group(dsn), 1)
+        many = timed(dsn, topic_id, _group(dsn), 1)
     what = f"a claim of {BATCH}, a straggler and {finished} finished above it"
     flat = Target("ratio", at_most=1.2)
     return [
@@ -100,7 +99,7 @@ def _straggler(dsn: str, topic_id: int, way: Ours) -> Iterator[None]:
             conn.rollback()  # it has handled nothing: its COMMIT is refused
 
 
-def _timed(dsn: str, topic_id: int, way: Ours, hint: int | None) -> list[float]:
+def _timed(dsn: str, topic_id: int, way: Ours, hint: int | None, *, claims: int) -> list[float]:
     """Return how many ms claims take that read their events, after some that do not count."""
     took: list[float] = []
     with psycopg.connect(dsn, autocommit=True) as conn:
@@ -108,7 +107,7 @@ def _timed(dsn: str, topic_id: int, way: Ours, hint: int | None) -> list[float]:
     with psycopg.connect(dsn) as conn:
         cursor = Claims.cursor(conn, is_decoded=False)
         params = _claim(dsn, topic_id, way, hint)
-        for _ in range(CLAIMS + 10):
+        for _ in range(10 + claims):
             began_s = perf_counter()
             rows = cursor.execute(query("queue_claim"), params, prepare=True).fetchall()
             took.append((perf_counter() - began_s) * 1000)

@@ -15,7 +15,8 @@ import psycopg
 from psycopg import Connection
 
 import gapless
-from benchmarks.drain import PATIENCE_S, noop
+from benchmarks.crew import PATIENCE_S
+from benchmarks.drain import noop
 from benchmarks.figure import Figure, Target
 from benchmarks.idle import watch, without_autovacuum
 from benchmarks.server import Setup
@@ -88,7 +89,7 @@ def _idle(setup: Setup) -> list[Figure]:
         _workers(dsn, made, workers),
     ):
         sleep(setup.pick(0.5, 3, 5))
-        seen = watch(dsn, setup.pick(1, 10, 10))
+        seen = watch(dsn, setup.pick(1, 6, 6))
     what = f"{workers} idle workers of a queue group"
     cpu = () if seen.cpu_percent is None else (seen.cpu_percent,)
     none = Target("value", at_most=0.1)

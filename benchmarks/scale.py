@@ -34,8 +34,8 @@ def run(setup: Setup) -> list[Figure]:
     """Read a topic of each width to its end; draw the curves."""
     counts = setup.pick((1, 2), PARTITIONS, PARTITIONS)
     events = {
-        "no-op": setup.pick(1_000, 20_000, 60_000),
-        "waiting": setup.pick(500, 5_000, 8_000),
+        "no-op": setup.pick(1_000, 20_000, 40_000),
+        "waiting": setup.pick(500, 3_000, 5_000),
     }
     with setup.database("scale") as dsn, connect(dsn, role="bench") as conn:
         for what, number in events.items():
@@ -51,7 +51,7 @@ def run(setup: Setup) -> list[Figure]:
         figures: list[Figure] = []
         for what, number in events.items():
             runs = {str(n): partial(_drain, dsn, what, n, number) for n in counts}
-            figures += _figures(setup, what, alternate(setup.pick(1, 1, 2), runs))
+            figures += _figures(setup, what, alternate(1, runs))
     return figures
 
 

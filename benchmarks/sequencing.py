@@ -30,7 +30,7 @@ def run(setup: Setup) -> list[Figure]:
 
 def _backlog(setup: Setup) -> Figure:
     """Sequence copies of the same database, so that every round finds the same backlog."""
-    events = setup.pick(2_000, 100_000, 240_000)
+    events = setup.pick(2_000, 100_000, 200_000)
     with setup.database("backlog") as dsn:
         make_topic(dsn, "outbox", partitions=8)
         fill_outbox(dsn, 1, events=events, payload_bytes=300, events_a_commit=5, sequenced=False)

@@ -47,6 +47,7 @@ class Setup:
     minutes: how long the held snapshot is held; None: as the size says.
     charts: where a benchmark puts its curves.
     is_own: the server is gone in the end, and nobody minds what its settings are.
+    migrated: a database with the schema, to be copied; without it, each database is migrated.
     """
 
     dsn: str
@@ -55,6 +56,7 @@ class Setup:
     minutes: float | None = None
     charts: list[Chart] = field(default_factory=list)
     is_own: bool = False
+    migrated: str = ""
 
     def pick(self, tiny: T, quick: T, full: T) -> T:
         """Return the one of the three that fits the size."""
@@ -70,7 +72,7 @@ class Setup:
     ) -> Iterator[str]:
         """Yield the DSN of a fresh database: with the schema, or a copy of another purpose's."""
         name = database_name(purpose)
-        source = database_name(template) if template else "template1"
+        source = database_name(template) if template else self.migrated or "template1"
         delay_ms = self.commit_delay_ms if commit_delay_ms is None else commit_delay_ms
         identifier = sql.Identifier(name)
         with psycopg.connect(self.dsn, autocommit=True) as admin:
@@ -81,7 +83,7 @@ class Setup:
             _imitate_slow_commits(admin, identifier, delay_ms)
             dsn = make_conninfo(self.dsn, dbname=name)
             try:
-                if template is None:
+                if source == "template1":
                     with connect(dsn, role="bench") as conn:
                         migrate(conn)
                 yield dsn

@@ -1,9 +1,7 @@
-"""Spark, local[2]: reading against Spark's JDBC source, writing against COPY, micro-batches.
+"""Spark, local[2]: reading, writing against COPY, micro-batches.
 
-JDBC needs its driver, which GAPLESS_BENCH_JDBC_JAR names (Debian: libpostgresql-jdbc-java), and a
-server that listens on TCP (--dsn); without them reading is measured alone. Both read the same rows,
-in as many Spark partitions, and hand every column of every row to Spark (its sink `noop`): sums
-over columns would cost more than reading them, the same on both sides.
+Reading hands every column of every row to Spark (its sink `noop`): sums over columns would cost
+more than reading them.
 """
 
 from __future__ import annotations
@@ -12,13 +10,12 @@ import os
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache, partial, reduce
+from functools import cache, partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import psycopg
-from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.cpu import descendants
 from benchmarks.figure import Figure, Target, alternate
@@ -28,27 +25,22 @@ from benchmarks.server import Setup
 from gapless.db.connect import connect
 from gapless.log.publish import publish
 from gapless.log.topics import ensure_topic
-from gapless.spark.bulk import render
-from gapless.spark.options import read_options
 from gapless.spark.session import end_session, spark_session
-from gapless.spark.source import plan_batch
 
 PARTS = 10
 PAYLOAD_BYTES = 300
 THREE = ("partition", "offset", "value")
-JDBC = "Spark's JDBC source"
 COPY = "COPY, one stream"
 
 
 def run(setup: Setup) -> list[Figure]:
     """Start Spark, then read, write, and run small micro-batches."""
-    jar = os.environ.get("GAPLESS_BENCH_JDBC_JAR")
-    conf = {"spark.driver.memory": "1g", **({"spark.jars": jar} if jar else {})}
+    conf = {"spark.driver.memory": "1g"}
     is_shared = _has_session()
     began_s = perf_counter()
     spark = spark_session("local[2]", name="bench", conf={} if is_shared else conf)
     started_s = perf_counter() - began_s
-    events = setup.pick(4_000, 100_000, 200_000)
+    events = setup.pick(4_000, 100_000, 100_000)
     try:
         figures = [
             Figure(
@@ -56,7 +48,7 @@ def run(setup: Setup) -> list[Figure]:
                 unit="s",
                 ours=(started_s,),
             ),
-            *_reading(setup, spark, events, has_jdbc=jar is not None and _is_tcp(setup)),
+            *_reading(setup, spark, events),
             _writing(setup, spark, events // 2),
             _micro_batch(setup, spark),
         ]
@@ -66,42 +58,25 @@ def run(setup: Setup) -> list[Figure]:
     return figures
 
 
-def _reading(setup: Setup, spark: Any, events: int, *, has_jdbc: bool) -> list[Figure]:
+def _reading(setup: Setup, spark: Any, events: int) -> list[Figure]:
     with setup.database("spark_read") as dsn:
         with connect(dsn, role="bench") as conn:
             ensure_topic(conn, "outbox", partitions=8)
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES, events_a_commit=20)
-        reads: dict[str, Callable[[], Any]] = {
-            "all": partial(_ours, spark, dsn, events, None),
-            "three": partial(_ours, spark, dsn, events, THREE),
-        }
-        if has_jdbc:
-            reads["all by JDBC"] = partial(_jdbc, spark, dsn, events, None)
-            reads["three by JDBC"] = partial(_jdbc, spark, dsn, events, THREE)
-            reads["three by ranges"] = partial(_jdbc_ranges, spark, dsn, events)
-        for read in reads.values():
+        runs = {}
+        for what, columns in (("all columns", None), ("three columns", THREE)):
+            read = partial(_ours, spark, dsn, events, columns)
             assert read().count() == events
-        runs = {name: partial(_rate, events, read) for name, read in reads.items()}
-        for warm_up in runs.values():
-            warm_up()
+            runs[what] = partial(_rate, events, read)
+            runs[what]()  # warm-up
         results = alternate(setup.rounds, runs)
-    at_least = partial(Target, "ratio")
-    compared = (
-        ("all columns", "all", "all by JDBC", JDBC, at_least(0.9)),
-        ("three columns", "three", "three by JDBC", JDBC, at_least(1.2)),
-        ("three columns", "three", "all by JDBC", f"{JDBC}, all columns", at_least(1.2)),
-        ("three columns by JDBC, our ranges", "three by ranges", "three by JDBC", JDBC, None),
-    )
     figures = [
         Figure(
             what=f"reading {events} events of {PAYLOAD_BYTES} B, {what}",
             unit="events/s",
-            ours=results[ours],
-            baseline=results.get(theirs, ()),
-            against=against if has_jdbc else "",
-            target=target if has_jdbc else None,
+            ours=rates,
         )
-        for what, ours, theirs, against, target in (compared if has_jdbc else compared[:2])
+        for what, rates in results.items()
     ]
     return [*figures, *_memory(events)]
 
@@ -129,10 +104,6 @@ def _has_session() -> bool:
     return SparkContext._active_spark_context is not None  # noqa: SLF001 - it has no question
 
 
-def _is_tcp(setup: Setup) -> bool:
-    return not str(conninfo_to_dict(setup.dsn).get("host", "")).startswith("/")
-
-
 def _rate(events: int, read: Callable[[], Any]) -> float:
     """Return events a second; that all of them are there is seen once, before."""
     began_s = perf_counter()
@@ -146,43 +117,6 @@ def _ours(spark: Any, dsn: str, events: int, columns: tuple[str, ...] | None) ->
     if columns is not None:
         reader = reader.option("columns", ",".join(columns))
     return reader.load()
-
-
-def _jdbc(spark: Any, dsn: str, events: int, columns: tuple[str, ...] | None) -> Any:
-    rows = query("jdbc_three" if columns else "jdbc_all").decode()
-    reader = _jdbc_reader(spark, dsn, rows).options(
-        partitionColumn="id", lowerBound=1, upperBound=events, numPartitions=PARTS
-    )
-    return reader.load().drop("id")
-
-
-def _jdbc_ranges(spark: Any, dsn: str, events: int) -> Any:
-    """Read the ranges of our own tasks by JDBC, found and counted as strictly as in the source."""
-    given = {"url": dsn, "subscribe": "outbox", "recordsPerTask": str(-(-events // PARTS))}
-    frames = []
-    for task in plan_batch(read_options(given)).tasks:
-        params = {
-            "partition_ids": [each.partition_id for each in task],
-            "first_offsets": [each.first_offset for each in task],
-            "last_offsets": [each.last_offset for each in task],
-            "events": sum(each.events for each in task),
-        }
-        rows = render(query("jdbc_ranges").decode(), params).as_string(None)
-        settings = {"sessionInitStatement": query("jdbc_settings").decode()}
-        frames.append(_jdbc_reader(spark, dsn, rows).options(**settings).load())
-    return reduce(lambda one, other: one.union(other), frames)
-
-
-def _jdbc_reader(spark: Any, dsn: str, rows: str) -> Any:
-    given = conninfo_to_dict(dsn)
-    where = f"{given.get('host', 'localhost')}:{given.get('port', 5432)}/{given['dbname']}"
-    return spark.read.format("jdbc").options(
-        url=f"jdbc:postgresql://{where}",
-        user=given["user"],
-        driver="org.postgresql.Driver",
-        dbtable=f"({rows}) t",
-        fetchsize=10_000,
-    )
 
 
 def _writing(setup: Setup, spark: Any, events: int) -> Figure:

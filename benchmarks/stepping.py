@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from time import monotonic
 from typing import Any
 
 from psycopg import Connection
 
 from benchmarks.turns import Side
-from gapless.consume.drive import GOES_ON_S
 from gapless.consume.job import Job
 from gapless.consume.step import step
 from gapless.consume.terms import Terms, agree
@@ -22,14 +20,12 @@ from gapless.log.topics import require_topic
 from gapless.settings import Settings
 from gapless.worker.subscribe import subscription_of
 
-WARM_UP = 5  # statements until psycopg prepares one
-
 
 @contextmanager
 def stepping(dsn: str, handler: Handler) -> Iterator[Side]:
     """Yield the turns of a handler's group, which is made where there is none yet.
 
-    A turn steps as long as a driver does. What it returns counts what the group passed as well.
+    A turn handles what one look has read ahead; it returns how many events the group passed.
     """
     terms = agree(handler, Settings(batch_size=handler.batch_size))
     with connect(dsn, role="bench") as conn:
@@ -37,19 +33,16 @@ def stepping(dsn: str, handler: Handler) -> Iterator[Side]:
         job = Job(conn=conn, assignment=held.assignment, handler=handler, terms=terms)
         next_offset = 1
 
-        def turn(batch_size: int | None = None) -> int:
+        def turn() -> int:
             nonlocal next_offset
-            before, until_s = next_offset, monotonic() + (GOES_ON_S if batch_size is None else 0)
+            before = next_offset
             while next_offset == before:
-                done = step(job, batch_size=batch_size, goes_on=lambda: monotonic() < until_s)
+                done = step(job, goes_on=lambda: True)
                 if done.outcome != "done":
                     return 0
                 next_offset = max(next_offset, done.next_offset)
             return next_offset - before
 
-        for _ in range(WARM_UP):  # a new backend reads its catalogues, compiles its functions
-            turn(1)
-        job.backlog.forget()
         yield Side(conn, turn)
         member.leave()
 

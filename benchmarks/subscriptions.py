@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from operator import attrgetter
 from typing import Any
 
 import psycopg
@@ -11,7 +12,7 @@ from psycopg import Connection
 
 import gapless
 from benchmarks.drain import Drained, decoding, new_group
-from benchmarks.figure import Figure, Target
+from benchmarks.figure import Figure, Target, compared
 from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.queries import query
 from benchmarks.server import Setup
@@ -46,7 +47,7 @@ def run(setup: Setup) -> list[Figure]:
     return [
         *figures(results, ours, NONE, has_targets=True),
         *figures(results, few, NONE, has_targets=True),
-        *turns.noise(ours, ours),
+        *turns.noise(f"{customers} subscriptions", ours),
     ]
 
 
@@ -86,28 +87,13 @@ def figures(
     results: dict[str, tuple[Drained, ...]], name: str, against: str, *, has_targets: bool
 ) -> list[Figure]:
     """Return the rate of one way to read beside another's, and what an event costs the server."""
-    ours, theirs = results[name], results[against]
+    sides = results[name], results[against], against
+    at_least, at_most = (
+        Target("value", at_least=EVENTS_PER_S_MIN) if has_targets else None,
+        Target("value", at_most=SERVER_US_MAX) if has_targets else None,
+    )
+    server_us = attrgetter("cost.server_us")
     return [
-        Figure(
-            what=name,
-            unit="events/s",
-            ours=tuple(each.per_s for each in ours),
-            baseline=tuple(each.per_s for each in theirs),
-            against=against,
-            target=Target("value", at_least=EVENTS_PER_S_MIN) if has_targets else None,
-        ),
-        Figure(
-            what=name,
-            unit="µs server CPU/event",
-            ours=_server_us(ours),
-            baseline=_server_us(theirs),
-            against=against,
-            target=Target("value", at_most=SERVER_US_MAX) if has_targets else None,
-        ),
+        compared(name, "events/s", attrgetter("per_s"), sides, at_least),
+        compared(name, "µs server CPU/event", server_us, sides, at_most),
     ]
-
-
-def _server_us(results: tuple[Drained, ...]) -> tuple[float, ...]:
-    """Return the CPU time of the server for an event, where it can be had."""
-    found = (each.cost.server_us for each in results)
-    return tuple(each for each in found if each is not None)

@@ -12,13 +12,12 @@ from typing import Any
 import multiprocess
 import psycopg
 
+from benchmarks.crew import PATIENCE_S
 from benchmarks.queries import query
 from gapless.consume.user.handler import Handler
 from gapless.settings import Settings
 from gapless.worker.plan import HandlerSource, make_plan
 from gapless.worker.supervisor import Supervisor
-
-PATIENCE_S = 60.0
 
 MakeSource = Callable[[Settings], HandlerSource]
 
@@ -74,20 +73,19 @@ def wait_for(
     dsn: str,
     name: str,
     enough: Callable[[Any], bool],
-    patience_s: float = PATIENCE_S,
     *,
     look_every_s: float = 0.01,
     **params: object,
 ) -> None:
     """Look again and again until a query's value is enough. Raises TimeoutError if it never is."""
-    give_up_s = monotonic() + patience_s
+    give_up_s = monotonic() + PATIENCE_S
     with psycopg.connect(dsn, autocommit=True) as conn:
         while True:
             row = conn.execute(query(name), params).fetchone()
             if row is not None and enough(row[0]):
                 return
             if monotonic() > give_up_s:
-                raise TimeoutError(f"waited {patience_s:g} s for {name} {params}: {row}")
+                raise TimeoutError(f"waited {PATIENCE_S:g} s for {name} {params}: {row}")
             sleep(look_every_s)
 
 

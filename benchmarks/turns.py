@@ -2,12 +2,18 @@
 
 A turn's costs are read from the clocks of its two processes alone: the backend of its session, and
 this one. Whoever else works on the machine disturbs neighbours alike.
+
+No side is measured cold: PostgreSQL plans a prepared statement anew five times before it keeps a
+plan. Objects that this process had before are out of the garbage collector's sight, as they are in
+a worker: else one side's turns pay for looking at all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass
+import gc
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, replace
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
@@ -17,8 +23,9 @@ from psycopg import Connection
 from benchmarks.cost import Cost, wal_bytes
 from benchmarks.cpu import own_s, postmaster
 from benchmarks.drain import Drained, drained_figures
-from benchmarks.figure import ITSELF, Figure, Target
+from benchmarks.figure import ITSELF, NO_NOISE, NOISE, Figure, Target, compared
 
+COLD_CALLS = 6
 PAIRS_MAX = 40  # what is kept of thousands of turns: sums of neighbouring ones
 
 
@@ -43,6 +50,7 @@ def called(conn: Connection[Any], call: Callable[[Connection[Any]], object]) -> 
 class Turn:
     """What a turn, or the sum of some, did and took; server_s: None where it cannot be had."""
 
+    calls: int
     events: int
     took_s: float
     client_s: float
@@ -76,38 +84,53 @@ class Turns(dict[str, list[Turn]]):
         outer = [turn for number, turn in enumerate(turns) if number % 4 in (0, 3)]
         if not turns:
             return []
-        return drained_figures(f"{what}: noise", _summed(outer), _summed(inner), ITSELF)[:2]
+        figures = drained_figures(what + NOISE, _summed(outer), _summed(inner), ITSELF)[:2]
+        return [replace(each, target=NO_NOISE) for each in figures]
 
 
 def take_turns(
     dsn: str, sides: Mapping[str, Side], *, turn_events: int = 1, turns_max: int | None = None
 ) -> Turns:
-    """Let each side do about `turn_events` events in turn, until one has no more or all had enough.
+    """Let each side do about `turn_events` events in turn, until one has too few or all had enough.
 
     The order is turned round each time, so nobody always comes behind the same one. Return the
-    turns that all sides had.
+    turns that all sides had since the cold ones; of those the last, if there are no others.
     """
     order, turns = [*sides], Turns({name: [] for name in sides})
-    is_local = postmaster(dsn) is not None
-    with psycopg.connect(dsn, autocommit=True) as look:
-        while turns_max is None or len(turns[order[0]]) < turns_max:
+    is_local, calls, cold = postmaster(dsn) is not None, dict.fromkeys(sides, 0), 0
+    with psycopg.connect(dsn, autocommit=True) as look, _frozen():
+        while turns_max is None or len(turns[order[0]]) < cold + turns_max:
             taken = {name: _take(look, sides[name], turn_events, is_local) for name in order}
-            if not all(turn.events for turn in taken.values()):
+            if min(turn.events for turn in taken.values()) < turn_events:
                 break
+            cold += min(calls.values()) < COLD_CALLS
             for name, turn in taken.items():
                 turns[name].append(turn)
+                calls[name] += turn.calls
             order.reverse()
-    return turns
+    return Turns({name: each[min(cold, len(each) - 1) :] for name, each in turns.items()})
+
+
+@contextmanager
+def _frozen() -> Iterator[None]:
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _take(look: Connection[Any], side: Side, turn_events: int, is_local: bool) -> Turn:
-    pid, events = side.conn.info.backend_pid, 0
+    pid, calls, events = side.conn.info.backend_pid, 0, 0
     wal, server_s = wal_bytes(look), own_s(pid) if is_local else 0.0
     client_s, began_s = process_time(), perf_counter()
     while events < turn_events and (done := side.turn()):
+        calls += 1
         events += done
     took_s, client_s = perf_counter() - began_s, process_time() - client_s
     return Turn(
+        calls,
         events,
         took_s,
         client_s,
@@ -134,11 +157,4 @@ def ms_figure(
     target: Target | None = None,
 ) -> Figure:
     """Return how long a call takes, where an event is a call."""
-    return Figure(
-        what=what,
-        unit="ms",
-        ours=tuple(1000 / each.per_s for each in ours),
-        baseline=tuple(1000 / each.per_s for each in theirs),
-        against=against,
-        target=target,
-    )
+    return compared(what, "ms", lambda each: 1000 / each.per_s, (ours, theirs, against), target)

@@ -15,7 +15,8 @@ from typing import Any
 import multiprocess
 
 from benchmarks.cost import Meter, cost_figures
-from benchmarks.drain import LOOK_EVERY_S, PATIENCE_S, Drained
+from benchmarks.crew import PATIENCE_S
+from benchmarks.drain import LOOK_EVERY_S, Drained
 from benchmarks.figure import Figure, Target
 from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.server import Setup
@@ -42,11 +43,11 @@ _numbers = count(1)
 
 def run(setup: Setup) -> list[Figure]:
     """Deliver a topic's units, one event each, from its first one on, over and over."""
-    events = setup.pick(200, 8_000, 20_000)
+    events = setup.pick(200, 6_000, 8_000)
     with setup.database("webhooks") as dsn, _endpoint() as (url, requests), _secret():
         make_topic(dsn, "outbox", partitions=PARTITIONS)
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES)
-        results = [_delivered(dsn, url, requests, events) for _ in range(setup.rounds)]
+        results = [_delivered(dsn, url, requests, events) for _ in range(setup.pick(1, 2, 2))]
     return [
         Figure(
             what=WHAT,

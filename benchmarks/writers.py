@@ -1,4 +1,4 @@
-"""Who writes while five groups read: batches of 100 events of 1 KB; ours, psycopg, the rival."""
+"""Writers while five groups read: batches of 100 events of 1 KB; ours, and the rival's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from psycopg import Connection
 import gapless
 from benchmarks import counters
 from benchmarks.crew import Cue
-from benchmarks.queries import query
 from gapless import NewEvent
 
 WRITE_BATCH = 100
@@ -27,19 +26,6 @@ def write_ours(dsn: str, cue: Cue) -> int:
             for n in range(WRITE_BATCH)
         ]
         gapless.publish(conn, "live", events)
-
-    return _write(dsn, cue, write)
-
-
-def write_bare(dsn: str, topic_id: int, cue: Cue) -> int:
-    """Do the same by psycopg alone, into the table."""
-    payloads = [PAYLOAD.decode()] * WRITE_BATCH
-
-    def write(conn: Connection[Any], batch: int) -> None:
-        keys = [f"{batch}-{n}" for n in range(WRITE_BATCH)]
-        conn.execute(
-            query("bare_write"), {"topic_id": topic_id, "keys": keys, "payloads": payloads}
-        )
 
     return _write(dsn, cue, write)
 

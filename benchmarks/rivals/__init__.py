@@ -19,20 +19,15 @@ Work = Callable[[str, int, int, Cue], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drain:
-    """A way to empty a queue. as_bytes: the same with payloads that nobody decodes, if possible."""
-
-    decoded: Work
-    as_bytes: Work | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Rival:
-    """A queue: `create` makes its tables in an empty database. drains: by their names."""
+    """A queue: `create` makes its tables in an empty database.
+
+    drains: ways to empty it, by their names; each decodes the payload, or is given it decoded.
+    """
 
     create: Callable[[str], None]
     publish: Work
-    drains: Mapping[str, Drain]
+    drains: Mapping[str, Work]
 
 
 def find(name: str) -> Rival | None:

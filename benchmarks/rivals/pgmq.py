@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from importlib.resources import files
 
 import psycopg
@@ -11,7 +10,7 @@ from psycopg.types.json import Jsonb
 from benchmarks.claims import Claims
 from benchmarks.crew import Cue
 from benchmarks.queries import query
-from benchmarks.rivals import PAYLOAD, Drain
+from benchmarks.rivals import PAYLOAD
 
 INSTALL = (files("pgmq") / "sql" / "pgmq.sql").read_bytes()
 
@@ -32,11 +31,11 @@ def publish(dsn: str, events: int, batch: int, cue: Cue) -> int:
     return events
 
 
-def _read(dsn: str, _events: int, batch: int, cue: Cue, *, is_decoded: bool) -> int:
+def _read(dsn: str, _events: int, batch: int, cue: Cue) -> int:
     """Read, and delete what was read, until there is nothing: two commits, handled in between."""
     done = 0
     with psycopg.connect(dsn, autocommit=True) as conn:
-        cursor = Claims.cursor(conn, is_decoded=is_decoded)
+        cursor = Claims.cursor(conn, is_decoded=True)
         cue.begin()
         while rows := cursor.execute(query("pgmq_read"), {"events": batch}).fetchall():
             conn.execute(query("pgmq_delete"), {"ids": [row[0] for row in rows]})
@@ -44,22 +43,15 @@ def _read(dsn: str, _events: int, batch: int, cue: Cue, *, is_decoded: bool) -> 
     return done
 
 
-def _pop(dsn: str, _events: int, batch: int, cue: Cue, *, is_decoded: bool) -> int:
+def _pop(dsn: str, _events: int, batch: int, cue: Cue) -> int:
     """Pop and handle in one transaction: what a message does commits with its end."""
     done = 0
     with psycopg.connect(dsn, autocommit=True) as conn:
-        claims = Claims(conn, query("pgmq_pop"), is_decoded=is_decoded)
+        claims = Claims(conn, query("pgmq_pop"), is_decoded=True)
         cue.begin()
         while rows := claims.next({"events": batch}):
             done += len(rows)
     return done
 
 
-DRAINS = {
-    "pgmq, read and delete": Drain(
-        decoded=partial(_read, is_decoded=True), as_bytes=partial(_read, is_decoded=False)
-    ),
-    "pgmq, pop in the handler's transaction": Drain(
-        decoded=partial(_pop, is_decoded=True), as_bytes=partial(_pop, is_decoded=False)
-    ),
-}
+DRAINS = {"pgmq, read and delete": _read, "pgmq, pop in the handler's transaction": _pop}

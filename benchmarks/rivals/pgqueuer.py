@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from functools import partial
 from typing import Any
 
 import asyncpg
@@ -13,7 +12,7 @@ from pgqueuer.types import QueueExecutionMode
 from psycopg.conninfo import conninfo_to_dict
 
 from benchmarks.crew import Cue
-from benchmarks.rivals import PAYLOAD, Drain
+from benchmarks.rivals import PAYLOAD
 
 
 def create(dsn: str) -> None:
@@ -43,7 +42,7 @@ def publish(dsn: str, events: int, batch: int, cue: Cue) -> int:
     return events
 
 
-def _drain(dsn: str, events: int, batch: int, cue: Cue, *, is_decoded: bool) -> int:
+def _drain(dsn: str, events: int, batch: int, cue: Cue) -> int:
     """Run its queue manager until there are no jobs."""
 
     async def work() -> None:
@@ -52,8 +51,7 @@ def _drain(dsn: str, events: int, batch: int, cue: Cue, *, is_decoded: bool) -> 
 
         @queuer.entrypoint("noop")
         async def noop(job: Any) -> None:
-            if is_decoded:
-                json.loads(job.payload)
+            json.loads(job.payload)
             cue.did()
 
         cue.begin()
@@ -75,8 +73,4 @@ async def _connect(dsn: str) -> asyncpg.Connection[Any]:
     )
 
 
-DRAINS = {
-    "pgqueuer": Drain(
-        decoded=partial(_drain, is_decoded=True), as_bytes=partial(_drain, is_decoded=False)
-    )
-}
+DRAINS = {"pgqueuer": _drain}

@@ -9,7 +9,7 @@ from typing import Any
 import procrastinate
 
 from benchmarks.crew import Cue
-from benchmarks.rivals import PAYLOAD, Drain
+from benchmarks.rivals import PAYLOAD
 
 
 def create(dsn: str) -> None:
@@ -52,4 +52,4 @@ def _app(connector: Any, did: Callable[[], None] = lambda: None) -> tuple[Any, A
     return app, noop
 
 
-DRAINS = {"procrastinate": Drain(decoded=_drain)}  # it hands over decoded arguments, always
+DRAINS = {"procrastinate": _drain}  # it hands over decoded arguments

@@ -28,12 +28,16 @@ def test_all_are_counted() -> None:
     assert three.took_s > 0
 
 
-def test_one_that_fails_is_told() -> None:
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_one_that_fails_is_told(is_begun: bool) -> None:
+    """At once: those that are ready do not wait for one that never will be."""
+
     def fail(cue: Cue) -> int:
-        cue.begin()
+        if is_begun:
+            cue.begin()
         raise ValueError("on purpose")
 
-    with crew([_until_stopped, fail]) as two, pytest.raises(RuntimeError, match="ended with"):
+    with pytest.raises(RuntimeError, match="ended with"), crew([_until_stopped, fail]) as two:
         two.stop()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -124,12 +125,18 @@ def _side(conn: psycopg.Connection, events: int, work_s: float) -> tuple[turns.S
 
 
 def test_sides_take_turns_in_both_orders_and_cost_what_they_take(dsn: str) -> None:
+    warm = 9
     with psycopg.connect(dsn) as conn:
-        (slow, slows), (fast, fasts) = _side(conn, 9, 0.004), _side(conn, 30, 0.001)
+        (slow, slows), (fast, fasts) = (
+            _side(conn, turns.COLD_CALLS + events, work_s)
+            for events, work_s in ((warm, 0.004), (3 * warm, 0.001))
+        )
         taken = turns.take_turns(dsn, {"slow": slow, "fast": fast})
-    assert [len(each) for each in taken.values()] == [9, 9]  # none whose neighbour is not there
+    assert [len(each) for each in taken.values()] == [warm] * 2  # none without its neighbour
     firsts = [a < b for a, b in zip(slows, fasts, strict=True)]
-    assert firsts == [True, False] * 5
+    assert [*map(bool, firsts)] == [
+        number % 2 == 0 for number in range(turns.COLD_CALLS + warm + 1)
+    ]
     results = taken.drained()
     figure = drained_figures("x", results["slow"], results["fast"], "fast")[1]
     if figure.ours:  # CPU clocks of others
@@ -140,7 +147,7 @@ def test_sides_take_turns_in_both_orders_and_cost_what_they_take(dsn: str) -> No
 
 
 def test_thousands_of_turns_are_kept_as_sums_of_neighbours() -> None:
-    turn = turns.Turn(events=10, took_s=0.5, client_s=0.1, server_s=0.2, wal_bytes=30)
+    turn = turns.Turn(calls=1, events=10, took_s=0.5, client_s=0.1, server_s=0.2, wal_bytes=30)
     (results,) = turns.Turns(one=[turn] * 1000).drained().values()
     assert len(results) == turns.PAIRS_MAX
     assert results[0].per_s == pytest.approx(20)
@@ -148,9 +155,30 @@ def test_thousands_of_turns_are_kept_as_sums_of_neighbours() -> None:
     assert results[0].cost.wal_bytes == 3
 
 
+def test_nobody_pays_for_looking_at_what_was_there_before(dsn: str) -> None:
+    with psycopg.connect(dsn) as conn:
+        side = turns.called(conn, lambda _: frozen.append(gc.get_freeze_count()))
+        frozen: list[int] = []
+        turns.take_turns(dsn, {"a": side}, turns_max=1)
+    assert min(frozen) > 1_000
+    assert gc.get_freeze_count() == 0
+
+
 def test_a_turn_lasts_until_it_has_its_events(dsn: str) -> None:
     with psycopg.connect(dsn) as conn:
-        side, began = _side(conn, 20, 0)
+        side, began = _side(conn, 40, 0)
         (taken,) = turns.take_turns(dsn, {"a": side}, turn_events=5, turns_max=3).values()
     assert [each.events for each in taken] == [5, 5, 5]
-    assert len(began) == 15
+    cold = 10  # calls: as many turns as it takes
+    assert len(began) == cold + 15
+
+
+@pytest.mark.parametrize(("events", "counted"), [(33, 9), (9, 1), (4, 1), (2, 0)])
+def test_no_side_is_measured_cold_or_in_a_turn_cut_short(
+    dsn: str, events: int, counted: int
+) -> None:
+    """Three calls a turn, so two turns are cold; the last counts where there is nothing else."""
+    with psycopg.connect(dsn) as conn:
+        side, _ = _side(conn, events, 0)
+        (taken,) = turns.take_turns(dsn, {"a": side}, turn_events=3).values()
+    assert [each.events for each in taken] == [3] * counted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -11,7 +12,7 @@ import pytest
 from benchmarks import chart, markdown, record, report
 from benchmarks.__main__ import COLUMNS, NAMES
 from benchmarks.chart import Chart, Panel, bars
-from benchmarks.figure import Figure, Target, alternate, quantile
+from benchmarks.figure import ITSELF, NO_NOISE, Figure, Target, alternate, marked, quantile
 from benchmarks.record import Record
 from rich.console import Console
 
@@ -48,11 +49,27 @@ def test_nothing_to_compare_with_is_no_ratio_and_no_verdict() -> None:
     assert missing.verdict == ""
 
 
-def test_alternate_takes_turns() -> None:
+@pytest.mark.parametrize("ours", [1.4, 1 / 1.4, 1.0])
+def test_what_noise_leaves_without_a_meaning_says_so(ours: float) -> None:
+    """Rows of the same neighbours and of the same kind: CPU may be told where time cannot."""
+    noise = Figure(what="a: noise", unit="events/s", ours=(ours,) * 3, baseline=(1.0,) * 3)
+    noise = replace(noise, against=ITSELF, target=NO_NOISE)
+    rows = [
+        Figure(what=what, unit=unit, ours=(1.0,), bound="at best 2")
+        for what in ("a: x", "b: x")
+        for unit in ("events/s", "µs CPU/event")
+    ]
+    said = [each.bound for each in marked([noise, *rows])]
+    doubt = "" if ours == 1 else f"not believable: ours was {ours:.2g} of itself in this run; "
+    assert said == ["", f"{doubt}at best 2", "at best 2", "at best 2", "at best 2"]
+    assert str(NO_NOISE) == "≥ 0.91x ≤ 1.1x"
+
+
+def test_alternate_takes_turns_in_both_orders() -> None:
     turns: list[str] = []
-    results = alternate(2, {"a": lambda: turns.append("a"), "b": lambda: turns.append("b")})
-    assert turns == ["a", "b", "a", "b"]
-    assert results == {"a": (None, None), "b": (None, None)}
+    results = alternate(3, {"a": lambda: turns.append("a"), "b": lambda: turns.append("b")})
+    assert turns == ["a", "b", "b", "a", "a", "b"]
+    assert results == {"a": (None,) * 3, "b": (None,) * 3}
 
 
 def test_quantiles() -> None:

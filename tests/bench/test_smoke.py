@@ -17,9 +17,6 @@ from benchmarks import (
     relay,
 )
 from benchmarks.__main__ import NAMES, benchmark
-from benchmarks.bare import COMMITTED
-from benchmarks.rivals import NAMES as NAMES_OF_RIVALS
-from benchmarks.rivals import find
 from benchmarks.rivals.brokers import BROKERS
 from benchmarks.server import Setup, pgbench_path
 
@@ -49,20 +46,20 @@ RIVALS = {
     "compaction": {compaction.UPSERT},
     "attach": {attach.AT_ONCE, attach.NOTHING},
     "gateway": {each.name for each in BROKERS if each.missing is None},
-    "groups": {counters.NAME, counters.WELL, COMMITTED},
+    "groups": {counters.NAME, counters.WELL, counters.polled(10)},
     "idle": {*map(counters.polled, counters.RESTS_MS), idle.PUBLISHED, idle.NOBODY},
     "latency": {*map(counters.polled, counters.RESTS_MS), relay.NAME, latency.NOTIFY},
 }
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in NOT_TINY])
-def test_it_runs(name: str, server_dsn: str) -> None:
+def test_it_runs(name: str, server_dsn: str, template: str) -> None:
     if name in NEED_PGBENCH:
         try:
             pgbench_path()
         except UsageError as error:
             pytest.skip(str(error))
-    setup = Setup(dsn=server_dsn, size="tiny")
+    setup = Setup(dsn=server_dsn, size="tiny", migrated=template)
     figures = benchmark(name)(setup)
     assert figures
     for figure in figures:
@@ -76,13 +73,3 @@ def test_it_runs(name: str, server_dsn: str) -> None:
     assert RIVALS.get(name, set()) <= measured
     assert [chart.name for chart in setup.charts] == PICTURES.get(name, [])
     assert all(chart.svg().endswith("</svg>\n") for chart in setup.charts)
-
-
-def test_both_sides_decode_or_neither() -> None:
-    for name in NAMES_OF_RIVALS:
-        rival = find(name)
-        if rival is None:
-            pytest.skip(f"{name} is not installed")
-        assert rival.drains
-        for drain in rival.drains.values():
-            assert drain.decoded is not drain.as_bytes
