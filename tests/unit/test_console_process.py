@@ -124,23 +124,6 @@ def system(monkeypatch: pytest.MonkeyPatch) -> System:
 RESTORED = ("terminal", 0, termios.TCSANOW, ["modes"])
 
 
-@pytest.mark.parametrize("end", [ENDED, KILLED])
-def test_without_its_console_it_logs_as_it_does_without_a_terminal(
-    system: System, caplog: pytest.LogCaptureFixture, end: tuple[int, int]
-) -> None:
-    asked: list[object] = [RESTORED] if end == KILLED else []
-    console = system.console(RUNS, end)
-    console.tick()
-    assert (system.story, caplog.messages) == ([], [])
-    for _ in range(2):
-        console.tick()
-        assert system.story == [*asked, "lines closed", ("logs", "text")]
-        assert len(caplog.messages) == 1, "told once"
-    assert system.out.written == (BACK if asked else "")
-    console.end()
-    assert len(system.story) == len(asked) + 2
-
-
 @pytest.mark.parametrize("has_modes", [False, True])
 def test_a_terminal_that_is_gone_is_no_trouble(system: System, *, has_modes: bool) -> None:
     system.modes = ["modes"] * has_modes
@@ -149,20 +132,6 @@ def test_a_terminal_that_is_gone_is_no_trouble(system: System, *, has_modes: boo
     console.end()
     assert system.story == [RESTORED] * has_modes
     assert system.out.written == BACK
-
-
-def test_its_end_is_waited_for(system: System) -> None:
-    system.console(RUNS, RUNS, RUNS, ENDED).end()
-    assert system.story == []
-    assert system.now_s == pytest.approx(1000.03)
-
-
-def test_but_not_for_long(system: System) -> None:
-    runs = int(module._END_S_MAX / 0.01) + 2
-    system.console(*[RUNS] * runs, KILLED).end()
-    assert system.story[:2] == [(CONSOLE, signal.SIGKILL), "waits"]
-    assert system.now_s == pytest.approx(1000 + module._END_S_MAX, abs=0.02)
-    assert system.out.written.startswith(BACK)
 
 
 def test_one_that_ends_in_the_last_moment_may_have_left_the_terminal_as_it_was(

@@ -10,7 +10,6 @@ import pytest
 
 import gapless
 from gapless.consume.unit import Unit
-from gapless.consume.user.check import NEEDS_ORDER
 from gapless.consume.user.handler import Habits, Handler, handler, require_single_units
 from gapless.errors import UsageError
 
@@ -81,18 +80,6 @@ def test_an_option_is_there_alone(option: dict[str, Any]) -> None:
 )
 def test_what_a_queue_says(options: dict[str, Any], becomes: dict[str, Any]) -> None:
     assert said(made(mode="queue", **options)) == {"mode": "queue", **becomes}
-
-
-def test_what_a_queue_does_not_take() -> None:
-    refused: list[dict[str, Any]] = [
-        {"batch": True}, {"where": "$.a > 1"}, {"event_types": ["a"]}, {"group_by": "transaction"},
-        {"visibility_s": 0.09}, {"visibility_s": 86_400.1},
-    ]  # fmt: skip
-    for option in (*refused, *({"on_failure": each} for each in NEEDS_ORDER)):
-        with pytest.raises(UsageError, match=r"queue|visibility_s"):
-            made(mode="queue", **option)
-    with pytest.raises(UsageError, match='visibility_s is for mode="queue"'):
-        made(visibility_s=1)
 
 
 def test_at_least_once_is_by_the_unit() -> None:

@@ -31,40 +31,6 @@ def outside(**options: Any) -> Handler:
 
 
 @pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"mode": "quue"}, 'handler(mode=\'quue\'): "ordered" or "queue"'),
-        ({"batch": True}, "called with one event, without batch=True"),
-        ({"group_by": "user"}, "one event is one unit: leave group_by out"),
-        ({"group_by": "transaction"}, "one event is one unit: leave group_by out"),
-        ({"unit": "transaction"}, "publish what belongs together as one event"),
-        ({"on_failure": "park-key"}, 'no order that on_failure="park-key" could keep'),
-        ({"on_failure": "block"}, 'no order that on_failure="block" could keep'),
-        ({"visibility_s": 0}, "handler(visibility_s=0): 0.1 to 86400 seconds"),
-        ({"visibility_s": -1}, "handler(visibility_s=-1): 0.1 to 86400 seconds"),
-        ({"visibility_s": "long"}, "handler(visibility_s=long): 0.1 to 86400 seconds"),
-        ({"visibility_s": 86_401}, "handler(visibility_s=86401): 0.1 to 86400 seconds"),
-        ({"topic": []}, "handler(topic=[]): a name, or a list of names"),
-        ({"topic": [1]}, "handler(topic=[1]): a name, or a list of names"),
-        ({"topic": ["a", "a"]}, "each topic once"),
-        ({"topic": {}}, "handler(topic={}): a name, or a list of names"),
-        ({"topic": {"a": 0, "b": 1}}, "each weight a whole number from 1 to 1000"),
-        ({"topic": {"a": 1001, "b": 1}}, "each weight a whole number from 1 to 1000"),
-        ({"topic": {"a": True, "b": 1}}, "each weight a whole number from 1 to 1000"),
-        ({"topic": {"a": 1.5}}, "each weight a whole number from 1 to 1000"),
-        ({"topic": {"a": 1, "b": 1}, "mode": "ordered"}, 'several topics are for mode="queue"'),
-        ({"topic": ["a", "b"], "mode": "ordered"}, 'several topics are for mode="queue"'),
-        ({"visibility_s": 5, "mode": "ordered"}, 'visibility_s is for mode="queue"'),
-    ],
-)
-def test_a_sentence_for_each(options: dict[str, Any], why: str) -> None:
-    with pytest.raises(UsageError) as raised:
-        once(**options)
-    assert why in str(raised.value)
-    assert "\n" not in str(raised.value)
-
-
-@pytest.mark.parametrize(
     ("made", "configured", "why"),
     [
         (once(concurrency=3), {}, "concurrency is for at-least-once"),
@@ -119,13 +85,6 @@ def test_spark_refuses_a_queue_in_a_sentence() -> None:
 def test_a_replay_of_a_queue_is_in_the_order_of_the_log() -> None:
     terms = replay_terms(once(topic=["t", "u"]), Settings(), "u")
     assert (terms.topic, terms.topics, terms.mode) == ("u", ("u",), "ordered")
-
-
-def test_a_long_mapping_is_cut_where_it_is_named() -> None:
-    topic = {"a" * 200: 0, "b": 1}
-    with pytest.raises(UsageError) as raised:
-        once(topic=topic)
-    assert f"handler(topic={str(topic)[:100]}): each weight" in str(raised.value)
 
 
 def test_weights_go_with_their_topics() -> None:

@@ -68,29 +68,6 @@ def test_forms(text: str, value: object) -> None:
     assert expand(text, lookup).value == value
 
 
-@pytest.mark.parametrize(
-    ("text", "complaint"),
-    [
-        ("${no}", "${no} has no value and no default"),
-        ("x${no}", "${no} has no value and no default"),
-        ("${no:?}", "${no} has no value and no default"),
-        ("${no:?set it in values.yml}", "${no} has no value: set it in values.yml"),
-        ("a ${no:? why: because }", "${no} has no value: why: because"),
-        ("${}", "a placeholder has no name; write ${name:default}"),
-        ("${ :x}", "a placeholder has no name; write ${name:default}"),
-        ("${a:${b:1}}", "a placeholder is within another, or '${' is never closed by '}'"),
-        ("a ${b", "'${' is never closed by '}' on its line"),
-        ("${k} ${b", "'${' is never closed by '}' on its line"),
-        ("${a\n}", "'${' is never closed by '}' on its line"),
-        ("x${list}", "only text can be put into text, not what the list has"),
-    ],
-)
-def test_refused_forms(text: str, complaint: str) -> None:
-    with pytest.raises(PlaceholderError) as refused:
-        expand(text, with_values(k="v", list=("a",)))
-    assert str(refused.value) == complaint
-
-
 def test_sources_name_what_was_used() -> None:
     lookup = with_values(a="1", b="2")
     assert expand("${a}", lookup).sources == ("the a",)

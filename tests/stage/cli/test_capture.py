@@ -62,20 +62,6 @@ def test_doctor_and_status_name_it(gapless, orders: psycopg.Connection) -> None:
     assert seen.code == 1
 
 
-def test_refused_in_one_line(gapless, orders: psycopg.Connection) -> None:
-    assert gapless("capture", "add", "nope", "outbox").complaint() == (
-        'there is no table "nope": name it as SQL does, schema and all'
-    )
-    assert (
-        "invalid choice: 'some'"
-        in gapless("capture", "add", TABLE, "outbox", "--old", "some").complaint()
-    )
-    assert (
-        'has no column "x"'
-        in gapless("capture", "add", TABLE, "outbox", "--columns", "x").complaint()
-    )
-
-
 @pytest.mark.long
 def test_a_table_in_use_is_left_alone(
     gapless, orders: psycopg.Connection, monkeypatch: pytest.MonkeyPatch

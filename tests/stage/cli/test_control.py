@@ -69,31 +69,6 @@ def test_one_partition_as_json(gapless, orders) -> None:
     assert gapless("resume", *where).json["ended_pauses"] == 1
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("pause", "x"), 'there is no group "x": gapless groups lists them'),
-        (("resume", "x"), 'there is no group "x": gapless groups lists them'),
-        (("seek", "x", "--latest"), 'there is no group "x": gapless groups lists them'),
-        (
-            ("seek", "billing", "--offset", "12"),
-            "offset 12 is beyond the end of orders/0: the next event gets offset 11",
-        ),
-        (("seek", "billing", "--time", "3000-01-01"), "3000-01-01T00:00:00.000Z is in the future"),
-        (("seek", "billing", "--time", "noon"), "'noon' is not a time: write it as 2026-03-01T12"),
-        (("seek", "billing", "--transaction", "x"), "'x' is not a transaction_id"),
-        (("seek", "billing"), "where to? --earliest, --latest, --offset"),
-        (("seek", "billing", "--topic", "x", "--latest"), "does not consume topic"),
-        (("seek", "billing", "--partition", "4", "--latest"), "has no partition 4 of topic"),
-    ],
-)
-def test_bad_input_changes_nothing(gapless, orders, conn, words, complaint) -> None:
-    for more in ((), ("--yes", "--pause")) if words[0] == "seek" else ((),):
-        assert complaint in gapless(*words, *more).complaint()
-    assert (next_offset(conn), paused(conn)) == (1, 0)
-
-
 @pytest.mark.long
 def test_a_seek_is_a_dry_run_first(gapless, orders, conn) -> None:
     done = gapless("seek", "billing", "--offset", "7")

@@ -78,14 +78,6 @@ def test_the_window_of_a_topic(gapless) -> None:
     assert windows["orders"] == "1 day 12:00:00"
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize("verb", ["create", "alter"])
-@pytest.mark.parametrize("age", ["forever", "0s", "7", "-1d", "1.5h", ""])
-def test_a_window_that_cannot_be(gapless, verb: str, age: str) -> None:
-    said = gapless("topics", verb, "orders", f"--dedupe-window={age}").complaint()
-    assert said.startswith(f"--dedupe-window {age!r}: a whole number with its unit")
-
-
 @pytest.mark.long
 def test_doctor_looks_at_the_keys(gapless, conn: psycopg.Connection) -> None:
     assert "dedupe keys take 0." in gapless("doctor").out

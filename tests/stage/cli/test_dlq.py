@@ -244,27 +244,6 @@ def test_discard(gapless, letters, conn) -> None:
     )
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("show", "billing/orders/0@3"), "there is no dead letter billing/orders/0@3: gapless dlq"),
-        (("redrive", "billing/orders/0@4", "billing/orders/0@3"), "there is no dead letter"),
-        (("redrive", "nonsense"), "'nonsense' is not GROUP/TOPIC/PARTITION@OFFSET"),
-        (("redrive",), "which ones? gapless dlq redrive PLACE, a filter, or --all"),
-        (("redrive", "--all", "--key", "a"), "say places, or filters, or --all"),
-        (
-            ("list", "--since", "soon"),
-            "'soon' is not a time: write it as 2026-03-01T12:00:00Z, or an age as 15m, 12h, 7d",
-        ),
-        (("list", "--state", "lost"), "invalid choice: 'lost'"),
-    ],
-)
-def test_bad_input_changes_nothing(gapless, letters, conn, words, complaint) -> None:
-    assert complaint in gapless("dlq", *words).complaint()
-    assert states(conn) == {1: "dead", 4: "dead"}
-
-
 @pytest.mark.long
 def test_redrive_what_died_of_a_bad_deploy(gapless, letters, conn) -> None:
     """By when it died and what of, by the database's clock; nothing else is touched."""

@@ -179,25 +179,6 @@ def test_two_share_the_partitions(
     assert gapless("replay", APP, "--continue", "r").out == "replayed 220 events: all handled\n"
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        ((), "which handler? gapless replay module:handler"),
-        ((APP.removesuffix(":bill"),), "has several handlers: say which one of"),
-        ((APP, "--topic", "nothing"), 'topic "nothing" does not exist'),
-        ((APP, "--from", "99"), "offset 99 is beyond the end of orders/0: the next event gets"),
-        ((APP, "--from", "soon"), "'soon' is not earliest, latest, an offset, or a time"),
-        ((APP, "--from", "3000-01-01"), "is in the future"),
-        ((APP, "--continue", "x"), 'there is no replay "x"'),
-        (("--remove", "billing"), 'there is no replay "billing"'),
-    ],
-)
-def test_bad_input_changes_nothing(gapless, orders, conn, words, complaint) -> None:
-    assert complaint in gapless("replay", *words).complaint()
-    assert value(conn, "select count(*) from gapless.consumer_group") == 1
-
-
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("place", "lag"), [("earliest", 20), ("latest", 0), ("4", 14), ("2020-01-01T00:00Z", 20)]

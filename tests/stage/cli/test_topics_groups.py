@@ -128,15 +128,6 @@ def test_alter_a_topic(gapless, conn: psycopg.Connection) -> None:
         assert len(seen) == 2, "before the change and after it"
 
 
-def test_alter_is_refused(gapless, conn: psycopg.Connection) -> None:
-    ensure_topic(conn, "orders", partitions=4)
-    assert "does not exist" in gapless("topics", "alter", "x", "--partitions", "2").complaint()
-    for number in ("0", "4097", "two"):
-        assert gapless("topics", "alter", "orders", "--partitions", number).complaint()
-    assert gapless("topics", "alter", "orders").complaint()
-    assert gapless("topics", "--json").json[0]["partitions"] == 4
-
-
 def test_alter_warns_of_a_configuration_that_says_otherwise(
     gapless, conn: psycopg.Connection
 ) -> None:

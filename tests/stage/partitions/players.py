@@ -17,6 +17,8 @@ from gapless.consume.read.backlog import Backlog
 from gapless.consume.step import Step
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler, handler
+from gapless.db.connect import connect
+from gapless.db.listen import listen
 from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.lease.member import Lease, Member, Subscription, Timing
@@ -24,6 +26,8 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from support.log import Published
 from support.turn import one_step, turn
+
+WAIT_S = 20.0
 
 _HOUR_MS = 3_600_000
 _TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
@@ -245,3 +249,34 @@ cross join unnest(s.message_ids) u (id)
 join gapless.outbox_message_t o on o.id = u.id
 where s.topic_id = %s
 """
+
+
+def one_key_each(players: Players, of: int) -> list[str]:
+    return [players.key(partition, of) for partition in range(of)]
+
+
+def begun(players: Players, partitions: int) -> Group:
+    """A group with one event to handle in each of 4 partitions, then one in each of the new."""
+    players.publish(*one_key_each(players, 4))
+    players.change(partitions)
+    players.publish(*one_key_each(players, partitions))
+    return players.group()
+
+
+def heard(players: Players, conn: Connection) -> set[int]:
+    """The partitions whose workers were notified, of all that was committed so far."""
+    players.conn.execute("notify done")
+    channels = []
+    for notify in conn.notifies(timeout=WAIT_S):
+        if notify.channel == "done":
+            return {int(channel.rpartition("_")[2]) for channel in channels}
+        channels.append(notify.channel)
+    raise AssertionError("the notification of the end did not come")
+
+
+def listener(players: Players, dsn: str, partitions: int) -> Connection:
+    conn = connect(dsn, role="listener")
+    listen(conn, "done")
+    for partition in range(partitions):
+        listen(conn, f"gapless_p_{players.topic.topic_id}_{partition}")
+    return conn

@@ -3,51 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from psycopg import Connection
 
 from gapless.db.connect import connect
-from gapless.db.listen import listen
 from gapless.log.sequence import sequence
-from stage.partitions.players import Group, Players
+from stage.partitions.players import Players, begun, heard, listener, one_key_each
 from support.log import placed
 from support.turn import one_step
 
-WAIT_S = 20.0
 MOVE_BACK = """
 select set_config('gapless.seeking', pg_current_xact_id()::text, true);
 update gapless.consumer_offsets set next_offset = 1 where group_id = 'g'
 """
-
-
-def one_key_each(players: Players, of: int) -> list[str]:
-    return [players.key(partition, of) for partition in range(of)]
-
-
-def begun(players: Players, partitions: int) -> Group:
-    """A group with one event to handle in each of 4 partitions, then one in each of the new."""
-    players.publish(*one_key_each(players, 4))
-    players.change(partitions)
-    players.publish(*one_key_each(players, partitions))
-    return players.group()
-
-
-def heard(players: Players, conn: Connection) -> set[int]:
-    """The partitions whose workers were notified, of all that was committed so far."""
-    players.conn.execute("notify done")
-    channels = []
-    for notify in conn.notifies(timeout=WAIT_S):
-        if notify.channel == "done":
-            return {int(channel.rpartition("_")[2]) for channel in channels}
-        channels.append(notify.channel)
-    raise AssertionError("the notification of the end did not come")
-
-
-def listener(players: Players, dsn: str, partitions: int) -> Connection:
-    conn = connect(dsn, role="listener")
-    listen(conn, "done")
-    for partition in range(partitions):
-        listen(conn, f"gapless_p_{players.topic.topic_id}_{partition}")
-    return conn
 
 
 def test_new_partitions_wait_for_those_that_share_keys(players: Players) -> None:

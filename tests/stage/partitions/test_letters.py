@@ -7,8 +7,7 @@ from typing import Any
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import handler
 from gapless.consume.verdict.policy import Policy
-from stage.partitions.players import Players
-from stage.partitions.test_barriers import begun, heard, listener
+from stage.partitions.players import Players, begun, heard, listener
 
 PARK: dict[str, Any] = {"policy": Policy(on_failure="park-key", retry_delays_s=())}
 RETRY: dict[str, Any] = {"policy": Policy(on_failure="retry", retry_delays_s=(3600,))}
