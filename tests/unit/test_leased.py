@@ -62,8 +62,7 @@ class World:
         self.story: list[object] = []
         self.owned: list[object] = []  # as log lines are told
         self.turns: list[object] = []
-        self.took_s: list[float] = []
-        self.periods_s: list[float] = []
+        self.took_s, self.periods_s = list[float](), list[float]()
         self.is_free = False
         self.zombies = 0
         self.held: Any = hold.Held(assignment=OURS, unclean=False)

@@ -113,7 +113,7 @@ class Driver:
         return done if aside.outcome == "idle" else aside.followed_by(done)
 
     def wait_s(self, done: Step, period_s: float) -> float:
-        """Return how long to sleep after this turn, the last one, period_s at most; 0: not at all."""
+        """Return how long to sleep after this turn, the last one; 0: not at all."""
         wait_s = self._agenda.pace.doze_s(period_s, idle=done.outcome == "idle")
         if not wait_s:
             return 0.0

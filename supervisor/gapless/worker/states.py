@@ -217,7 +217,7 @@ class Working:
         self._alone = max(0, self._alone - max(done.events, int(done.outcome == "idle")))
 
     def _wait_s(self, done: Step, now_s: float) -> float:
-        """Return how long to sleep: longer where the supervisor looks whether there is something."""
+        """Return how long to sleep: longer at rest, where the supervisor looks for it."""
         period_s = self._service.shared.spec.wait_period_s
         if done.outcome == "idle" and not (self.driver.going_on or self._brake.is_on):
             self._service.look_s = now_s + period_s

@@ -165,6 +165,7 @@ def test_who_gives_up_a_lease_had_it(world: Leases, owner: UUID) -> None:
     assert left == ([(None, None)] if owner == ME else [])
 
 
+PASSED = "update gapless.consumer_offsets set passed = 1 where not ({here});"
 LOG = """
 insert into gapless.log_segment (topic_id, partition_id, base_offset, last_offset, message_ids, unit_ends, run)
 values ({{orders}}, {}, 1, 2, '{{{{7,8}}}}', '01', 1);
@@ -183,8 +184,10 @@ DUE: dict[str, tuple[str, bool]] = {
     "all but one": (LOG.format(2) + FENCE.format("next_offset = 2"), True),
     "it is beyond the end": (FENCE.format("next_offset = 4"), True),
     "it was stopped there": (FENCE.format("stopped_at = 1"), True),
-    "another layout": ("update gapless.topic set layout = 1 where topic_id = {orders};"
-        "update gapless.consumer_offsets set passed = 1 where not ({here});", True),
+    "another layout": (
+        "update gapless.topic set layout = 1 where topic_id = {orders};" + PASSED,
+        True,
+    ),
     "a unit is due": (LETTER.format("billing", 2, -1), True),
     "a unit is due later": (LETTER.format("billing", 2, 600), False),
     "a unit of another group is due": (LETTER.format("mail", 2, -1), False),
