@@ -39,7 +39,7 @@ CAREFUL_BATCH = 64
 LOCK_POLL_S = 0.02
 LOCK_POLL_S_MAX = 0.25  # as often as it says that it is ready
 INSTALL_WAIT_MS = 25
-OWN_LOOK_S = 10.0  # so often its session shows that it is sound, where the supervisor looks for it
+OWN_LOOK_S = 30.0  # so often its session shows that it is sound, where the supervisor looks for it
 
 
 class State(Protocol):
