@@ -90,6 +90,9 @@ select gapless.disown(%(member_id)s, %(group_id)s, %(topic_id)s, %(partition_id)
 select group_id, topic, topic_id, partition_id, lease_no, group_no, target, owner, is_paused
 from gapless.leases_of(%(member_id)s)
 
+-- name: due_leases
+select gapless.due_leases(%(member_id)s)
+
 -- name: others
 select exists (
   select from gapless.member_group mine

@@ -1,6 +1,7 @@
 -- Sessions that hold, or wait for, an advisory lock of ours and may not (I11): anybody who may connect may
 -- take any advisory lock. Whoever may take leases (may_lease()) may have them.
 -- The shared lock (7427001, 2) is no sign: a publisher has it, whatever its role.
+-- A session whose role is not known yet (usesysid) began since the activity was looked at: the next look judges it.
 create or replace view gapless.squatters as
 select
   k.pid,
@@ -28,7 +29,11 @@ where k.locktype = 'advisory' and k.objsubid = 2
     or k.classid::bigint = 7427001
       and (k.objid::bigint = 3 or k.objid::bigint = 2 and k.mode <> 'ShareLock')
   )
-  -- Judged a role once, not a lock: every supervisor looks at each heartbeat.
-  and (a.usesysid = any (array(select r.oid from pg_roles r where gapless.may_lease(r.oid)))) is not true;
+  and a.usesysid is not null
+  -- Judged a role once, not a lock, and only roles that are here: every supervisor looks at each heartbeat.
+  and (a.usesysid = any (array(
+    select r.role from (select distinct x.usesysid as role from pg_stat_activity x offset 0) r
+    where gapless.may_lease(r.role)
+  ))) is not true;
 
 comment on view gapless.squatters is 'Sessions that hold a lock of gapless without a right to it; they are ended.';

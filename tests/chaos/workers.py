@@ -37,7 +37,7 @@ class Workers:
         for lease in member.leases():
             conn = self.session()
             assignment = own(conn, member, lease)
-            yield Driver(turn(conn, assignment, handler, **said), wait_period_s=0.01)
+            yield Driver(turn(conn, assignment, handler, **said))
 
     def session(self, role: str = "worker") -> Connection[Any]:
         self.sessions.append(connect(self.dsn, role=role))

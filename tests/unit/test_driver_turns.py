@@ -93,7 +93,6 @@ class World:
         *,
         on_failure: OnFailure = "dead-letter",
         letters_beside: bool = False,
-        wait_period_s: float | None = None,
         outside: bool = False,
         **said: Any,
     ) -> Driver:
@@ -102,8 +101,7 @@ class World:
             made = gapless.handler(topic="orders", delivery="at-least-once")(_at_least_once)
         made = replace(made, letters_beside=letters_beside)
         said["policy"] = Policy(on_failure=on_failure)
-        period: Any = {} if wait_period_s is None else {"wait_period_s": wait_period_s}
-        driver = Driver(make_turn(CONN, OURS, made, batch_size=10, **said), **period)
+        driver = Driver(make_turn(CONN, OURS, made, batch_size=10, **said))
         self.attempt = lambda: driver.has_attempt
         return driver
 
@@ -204,7 +202,7 @@ def test_a_turn_takes_from_the_log_what_there_is(world: World) -> None:
     assert driver.turn(batch_size=4) is DONE
     assert world.told() == [("step", 4)]
     assert world.went_on == [True, False] * 2, "batch after batch, but not for long"
-    assert driver.wait_s(DONE) == 0.0
+    assert driver.wait_s(DONE, 1.0) == 0.0
 
 
 def test_one_alone_has_an_attempt_until_its_turn_ends(world: World) -> None:
@@ -213,7 +211,7 @@ def test_one_alone_has_an_attempt_until_its_turn_ends(world: World) -> None:
     assert driver.turn(alone=True) is FEW
     assert world.told()[-1] == "alone"
     assert not driver.has_attempt
-    assert driver.wait_s(FEW) == 0.0, "of one unit nothing is known of those behind it"
+    assert driver.wait_s(FEW, 1.0) == 0.0, "of one unit nothing is known of those behind it"
     world.steps = [ConnectionError()]
     with pytest.raises(ConnectionError):
         driver.turn(alone=True)
@@ -315,16 +313,16 @@ def test_under_a_policy_that_parks_it_needs_no_question(world: World) -> None:
 def test_an_idle_one_sleeps_until_something_is_due(world: World) -> None:
     driver = world.driver()
     world.due = [([], 0.5)]
-    assert driver.wait_s(driver.turn()) == 0.5
-    assert world.driver().wait_s(IDLE) == 1.0
-    assert world.driver(wait_period_s=2.5).wait_s(IDLE) == 2.5
+    assert driver.wait_s(driver.turn(), 1.0) == 0.5
+    assert world.driver().wait_s(IDLE, 1.0) == 1.0
+    assert world.driver().wait_s(IDLE, 2.5) == 2.5
     busy = world.driver(outside=True)
     world.outside.going_on = True
-    assert busy.wait_s(IDLE) == 0.3
+    assert busy.wait_s(IDLE, 1.0) == 0.3
     world.outside.wait_s = 7.0
-    assert busy.wait_s(IDLE) == 1.0
+    assert busy.wait_s(IDLE, 1.0) == 1.0
     world.outside.going_on, world.outside.wait_s = False, 0.1
-    assert busy.wait_s(IDLE) == 1.0
+    assert busy.wait_s(IDLE, 1.0) == 1.0
 
 
 @pytest.mark.parametrize(
@@ -342,25 +340,25 @@ def test_an_idle_one_sleeps_until_something_is_due(world: World) -> None:
 def test_after_all_there_was_it_dozes(world: World, done: Step, doze_s: float) -> None:
     driver = world.driver()
     world.steps = [done, Step(outcome="done", events=10), Step(outcome="done", events=3)]
-    assert driver.wait_s(driver.turn()) == doze_s
+    assert driver.wait_s(driver.turn(), 1.0) == doze_s
     driver.turn(batch_size=11)
-    assert driver.wait_s(DONE) == DOZE_S
+    assert driver.wait_s(DONE, 1.0) == DOZE_S
     driver.turn(batch_size=3)
-    assert driver.wait_s(DONE) == 0.0
+    assert driver.wait_s(DONE, 1.0) == 0.0
 
 
 def test_what_is_left_of_what_was_read_ahead_says_that_it_is_not_the_end(world: World) -> None:
     driver = world.driver()
     world.steps = [FEW, FEW]
-    assert driver.wait_s(driver.turn()) == DOZE_S
+    assert driver.wait_s(driver.turn(), 1.0) == DOZE_S
     world.jobs[-1].backlog.events = 5
-    assert driver.wait_s(driver.turn()) == 0.0
+    assert driver.wait_s(driver.turn(), 1.0) == 0.0
 
 
 def test_outside_a_note_says_nothing_of_the_end(world: World) -> None:
     driver = world.driver(outside=True)
     world.outside.answers = [FEW]
-    assert driver.wait_s(driver.turn()) == 0.0
+    assert driver.wait_s(driver.turn(), 1.0) == 0.0
 
 
 def test_a_stream_rests(world: World) -> None:
@@ -372,18 +370,18 @@ def test_a_stream_rests(world: World) -> None:
 
 def test_who_is_woken_in_vain_looks_at_what_is_due(world: World) -> None:
     driver = world.driver()
-    driver.wait_s(driver.turn())
+    driver.wait_s(driver.turn(), 1.0)
     world.told()
     world.now_s += 0.5
     world.due = [([8], None)]
     assert driver.turn() == Step(outcome="done", handled=1), "in this very turn"
     assert world.told() == [("step", None), "look", ("aside", 8)]
-    driver.wait_s(driver.turn())
+    driver.wait_s(driver.turn(), 1.0)
     world.told()
     world.now_s += 0.95
     driver.turn()
     assert world.told() == [("step", None)], "it slept as long as it had meant to"
-    driver.wait_s(IDLE)
+    driver.wait_s(IDLE, 1.0)
     world.now_s += 0.5
     world.steps = [DONE]
     driver.turn()

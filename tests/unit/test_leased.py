@@ -33,6 +33,7 @@ from gapless.worker.states import (
     INSTALL_WAIT_MS,
     LOCK_POLL_S,
     LOCK_POLL_S_MAX,
+    OWN_LOOK_S,
     Installing,
     Waiting,
     Working,
@@ -61,7 +62,7 @@ class World:
         self.story: list[object] = []
         self.owned: list[object] = []  # as log lines are told
         self.turns: list[object] = []
-        self.took_s: list[float] = []
+        self.took_s, self.periods_s = list[float](), list[float]()
         self.is_free = False
         self.zombies = 0
         self.held: Any = hold.Held(assignment=OURS, unclean=False)
@@ -130,7 +131,8 @@ class World:
         assert isinstance(self.done, Step)
         return self.done
 
-    def wait_s(self, _done: Step) -> float:
+    def wait_s(self, _done: Step, period_s: float) -> float:
+        self.periods_s.append(period_s)
         return self.waits_s
 
     def rest_s(self, _done: Step, took_s: float) -> float:
@@ -280,6 +282,39 @@ def test_the_board_says_at_what_it_is_and_acquits_it_afterwards(world: World) ->
     world.going_on, world.conn.closed = False, True
     world.step()
     assert world.board.subject(SLOT) == LEASE_NO, "lost at work on it"
+
+
+def test_at_rest_it_leaves_the_look_to_a_supervisor_that_looked_within_the_period(
+    world: World,
+) -> None:
+    world.take()
+    world.waits_s = OWN_LOOK_S
+    world.step(Step(outcome="idle"))
+    assert world.due_in_s == 1.0, "nobody has looked"
+    for since_s in (-0.7, 0.4, 1.2):
+        world.board.look(world.now_s + since_s)
+        assert world.due_in_s == pytest.approx(max(1.0, since_s + 1.0))
+    world.board.look(world.now_s + OWN_LOOK_S)
+    assert world.due_in_s == OWN_LOOK_S
+    world.leased.wake()
+    assert world.due_in_s == 0.0
+    world.waits_s = 0.25
+    world.step()
+    assert world.due_in_s == 0.25, "a unit that was set aside is due"
+    world.step(psycopg.errors.SerializationFailure("busy"))
+    assert world.due_in_s == world.service.due_s - world.now_s, "what failed has its own time"
+
+
+@pytest.mark.parametrize("what", ["calls are under way", "all fails"])
+def test_at_work_it_looks_itself(world: World, what: str) -> None:
+    world.take()
+    world.waits_s, world.going_on = OWN_LOOK_S, what == "calls are under way"
+    world.board.look(world.now_s + 60)
+    if what == "all fails":
+        world.step(_failing(BRAKE_UNITS))
+        world.now_s += BRAKE_S_MIN
+    world.step(Step(outcome="idle"))
+    assert world.periods_s[-1] == 1.0
 
 
 def _failing(failed: int = 1, **more: int) -> Step:

@@ -57,6 +57,8 @@ def test_one_that_reads_nothing_is_rung_once_it_does_and_never_waited_for() -> N
     for _ in range(2):
         busy.ring(set())
     assert told == [("ring", 1), ("ring", 0, 2)]
+    busy.ring(set(), {9, 10})
+    assert told[2:] == [("ring", 2)], "by the numbers of leases, which are of one group"
 
 
 def test_no_order_is_longer_than_what_a_pipe_with_room_takes() -> None:

@@ -5,6 +5,7 @@ With a control session and children that only write down what they are told.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -149,6 +150,7 @@ class Desk:
         self.it._turn()
         usual = {"children.watch", "control.note_deaths", "pools.keep", "children.keep_sequencer"}
         usual |= {"sharing.fit", "sharing.channels", "sharing.ring"}
+        usual |= {"member.due_leases", "sharing.looked"}
         return [each for each in self.story if not (isinstance(each, tuple) and each[0] in usual)]
 
     def asked(self, name: str) -> bool:
@@ -390,6 +392,19 @@ def test_it_rings_without_a_turn_until_there_is_more_to_do(desk: Desk) -> None:
     desk.payloads = [["plan"]]
     desk.it._wait()
     assert (bells.rung, bells.payloads) == ([], ["plan"]), "a plan is not waited for"
+
+
+def test_it_looks_for_its_workers_before_their_own_look_is_due(desk: Desk) -> None:
+    """Within a waitPeriodMs, also if the next turn would come later than it should."""
+    looked_s = []
+    desk.member.due_leases = lambda: frozenset({100})
+    for _ in range(100):
+        desk.turn()
+        looked_s += [each[1:] for each in desk.story if each[0] == "sharing.looked"]
+        desk.now_s += 0.05
+    times_s = [began_s for began_s, _ in looked_s]
+    assert all(0.69 < b - a < 0.76 for a, b in itertools.pairwise(times_s))
+    assert {found for _, found in looked_s} == {frozenset({100})}
 
 
 def test_it_sleeps_until_the_next_thing_is_due(desk: Desk) -> None:

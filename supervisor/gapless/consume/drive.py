@@ -45,7 +45,6 @@ class Driver:
         self,
         job: Job,
         *,
-        wait_period_s: float = 1.0,
         wake: Callable[[], None] | None = None,
     ) -> None:
         self._job = job
@@ -53,7 +52,6 @@ class Driver:
         if job.terms.delivery == "at-least-once":
             self._outside = Outside(job, wake)
         self._beside = Beside(job, wake) if job.handler.letters_beside else None
-        self._wait_period_s = wait_period_s
         self._agenda = Agenda()
         self._aside: int | None = None  # the unit set aside that has its turn
         self._has_attempt = False  # a turn began that wrote an attempt down, and has not ended
@@ -114,9 +112,9 @@ class Driver:
         done = self._log_turn(None, rests=True)
         return done if aside.outcome == "idle" else aside.followed_by(done)
 
-    def wait_s(self, done: Step) -> float:
-        """Return how long to sleep at most after this turn, the last one; 0: not at all."""
-        wait_s = self._agenda.pace.doze_s(self._wait_period_s, idle=done.outcome == "idle")
+    def wait_s(self, done: Step, period_s: float) -> float:
+        """Return how long to sleep after this turn, the last one; 0: not at all."""
+        wait_s = self._agenda.pace.doze_s(period_s, idle=done.outcome == "idle")
         if not wait_s:
             return 0.0
         now_s = monotonic()

@@ -215,6 +215,10 @@ class Member:
                 query("lease", "leases"), {"member_id": self.member_id}
             ).fetchall()
 
+    def due_leases(self) -> frozenset[int]:
+        """Look, without writing, which of its leases' workers may have something to do."""
+        return frozenset(self._value("due_leases", member_id=self.member_id) or ())
+
     def disown(self, partition: Partition) -> None:
         """Give up the lease of a partition whose worker died; no-op if it is not ours."""
         self._value("disown", member_id=self.member_id, **partition_params(partition))

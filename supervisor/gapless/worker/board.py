@@ -16,6 +16,7 @@ class Board:
     """Words for each slot: since when, at what, which offsets of which timeline, how often done.
 
     And a word for each team, those that run the same handler: when one of them handled something.
+    And one of the supervisor: when its last look began at what workers have to do.
 
     The first is time.monotonic_ns() at which the present work began, negative when at rest.
     Work is what may take long, such as a batch; whoever rests MUST say so again and again.
@@ -30,6 +31,7 @@ class Board:
         self._timelines = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._teams = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
         self._handled_ns = memoryview(mmap.mmap(-1, slots * _WORD_BYTES)).cast("q")
+        self._looked_ns = memoryview(mmap.mmap(-1, _WORD_BYTES)).cast("q")
 
     def clear(self, slot: int, team: int = 0) -> None:
         """Make a slot ready for a new child of a team: at rest, nothing completed."""
@@ -54,6 +56,15 @@ class Board:
     def handled_s(self, slot: int) -> float:
         """Return when (time.monotonic) somebody of its team last said so, 0 if nobody has."""
         return self._handled_ns[self._teams[slot]] / 1e9
+
+    def look(self, began_s: float) -> None:
+        """Say, for the supervisor, that whoever had something to do then was rung."""
+        self._looked_ns[0] = int(began_s * 1e9)
+
+    @property
+    def looked_s(self) -> float:
+        """When (time.monotonic) the supervisor looked last; 0: never."""
+        return self._looked_ns[0] / 1e9
 
     def begin(self, slot: int, subject: int = 0, since_s: float | None = None) -> None:
         """Say: at work from now on, at a certain thing: a worker names its lease_no, or holds().

@@ -12,6 +12,7 @@ from typing import Any
 
 import multiprocess
 
+from gapless.db.listen import readable
 from gapless.worker.spec import Order, Pipe
 
 # Fork, by name: spawn costs 18 MB and 0.4 s a worker, and would have to pickle the handlers.
@@ -106,7 +107,7 @@ class Child:
     def heard(self) -> Iterator[list[str]]:
         """Yield the words of each news that came."""
         with contextlib.suppress(EOFError, OSError):
-            while self.news.poll():
+            while readable(0.0, self.news.fileno()):  # not poll(): six times as long
                 yield self.news.recv_bytes().decode().split()
 
     def kill(self, why: str = "") -> None:

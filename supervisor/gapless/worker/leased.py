@@ -9,6 +9,7 @@ is its state's (states.py).
 from __future__ import annotations
 
 import logging
+from math import inf
 from time import monotonic
 
 import psycopg
@@ -38,7 +39,9 @@ class Leased:
     @property
     def due_s(self) -> float:
         """When (time.monotonic) the next turn is."""
-        return self._service.due_s
+        service = self._service
+        looked_s = service.shared.board.looked_s
+        return min(service.due_s, max(service.look_s, looked_s + service.shared.spec.wait_period_s))
 
     @property
     def is_owned(self) -> bool:
@@ -78,6 +81,7 @@ class Leased:
         Raises psycopg.OperationalError when the session is lost.
         """
         service = self._service
+        service.look_s = inf
         has_turn(self.partition)
         try:
             if service.is_dropped and not self.going_on:

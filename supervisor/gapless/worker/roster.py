@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from uuid import UUID
 
@@ -60,10 +60,10 @@ class Worker:
         """Whether it was told to let go of a partition, and has not yet."""
         return any(each.draining for each in self.services.values())
 
-    def ring(self, channels: set[str]) -> None:
+    def ring(self, channels: Set[str], lease_nos: Set[int] = frozenset()) -> None:
         """Tell it which of its partitions have something to do; one that reads nothing, later."""
         for each in self.services.values():
-            if each.channel in channels:
+            if each.channel in channels or each.lease_no in lease_nos:
                 self.unrung.add(each.partition.partition_id)
         if self.unrung and self.child.has_room():
             numbers = sorted(self.unrung)[:RING_MAX]
@@ -148,8 +148,8 @@ class Roster:
             assert word == "ended"
             service = worker.services.pop(int(lease_no), None)
             if service is not None:
+                _rename(worker)
                 yield _ended(service, worker, int(code))
-        _rename(worker)
 
     def dismiss(self, worker: Worker, code: int) -> list[Ended]:
         """Strike a worker that has ended off the books; return what it served until then."""

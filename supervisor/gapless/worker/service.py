@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from math import inf
 from time import monotonic
 from typing import Any
 
@@ -40,6 +41,7 @@ class Shared:
 class Service:
     """A partition that a worker serves. due_s (time.monotonic): when its next turn is.
 
+    look_s: likewise, if the supervisor has not looked for it until then.
     is_dropped: it is to be let go of. is_troubled: the lease says why it does not continue.
     """
 
@@ -48,6 +50,7 @@ class Service:
         self.partition = partition
         self.lease_no = lease_no
         self.due_s = self.began_s = monotonic()
+        self.look_s = inf
         self.retries = Retries(RETRY_S_MAX)
         self.is_dropped = False
         self.is_troubled = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from itertools import chain
 from time import monotonic
 from typing import Literal
@@ -69,10 +69,15 @@ class Sharing:
         places = {*self._roster.running(), *(lease.partition for lease in wanted)}
         return {bell_of(partition) for partition in places}
 
-    def ring(self, channels: set[str]) -> None:
+    def looked(self, began_s: float, lease_nos: Set[int]) -> None:
+        """Ring for leases that were found to have something to do, and spare workers their look."""
+        self.ring(lease_nos=lease_nos)
+        self._board.look(began_s)
+
+    def ring(self, channels: Set[str] = frozenset(), lease_nos: Set[int] = frozenset()) -> None:
         """Tell workers that there is something to do."""
         for worker in self._roster.workers:
-            worker.ring(channels)
+            worker.ring(channels, lease_nos)
 
     def fit(self, wanted: Iterable[Lease], terms: Mapping[Served, Terms]) -> None:
         """Have partitions change their worker where that is due; the next start gives them another.

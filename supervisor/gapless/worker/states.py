@@ -40,6 +40,7 @@ CAREFUL_BATCH = 64
 LOCK_POLL_S = 0.02
 LOCK_POLL_S_MAX = 0.25  # as often as it says that it is ready
 INSTALL_WAIT_MS = 25
+OWN_LOOK_S = 30.0  # so often its session shows that it is sound, where the supervisor looks for it
 
 
 class State(Protocol):
@@ -144,7 +145,6 @@ class Working:
                 former_end=spec.former_end,
                 patience=Patience(),
             ),
-            wait_period_s=spec.wait_period_s,
             wake=service.shared.wakeup.ring,
         )
         # The former owner died: perhaps of a unit. Find out which, one at a time (I8). Of all the
@@ -203,7 +203,7 @@ class Working:
     def _succeed(self, done: Step, began_s: float) -> None:
         """Note a step that came to its end."""
         service, now = self._service, monotonic()
-        service.due_s = now + self.driver.wait_s(done)
+        service.due_s = now + self._wait_s(done, now)
         self._rests_until_s = now + self.driver.rest_s(done, now - began_s)
         service.retries.succeeded()
         if service.is_troubled:
@@ -228,6 +228,14 @@ class Working:
             self._batch_size = batch_size(done.events, handler_s, most)
         elif done.outcome == "done":
             self._batch_size = min(self._batch_size * 2, most)
+
+    def _wait_s(self, done: Step, now_s: float) -> float:
+        """Return how long to sleep: longer at rest, where the supervisor looks for it."""
+        period_s = self._service.shared.spec.wait_period_s
+        if done.outcome == "idle" and not (self.driver.going_on or self._brake.is_on):
+            self._service.look_s = now_s + period_s
+            period_s = max(period_s, OWN_LOOK_S)
+        return self.driver.wait_s(done, period_s)
 
     def _slow_down(self, done: Step, turn_s: tuple[float, float]) -> None:
         """Rest when all fails that this supervisor handles; continue as before when it does not."""

@@ -33,6 +33,7 @@ log = logging.getLogger("gapless.supervisor")
 
 TICK_S = 0.25
 STOPPING_TICK_S = 0.02
+ROUND_EARLY_S = 0.3  # before workers look themselves: more than a turn later would be too late
 _DIGITS_MAX = 19  # of a lease_no
 SUCCESSOR_WAIT_S = 0.5  # on leaving: so long may the successors take to get ready
 
@@ -70,6 +71,7 @@ class Supervisor:
         self._leases: list[Lease] = []
         self._stopping_since_s: float | None = None
         self._dirty = True
+        self._round_due_s = 0.0
         self._is_hinted = plan.settings.partitions_per_worker != 1
 
     def run(self) -> int:
@@ -179,6 +181,7 @@ class Supervisor:
         """Make the workers fit the leases."""
         try:
             self._hear()
+            self._round(monotonic())
             self._dirty |= self._children.has_ended() | self._control.changed()
             if self._dirty:
                 self._leases = self._control.member.leases()
@@ -193,6 +196,12 @@ class Supervisor:
             self._hear()  # what came with the answers just now makes no descriptor readable
         except (psycopg.Error, ConnectError) as error:
             self._control.note_error(error)
+
+    def _round(self, now_s: float) -> None:
+        """Look, for all workers, what they have to do of which no notification told (I8)."""
+        if now_s >= self._round_due_s:
+            self._round_due_s = now_s + self._settings.wait_period_ms / 1000 - ROUND_EARLY_S
+            self._children.sharing.looked(now_s, self._control.member.due_leases())
 
     def _replace(self, served: set[tuple[str, str]]) -> None:
         """Have other workers for groups and topics whose handler is another one now."""

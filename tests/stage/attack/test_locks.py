@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import psycopg
 import pytest
 from psycopg import Connection
+from psycopg.conninfo import make_conninfo
 
 from gapless.db.migrate import migrate
 from gapless.lease.squatters import end_squatters, name_prepared
@@ -216,3 +218,18 @@ def test_status_and_doctor_name_them(role: Role, conn: Connection, dsn: str) -> 
     assert "holds the role of the sequencer and has no right to it" in finding.text
     assert finding.level == "FAIL"
     assert f"pg_terminate_backend({pid})" in str(finding.remedy)
+
+
+BEGINS = "select count(*) from pg_stat_activity where backend_type = 'client backend' and usesysid is null"
+
+
+def test_a_session_that_has_just_begun_is_no_stranger(dsn: str, conn: Connection) -> None:
+    """PostgreSQL 18 shows it before its role is known; what was shown stays, in a transaction."""
+    slow = make_conninfo(dsn, options="-c post_auth_delay=1")
+    with ThreadPoolExecutor() as pool, conn.transaction():
+        coming = pool.submit(psycopg.connect, slow, autocommit=True)
+        while conn.execute(BEGINS).fetchone() == (0,) and not coming.done():
+            conn.execute("select pg_stat_clear_snapshot()")
+        with coming.result() as session:
+            session.execute("select pg_advisory_lock(7427001, 3)")
+            assert conn.execute(SQUATTED).fetchone() == (0,)

@@ -165,6 +165,55 @@ def test_who_gives_up_a_lease_had_it(world: Leases, owner: UUID) -> None:
     assert left == ([(None, None)] if owner == ME else [])
 
 
+PASSED = "update gapless.consumer_offsets set passed = 1 where not ({here});"
+LOG = """
+insert into gapless.log_segment (topic_id, partition_id, base_offset, last_offset, message_ids, unit_ends, run)
+values ({{orders}}, {}, 1, 2, '{{{{7,8}}}}', '01', 1);
+"""
+LETTER = """
+insert into gapless.dead_letter (group_id, topic_id, partition_id, first_offset, last_offset, events,
+  transaction_id, state, attempts, next_attempt_ts, reason, exception)
+values ('{}', {{orders}}, {}, 1, 1, 1, gen_random_uuid(), 'waiting', 1, clock_timestamp() + interval '{} s', '', '');
+"""
+# What is so, and whether the partition's worker has something to do: no other one has.
+DUE: dict[str, tuple[str, bool]] = {
+    "nothing": ("", False),
+    "an event": (LOG.format(2), True),
+    "an event of another partition": (LOG.format(3), False),
+    "all is handled": (LOG.format(2) + FENCE.format("next_offset = 3"), False),
+    "all but one": (LOG.format(2) + FENCE.format("next_offset = 2"), True),
+    "it is beyond the end": (FENCE.format("next_offset = 4"), True),
+    "it was stopped there": (FENCE.format("stopped_at = 1"), True),
+    "another layout": (
+        "update gapless.topic set layout = 1 where topic_id = {orders};" + PASSED,
+        True,
+    ),
+    "a unit is due": (LETTER.format("billing", 2, -1), True),
+    "a unit is due later": (LETTER.format("billing", 2, 600), False),
+    "a unit of another group is due": (LETTER.format("mail", 2, -1), False),
+    "a unit of another partition is due": (LETTER.format("billing", 3, -1), False),
+    "another one's fence": (FENCE.format(f"token = '{OTHER}'"), True),
+    "another epoch's fence": (FENCE.format("epoch = 6"), True),
+    "the row is gone": ("delete from gapless.consumer_offsets where {here}", True),
+    "it is another one's": (LOG.format(2) + LEASE.format(f"owner = '{YOU}'"), False),
+    "it is nobody's": (LOG.format(2) + LEASE.format("owner = null"), False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DUE)
+def test_whose_workers_have_something_to_do(world: Leases, name: str) -> None:
+    statements, is_due = DUE[name]
+    world.run(f"update gapless.lease set owner = '{ME}' where {{group}} and partition_id < 3")
+    world.run(statements)
+    lease_no = world.value(
+        "select lease_no from gapless.lease where (group_id, topic_id, partition_id)"
+        f" = ({world.place})"
+    )
+    before = world.rows()
+    assert world.value(f"select gapless.due_leases('{ME}')") == ([lease_no] if is_due else None)
+    assert world.rows() == before
+
+
 # The token, what is there, what is said, and what is there then.
 ERRORS: dict[str, tuple[UUID, str | None, str | None, str | None, bool]] = {
     "one": (TOKEN, None, "why", "why", True),
