@@ -74,6 +74,8 @@ create table gapless.outbox_message_t (
   constraint outbox_message_topic_id_positive check (topic_id > 0),
   constraint outbox_message_created_ts_finite
     check (created_ts between '1970-01-01 00:00+00' and '9000-01-01 00:00+00'),
+  -- Of every writer: handlers would find nothing in others.
+  constraint headers_are_an_object check (headers @> '{}'),
   primary key (id)
 ) partition by range (id);
 
@@ -95,10 +97,6 @@ create index outbox_message_correlation on gapless.outbox_message_t (correlation
 
 -- Events for which no chunk was made in time land here, so that a producer never fails for it.
 create table gapless.outbox_message_default partition of gapless.outbox_message_t default;
-
--- Headers that are no JSON object are refused of every writer: handlers would find nothing in them.
-alter table gapless.outbox_message_t
-  add constraint headers_are_an_object check (headers @> '{}') not valid;
 
 -- One row gives offsets to at most 200 neighbouring events of a partition:
 -- the n-th id (from 1) has c_offset base_offset + n - 1. 200 ids keep the row below the TOAST limit.
@@ -145,8 +143,7 @@ from pg_control_system() c;
 create table gapless.log_config (
   one boolean primary key default true check (one),
   chunk_events bigint not null default 1000000 check (chunk_events between 1000 and 1000000000),
-  chunks_ahead int not null default 2 check (chunks_ahead between 1 and 64),
-  chains_from bigint not null default 0
+  chunks_ahead int not null default 2 check (chunks_ahead between 1 and 64)
 );
 
 insert into gapless.log_config default values;
