@@ -44,11 +44,11 @@ def _words(text: str) -> list[str]:
 
 @cache
 def _sql() -> str:
-    """All SQL but the migrations, which say how it was."""
+    """All SQL but the tables, which say what a column is."""
     return "\n".join(
         path.read_text()
         for path in sorted(sql_root().rglob("*.sql"))
-        if path.parent.name != "migrations"
+        if path.parent.name not in {"tables", "migrations"}
     )
 
 

@@ -72,7 +72,7 @@ def test_no_archaic_word_is_anywhere() -> None:
 
 
 def test_what_the_package_says_is_plain_english() -> None:
-    """Messages, help and comments of Python and SQL; a migration that was released stays as it is."""
+    """Messages, help and comments of Python and SQL; tables and migrations that were released stay."""
     said = (*ROOT.glob("supervisor/gapless/**/*.py"), *ROOT.glob("sql/*/**/*.sql"))
     words = {name: IN_PAGES[name] for name in ("goes on: continues", "for ever: forever")}
     old = [

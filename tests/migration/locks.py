@@ -1,16 +1,20 @@
-"""Which locks each file of sql/ takes on tables that are there, measured by applying it.
+"""The locks that each file of sql/ takes on tables that are there, measured by applying it.
 
-`python tests/migration/test_plan.py` writes it to sql/locks.json, for `gapless init --plan`.
+`python tests/migration/locks.py` writes them to sql/locks.json, for `gapless init` and its --plan, with the names of
+functions that migrations drop for good.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
 
 from psycopg import Connection
 
+from gapless.db.connect import connect
+from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.queries import query, sql_root
 from gapless.db.schema import here
 
@@ -38,28 +42,42 @@ _FUNCTION = re.compile(
     r"create (?:or replace )?function.*?as \$\$.*?\$\$", re.DOTALL | re.IGNORECASE
 )
 _WRITES = re.compile(r"\b(?:update|delete from) gapless\.(\w+)")
-_NAMES = (
-    "select array_agg(distinct p.proname::text) from pg_proc p"
-    " where p.pronamespace = 'gapless'::regnamespace"
-)
+_DROPPED = re.compile(r"drop function (?:if exists )?gapless\.(\w+)", re.IGNORECASE)
+_MADE = re.compile(r"create or replace function gapless\.(\w+)", re.IGNORECASE)
 
 
-def measure(conn: Connection[Any]) -> Facts:
-    """Apply all files to a database without the schema; the repeatable ones once more; return facts."""
-    files: Facts = {}
-    conn.execute(query("schema", "create_schema"))
-    for path in sorted((sql_root() / "migrations").glob("*.sql")):
-        files |= _apply(conn, path, f"migrations/{path.stem}")
-    repeatable = [
-        (kind, path)
-        for kind in ("functions", "views")
-        for path in sorted((sql_root() / kind).rglob("*.sql"), key=lambda each: each.stem)
-    ]
-    for kind, path in repeatable:  # whatever they call is not there yet
+def facts(conn: Connection[Any], root: Path) -> dict[str, Any]:
+    """Return what locks.json of a folder like sql/ says; `conn`: to a database without the schema."""
+    found = facts_of_migrations(conn, root)
+    repeatable = [(kind, path) for kind in ("functions", "views") for path in _files(root, kind)]
+    for kind, path in repeatable:  # the functions and views that they name are not there yet
         _apply(conn, path, f"{kind}/{path.stem}")
     for kind, path in repeatable:
-        files |= _apply(conn, path, f"{kind}/{path.stem}")
-    return files
+        found["files"] |= _apply(conn, path, f"{kind}/{path.stem}")
+    return found
+
+
+def facts_of_migrations(conn: Connection[Any], root: Path) -> dict[str, Any]:
+    """Return the part of it that is about migrations."""
+    conn.execute(query("schema", "create_schema"))
+    for path in _files(root, "tables"):
+        _apply(conn, path, path.stem)
+    migrations, functions = _files(root, "migrations"), _files(root, "functions")
+    files: Facts = {}
+    for path in migrations:
+        files |= _apply(conn, path, f"migrations/{path.stem}")
+    dropped = {name for path in migrations for name in _DROPPED.findall(path.read_text())}
+    made = {name for path in functions for name in _MADE.findall(path.read_text())}
+    return {"files": files, "gone": sorted(dropped - made)}
+
+
+def write(found: dict[str, Any], root: Path) -> None:
+    """Write locks.json of a folder like sql/."""
+    (root / "locks.json").write_text(json.dumps(found, indent=1, sort_keys=True) + "\n")
+
+
+def _files(root: Path, kind: str) -> list[Path]:
+    return sorted((root / kind).rglob("*.sql"), key=lambda each: each.stem)
 
 
 def _apply(conn: Connection[Any], path: Path, name: str) -> Facts:
@@ -89,7 +107,6 @@ def _tables(conn: Connection[Any]) -> dict[str, tuple[Any, int]]:
     return {name: (nodes, extra) for name, nodes, extra in conn.execute(_TABLES.encode())}
 
 
-def names(conn: Connection[Any]) -> set[str]:
-    """Return the names of the functions that a database has."""
-    row = conn.execute(_NAMES.encode()).fetchone()
-    return set(row[0] or ()) if row else set()
+if __name__ == "__main__":
+    with throwaway_cluster() as cluster, connect(cluster.dsn(), role="test") as made:
+        write(facts(made, sql_root()), sql_root())

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from uuid import uuid4
 
 import psycopg
@@ -14,12 +11,10 @@ import pytest
 from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
-from gapless.db import migrate as migrations
 from gapless.db.connect import connect
 from gapless.db.migrate import (
     SchemaChange,
     migrate,
-    newest,
     require_schema,
     script,
 )
@@ -29,9 +24,7 @@ from gapless.errors import SchemaError
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
-from migration.states import lay_out, states
 from support.clients import psql
-from support.log import placed, tags
 
 
 @pytest.fixture
@@ -51,13 +44,14 @@ def test_it_installs_everything_once(empty: Connection) -> None:
     changes = migrate(empty)
     files = {
         SchemaChange(kind=kind, name=path.stem)
-        for kind in ("migrations", "functions", "views", "roles")
+        for kind in ("tables", "migrations", "functions", "views", "roles")
         for path in (sql_root() / kind).rglob("*.sql")
     }
     assert set(changes) == files
     assert len(changes) == len(files)
-    numbered = [change.name for change in changes if change.kind == "migrations"]
-    assert numbered == sorted(numbered)
+    for kind in ("tables", "migrations"):
+        numbered = [change.name for change in changes if change.kind == kind]
+        assert numbered == sorted(numbered)
     require_schema(empty)
     assert migrate(empty) == []
 
@@ -93,31 +87,6 @@ def test_the_script_for_psql_does_the_same(empty: Connection, empty_dsn: str) ->
     require_schema(empty)
     assert migrate(empty) == []
     assert script(empty) == ""
-
-
-@pytest.mark.long
-def test_the_script_locks_first_and_gives_up_soon(
-    empty: Connection, empty_dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As migrate() does: so no publisher fails by a deadlock with it."""
-    old = lay_out(states()["0022_filters"], tmp_path / "sql")
-    with monkeypatch.context() as inside:
-        inside.setattr(migrations, "sql_root", lambda: old)
-        migrate(empty)
-    text = script(empty)
-    locked = re.findall(r"^lock table (\S+) in (?:\w+ )+mode;$", text, re.MULTILINE)
-    assert locked[0] == "gapless.migration"
-    assert '"gapless"."topic"' in locked
-    assert text.rindex("\nlock table ") < text.index("\ncreate table ", text.index("lock_timeout"))
-    with connect(empty_dsn, role="other") as other, connect(empty_dsn, role="psql") as here:
-        with other.transaction():
-            other.execute("lock table gapless.topic in access share mode")
-            with pytest.raises(psycopg.errors.LockNotAvailable):
-                here.execute(text.encode())
-            here.execute("rollback")
-        assert newest(here) == "0022_filters"
-        here.execute(text.encode())
-        require_schema(here)
 
 
 def test_roles_and_grants_are_made_again_when_asked(conn: Connection) -> None:
@@ -170,54 +139,15 @@ def test_a_newer_schema_is_refused(conn: Connection) -> None:
 
 
 def test_another_form_of_an_applied_migration_is_refused(conn: Connection) -> None:
-    conn.execute("update gapless.migration set digest = 'x' where name = '0001_log'")
+    conn.execute("update gapless.migration set digest = 'x' where name = '01_log'")
     for check in (migrate, require_schema):
-        with pytest.raises(SchemaError, match="0001_log is in the database in another form"):
+        with pytest.raises(SchemaError, match="tables/01_log is in the database in another form"):
             check(conn)
 
 
 def test_a_database_without_the_schema(empty: Connection) -> None:
     with pytest.raises(SchemaError, match=f'"{empty.info.dbname}" has no gapless schema: run'):
         require_schema(empty)
-
-
-@pytest.mark.long
-def test_an_upgrade_keeps_the_data_and_old_programs_stop(
-    conn: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A program with one migration more, on the schema and the events of this one."""
-    ensure_topic(conn, "outbox", partitions=2)
-    publish(conn, "outbox", 1, event_type="old")
-    sequence(conn)
-    newer = tmp_path / "sql"
-    shutil.copytree(sql_root(), newer)
-    (newer / "migrations" / "9000_next.sql").write_text("alter table gapless.topic add note text;")
-    with monkeypatch.context() as patch:
-        patch.setattr(migrations, "sql_root", lambda: newer)
-        with pytest.raises(SchemaError, match="9000_next is missing"):
-            require_schema(conn)
-        assert SchemaChange(kind="migrations", name="9000_next") in migrate(conn)
-        require_schema(conn)
-        publish(conn, "outbox", 1, event_type="new")
-        assert sequence(conn) == 1
-        assert sorted(map(str, tags(placed(conn)))) == ["new", "old"]
-    with pytest.raises(SchemaError, match="newer than this program"):
-        require_schema(conn)
-
-
-@pytest.mark.long
-def test_a_migration_that_fails_leaves_nothing(
-    empty: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    broken = tmp_path / "sql"
-    shutil.copytree(sql_root(), broken)
-    (broken / "views" / "zzz.sql").write_text("select 1/0")
-    with monkeypatch.context() as patch:
-        patch.setattr(migrations, "sql_root", lambda: broken)
-        with pytest.raises(psycopg.errors.DivisionByZero):
-            migrate(empty)
-    assert _schemas(empty) == 0
-    assert migrate(empty) != []
 
 
 @pytest.mark.long

@@ -76,7 +76,7 @@ _RETENTION = (
 )
 _DEDUPE = (
     "stage/log/test_dedupe.py stage/cli/test_dedupe.py stage/log/test_roles.py"
-    f" stage/log/test_restore.py migration/test_dedupe.py {_SET}"
+    f" stage/log/test_restore.py {_SET}"
 )
 _WAIT = (
     "stage/control/test_wait.py stage/control/test_wait_through.py stage/cli/test_publish.py"

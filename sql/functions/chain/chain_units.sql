@@ -33,8 +33,6 @@ declare
     select s.snapshot from gapless.sequencer s order by s.run desc limit 1
   );
   now_on int := gapless.timeline();
-  -- Before it no event has a correlation, and chunks have no index for it (migration 0009).
-  chains_from bigint := (select c.chains_from from gapless.log_config c);
   roots uuid[];
 begin
   select array_agg(distinct coalesce(x.correlation, _transaction_id)) into roots
@@ -95,7 +93,7 @@ begin
           select m.id, m.xid, m.topic_id, m.key, m.host_id, m.transaction_id, m.event_type,
             m.created_ts, m.cause, m.correlation
           from gapless.outbox_message_t m
-          where r.turn = 1 and m.correlation = r.id and m.id >= chains_from
+          where r.turn = 1 and m.correlation = r.id
           limit _events_max
         )
       ) o

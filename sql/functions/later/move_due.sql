@@ -67,7 +67,7 @@ begin
       (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id, cause,
         correlation)
     select g.topic_id, g.key, g.event_type, g.payload,
-      case when jsonb_typeof(g.headers) = 'object' then g.headers end,    -- else they are from before 0058
+      case when jsonb_typeof(g.headers) = 'object' then g.headers end,    -- else it would stop all others
       g.host_id, g.user_id,
       coalesce(g.transaction_id, gapless.transaction_uuid(g.xid, g.timeline)), g.cause, g.correlation
     from gone g

@@ -48,10 +48,6 @@ begin
         ' including indexes, check (id >= %2$s and id < %3$s))',
       format('outbox_message_%s_%s', slice.from_id, slice.upto), slice.from_id, slice.upto
     );
-    execute format(    -- until it is attached: there may be headers from before 0058
-      'alter table gapless.%I drop constraint headers_are_an_object',
-      format('outbox_message_%s_%s', slice.from_id, slice.upto)
-    );
     execute format(
       'insert into gapless.%I select * from gapless.outbox_message_t o where o.id >= %s and o.id < %s order by o.id',
       format('outbox_message_%s_%s', slice.from_id, slice.upto), slice.from_id, slice.upto
@@ -91,10 +87,6 @@ begin
   delete from gapless.chunk_end e using gapless.retention_state s where e.upto > s.closed_upto;
   for copy in select * from gapless.chunk_copy c order by c.from_id loop
     execute format('comment on table gapless.%I is null', copy.chunk);
-    execute format(
-      'alter table gapless.%I add constraint headers_are_an_object check (headers @> ''{}'') not valid',
-      copy.chunk
-    );
     execute format(
       'alter table gapless.outbox_message_t attach partition gapless.%I for values from (%s) to (%s)',
       copy.chunk, copy.from_id, copy.upto

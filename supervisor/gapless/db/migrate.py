@@ -1,7 +1,8 @@
 """Install and upgrade the schema.
 
-Migrations run once, in the order of their numbers; functions, views and roles are applied again
-whenever their file changed, in the order of their names; the folders among them are for people.
+The baseline (tables) and the migrations after it run once, in the order of their numbers;
+functions, views and roles are applied again whenever their file changed, in the order of their
+names; the folders among them are for people.
 All of it in one transaction that locks the table of what was applied, so two that start at once are
 one after the other, and one that is killed leaves nothing behind.
 """
@@ -42,6 +43,7 @@ _IN_ORDER = (
 _LOCK_TIMEOUT = {"timeout": "300ms"}  # a deadlock is looked for after 1 s
 _PAUSE_S = 0.2
 _PATIENCE_S = 60
+_ONCE = ("tables", "migrations")
 _REPEATABLE = ("functions", "views", "roles")
 
 
@@ -160,12 +162,12 @@ def pending(conn: Connection) -> list[SchemaChange]:
 
 
 def newest(conn: Connection) -> str | None:
-    """Return the last migration that a database has; None: it has no schema."""
+    """Return the last migration that a database has, or `baseline`; None: it has no schema."""
     try:
         applied = _applied(conn)
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
         return None
-    return max((name for kind, name in applied if kind == "migrations"), default=None)
+    return max((name for kind, name in applied if kind == "migrations"), default="baseline")
 
 
 def script(conn: Connection) -> str:
@@ -201,7 +203,7 @@ def require_schema(conn: Connection) -> None:
             f'"{conn.info.dbname}": grant it gapless_consumer or gapless_producer'
         ) from error
     files = _files()
-    _refuse_newer(files, applied)
+    _refuse_other(files, applied)
     stale = [file.name for file in files if _is_new(file, applied)]
     if stale:
         raise SchemaError(
@@ -213,7 +215,7 @@ def require_schema(conn: Connection) -> None:
 def _files() -> list[_File]:
     return [
         _read(kind, path)
-        for kind in ("migrations", *_REPEATABLE)
+        for kind in (*_ONCE, *_REPEATABLE)
         for path in sorted((sql_root() / kind).rglob("*.sql"), key=lambda path: path.stem)
     ]
 
@@ -231,11 +233,11 @@ def _applied(conn: Connection) -> dict[tuple[str, str], str]:
 
 def _is_new(file: _File, applied: dict[tuple[str, str], str]) -> bool:
     digest = applied.get((file.kind, file.name))
-    if file.kind != "migrations" or digest is None:
+    if file.kind not in _ONCE or digest is None:
         return digest != file.digest
     if digest != file.digest:
         raise SchemaError(
-            f"migration {file.name} is in the database in another form: "
+            f"{file.kind}/{file.name} is in the database in another form: "
             "this program and the one that installed it do not belong together"
         )
     return False
@@ -243,7 +245,7 @@ def _is_new(file: _File, applied: dict[tuple[str, str], str]) -> bool:
 
 def _pending(applied: dict[tuple[str, str], str]) -> list[_File]:
     files = _files()
-    _refuse_newer(files, applied)
+    _refuse_other(files, applied)
     changes = [file for file in files if _is_new(file, applied)]
     if changes:  # whatever is new needs its grants too
         changes = [file for file in changes if file.kind != "roles"]
@@ -251,9 +253,16 @@ def _pending(applied: dict[tuple[str, str], str]) -> list[_File]:
     return changes
 
 
-def _refuse_newer(files: list[_File], applied: dict[tuple[str, str], str]) -> None:
-    known = {file.name for file in files if file.kind == "migrations"}
-    unknown = sorted(n for kind, n in applied if kind == "migrations" and n not in known)
+def _refuse_other(files: list[_File], applied: dict[tuple[str, str], str]) -> None:
+    """Raise SchemaError for a schema that another program made: an earlier one, or a newer one."""
+    if applied and not any(kind == "tables" for kind, _ in applied):
+        raise SchemaError(
+            f"the {schema_words()} was made by a checkout of before 0.1.0, and is not upgraded: "
+            "save its events with psql and gapless.read(), then gapless uninstall, gapless init, "
+            "and gapless publish TOPIC --file FILE (docs/operations.md, From an earlier checkout)"
+        )
+    known = {(file.kind, file.name) for file in files}
+    unknown = sorted(n for kind, n in applied if kind in _ONCE and (kind, n) not in known)
     if unknown:
         raise SchemaError(
             f"the {schema_words()} is newer than this program (it has {unknown[-1]}): "

@@ -59,7 +59,8 @@ class InstalledAsConfigured:
         done, installed = [], self.installed
         if installed.changes:
             kinds = Counter(change.kind for change in installed.changes)
-            parts = [
+            parts = ["baseline"] if kinds["tables"] else []
+            parts += [
                 quantity(kinds[kind], kind.removesuffix("s"))
                 for kind in ("migrations", "functions", "views")
                 if kinds[kind]

@@ -73,13 +73,13 @@ class PlannedLock:
 class UpgradePlan:
     """What install_schema() would do.
 
-    database: its name. installed: its last migration; None: it has no schema. migrations: that it
-    lacks. functions: files of functions that are new or other ones. views: files of views that are
-    new or other ones. locks: on tables that are there. gone: functions that will be no more:
-    programs that call them have to be changed before. seconds: about how many seconds it takes,
-    without those in which it waits for locks. rows_per_s_read: rows that are taken to be read in
-    a second. rows_per_s_written: rows that are taken to be written in a second. file_ms:
-    milliseconds that each file is taken to need.
+    database: its name. installed: its last migration, or `baseline`; None: it has no schema.
+    migrations: that it lacks. functions: files of functions that are new or other ones. views:
+    files of views that are new or other ones. locks: on tables that are there. gone: functions
+    that will be no more: programs that call them have to be changed before. seconds: about how
+    many seconds it takes, without those in which it waits for locks. rows_per_s_read: rows that are
+    taken to be read in a second. rows_per_s_written: rows that are taken to be written in a second.
+    file_ms: milliseconds that each file is taken to need.
     """
 
     database: str
@@ -99,12 +99,16 @@ class UpgradePlan:
 
     def _lines(self) -> Iterator[str]:
         place = f'database "{self.database}", schema {schema()}'
-        if not (self.migrations or self.functions or self.views):
+        if self.installed and not (self.migrations or self.functions or self.views):
             yield f"nothing to do: {place} is up to date"
             return
         yield f"{place}: {f'is at {self.installed}' if self.installed else 'is not there yet'}"
-        files = [(self.functions, "function"), (self.views, "view")]
-        parts = [quantity(len(self.migrations), "migration")]
+        files = [
+            (len(self.migrations), "migration"),
+            (self.functions, "function"),
+            (self.views, "view"),
+        ]
+        parts = [] if self.installed else ["baseline"]
         parts += [quantity(number, noun) for number, noun in files if number]
         what = ", ".join([*parts, "roles"])
         yield f"would apply {what}, in one transaction, in about {self.seconds:.1f} s"
@@ -120,7 +124,7 @@ class UpgradePlan:
         )
         if self.gone:
             yield f"gone for programs that call them: {', '.join(self.gone)}"
-        yield "programs of before that run continue; one that starts anew must be of this version"
+        yield "programs that run continue; one that starts anew must be of this version"
 
 
 def plan_upgrade(conn: Connection[Any]) -> UpgradePlan:

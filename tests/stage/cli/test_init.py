@@ -28,7 +28,7 @@ def test_init_says_what_it_did_and_then_nothing(empty, empty_dsn: str) -> None:
     first = empty("init", "--partitions", "8")
     assert (first.code, first.err) == (0, "")
     installed, chunks, topic = first.lines
-    assert "migrations" in installed
+    assert "schema gapless: baseline, " in installed
     assert chunks.startswith("made ")
     assert topic == "created topic outbox with 8 partitions"
     again = empty("init")
@@ -124,7 +124,7 @@ def test_init_of_two_at_once(start, empty_dsn: str) -> None:
     assert [process.returncode for process in processes] == [0, 0], ended
     both = "".join(out for out, _ in ended)
     assert both.count("created topic outbox") == 1
-    assert both.count("migrations") == 1
+    assert both.count("baseline") == 1
 
 
 @pytest.mark.long

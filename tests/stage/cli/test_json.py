@@ -50,7 +50,7 @@ def test_changes_as_json(bare, gapless, empty_dsn: str) -> None:
 
     first = on_empty("init", "--partitions", "8", "--json").json
     assert (first["changed"], first["created_topic"]) == (True, "outbox")
-    assert first["migrations"][0].startswith("0001")
+    assert first["migrations"] == []
     assert on_empty("init", "--json").json["changed"] is False
     assert on_empty("uninstall", "--yes", "--json").json["removed"] is True
     assert on_empty("uninstall", "--yes", "--json").json["removed"] is False

@@ -151,7 +151,7 @@ def test_who_is_parked_follows_one_by_one(letters: Letters) -> None:
     letters.aside(3, "parked")
     letters.aside(4, "parked")
     assert letters.world.rows(
-        "select parked_offset from gapless.parked_behind(%s, %s, 0, 1)",
+        "select parked_offset from gapless.parked_after(%s, %s, 0, 1)",
         letters.group.name,
         letters.world.topic.topic_id,
     ) == [(3,), (4,)]
