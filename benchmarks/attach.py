@@ -16,8 +16,8 @@ from benchmarks.fill import make_topic, sequence_all
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from gapless.db.connect import connect
+from gapless.features.attach.ops import Wish, attach_table, detach_table
 from gapless.log.sequence import create_chunks
-from gapless.ops.attach import Wish, attach_table, detach_table
 
 TABLE = "public.attached"
 WISH = Wish(table=TABLE, topic="outbox", map={"key": "customer", "payload": "body"})

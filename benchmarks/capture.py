@@ -14,8 +14,8 @@ from benchmarks.fill import make_topic
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from gapless.db.connect import connect
+from gapless.features.capture.ops import capture_table
 from gapless.log.sequence import create_chunks
-from gapless.ops.captures import capture_table
 
 NOTHING = "no trigger"
 ROWWISE = "a trigger for each row"

@@ -16,7 +16,7 @@ from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from benchmarks.turns import Side, take_turns
 from gapless.db.connect import connect
-from gapless.log.compaction import STEP_EVENTS_MAX, compact, set_compaction
+from gapless.features.compaction.latest import STEP_EVENTS_MAX, compact, set_compaction
 
 PAYLOAD_BYTES = 300
 EVENTS_A_KEY = (1, 100)

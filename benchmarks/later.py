@@ -19,11 +19,11 @@ from benchmarks.turns import called, ms_figure, take_turns
 from gapless import handler
 from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
-from gapless.log.later import Promoter
+from gapless.features.scheduled.later import Promoter
 from gapless.log.sequence import create_chunks, sequence
 
 CALLS, TURNS = 10, 100
-LOOK_EVERY_S = 0.01  # of the sequencer's time, as gapless.log.later does
+LOOK_EVERY_S = 0.01  # of the sequencer's time, as gapless.features.scheduled.later does
 OURS = "ours"
 AT_ONCE = "published at once, in batches of 1000"
 NOTHING = "nothing waits"

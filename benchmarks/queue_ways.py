@@ -21,10 +21,10 @@ from benchmarks.drain import decoding, new_group, noop
 from benchmarks.queries import baseline, query
 from benchmarks.rivals import find
 from benchmarks.turns import Side
-from gapless.consume.queue.drive import QueueDriver
-from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import agree
 from gapless.db.connect import connect
+from gapless.features.queue.drive import QueueDriver
+from gapless.features.queue.place import open_queue
 from gapless.lease.member import create_group
 from gapless.log.topics import require_topic
 from gapless.settings import Settings

@@ -16,10 +16,10 @@ from psycopg.conninfo import make_conninfo
 from benchmarks.chart import Chart
 from benchmarks.queries import query
 from gapless.db.connect import connect
-from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
-from gapless.db.postgres.binaries import find_binaries
 from gapless.errors import UsageError
+from gapless.features.server.postgres.binaries import find_binaries
+from gapless.features.server.server import embedded
 
 # Removed in the end, and yet as durable as a server is by default: fsync is what commits cost.
 # Memory and checkpoints are set so that no checkpoint falls into one side's turn alone.

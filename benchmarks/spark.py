@@ -23,9 +23,9 @@ from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from gapless.db.connect import connect
+from gapless.features.spark.session import end_session, spark_session
 from gapless.log.publish import publish
 from gapless.log.topics import ensure_topic
-from gapless.spark.session import end_session, spark_session
 
 PARTS = 10
 PAYLOAD_BYTES = 300

@@ -23,8 +23,8 @@ from benchmarks.server import Setup
 from benchmarks.supervised import supervised
 from gapless.cli.run import PARTITIONS_PER_ENDPOINT
 from gapless.db.connect import connect
-from gapless.ops.webhooks import add_webhook, remove_webhook
-from gapless.webhooks.fleet import Webhooks
+from gapless.features.webhooks.fleet import Webhooks
+from gapless.features.webhooks.ops import add_webhook, remove_webhook
 
 CONCURRENCY = 64
 PARTITIONS = 8

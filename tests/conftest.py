@@ -24,8 +24,8 @@ from xdist.scheduler import LoadScopeScheduling
 
 from gapless import failpoints
 from gapless.db.connect import connect
-from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
+from gapless.features.server.server import embedded
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
 from support import again, elsewhere, examples, findings

@@ -17,11 +17,11 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.queries import query, sql_root
+from gapless.features.load import parse
+from gapless.features.spark import events
+from gapless.features.spark.columns import COLUMNS as OF_THE_SOURCE
 from gapless.log.event import COLUMNS, GIVEN, Event, NewEvent, Row
 from gapless.log.tail import Entry
-from gapless.ops.load import parse
-from gapless.spark import events
-from gapless.spark.columns import COLUMNS as OF_THE_SOURCE
 
 STORED = {"topic_id", *GIVEN}
 CHAINED = {"cause", "correlation"}

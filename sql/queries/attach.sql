@@ -1,5 +1,5 @@
 -- name: plan
--- returns: gapless.ops.attach:AttachPlan
+-- returns: gapless.features.attach.ops:AttachPlan
 select p.table_name as table, p.topic, p.id_column as id, p.columns, p.places, p.partitions, p.rows, p.first_id,
   p.last_id, p.missing_ids
 from gapless.attach_plan(
@@ -64,7 +64,7 @@ select gapless.hand_back(%(number)s, %(group)s)
 select gapless.detach(%(table)s)
 
 -- name: list
--- returns: gapless.ops.attach:AttachmentInfo
+-- returns: gapless.features.attach.ops:AttachmentInfo
 select a.table_name as table, a.topic, a.id_column as id, a.map as columns, a.places, a.copied_to, a.live_ts, a.groups,
   a.attached_by, a.created_ts, a.problem, a.remedy
 from gapless.attachments a

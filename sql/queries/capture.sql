@@ -8,7 +8,7 @@ select gapless.release_capture(%(table)s)
 select gapless.mend_capture(%(table)s)
 
 -- name: list
--- returns: gapless.ops.captures:CaptureInfo
+-- returns: gapless.features.capture.ops:CaptureInfo
 select c.table_name as table, c.topic, c.key, c.columns, c.old, c.captured_by, c.created_ts, c.problem, c.remedy
 from gapless.captures c
 order by 1

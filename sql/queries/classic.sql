@@ -11,7 +11,7 @@ select gapless.notify_classic(%(topic)s, %(channel)s)
 select gapless.silence_classic(%(topic)s)
 
 -- name: list
--- returns: gapless.ops.classic:ClassicInfo
+-- returns: gapless.features.classic.ops:ClassicInfo
 select c.kind, c.group_id as "group", c.topic, c.name, c.asked_by, c.created_ts, c.problem, c.remedy
 from gapless.classics c
 order by 1, 2, 3

@@ -17,7 +17,7 @@ from gapless.topics t
 order by t.topic
 
 -- name: compactions
--- returns: gapless.ops.compaction:CompactionInfo
+-- returns: gapless.features.compaction.ops:CompactionInfo
 select c.topic, c.is_on, c.lag, c.keys, c.keyless, c.missing, c.bytes, c.moved_ts as moved, c.stands_s, c.starting
 from gapless.compactions c
 order by c.topic
@@ -155,7 +155,7 @@ select
   (select count(*) from gapless.member) as members
 
 -- name: trace
--- returns: gapless.ops.chains:ChainUnit
+-- returns: gapless.features.chains.ops:ChainUnit
 select
   t.node, t.parent, t.is_asked, t.group_id as "group", t.cause, t.detached, t.topic,
   t.partition_id as partition, t.first_offset, t.last_offset, t.events, t.event_types, t.keys,

@@ -1,12 +1,12 @@
 -- name: join
--- returns: gapless.ops.clients:JoinedClient
+-- returns: gapless.features.clients.ops:JoinedClient
 select j.member_id, j.token, j.expires_at
 from gapless.join(
   %(group)s, %(topic)s, make_interval(secs => %(ttl_s)s), %(name)s
 ) j
 
 -- name: poll
--- returns: gapless.ops.clients:PolledEvent
+-- returns: gapless.features.clients.ops:PolledEvent
 select p.partition_id as partition, p.c_offset as offset, p.first_offset, p.last_offset, p.attempt, p.redriven,
   p.key, p.event_type, p.payload, p.headers, p.host_id, p.user_id, p.transaction_id, p.created_ts as created
 from gapless.poll(
@@ -29,7 +29,7 @@ select gapless.reject_unit(
 )
 
 -- name: heartbeat
--- returns: gapless.ops.clients:ClientStanding
+-- returns: gapless.features.clients.ops:ClientStanding
 select h.expires_at, h.partitions, h.problem, h.topic
 from gapless.heartbeat(gapless.token_in(%(token)s, %(group)s, %(member_id)s)) h
 

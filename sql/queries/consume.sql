@@ -35,7 +35,7 @@ from gapless.claim_kept(
 )
 
 -- name: limit_conditions
--- So much time for what the next statement asks (consume/read/conditions.py: LIMIT_S), instead of the handlers'.
+-- So much time for what the next statement asks (features/filters/conditions.py: LIMIT_S), instead of the handlers'.
 select set_config('gapless.timeout', current_setting('statement_timeout'), true),
   set_config('statement_timeout', %(limit)s, true)
 

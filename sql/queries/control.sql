@@ -17,7 +17,7 @@ select gapless.set_filter(
 select gapless.clear_filter(%(group_id)s, %(topic)s)
 
 -- name: filters
--- returns: gapless.ops.filters:GroupFilter
+-- returns: gapless.features.filters.ops:GroupFilter
 select f.group_id as "group", f.topic, f.event_types, f.condition as "where", f.params, f.set_by,
   f.set_ts as set_at, f.kept, f.passed, f.unasked, f.unasked_partition, f.unasked_offset, f.unasked_why
 from gapless.filters f
@@ -28,7 +28,7 @@ order by f.topic
 select gapless.set_expiry(%(group)s, make_interval(secs => %(after_s)s))
 
 -- name: expiries
--- returns: gapless.ops.expiry:GroupExpiry
+-- returns: gapless.features.expiry.ops:GroupExpiry
 select e.group_id as "group", extract(epoch from e.expires_after)::float8 as expires_after_s,
   extract(epoch from e.idle)::float8 as idle_s, extract(epoch from e.time_left)::float8 as left_s,
   e.set_aside, e.set_by, e.set_ts as set_at
@@ -95,7 +95,7 @@ select gapless.create_replay(
 
 -- name: replay_ranges
 -- What a replay would handle, partition by partition; stop_offset is exclusive.
--- returns: gapless.ops.replay.plan:ReplayBounds
+-- returns: gapless.features.replay.plan:ReplayBounds
 select
   c.partition_id,
   c.start_offset,
@@ -125,7 +125,7 @@ select gapless.create_trial(
 )
 
 -- name: replays
--- returns: gapless.ops.replay.plan:ReplayInfo
+-- returns: gapless.features.replay.plan:ReplayInfo
 select
   r.group_id as name,
   r.topic,
@@ -139,7 +139,7 @@ order by r.created_ts, r.group_id
 
 -- name: replay_parts
 -- The partitions of a replay that have something left.
--- returns: gapless.ops.replay.run:ReplayPart
+-- returns: gapless.features.replay.run:ReplayPart
 select t.name as topic, c.topic_id, c.partition_id, l.lease_no, c.next_offset, c.stop_offset
 from gapless.consumer_offsets c
 join gapless.topic t using (topic_id)
@@ -149,7 +149,7 @@ order by c.partition_id
 
 -- name: replay_state
 -- Of all its partitions: events in range, done, units and events among the dead letters.
--- returns: gapless.ops.replay.run:ReplayProgress
+-- returns: gapless.features.replay.run:ReplayProgress
 select
   r.events,
   r.done,

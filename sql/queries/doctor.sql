@@ -203,7 +203,7 @@ left join gapless.default_chunk d on true
 
 -- name: queues
 -- Partitions of queue groups: what they cannot get past, who has what in hand for how long, what waits.
--- returns: gapless.ops.doctor.queues:QueueFacts
+-- returns: gapless.features.queue.checks:QueueFacts
 -- Sessions and locks are listed once: each list costs as much as there are, and a queue may have a thousand partitions.
 with sessions as materialized (
   select a.application_name, count(*) as workers from pg_stat_activity a

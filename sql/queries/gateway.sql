@@ -8,11 +8,11 @@ select gapless.create_api_key(
 select gapless.revoke_api_key(%(key_id)s)
 
 -- name: find_api_key
--- returns: gapless.ops.keys:FoundKey
+-- returns: gapless.features.gateway.keys:FoundKey
 select k.key_id, k.name, k.digest, k.scopes, k.requests_s from gapless.find_api_key(%(key_id)s) k
 
 -- name: api_keys
--- returns: gapless.ops.keys:KeyInfo
+-- returns: gapless.features.gateway.keys:KeyInfo
 select k.key_id, k.name, k.scopes, k.requests_s, k.created_ts as created, k.created_by,
   k.expires_ts as expires, k.last_used_ts as last_used, k.revoked_ts as revoked
 from gapless.api_key k

@@ -1,5 +1,5 @@
 -- name: list
--- returns: gapless.ops.later:LaterEvent
+-- returns: gapless.features.scheduled.ops:LaterEvent
 -- The next ones first; the limit keeps it cheap however many wait.
 select l.scheduled_id, l.topic, l.deliver_at, l.key, l.event_type, l.transaction_id, l.scheduled_by
 from gapless.later l
@@ -9,7 +9,7 @@ order by l.deliver_at, l.scheduled_id
 limit %(limit)s
 
 -- name: totals
--- returns: gapless.ops.later:LaterTotals
+-- returns: gapless.features.scheduled.ops:LaterTotals
 -- Counted up to a limit, as 10^7 may wait.
 select x.scheduled, x.next_due,
   greatest(coalesce(extract(epoch from gapless.clock() - x.next_due), 0), 0)::float8 as late_s
@@ -20,7 +20,7 @@ from (
 ) x
 
 -- name: schedules
--- returns: gapless.ops.schedules:ScheduleInfo
+-- returns: gapless.features.scheduled.schedule_ops:ScheduleInfo
 select s.name, s.topic, s.cron, s.every::text as every, s.zone, s.missed, s.next_due, s.last_due, s.fired,
   s.paused, s.trouble
 from gapless.schedules s

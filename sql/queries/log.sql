@@ -245,7 +245,7 @@ select pg_advisory_unlock(7427001, 2)
 select gapless.pending()
 
 -- name: retention_plan
--- returns: gapless.log.retention:Chunk
+-- returns: gapless.features.retention.chunks:Chunk
 select p.chunk, p.upto, p.events, p.bytes, p.newest_ts as newest, p.goes, p.reasons, p.is_behind
 from gapless.retention_plan() p
 order by p.upto
@@ -254,11 +254,11 @@ order by p.upto
 select gapless.close_chunks()
 
 -- name: expire_groups
--- returns: gapless.log.expiry:Expired
+-- returns: gapless.features.expiry.stored:Expired
 select e.group_id, e.set_aside from gapless.expire_groups(%(gap_s)s) e
 
 -- name: expire_subscriptions
--- returns: gapless.log.expiry:ExpiredSubscriptions
+-- returns: gapless.features.expiry.stored:ExpiredSubscriptions
 select e.group_id, e.topic, e.subscriptions from gapless.expire_subscriptions(%(gap_s)s) e
 
 -- name: drop_chunk
@@ -280,7 +280,7 @@ select gapless.turn_dedupe_slots()
 select letters + audits from gapless.purge_history(%(letters_s)s, %(audit_s)s)
 
 -- name: retention
--- returns: gapless.log.retention:Retention
+-- returns: gapless.features.retention.chunks:Retention
 select extract(epoch from t.retention)::float8 as keep_s, t.archive, t.overrun
 from gapless.topic t where t.name = %(name)s
 
@@ -313,7 +313,7 @@ select gapless.set_compaction(%(topic)s, %(compact)s)
 select gapless.compact(%(events_max)s)
 
 -- name: find_latest
--- returns: gapless.log.compaction:LatestEvent
+-- returns: gapless.features.compaction.latest:LatestEvent
 select l.event_key as key, l.event_type, l.payload, l.headers, l.host_id, l.user_id, l.transaction_id,
   l.partition_id as partition, l.c_offset as offset, l.created_ts as created
 from gapless.latest(%(topic)s, %(key)s) l

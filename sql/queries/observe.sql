@@ -1,6 +1,6 @@
 -- name: standings
 -- How every group stands in every partition, whoever works on it.
--- returns: gapless.worker.exporter.look:GroupStanding
+-- returns: gapless.features.metrics.look:GroupStanding
 -- index: log_segment_pkey and the chunks' primary keys, two look-ups for each partition
 select
   e.group_id, e.topic, e.partition_id, e.owner_id,
@@ -14,12 +14,12 @@ left join gapless.lag g using (group_id, topic_id, partition_id)
 order by e.group_id, e.topic, e.partition_id
 
 -- name: ends
--- returns: gapless.worker.exporter.look:TopicEnds
+-- returns: gapless.features.metrics.look:TopicEnds
 select v.topic, v.last_offsets from gapless.topics v order by v.topic
 
 -- name: letters
 -- Units set aside; a partition counts up to 10000 in each state.
--- returns: gapless.worker.exporter.look:LetterCount
+-- returns: gapless.features.metrics.look:LetterCount
 -- index: dead_letter_open
 select l.group_id, t.name as topic, w.state, sum(d.units)::bigint as units
 from gapless.lease l
@@ -42,7 +42,7 @@ order by 1, 2, 3
 -- name: chunks
 -- held_s: when all that keeps the oldest chunk is somebody who is behind, for how long its topics have had
 -- enough of it.
--- returns: gapless.worker.exporter.look:ChunkState
+-- returns: gapless.features.metrics.look:ChunkState
 select
   (select count(*) from gapless.chunk) as chunks,
   coalesce(

@@ -79,7 +79,7 @@ from gapless.consumer_group g
 where g.group_id = %(group_id)s and g.topic_id = %(topic_id)s
 
 -- name: take
--- returns: gapless.ops.queue:TakenEvent
+-- returns: gapless.features.queue.ops:TakenEvent
 select %(group)s::text as "group", %(topic)s::text as topic, t.receipt, t.partition_id as partition,
   t.c_offset as offset, t.attempt, t.key, t.event_type, t.payload,
   t.headers, t.host_id, t.user_id, t.transaction_id, t.created_ts as created
@@ -105,7 +105,7 @@ select gapless.extend(
 )
 
 -- name: queue_state
--- returns: gapless.ops.queue:QueuePartition
+-- returns: gapless.features.queue.ops:QueuePartition
 select %(group)s::text as "group", s.topic, s.partition_id as partition, s.next_offset, s.end_offset, s.open,
   s.in_hand, s.in_work, s.waiting, s.dead, s.lapsed, s.finished_ahead, s.oldest_open_s
 from gapless.queue_state(%(group)s) s
@@ -113,7 +113,7 @@ order by s.topic, s.partition_id
 
 -- name: peek
 -- The oldest of each partition in these states; the view costs what is asked of it.
--- returns: gapless.ops.queue:QueueJob
+-- returns: gapless.features.queue.ops:QueueJob
 select j.group_id as "group", j.topic, j.partition_id as partition, j.c_offset as offset, j.state, j.attempts,
   j.holder, j.since, j.key, j.event_type
 from gapless.queue_state(%(group)s) s

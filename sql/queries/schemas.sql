@@ -1,5 +1,5 @@
 -- name: schemas
--- returns: gapless.ops.schemas:SchemaInfo
+-- returns: gapless.features.schemas.ops:SchemaInfo
 select s.topic, s.event_type, s.version, s.compatibility, s.is_newest, s.set_by, s.set_ts as set_at, s.schema::text
 from gapless.schemas s
 where (%(topic)s::text is null or s.topic = %(topic)s)
@@ -16,7 +16,7 @@ select gapless.remove_schema(%(topic)s, %(event_type)s, %(version)s::int)
 
 -- name: newest_events
 -- Of each partition the newest events, at most so many.
--- returns: gapless.ops.schemas:LoggedPayload
+-- returns: gapless.features.schemas.ops:LoggedPayload
 select e.partition_id as partition, r.c_offset as "offset", r.event_type, coalesce(r.payload::text, 'null') as payload
 from gapless.ends(array[%(topic)s::text]) e
 cross join lateral gapless.read(
@@ -26,7 +26,7 @@ where e.next_offset > e.first_offset
 order by e.partition_id, r.c_offset
 
 -- name: invalid_letters
--- returns: gapless.ops.doctor.schemas:InvalidLetters
+-- returns: gapless.features.schemas.checks:InvalidLetters
 select l.group_id as "group", t.name as topic, count(*) as units, max(l.last_failed_ts) as newest_at
 from gapless.dead_letter l
 join gapless.topic t using (topic_id)

@@ -1,5 +1,5 @@
 -- name: ends
--- returns: gapless.spark.place:End
+-- returns: gapless.features.spark.place:End
 select e.topic, e.topic_id, e.partition_id, e.first_offset, e.next_offset,
   coalesce(gapless.timeline_at(e.topic_id, e.partition_id, e.next_offset - 1), 1) as timeline
 from gapless.ends(%(topics)s::text[]) e
@@ -59,7 +59,7 @@ order by r.n, s.base_offset
 
 -- name: events
 -- As `fetch` of the log: an index look-up for each id, whatever the planner guesses. What belongs
--- between select and from is put in by spark/fetch.py, from a list of our own columns.
+-- between select and from is put in by features/spark/fetch.py, from a list of our own columns.
 -- event_types, where: null for all; a payload of which where cannot be asked is kept (condition_error.sql).
 -- index: primary key of a chunk
 select o.id
@@ -73,7 +73,7 @@ where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[
 
 -- name: events_between
 -- As `events`, when most ids between the two are wanted: no look-up for each of them, no page of the
--- table twice. What is not wanted is left out by spark/fetch.py.
+-- table twice. What is not wanted is left out by features/spark/fetch.py.
 -- index: primary key of a chunk
 select o.id
 from gapless.outbox_message_t o
@@ -112,13 +112,13 @@ select gapless.register_pipeline(%(name)s, %(topics)s::text[], %(start)s, %(targ
 select pg_advisory_lock(7427005, hashtext(%(name)s))
 
 -- name: pipeline
--- returns: gapless.spark.pipeline.position:PipelineState
+-- returns: gapless.features.spark.pipeline.position:PipelineState
 select p.name, p.batch, p.planned, p.files
 from gapless.pipeline p
 where p.name = %(name)s
 
 -- name: pipelines
--- returns: gapless.spark.pipeline.position:PipelineStanding
+-- returns: gapless.features.spark.pipeline.position:PipelineStanding
 select
   p.name,
   p.batch as batches,
@@ -136,7 +136,7 @@ order by p.name
 
 -- name: archive
 -- What an archive has to hold: from begun up to place, exclusive.
--- returns: gapless.spark.pipeline.verify:Archive
+-- returns: gapless.features.spark.pipeline.verify:Archive
 select p.target, coalesce(p.begun, '{}') as begun, gapless.pipeline_place(p.name) as place
 from gapless.pipeline p
 where p.name = %(name)s
@@ -167,7 +167,7 @@ select gapless.remove_pipeline(%(name)s)
 
 -- name: holds
 -- The topics whose events stay for a pipeline: those it has not read (none: 0), or that it is to archive.
--- returns: gapless.spark.pipeline.position:Hold
+-- returns: gapless.features.spark.pipeline.position:Hold
 select t.name as topic,
   (
     select coalesce(sum(g.lag), 0)::bigint from gapless.lag g

@@ -259,7 +259,7 @@ order by u.events desc, u.topic_id
 
 -- name: compactions
 -- Compacted topics, and how far that is.
--- returns: gapless.status.compacting:Compacting
+-- returns: gapless.features.compaction.section:Compacting
 select c.topic, c.is_on, c.lag, c.keys, c.keyless, c.missing, c.bytes, c.stands_s, c.starting
 from gapless.compactions c
 order by c.topic
@@ -274,7 +274,7 @@ order by 1
 
 -- name: filters
 -- Groups that take some events only, and what that came to. unasked_s: how long ago the filter could not be asked.
--- returns: gapless.status.filtered:Filtered
+-- returns: gapless.features.filters.section:Filtered
 select f.group_id, f.topic,
   concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition) as takes,
   f.kept, f.passed, f.unasked, f.unasked_partition, f.unasked_offset, f.unasked_why,
@@ -289,7 +289,7 @@ order by f.group_id, f.topic
 
 -- name: subscribed
 -- Groups with subscriptions, and those whose last one has gone.
--- returns: gapless.status.subscribed:Subscribed
+-- returns: gapless.features.filters.subscribed:Subscribed
 select v.group_id, v.topic, v.subscriptions, v.forms, v.may_expire, v.near, v.stopped,
   extract(epoch from v.first_left)::float8 as first_left_s
 from gapless.subscribed_groups v
@@ -312,7 +312,7 @@ order by s.topic
 
 -- name: expiring
 -- Groups that go soon, for nobody uses them.
--- returns: gapless.status.expiring:Expiring
+-- returns: gapless.features.expiry.section:Expiring
 select e.group_id, extract(epoch from e.idle)::float8 as idle_s,
   extract(epoch from e.time_left)::float8 as left_s, e.set_aside
 from gapless.expiries e
@@ -359,7 +359,7 @@ select count(*) as chunks from gapless.chunk
 
 -- name: later
 -- What waits for its time. Counted up to a limit: 10^7 may wait.
--- returns: gapless.status.waiting:Later
+-- returns: gapless.features.scheduled.section:Later
 select x.scheduled, x.next_ts, x.strays,
   greatest(coalesce(extract(epoch from gapless.clock() - x.next_ts), 0), 0)::double precision as late_s,
   x.schedules, x.paused, x.stopped

@@ -1,5 +1,5 @@
 -- name: list
--- returns: gapless.ops.subscriptions:SubscriptionInfo
+-- returns: gapless.features.filters.subscriptions:SubscriptionInfo
 select s.group_id as "group", s.topic, s.name, s.match, s.condition as "where", s.sql_condition, s.params,
   s.set_by, s.set_ts as set_at,
   extract(epoch from s.expires_after)::float8 as expires_after_s,

@@ -1,5 +1,5 @@
 -- name: webhooks
--- returns: gapless.ops.webhooks:WebhookInfo
+-- returns: gapless.features.webhooks.ops:WebhookInfo
 select w.name, w.topic, w.url, w.secrets, w.event_types, w.condition as "where", w.params, w.rate, w.concurrency,
   w.keeps_order, w.retry_delays_s, w.paused, w.pause_reason, w.lag, w.waiting, w.dead, w.is_run, w.delivered, w.failed,
   w.last_error, w.last_ts as last_at, w.circuit_ts as circuit_open_since, w.shared
@@ -34,7 +34,7 @@ select exists (select from gapless.webhook w where w.removed_ts is not null)
 
 -- name: declared
 -- What a supervisor has to know of each webhook.
--- returns: gapless.webhooks.record:DeclaredWebhook
+-- returns: gapless.features.webhooks.record:DeclaredWebhook
 select w.name, t.name as topic, t.partitions, w.concurrency, w.keeps_order, w.rate, w.retry_delays_s
 from gapless.webhook w
 join gapless.topic t using (topic_id)
@@ -44,7 +44,7 @@ order by w.name
 -- name: endpoint
 -- What whoever delivers has to know of one; no row: it was removed. workers: sessions that deliver for it, by their
 -- locks. now_s: the database's clock.
--- returns: gapless.webhooks.record:Endpoint
+-- returns: gapless.features.webhooks.record:Endpoint
 select w.url, w.secrets, w.allow_http, w.rate, s.circuit_ts is not null as is_open,
   gapless.webhook_workers(gapless.group_of_webhook(w)) as workers,
   extract(epoch from clock_timestamp())::double precision as now_s
@@ -54,7 +54,7 @@ where w.name = %(name)s and w.removed_ts is null
 
 -- name: declared_shared
 -- The topics whose webhooks share a group.
--- returns: gapless.webhooks.record:SharedWebhooks
+-- returns: gapless.features.webhooks.record:SharedWebhooks
 select t.name as topic, t.partitions
 from gapless.topic t
 where exists (
@@ -64,7 +64,7 @@ order by t.name
 
 -- name: shared
 -- What whoever delivers has to know of those that share a topic's group; probe_due: it may be tried.
--- returns: gapless.webhooks.record:SharedEndpoint
+-- returns: gapless.features.webhooks.record:SharedEndpoint
 select w.name, w.url, w.secrets, w.allow_http, w.rate, gapless.is_stopped_webhook(w) as is_stopped,
   s.circuit_ts is not null and (
     s.probe_ts > clock_timestamp() - make_interval(secs => %(every_s)s)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from gapless.consume.batch import Batch
     from gapless.consume.unit import Unit
     from gapless.consume.user.handler import Handler, handler
-    from gapless.consume.user.schedule import schedule
     from gapless.consume.verdict.wish import (
         DeadLetter,
         InvalidEventError,
@@ -31,11 +30,12 @@ if TYPE_CHECKING:
     )
     from gapless.db.find import connect
     from gapless.errors import GaplessError, PublishError, ReplyError, ResourceError, WaitError
+    from gapless.features.messages.request import reply, request
+    from gapless.features.scheduled.declared import schedule
+    from gapless.features.scheduled.later import cancel
     from gapless.log.event import Event, NewEvent
     from gapless.log.keyed import Published
-    from gapless.log.later import cancel
     from gapless.log.publish import publish
-    from gapless.log.request import reply, request
     from gapless.log.wait import wait_for
     from gapless.resources import resource
 
@@ -72,7 +72,7 @@ if not TYPE_CHECKING:
         __name__,
         {
             "gapless.consume.user.handler": "Handler handler",
-            "gapless.consume.user.schedule": "schedule",
+            "gapless.features.scheduled.declared": "schedule",
             "gapless.consume.batch": "Batch",
             "gapless.consume.unit": "Unit",
             "gapless.log.wait": "wait_for",
@@ -81,9 +81,9 @@ if not TYPE_CHECKING:
             "gapless.errors": "GaplessError PublishError ReplyError ResourceError WaitError",
             "gapless.log.event": "Event NewEvent",
             "gapless.log.keyed": "Published",
-            "gapless.log.later": "cancel",
+            "gapless.features.scheduled.later": "cancel",
             "gapless.log.publish": "publish",
-            "gapless.log.request": "reply request",
+            "gapless.features.messages.request": "reply request",
             "gapless.resources": "resource",
         },
     )

@@ -1,4 +1,4 @@
-"""The sink in the classes of PySpark's Python Data Source API; it works by gapless.spark.sink."""
+"""The sink in the classes of PySpark's Python Data Source API; it works by gapless.features.spark.sink."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from gapless.db.connect import connect
 from gapless.errors import GaplessError, UsageError
-from gapless.spark.options import WriteOptions
-from gapless.spark.reach import reached
-from gapless.spark.sink import Staged, drop_stages, publish_staged, stage
+from gapless.features.spark.options import WriteOptions
+from gapless.features.spark.reach import reached
+from gapless.features.spark.sink import Staged, drop_stages, publish_staged, stage
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter as StreamWriterBase

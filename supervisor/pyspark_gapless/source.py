@@ -14,11 +14,11 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from gapless.spark.columns import schema_ddl
-from gapless.spark.events import check_columns
-from gapless.spark.options import ReadOptions, read_options, write_options
-from gapless.spark.place import End
-from gapless.spark.source import look, plan_batch, read_task
+from gapless.features.spark.columns import schema_ddl
+from gapless.features.spark.events import check_columns
+from gapless.features.spark.options import ReadOptions, read_options, write_options
+from gapless.features.spark.place import End
+from gapless.features.spark.source import look, plan_batch, read_task
 from pyspark_gapless.stream import GaplessPartition, GaplessStreamReader
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from gapless.errors import UsageError
-from gapless.spark.options import ReadOptions
-from gapless.spark.reach import Reached
-from gapless.spark.source import Task, read_task
-from gapless.spark.stream import StreamReader
+from gapless.features.spark.options import ReadOptions
+from gapless.features.spark.reach import Reached
+from gapless.features.spark.source import Task, read_task
+from gapless.features.spark.stream import StreamReader
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -20,9 +20,9 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from chaos.effects import make_tables
 from chaos.process import LOOK_AGAIN_S, Process, Proxy, environment, is_up
 from gapless.db.connect import connect
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
-from gapless.db.postgres.cluster import Cluster
+from gapless.features.server.postgres.cluster import Cluster
+from gapless.features.server.server import throwaway_cluster
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 

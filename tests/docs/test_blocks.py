@@ -23,7 +23,7 @@ from docs.blocks import PAGES, ROOT, Block, UndecidedError, blocks_of
 from docs.examples import VARIES, play, said
 from docs.terminal import Terminal
 from gapless import ops
-from gapless.db.embedded.server import stop
+from gapless.features.server.server import stop
 from gapless.log.topics import ensure_topic
 from gapless.settings import Settings
 

@@ -14,9 +14,9 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.queries import query, sql_root
 from gapless.db.schema import here
+from gapless.features.server.server import throwaway_cluster
 
 Facts = dict[str, dict[str, dict[str, str]]]
 # Locks that somebody waits for who reads or writes.

@@ -11,22 +11,22 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.uninstall import uninstall
 from gapless.errors import SchemaError
+from gapless.features.attach.ops import Wish, attach_table
+from gapless.features.attach.switch import switch_group
+from gapless.features.capture.ops import capture_table
+from gapless.features.classic.ops import notify_classic, show_classic
+from gapless.features.filters.subscriptions import subscribe
+from gapless.features.gateway.keys import create_key
+from gapless.features.scheduled.schedules import Schedule, add_schedule
+from gapless.features.server.server import throwaway_cluster
+from gapless.features.webhooks.ops import add_webhook
 from gapless.log.publish import publish
-from gapless.log.schedules import Schedule, add_schedule
 from gapless.log.topics import ensure_topic
-from gapless.ops.attach import Wish, attach_table
-from gapless.ops.captures import capture_table
-from gapless.ops.classic import notify_classic, show_classic
 from gapless.ops.groups import create_group
 from gapless.ops.install import drop_schema, install_schema
-from gapless.ops.keys import create_key
 from gapless.ops.place import GroupPlace
-from gapless.ops.subscriptions import subscribe
-from gapless.ops.switch import switch_group
-from gapless.ops.webhooks import add_webhook
 
 ROLES = ("gapless_condition", "gapless_consumer", "gapless_operator", "gapless_producer")
 # Everything that has a name, in this database and in the cluster, and who may do what with it.

@@ -8,8 +8,8 @@ from contextlib import contextmanager
 import psycopg
 
 from gapless.db.connect import connect
-from gapless.db.embedded.server import embedded
 from gapless.db.migrate import migrate
+from gapless.features.server.server import embedded
 from mutate.mutant import Mutant
 
 

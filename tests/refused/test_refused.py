@@ -28,7 +28,7 @@ import gapless
 from gapless import errors, ops, testing
 from gapless.cli.commands import COMMANDS, command_parser
 from gapless.consume.user.handler import Options
-from gapless.gateway.app import WAYS
+from gapless.features.gateway.app import WAYS
 from gapless.log.sequence import sequence
 from gapless.settings import load
 from gapless.settings.record import CATALOG

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from gapless.spark.session import spark_session
+from gapless.features.spark.session import spark_session
 
 
 def main(dsn: str, checkpoint: str) -> None:

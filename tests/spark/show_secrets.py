@@ -19,10 +19,10 @@ from urllib.request import urlopen
 
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gapless.spark.home import prepare
-from gapless.spark.pipeline.document import load_pipelines
-from gapless.spark.pipeline.run import run_pipeline
-from gapless.spark.session import spark_session
+from gapless.features.spark.home import prepare
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.run import run_pipeline
+from gapless.features.spark.session import spark_session
 
 PASSWORD = re.compile(r"PW[a-z]+WP")
 SKIPPED = re.compile(r"/static/|kill|threadDump|heapHistogram|[sS]ort")

@@ -10,20 +10,20 @@ import pytest
 from psycopg import Connection
 
 from gapless.errors import GaplessError
-from gapless.log.event import NewEvent
-from gapless.log.publish import publish
-from gapless.log.retention import (
+from gapless.features.retention.chunks import (
     Keep,
     Retention,
     apply_retention,
     plan_retention,
     set_retention,
 )
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.run import run_pipeline
+from gapless.features.spark.pipeline.verify import verify
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from gapless.spark.pipeline.document import load_pipelines
-from gapless.spark.pipeline.run import run_pipeline
-from gapless.spark.pipeline.verify import verify
 from support.chunks import next_chunk, small_chunks
 
 if TYPE_CHECKING:

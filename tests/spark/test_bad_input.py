@@ -10,12 +10,12 @@ from psycopg import Connection, sql
 from psycopg.conninfo import make_conninfo
 
 from gapless.errors import GaplessError
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.run import run_pipeline
+from gapless.features.spark.session import sentence
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
-from gapless.spark.pipeline.document import load_pipelines
-from gapless.spark.pipeline.run import run_pipeline
-from gapless.spark.session import sentence
 from support.long import long_but
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def test_executors_that_cannot_reach_the_database(
     def lost(batches: Any) -> Any:
         from psycopg import sql as text
 
-        from gapless.spark.bulk import fetch_arrow
+        from gapless.features.spark.bulk import fetch_arrow
 
         fetch_arrow(f"host={service} connect_timeout=2", text.Composed([text.SQL("select 1")]))
         yield from batches

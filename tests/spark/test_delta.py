@@ -14,16 +14,16 @@ from psycopg import Connection
 
 from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
+from gapless.features.spark.archive import read_archived
+from gapless.features.spark.fetch import ReadRequest
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.position import reset
+from gapless.features.spark.pipeline.run import run_pipeline
+from gapless.features.spark.pipeline.verify import verify
+from gapless.features.spark.ranges import Range
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
-from gapless.spark.archive import read_archived
-from gapless.spark.fetch import ReadRequest
-from gapless.spark.pipeline.document import load_pipelines
-from gapless.spark.pipeline.position import reset
-from gapless.spark.pipeline.run import run_pipeline
-from gapless.spark.pipeline.verify import verify
-from gapless.spark.ranges import Range
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from psycopg import Connection
 
 from gapless.consume.user.load import load_handlers
+from gapless.features.spark.engine import Engine
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
 from gapless.settings import Settings
-from gapless.spark.engine import Engine
 from gapless.worker.plan import make_plan
 from support.group import owner
 

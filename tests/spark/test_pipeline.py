@@ -15,12 +15,12 @@ from psycopg import Connection
 
 from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.position import reset, standings
+from gapless.features.spark.pipeline.run import run_pipeline
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
-from gapless.spark.pipeline.document import load_pipelines
-from gapless.spark.pipeline.position import reset, standings
-from gapless.spark.pipeline.run import run_pipeline
 from support.long import long_but
 
 if TYPE_CHECKING:

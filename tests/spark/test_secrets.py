@@ -13,10 +13,10 @@ import pytest
 from psycopg import Connection
 
 from gapless.errors import UsageError
+from gapless.features.spark.options import read_options, write_options
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
-from gapless.spark.options import read_options, write_options
 
 PROGRAM = Path(__file__).with_name("show_secrets.py")
 PAGES_MIN = 25

@@ -16,10 +16,10 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict
 
 from gapless.errors import UsageError
+from gapless.features.spark.session import spark_session
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
-from gapless.spark.session import spark_session
 from support.ports import free_port
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from psycopg import Connection
 
+from gapless.features.spark.session import sentence
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
-from gapless.spark.session import sentence
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

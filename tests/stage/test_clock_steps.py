@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from gapless.features.scheduled.schedules import Schedule, add_schedule
 from gapless.log.publish import publish
-from gapless.log.schedules import Schedule, add_schedule
 from gapless.log.sequence import configure_chunks, heal_letters, sequence, try_role
 from gapless.ops.doctor.rounds import diagnose
 from gapless.status import snapshot

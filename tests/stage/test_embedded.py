@@ -14,10 +14,10 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gapless.db.embedded.folder import ServerFolder, default_folder
-from gapless.db.embedded.server import acquire, embedded, stop
-from gapless.db.postgres.postmaster import running_postmaster
 from gapless.errors import ConnectError, UsageError
+from gapless.features.server.folder import ServerFolder, default_folder
+from gapless.features.server.postgres.postmaster import running_postmaster
+from gapless.features.server.server import acquire, embedded, stop
 from support.servers import (
     AS_ROOT,
     USER,
@@ -34,7 +34,7 @@ STOPS_WITHIN_S = 10.0
 
 ORDINARY_USER = """
 import os, psycopg
-from gapless.db.embedded.server import acquire
+from gapless.features.server.server import acquire
 server = acquire()
 with psycopg.connect(server.dsn) as conn:
     user = conn.execute("select current_user").fetchone()[0]
@@ -47,7 +47,7 @@ server.release()
 RUSH = """
 import sys, psycopg
 from pathlib import Path
-from gapless.db.embedded.server import embedded
+from gapless.features.server.server import embedded
 for _ in range(int(sys.argv[2])):
     with embedded(Path(sys.argv[1])) as dsn, psycopg.connect(dsn) as conn:
         conn.execute("insert into visit default values")
@@ -57,9 +57,9 @@ for _ in range(int(sys.argv[2])):
 ORPHAN = """
 import os, sys
 from pathlib import Path
-from gapless.db.postgres import account
-from gapless.db.postgres.binaries import find_binaries, runnable_by
-from gapless.db.postgres.cluster import Cluster
+from gapless.features.server.postgres import account
+from gapless.features.server.postgres.binaries import find_binaries, runnable_by
+from gapless.features.server.postgres.cluster import Cluster
 account.dies_with_us = lambda dies_by: None
 bindir = runnable_by(account.server_account(), find_binaries()).bindir
 Cluster(bindir, Path(sys.argv[1])).start()

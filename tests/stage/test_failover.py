@@ -21,10 +21,10 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 import gapless
 from gapless.consume.unit import Unit
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
-from gapless.db.postgres.cluster import Cluster
 from gapless.errors import WaitError
+from gapless.features.server.postgres.cluster import Cluster
+from gapless.features.server.server import throwaway_cluster
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
 from gapless.testing import drain

@@ -15,10 +15,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 import gapless
-from gapless.db.embedded.folder import SHARED, ServerFolder, try_flock
-from gapless.db.embedded.server import stop
-from gapless.db.postgres.binaries import find_binaries
-from gapless.db.postgres.postmaster import running_postmaster
+from gapless.features.server.folder import SHARED, ServerFolder, try_flock
+from gapless.features.server.postgres.binaries import find_binaries
+from gapless.features.server.postgres.postmaster import running_postmaster
+from gapless.features.server.server import stop
 from support.patience import bounded_patience
 
 DatabaseLike = Callable[[str], AbstractContextManager[str]]
@@ -31,7 +31,7 @@ PATIENCE_S = 60.0
 USER = """
 import sys
 from pathlib import Path
-from gapless.db.embedded.server import acquire
+from gapless.features.server.server import acquire
 server = acquire(Path(sys.argv[1]) if sys.argv[1:] else None)
 print(server.dsn, flush=True)
 sys.stdin.read()

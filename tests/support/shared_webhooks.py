@@ -7,8 +7,8 @@ from typing import Any
 
 from psycopg import Connection
 
+from gapless.features.webhooks.ops import WebhookInfo, add_webhook, list_webhooks
 from gapless.log.publish import publish
-from gapless.ops.webhooks import WebhookInfo, add_webhook, list_webhooks
 from gapless.settings import Settings
 from support.endpoint import Server
 

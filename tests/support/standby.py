@@ -10,8 +10,8 @@ import psycopg
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gapless.db.postgres.account import server_account
-from gapless.db.postgres.cluster import Cluster
+from gapless.features.server.postgres.account import server_account
+from gapless.features.server.postgres.cluster import Cluster
 from support.servers import until
 
 NAME = "standby"  # its application_name on the primary

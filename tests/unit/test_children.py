@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pytest
 
+from gapless.features.queue.pool import ServedQueue
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
@@ -21,7 +22,6 @@ from gapless.worker import children as module
 from gapless.worker import retries
 from gapless.worker.child import explain_exit
 from gapless.worker.children import SEQUENCING_S_MAX, SILENCE_S_MAX, STEADY_AFTER_S, Children
-from gapless.worker.pool import ServedQueue
 from gapless.worker.spec import ExitCode
 
 ME = UUID(int=1)

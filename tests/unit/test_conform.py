@@ -8,7 +8,13 @@ from time import monotonic
 
 import pytest
 
-from gapless.log.conform import DEPTH_MAX, SCHEMA_BYTES_MAX, NotASchemaError, covers, json_schema
+from gapless.features.schemas.conform import (
+    DEPTH_MAX,
+    SCHEMA_BYTES_MAX,
+    NotASchemaError,
+    covers,
+    json_schema,
+)
 
 ORDER = '{"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}'
 CLOSED = {"type": "object", "properties": {"a": {"type": "integer"}}, "additionalProperties": False}

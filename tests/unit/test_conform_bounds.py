@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gapless.log import conform
-from gapless.log.conform import (
+from gapless.features.schemas import conform
+from gapless.features.schemas.conform import (
     DEPTH_MAX,
     SCHEMA_BYTES_MAX,
     Mismatch,

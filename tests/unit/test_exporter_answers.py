@@ -9,9 +9,9 @@ from uuid import UUID
 
 import pytest
 
+from gapless.features.metrics.health import NAMED_MAX, OK, UNAVAILABLE, health, readiness
+from gapless.features.metrics.look import GroupStanding
 from gapless.telemetry.pulse import Pulse
-from gapless.worker.exporter.health import NAMED_MAX, OK, UNAVAILABLE, health, readiness
-from gapless.worker.exporter.look import GroupStanding
 
 ROW = GroupStanding(
     group_id="g", topic="t", partition_id=0, owner_id=None, is_paused=False, next_offset=5, lag=3,

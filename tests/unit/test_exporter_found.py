@@ -10,11 +10,11 @@ from uuid import UUID
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gapless.status.compacting import Compacting
+from gapless.features.compaction.section import Compacting
+from gapless.features.metrics.collect import found_here, found_in, write
+from gapless.features.metrics.look import GroupStanding, LetterCount, TopicEnds
 from gapless.status.snapshot import Pending
 from gapless.telemetry.meter import BOUNDS_S, Meters, Times
-from gapless.worker.exporter.collect import found_here, found_in, write
-from gapless.worker.exporter.look import GroupStanding, LetterCount, TopicEnds
 
 ME, PEER = UUID(int=1), UUID(int=2)
 ROW = GroupStanding(

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from gapless.errors import UsageError
-from gapless.worker.exporter import serve as module
-from gapless.worker.exporter.serve import HttpServer, Replies, Reply, open_metrics, open_socket
+from gapless.features.metrics import serve as module
+from gapless.features.metrics.serve import HttpServer, Replies, Reply, open_metrics, open_socket
 
 WAIT_S = 30  # for an answer that comes at once
 

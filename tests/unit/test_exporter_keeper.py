@@ -11,12 +11,12 @@ from uuid import UUID
 
 import pytest
 
+from gapless.features.metrics import keep as module
+from gapless.features.metrics import process
+from gapless.features.metrics.keep import SILENCE_S_MAX, STEADY_AFTER_S, ExporterKeeper
 from gapless.settings import Settings
 from gapless.worker import retries
 from gapless.worker.child import Child
-from gapless.worker.exporter import keep as module
-from gapless.worker.exporter import process
-from gapless.worker.exporter.keep import SILENCE_S_MAX, STEADY_AFTER_S, ExporterKeeper
 
 ME = UUID(int=1)
 OTHERS = [901, 902]

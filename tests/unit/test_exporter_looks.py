@@ -8,8 +8,8 @@ import psycopg
 import pytest
 
 from gapless.errors import ConnectError
-from gapless.worker.exporter import looks as module
-from gapless.worker.exporter.looks import LOOK_EVERY_S, RETRY_S, Looks
+from gapless.features.metrics import looks as module
+from gapless.features.metrics.looks import LOOK_EVERY_S, RETRY_S, Looks
 
 
 class Session:

@@ -8,12 +8,12 @@ from uuid import UUID
 
 import pytest
 
+from gapless.features.metrics import process as module
+from gapless.features.metrics.look import ChunkState, DatabaseLook
+from gapless.features.metrics.process import CONNECT_S_MAX, Exporter, run_exporter
 from gapless.telemetry.meter import Meters
 from gapless.telemetry.pulse import Pulse
 from gapless.worker.board import Board
-from gapless.worker.exporter import process as module
-from gapless.worker.exporter.look import ChunkState, DatabaseLook
-from gapless.worker.exporter.process import CONNECT_S_MAX, Exporter, run_exporter
 from gapless.worker.life import WAIT_S_MAX
 from gapless.worker.spec import ExitCode
 

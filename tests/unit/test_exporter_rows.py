@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gapless.worker.exporter.keep import ROWS_MAX, ExporterKeeper
+from gapless.features.metrics.keep import ROWS_MAX, ExporterKeeper
 
 
 @pytest.mark.parametrize(("is_asked", "rows"), [(False, 0), (True, ROWS_MAX)])

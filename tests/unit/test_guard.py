@@ -13,9 +13,9 @@ from gapless.consume.user import guard as module
 from gapless.consume.user.guard import Guard, unguarded
 from gapless.consume.verdict.wish import InvalidEventError
 from gapless.errors import UsageError
+from gapless.features.schemas.conform import NEEDED
+from gapless.features.schemas.stored import SchemaVersion, TopicSchemas
 from gapless.keys import Partition
-from gapless.log.conform import NEEDED
-from gapless.log.schemas import SchemaVersion, TopicSchemas
 
 pytest.importorskip("jsonschema_rs")
 

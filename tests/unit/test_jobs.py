@@ -12,13 +12,13 @@ import pytest
 import gapless
 from gapless.consume import job as module
 from gapless.consume.job import Job, Step, offsets
-from gapless.consume.kept import Kept, kept_spans
 from gapless.consume.unit import Spans
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import Fate
 from gapless.consume.verdict.patience import PATIENCE_S, Patience
 from gapless.consume.verdict.policy import BLOCK_RETRY_S, OnFailure, Policy, Verdict
 from gapless.errors import BlockedError, UnreadyError
+from gapless.features.filters.kept import Kept, kept_spans
 from gapless.keys import Assignment, Partition
 from support.turn import turn
 

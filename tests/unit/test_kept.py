@@ -11,8 +11,15 @@ from typing import Any
 
 import pytest
 
-from gapless.consume.kept import Kept, KeptSpan, KeptSpans, KeptUnit, are_kept_alike, kept_spans
 from gapless.consume.unit import Source, Span, Spans, split
+from gapless.features.filters.kept import (
+    Kept,
+    KeptSpan,
+    KeptSpans,
+    KeptUnit,
+    are_kept_alike,
+    kept_spans,
+)
 from gapless.keys import Partition
 from gapless.log.event import (
     Event,

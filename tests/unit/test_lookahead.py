@@ -15,13 +15,13 @@ import pytest
 
 import gapless
 from gapless.consume.job import Job
-from gapless.consume.kept import Kept, kept_spans
 from gapless.consume.outside import lookahead as module
 from gapless.consume.outside.lookahead import AHEAD_EVENTS, LOOK_AT_END_S, LOOK_S, Lookahead
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.unit import Span, Spans
 from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
+from gapless.features.filters.kept import Kept, kept_spans
 from gapless.keys import Assignment, Partition, partition_params
 from support.turn import turn
 

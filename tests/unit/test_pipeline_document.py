@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gapless.errors import ConfigError
-from gapless.spark.pipeline.document import TargetSpec, load_pipelines
+from gapless.features.spark.pipeline.document import TargetSpec, load_pipelines
 
 _GOOD = "from: a\n    to: {topic: b}"
 

@@ -14,12 +14,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from starlette.datastructures import Headers
 
-from gapless.gateway.events_in import PLAIN_BYTES_MAX, events_in
-from gapless.gateway.gateway import Limits
-from gapless.gateway.plain import HEADERS_BYTES_MAX, plain_events
-from gapless.gateway.problem import Problem
+from gapless.features.gateway.events_in import PLAIN_BYTES_MAX, events_in
+from gapless.features.gateway.gateway import Limits
+from gapless.features.gateway.plain import HEADERS_BYTES_MAX, plain_events
+from gapless.features.gateway.problem import Problem
+from gapless.features.load.parse import LineShape, parse_line
 from gapless.log.event import NewEvent
-from gapless.ops.load.parse import LineShape, parse_line
 
 ENOUGH = 1 << 20
 NAMES = ("payload", "key", "event_type", "headers", "host_id", "user_id")

@@ -9,7 +9,7 @@ import pytest
 
 from gapless.consume.user.handler import Handler, handler
 from gapless.errors import UsageError
-from gapless.log.schedules import Schedule
+from gapless.features.scheduled.schedules import Schedule
 from gapless.settings import Settings
 from gapless.worker.plan import Plan, make_plan
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from gapless.features.queue import pool as module
+from gapless.features.queue.pool import Pools, ServedQueue
 from gapless.settings import Settings
 from gapless.telemetry.meter import Meters
-from gapless.worker import pool as module
 from gapless.worker.board import Board
-from gapless.worker.pool import Pools, ServedQueue
 from gapless.worker.spec import ExitCode
 
 _ANY: Any = None

@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from gapless.errors import PublishError, UsageError
-from gapless.log import later
-from gapless.log.later import Promoted, Promoter, cancel, delay_text, moment_text, promote_all
+from gapless.features.scheduled import later
+from gapless.features.scheduled.later import (
+    Promoted,
+    Promoter,
+    cancel,
+    delay_text,
+    moment_text,
+    promote_all,
+)
 
 NOBODY: Any = None  # what is asked through a connection, and answered below
 START = later._START

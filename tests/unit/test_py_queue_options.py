@@ -11,9 +11,9 @@ import pytest
 from gapless.consume.terms import agree, require_fit
 from gapless.consume.user.handler import Handler, handler
 from gapless.errors import UsageError
-from gapless.ops.replay.plan import replay_terms
+from gapless.features.replay.plan import replay_terms
+from gapless.features.spark.engine import require_ordered
 from gapless.settings import Settings
-from gapless.spark.engine import require_ordered
 from gapless.worker.plan import make_plan
 
 

@@ -15,16 +15,16 @@ import pytest
 import gapless
 from gapless.consume.job import Step
 from gapless.consume.outside.calls import Ended
-from gapless.consume.queue import outside as module
-from gapless.consume.queue.outside import RENEW_AFTER, QueueCalls
-from gapless.consume.queue.place import Queue, QueuePlace
-from gapless.consume.queue.receipts import Reserved
 from gapless.consume.unit import Source, Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import Policy, Verdict
 from gapless.errors import HoleError, ReceiptError
+from gapless.features.queue import outside as module
+from gapless.features.queue.outside import RENEW_AFTER, QueueCalls
+from gapless.features.queue.place import Queue, QueuePlace
+from gapless.features.queue.receipts import Reserved
 from support.turn import terms
 
 CONN: Any = "the session"

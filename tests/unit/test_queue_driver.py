@@ -12,8 +12,10 @@ import pytest
 
 import gapless
 from gapless.consume.job import Step
-from gapless.consume.queue import drive as module
-from gapless.consume.queue.drive import (
+from gapless.consume.user.handler import Handler
+from gapless.errors import HoleError
+from gapless.features.queue import drive as module
+from gapless.features.queue.drive import (
     GOES_ON_S,
     HOLE_RETRY_S,
     LOOK_BUSY_S,
@@ -21,9 +23,7 @@ from gapless.consume.queue.drive import (
     SWEEP_EVERY_CLAIMS,
     QueueDriver,
 )
-from gapless.consume.queue.place import Queue, QueuePlace
-from gapless.consume.user.handler import Handler
-from gapless.errors import HoleError
+from gapless.features.queue.place import Queue, QueuePlace
 from support.turn import terms
 
 CONN: Any = "the session"

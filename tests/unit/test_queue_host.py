@@ -16,10 +16,10 @@ import pytest
 from gapless.consume.job import Step
 from gapless.consume.verdict.policy import DEAD_LETTER
 from gapless.errors import BlockedError, HoleError
-from gapless.worker import queue_worker as module
+from gapless.features.queue import worker as module
+from gapless.features.queue.worker import _Host, _Serving
 from gapless.worker.board import Board
 from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS, GRACE_S, REST_LOOK_S
-from gapless.worker.queue_worker import _Host, _Serving
 from gapless.worker.spec import ExitCode
 
 PIPE, BELL, SESSION, SLOT = 70, 71, 72, 1
@@ -54,7 +54,7 @@ class Desk:
         monkeypatch.setattr(module, "is_orphan", lambda _spec: self.is_orphan)
         monkeypatch.setattr(module, "is_sound", lambda _conn: self.is_sound)
         monkeypatch.setattr(module, "readable", self._readable)
-        for where in ("gapless.db.hidden", "gapless.worker.queue_worker"):
+        for where in ("gapless.db.hidden", "gapless.features.queue.worker"):
             monkeypatch.setattr(f"{where}.hidden_rows", lambda _conn: None)
         monkeypatch.setattr(module, "listen", lambda _conn, name: say(("listen", name)))
         monkeypatch.setattr(module.Retries, "failed", _fail)

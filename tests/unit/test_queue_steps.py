@@ -18,12 +18,6 @@ import pytest
 import gapless
 from gapless.consume.isolate import BlockedHereError
 from gapless.consume.job import Job, Step
-from gapless.consume.queue import alone, once
-from gapless.consume.queue.alone import step_reserved
-from gapless.consume.queue.once import step_place
-from gapless.consume.queue.place import Queue, QueuePlace
-from gapless.consume.queue.receipts import Reserved
-from gapless.consume.queue.take import Taken
 from gapless.consume.session import TransactionBrokenError
 from gapless.consume.unit import Source, Span, Unit
 from gapless.consume.user.handler import Handler
@@ -32,6 +26,12 @@ from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.patience import Patience
 from gapless.consume.verdict.policy import Policy, Verdict
 from gapless.errors import BlockedError, ReceiptError
+from gapless.features.queue import alone, once
+from gapless.features.queue.alone import step_reserved
+from gapless.features.queue.once import step_place
+from gapless.features.queue.place import Queue, QueuePlace
+from gapless.features.queue.receipts import Reserved
+from gapless.features.queue.take import Taken
 from support.turn import terms
 
 REFUSED = ValueError("no")

@@ -10,7 +10,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from gapless.consume.kept import Kept, kept_spans
 from gapless.consume.read import units as read
 from gapless.consume.read.claim import Claim
 from gapless.consume.read.units import (
@@ -26,6 +25,7 @@ from gapless.consume.session import ChangedError
 from gapless.consume.unit import Fetch, Span, Spans, split
 from gapless.consume.user.handler import handler
 from gapless.errors import HoleError
+from gapless.features.filters.kept import Kept, kept_spans
 from gapless.keys import Partition
 from gapless.log.event import Row
 from support.every import every

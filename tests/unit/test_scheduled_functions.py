@@ -12,11 +12,11 @@ import pytest
 
 import gapless
 from gapless.consume.unit import Source, Unit
-from gapless.consume.user import schedule as module
 from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
+from gapless.features.scheduled import declared as module
+from gapless.features.scheduled.schedules import TOPIC, Schedule
 from gapless.keys import Partition
-from gapless.log.schedules import TOPIC, Schedule
 from gapless.resources import resource
 
 CONN: Any = "the session"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import pairwise
 
-from gapless.consume.queue.shares import Shares
+from gapless.features.queue.shares import Shares
 
 
 def serve(shares: Shares, turns: int, *, without: str = "", events: int = 1) -> list[str]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gapless.log.retention import Keep
-from gapless.worker import compactor as module
+from gapless.features.compaction import duty as module
+from gapless.features.compaction.duty import LOOK_S, Compactor
+from gapless.features.retention.chunks import Keep
 from gapless.worker import housekeeper
-from gapless.worker.compactor import LOOK_S, Compactor
 from gapless.worker.housekeeper import Housekeeper
 
 

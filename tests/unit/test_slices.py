@@ -7,8 +7,8 @@ from itertools import count
 
 import pytest
 
-from gapless.gateway import slices
-from gapless.gateway.slices import Slices
+from gapless.features.gateway import slices
+from gapless.features.gateway.slices import Slices
 
 ITEMS = 50
 

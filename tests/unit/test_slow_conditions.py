@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from gapless.consume.kept import Kept
-from gapless.consume.read import conditions as module
-from gapless.consume.read.conditions import (
+from gapless.consume.unit import Spans
+from gapless.errors import ConditionError
+from gapless.features.filters import conditions as module
+from gapless.features.filters.conditions import (
     ask_conditions,
     is_too_slow,
     limited,
@@ -18,8 +19,7 @@ from gapless.consume.read.conditions import (
     stop_subscriptions,
     with_conditions,
 )
-from gapless.consume.unit import Spans
-from gapless.errors import ConditionError
+from gapless.features.filters.kept import Kept
 from gapless.keys import Partition
 from gapless.log.event import MatchedSubscription
 

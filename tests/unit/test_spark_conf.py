@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from gapless.errors import ConfigError, UsageError
-from gapless.spark import home
-from gapless.spark.conf import has_log_settings, is_mentioned, parse_conf
-from gapless.spark.pipeline.document import load_pipelines
+from gapless.features.spark import home
+from gapless.features.spark.conf import has_log_settings, is_mentioned, parse_conf
+from gapless.features.spark.pipeline.document import load_pipelines
 
 NAME = "spark.driver.extraJavaOptions"
 

@@ -10,8 +10,8 @@ from types import ModuleType
 import pytest
 
 from gapless.errors import UsageError
-from gapless.spark import home
-from gapless.spark.session import _retrying, explained, sentence
+from gapless.features.spark import home
+from gapless.features.spark.session import _retrying, explained, sentence
 
 
 def _program(path: Path, text: str) -> Path:

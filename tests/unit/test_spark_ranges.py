@@ -10,9 +10,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import UsageError
-from gapless.spark.offsets import from_json, timeline_in, to_json
-from gapless.spark.options import read_options
-from gapless.spark.ranges import Range, chunks, plan_tasks
+from gapless.features.spark.offsets import from_json, timeline_in, to_json
+from gapless.features.spark.options import read_options
+from gapless.features.spark.ranges import Range, chunks, plan_tasks
 
 
 def _range(partition_id: int, first: int, events: int) -> Range:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gapless.worker.exporter.look import GroupStanding, Standstill
+from gapless.features.metrics.look import GroupStanding, Standstill
 
 ROW = GroupStanding(
     group_id="g",

@@ -18,7 +18,6 @@ import gapless
 from gapless.consume import step as module
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job, Redo, Step
-from gapless.consume.kept import Kept, kept_spans
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.session import TransactionBrokenError
 from gapless.consume.step import step, step_alone
@@ -28,6 +27,7 @@ from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import OnFailure, Policy, Verdict
 from gapless.errors import HoleError
+from gapless.features.filters.kept import Kept, kept_spans
 from gapless.keys import Assignment, Partition
 from support.turn import turn
 

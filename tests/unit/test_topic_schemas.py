@@ -8,9 +8,16 @@ from typing import Any
 import pytest
 
 from gapless.errors import InvalidPayloadError, PublishError, UncheckedError
-from gapless.log import schemas
+from gapless.features.schemas import stored as schemas
+from gapless.features.schemas.stored import (
+    SchemaVersion,
+    TopicSchemas,
+    asked,
+    fresh,
+    learned,
+    remember,
+)
 from gapless.log.event import NewEvent
-from gapless.log.schemas import SchemaVersion, TopicSchemas, asked, fresh, learned, remember
 
 NUMBER, TEXT, NOTHING = '{"type": "integer"}', '{"type": "string"}', "false"
 UNREADABLE = '{"type": 5}'

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gapless.errors import UsageError
-from gapless.webhooks.address import (
+from gapless.features.webhooks.address import (
     EndpointAddress,
     RefusedAddressError,
     networks_of,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gapless.consume.unit import Source, Unit
+from gapless.features.webhooks.body import SEVERAL, body_of
 from gapless.keys import Partition
 from gapless.log.event import Event, Row
-from gapless.webhooks.body import SEVERAL, body_of
 
 PAYLOAD = '{"name":  "Zoë 😀", "nul": "\\u0000"}'.encode()
 NASTY = 'a "quoted"\\\n\t\x00\x7f\u2028 Zoë 😀 </script>'

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from gapless.webhooks.kept import (
+from gapless.features.webhooks.kept import (
     ANSWER_BYTES_MAX,
     HEAD_BYTES_MAX,
     BrokenAnswerError,

@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.webhooks.pace import FAILURES_MAX, HOLD_S_MAX, PROBE_EVERY_S, Circuit, RequestPace
-from gapless.webhooks.post import retry_after_s
+from gapless.features.webhooks.pace import (
+    FAILURES_MAX,
+    HOLD_S_MAX,
+    PROBE_EVERY_S,
+    Circuit,
+    RequestPace,
+)
+from gapless.features.webhooks.post import retry_after_s
 
 
 def test_the_circuit_opens_after_ten_failures_in_a_row() -> None:

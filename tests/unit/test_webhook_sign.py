@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from standardwebhooks.webhooks import Webhook
 
-from gapless.webhooks.sign import SecretError, headers_for, message_id, read_secrets
+from gapless.features.webhooks.sign import SecretError, headers_for, message_id, read_secrets
 
 # https://github.com/standard-webhooks/standard-webhooks: the secret, id, time and payload of its tests.
 SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"

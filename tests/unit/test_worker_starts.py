@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from gapless.consume.verdict.policy import DEAD_LETTER
+from gapless.features.queue import worker as queue_worker
 from gapless.keys import Partition
-from gapless.worker import loop, queue_worker
+from gapless.worker import loop
 from gapless.worker.session_loop import GUARD_MORE_MS, Opening
 from gapless.worker.spec import ExitCode
 

@@ -20,10 +20,10 @@ from gapless.consume.session import ChangedError, TransactionBrokenError, Untold
 from gapless.consume.unit import Source, Unit
 from gapless.consume.user.awaited import _in_turn, awaited, is_async
 from gapless.consume.user.chain import handled, learn
-from gapless.consume.user.direct import addressed, is_for_another
 from gapless.consume.user.handler import Handler
 from gapless.consume.user.typed import TypedUnit, typed
 from gapless.consume.verdict.wish import PayloadError
+from gapless.features.queue.direct import addressed, is_for_another
 from gapless.keys import Partition
 from gapless.log.cause import Handling, handling
 from gapless.log.fields import NotOfTypeError

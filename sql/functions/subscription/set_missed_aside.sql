@@ -56,7 +56,7 @@ begin
     ) m
     where _subscription_id = any (m.matched)
   );
-  if clock_timestamp() - began_ts > '5 s' then    -- as a claim's: LIMIT_S of consume/read/conditions.py
+  if clock_timestamp() - began_ts > '5 s' then    -- as a claim's: LIMIT_S of features/filters/conditions.py
     raise exception '%its condition takes longer than 5 s about offsets % to % of partition %',
       so, _first, _last, _partition_id
       using errcode = 'GL409';

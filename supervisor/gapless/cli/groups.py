@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, yes
-from gapless.cli.filters import FILTER, filter_options
 from gapless.cli.place import of_topics, point
 from gapless.cli.screen import answer, listed, remark, told
 from gapless.errors import UsageError
+from gapless.features.filters.asked import FILTER, filter_options
 from gapless.ops.place import read_age
 from gapless.ops.text import quantity
 

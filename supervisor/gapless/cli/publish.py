@@ -15,10 +15,10 @@ from gapless.cli.parser import whole
 from gapless.cli.progress import Steps
 from gapless.cli.screen import answer, remark, say
 from gapless.errors import UsageError
+from gapless.features.load.parse import dedupe_key, deliver_at, transaction_text
+from gapless.features.load.publish import publish_text
+from gapless.features.load.wait import Stored, require_waitable, wait_until_handled
 from gapless.log.topics import missing
-from gapless.ops.load.parse import dedupe_key, deliver_at, transaction_text
-from gapless.ops.load.publish import publish_text
-from gapless.ops.load.wait import Stored, require_waitable, wait_until_handled
 from gapless.ops.text import json_text, quantity, whole_seconds
 from gapless.ops.topics import ensure_as_configured
 

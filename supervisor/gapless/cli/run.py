@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from gapless.cli.context import flags_of, load_all, server_dsn
 from gapless.cli.declare import Args, Command, flag, opt
-from gapless.cli.on_spark import on_spark, spark_conf
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
-from gapless.log.schedules import Schedule
+from gapless.features.metrics.serve import open_metrics
+from gapless.features.scheduled.schedules import Schedule
+from gapless.features.spark.asked import on_spark, spark_conf
+from gapless.features.webhooks.ops import require_extra
 from gapless.logs import set_up_logs
-from gapless.ops.webhooks import require_extra
-from gapless.worker.exporter.serve import open_metrics
 from gapless.worker.pid_one import as_any_process
 from gapless.worker.plan import HandlerSource, Plan, make_plan
 
@@ -112,7 +112,7 @@ def _supervise(args: Args) -> int:
     plan = _plan(args, loaded, references)
     metrics = None if settings.metrics is None else open_metrics(settings.metrics)
     if args.engine == "spark":
-        from gapless.spark.serve import serve_on_spark  # noqa: PLC0415
+        from gapless.features.spark.serve import serve_on_spark  # noqa: PLC0415
 
         _log_on(settings.log_format, metrics)
         return serve_on_spark(
@@ -156,7 +156,7 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
 def _webhooks(settings: Settings, dsn: str) -> HandlerSource:
     """Return who knows of webhooks. Raises UsageError where they cannot be delivered."""
     require_extra()
-    from gapless.webhooks.fleet import Webhooks  # noqa: PLC0415 - needs an extra
+    from gapless.features.webhooks.fleet import Webhooks  # noqa: PLC0415 - needs an extra
 
     return Webhooks(settings, dsn)
 

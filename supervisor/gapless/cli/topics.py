@@ -18,8 +18,8 @@ from gapless.cli.declare import (
 from gapless.cli.parser import whole
 from gapless.cli.screen import answer, listed, remark
 from gapless.errors import UsageError
+from gapless.features.retention.ops import read_keep, read_retention
 from gapless.ops.place import read_age
-from gapless.ops.retention import read_keep, read_retention
 from gapless.ops.text import quantity
 from gapless.ops.topics import ensure_as_configured
 

@@ -20,13 +20,13 @@ from gapless.consume.aside.retry import due_letters, forget_try, retry_aside
 from gapless.consume.job import Job, Step
 from gapless.consume.outside.beside import Beside
 from gapless.consume.outside.delivery import Outside, forget_deliveries
-from gapless.consume.read.conditions import stop_subscriptions
 from gapless.consume.read.place import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.session import transaction
 from gapless.consume.step import step, step_alone
 from gapless.db.hidden import hidden_rows
 from gapless.errors import BeyondError, ConditionError, HoleError, OverrunError
 from gapless.failpoints import hit
+from gapless.features.filters.conditions import stop_subscriptions
 from gapless.keys import Assignment
 
 log = logging.getLogger("gapless.worker")

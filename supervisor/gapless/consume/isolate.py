@@ -23,7 +23,6 @@ from gapless.consume.aside.letters import set_aside
 from gapless.consume.aside.parking import Parking, settle_parking
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job, Redo, Step, offsets
-from gapless.consume.kept import are_kept_alike
 from gapless.consume.read.claim import Claim, Wanted, claim
 from gapless.consume.read.units import read_units, under_settings, wary
 from gapless.consume.session import (
@@ -41,6 +40,7 @@ from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.db.connect import is_passing
 from gapless.failpoints import hit
+from gapless.features.filters.kept import are_kept_alike
 
 SAVEPOINT = "gapless_unit"
 

@@ -22,7 +22,7 @@ from gapless.errors import ConfigError
 from gapless.settings import Settings, dsn_is_configured, load
 
 if TYPE_CHECKING:
-    from gapless.db.embedded.server import EmbeddedServer
+    from gapless.features.server.server import EmbeddedServer
 
 # Our share in the embedded server: it runs for as long as this process, and its children, live.
 _servers: list[EmbeddedServer] = []
@@ -98,7 +98,7 @@ def configured_dsn(settings: Settings) -> str | None:
 def embedded_database() -> FoundDatabase:
     """Start or join the embedded server; it runs at least until this process ends."""
     if not _servers:
-        from gapless.db.embedded.server import acquire  # noqa: PLC0415 - only where nobody said any
+        from gapless.features.server.server import acquire  # noqa: PLC0415 - only where nobody said any
 
         _servers.append(acquire())
     return FoundDatabase(dsn=_servers[0].dsn, directory=_servers[0].directory)

@@ -16,10 +16,10 @@ from psycopg.sql import SQL, Identifier
 from rich.console import Console
 
 from gapless.db.connect import connect
-from gapless.db.postgres.cluster import NAME
 from gapless.db.queries import query
+from gapless.features.server.ops import url_of
+from gapless.features.server.postgres.cluster import NAME
 from gapless.ops.place import spell
-from gapless.ops.server import url_of
 
 OWN_SERVER = "demo"
 _HANDLERS = "gapless.demo.handlers"

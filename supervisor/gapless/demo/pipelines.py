@@ -19,9 +19,9 @@ def run_pipelines(
 
     The archive is written into `folder`. Raises UsageError without PySpark or Java.
     """
-    from gapless.spark.home import prepare  # noqa: PLC0415 - only with --spark
-    from gapless.spark.pipeline.document import load_pipelines  # noqa: PLC0415
-    from gapless.spark.pipeline.run import run_pipeline  # noqa: PLC0415
+    from gapless.features.spark.home import prepare  # noqa: PLC0415 - only with --spark
+    from gapless.features.spark.pipeline.document import load_pipelines  # noqa: PLC0415
+    from gapless.features.spark.pipeline.run import run_pipeline  # noqa: PLC0415
 
     prepare()
     module = flights("hourly")

@@ -15,8 +15,6 @@ from psycopg import Connection
 from rich.console import Console
 
 from gapless.db.connect import connect
-from gapless.db.embedded.control import stay
-from gapless.db.embedded.server import EmbeddedServer, acquire
 from gapless.db.queries import query
 from gapless.demo.flights import flights
 from gapless.demo.kept import OWN_SERVER, database_of, tell_next, tell_of_keeping
@@ -26,6 +24,8 @@ from gapless.demo.report import measure, print_report
 from gapless.demo.served import gateway
 from gapless.demo.stage import RunningDemo, crew, fresh_database, install_demo
 from gapless.errors import GaplessError
+from gapless.features.server.control import stay
+from gapless.features.server.server import EmbeddedServer, acquire
 
 JOIN_S_MAX = 30.0
 STANDSTILL_S_MAX = 60.0

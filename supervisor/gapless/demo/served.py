@@ -14,8 +14,8 @@ from time import monotonic, sleep
 
 from rich.console import Console
 
-from gapless.db.postgres.account import dies_with_us
 from gapless.errors import GaplessError
+from gapless.features.server.postgres.account import dies_with_us
 
 START_S_MAX = 30.0
 STOP_S_MAX = 10.0

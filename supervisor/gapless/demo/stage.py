@@ -21,9 +21,9 @@ from psycopg.sql import SQL, Identifier
 
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
-from gapless.db.postgres.account import dies_with_us
 from gapless.demo.flights import examples, flights, flights_name
 from gapless.errors import GaplessError, UsageError
+from gapless.features.server.postgres.account import dies_with_us
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 

@@ -20,10 +20,10 @@ from gapless.db.listen import listen
 from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.failpoints import hit
+from gapless.features.filters.stored import Filter, set_filter
 from gapless.keys import Partition, partition_params
 from gapless.lease.room import SESSIONS_PER_SUPERVISOR
 from gapless.lease.squatters import end_squatters, name_prepared
-from gapless.log.filters import Filter, set_filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from psycopg import Connection
 from gapless.db.connect import is_pooled, lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError
-from gapless.log.later import promote_all
+from gapless.features.scheduled.later import promote_all
 from gapless.log.sequence import create_chunks, sequence
 
 _LOCK_MS = 100

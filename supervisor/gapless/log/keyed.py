@@ -19,7 +19,7 @@ from psycopg.pq import TransactionStatus
 from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
-from gapless.log.later import delay_text, moment_text
+from gapless.features.scheduled.later import delay_text, moment_text
 
 NAMES: Final = ("publish_once", "publish_each")  # the queries whose rows told() reads
 KEY_LENGTH_MAX: Final = 500  # characters; as in publish_once.sql

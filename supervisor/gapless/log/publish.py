@@ -22,7 +22,8 @@ from psycopg.rows import tuple_row
 from gapless.db.queries import query
 from gapless.errors import PublishError
 from gapless.failpoints import hit
-from gapless.log import keyed, schemas
+from gapless.features.schemas import stored as schemas
+from gapless.log import keyed
 from gapless.log.borrowed import AsyncHost, borrow
 from gapless.log.cause import Origin, Told, current_origin, told_of
 from gapless.log.foreign import Trouble, play, play_async

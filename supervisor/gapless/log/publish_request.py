@@ -19,7 +19,7 @@ from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.errors import PublishError
 from gapless.failpoints import hit
-from gapless.log import schemas
+from gapless.features.schemas import stored as schemas
 from gapless.log.event import NewEvent
 from gapless.log.keyed import Published, block_of, blocks_of, key_text
 from gapless.log.outgoing import outgoing, sent

@@ -7,7 +7,8 @@ from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
-from gapless.log import keyed, schemas
+from gapless.features.schemas import stored as schemas
+from gapless.log import keyed
 from gapless.log.cause import Told
 from gapless.log.event import GIVEN
 from gapless.log.foreign import Script

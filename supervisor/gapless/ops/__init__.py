@@ -19,13 +19,7 @@ from gapless.lazily import attributes
 
 if TYPE_CHECKING:
     from gapless.errors import RefusedError
-    from gapless.log.compaction import LatestEvent, find_latest
-    from gapless.log.later import cancel
-    from gapless.log.retention import Chunk, Retention, find_retention
-    from gapless.log.schedules import Schedule, add_schedule, apply_schedule
-    from gapless.log.search import EventSearch, FoundEvents, search_events
-    from gapless.log.topics import Topic, adopt_topic, create_topic, discard_unrouted, find_topic
-    from gapless.ops.attach import (
+    from gapless.features.attach.ops import (
         Attached,
         AttachmentInfo,
         AttachPlan,
@@ -36,15 +30,16 @@ if TYPE_CHECKING:
         mend_attachment,
         plan_attachment,
     )
-    from gapless.ops.captures import (
+    from gapless.features.attach.switch import hand_back, place_group, switch_group
+    from gapless.features.capture.ops import (
         CaptureInfo,
         capture_table,
         list_captures,
         mend_capture,
         release_capture,
     )
-    from gapless.ops.chains import Chain, ChainUnit, trace
-    from gapless.ops.classic import (
+    from gapless.features.chains.ops import Chain, ChainUnit, trace
+    from gapless.features.classic.ops import (
         ClassicInfo,
         hide_classic,
         list_classic,
@@ -52,7 +47,116 @@ if TYPE_CHECKING:
         show_classic,
         silence_classic,
     )
-    from gapless.ops.compaction import CompactionInfo, list_compactions
+    from gapless.features.compaction.latest import LatestEvent, find_latest
+    from gapless.features.compaction.ops import CompactionInfo, list_compactions
+    from gapless.features.expiry.ops import ExpiryChange, GroupExpiry, list_expiries, set_expiry
+    from gapless.features.filters.ops import (
+        FilterChange,
+        GroupFilter,
+        clear_filter,
+        list_filters,
+        set_filter,
+    )
+    from gapless.features.filters.subscriptions import (
+        SubscriptionChange,
+        SubscriptionInfo,
+        list_subscriptions,
+        renew_subscription,
+        resume_subscription,
+        subscribe,
+        unsubscribe,
+    )
+    from gapless.features.gateway.keys import CreatedKey, KeyInfo, create_key, list_keys, revoke_key
+    from gapless.features.load.lines import JsonLines
+    from gapless.features.load.parse import LineShape
+    from gapless.features.load.publish import PublishedLines, publish_lines
+    from gapless.features.queue.ops import (
+        QueueJob,
+        QueuePartition,
+        Receipt,
+        TakenEvent,
+        acknowledge,
+        extend,
+        peek,
+        queue_state,
+        reject,
+        release,
+        take,
+    )
+    from gapless.features.replay.plan import (
+        ReplayInfo,
+        ReplayPlan,
+        ReplayRange,
+        ReplaySlice,
+        create_replay,
+        find_replay,
+        list_replays,
+        plan_replay,
+        remove_replay,
+        replay_terms,
+    )
+    from gapless.features.replay.run import (
+        ReplayProgress,
+        ReplayResult,
+        replay_progress,
+        run_replay,
+    )
+    from gapless.features.replay.tally import FailedUnit, ReplayTrial
+    from gapless.features.replay.trial import try_replay
+    from gapless.features.retention.chunks import Chunk, Retention, find_retention
+    from gapless.features.retention.ops import drop_chunks, list_chunks
+    from gapless.features.scheduled.later import cancel
+    from gapless.features.scheduled.ops import (
+        Cancelled,
+        LaterEvent,
+        LaterTotals,
+        cancel_later,
+        count_later,
+        list_later,
+    )
+    from gapless.features.scheduled.schedule_ops import (
+        ScheduleInfo,
+        list_schedules,
+        pause_schedule,
+        remove_schedule,
+        resume_schedule,
+        run_schedule,
+        show_schedule,
+    )
+    from gapless.features.scheduled.schedules import Schedule, add_schedule, apply_schedule
+    from gapless.features.schemas.ops import (
+        ChangedSchema,
+        SchemaCheck,
+        SchemaInfo,
+        SchemaProblem,
+        add_schema,
+        check_schema,
+        list_schemas,
+        remove_schema,
+        show_schema,
+    )
+    from gapless.features.server.ops import ServerInfo, show_server, start_server, stop_server
+    from gapless.features.spark.ops import (
+        RemovedPipeline,
+        list_pipelines,
+        remove_pipeline,
+        reset_pipeline,
+    )
+    from gapless.features.spark.pipeline.position import PipelineStanding
+    from gapless.features.webhooks.ops import (
+        WebhookInfo,
+        WebhookTrial,
+        add_webhook,
+        list_webhooks,
+        pause_webhook,
+        remove_webhook,
+        replay_webhook,
+        resume_webhook,
+        show_webhook,
+        try_webhook,
+    )
+    from gapless.log.search import EventSearch, FoundEvents, search_events
+    from gapless.log.topics import Topic, adopt_topic, create_topic, discard_unrouted, find_topic
     from gapless.ops.configured import InstalledAsConfigured, install_as_configured
     from gapless.ops.control import (
         Move,
@@ -92,14 +196,6 @@ if TYPE_CHECKING:
     )
     from gapless.ops.doctor.finding import Finding
     from gapless.ops.doctor.rounds import diagnose
-    from gapless.ops.expiry import ExpiryChange, GroupExpiry, list_expiries, set_expiry
-    from gapless.ops.filters import (
-        FilterChange,
-        GroupFilter,
-        clear_filter,
-        list_filters,
-        set_filter,
-    )
     from gapless.ops.groups import (
         CreatedGroup,
         GroupInfo,
@@ -119,86 +215,8 @@ if TYPE_CHECKING:
         install_schema,
         is_installed,
     )
-    from gapless.ops.keys import CreatedKey, KeyInfo, create_key, list_keys, revoke_key
-    from gapless.ops.later import (
-        Cancelled,
-        LaterEvent,
-        LaterTotals,
-        cancel_later,
-        count_later,
-        list_later,
-    )
-    from gapless.ops.load.lines import JsonLines
-    from gapless.ops.load.parse import LineShape
-    from gapless.ops.load.publish import PublishedLines, publish_lines
-    from gapless.ops.pipelines import (
-        RemovedPipeline,
-        list_pipelines,
-        remove_pipeline,
-        reset_pipeline,
-    )
     from gapless.ops.place import EARLIEST, GroupPlace, Point
-    from gapless.ops.queue import (
-        QueueJob,
-        QueuePartition,
-        Receipt,
-        TakenEvent,
-        acknowledge,
-        extend,
-        peek,
-        queue_state,
-        reject,
-        release,
-        take,
-    )
     from gapless.ops.remedy import Explained, explain
-    from gapless.ops.replay.plan import (
-        ReplayInfo,
-        ReplayPlan,
-        ReplayRange,
-        ReplaySlice,
-        create_replay,
-        find_replay,
-        list_replays,
-        plan_replay,
-        remove_replay,
-        replay_terms,
-    )
-    from gapless.ops.replay.run import ReplayProgress, ReplayResult, replay_progress, run_replay
-    from gapless.ops.replay.tally import FailedUnit, ReplayTrial
-    from gapless.ops.replay.trial import try_replay
-    from gapless.ops.retention import drop_chunks, list_chunks
-    from gapless.ops.schedules import (
-        ScheduleInfo,
-        list_schedules,
-        pause_schedule,
-        remove_schedule,
-        resume_schedule,
-        run_schedule,
-        show_schedule,
-    )
-    from gapless.ops.schemas import (
-        ChangedSchema,
-        SchemaCheck,
-        SchemaInfo,
-        SchemaProblem,
-        add_schema,
-        check_schema,
-        list_schemas,
-        remove_schema,
-        show_schema,
-    )
-    from gapless.ops.server import ServerInfo, show_server, start_server, stop_server
-    from gapless.ops.subscriptions import (
-        SubscriptionChange,
-        SubscriptionInfo,
-        list_subscriptions,
-        renew_subscription,
-        resume_subscription,
-        subscribe,
-        unsubscribe,
-    )
-    from gapless.ops.switch import hand_back, place_group, switch_group
     from gapless.ops.topics import (
         AlteredTopic,
         TopicChange,
@@ -212,19 +230,6 @@ if TYPE_CHECKING:
         show_topic,
     )
     from gapless.ops.upgrade import PlannedLock, TableSize, UpgradePlan, plan_upgrade
-    from gapless.ops.webhooks import (
-        WebhookInfo,
-        WebhookTrial,
-        add_webhook,
-        list_webhooks,
-        pause_webhook,
-        remove_webhook,
-        replay_webhook,
-        resume_webhook,
-        show_webhook,
-        try_webhook,
-    )
-    from gapless.spark.pipeline.position import PipelineStanding
 
 __all__ = [
     "EARLIEST", "AlteredTopic", "AttachPlan", "Attached", "AttachmentInfo", "Cancelled",
@@ -271,24 +276,24 @@ if not TYPE_CHECKING:
         __name__,
         {
             "gapless.errors": "RefusedError",
-            "gapless.log.compaction": "LatestEvent find_latest",
-            "gapless.log.later": "cancel",
-            "gapless.log.retention": "Chunk Retention find_retention",
-            "gapless.log.schedules": "Schedule add_schedule apply_schedule",
+            "gapless.features.compaction.latest": "LatestEvent find_latest",
+            "gapless.features.scheduled.later": "cancel",
+            "gapless.features.retention.chunks": "Chunk Retention find_retention",
+            "gapless.features.scheduled.schedules": "Schedule add_schedule apply_schedule",
             "gapless.log.search": "EventSearch FoundEvents search_events",
             "gapless.log.topics": "Topic adopt_topic create_topic discard_unrouted find_topic",
-            "gapless.ops.attach": (
+            "gapless.features.attach.ops": (
                 "Attached AttachmentInfo AttachPlan Wish attach_table detach_table "
                 "list_attachments mend_attachment plan_attachment"
             ),
-            "gapless.ops.captures": (
+            "gapless.features.capture.ops": (
                 "CaptureInfo capture_table list_captures mend_capture release_capture"
             ),
-            "gapless.ops.chains": "Chain ChainUnit trace",
-            "gapless.ops.classic": (
+            "gapless.features.chains.ops": "Chain ChainUnit trace",
+            "gapless.features.classic.ops": (
                 "ClassicInfo hide_classic list_classic notify_classic show_classic silence_classic"
             ),
-            "gapless.ops.compaction": "CompactionInfo list_compactions",
+            "gapless.features.compaction.ops": "CompactionInfo list_compactions",
             "gapless.ops.configured": "InstalledAsConfigured install_as_configured",
             "gapless.ops.control": (
                 "Move Paused Resumed Skipped pause plan_seek resume seek seek_paused skip_hole"
@@ -305,8 +310,8 @@ if not TYPE_CHECKING:
             ),
             "gapless.ops.doctor.finding": "Finding",
             "gapless.ops.doctor.rounds": "diagnose",
-            "gapless.ops.expiry": "ExpiryChange GroupExpiry list_expiries set_expiry",
-            "gapless.ops.filters": "FilterChange GroupFilter clear_filter list_filters set_filter",
+            "gapless.features.expiry.ops": "ExpiryChange GroupExpiry list_expiries set_expiry",
+            "gapless.features.filters.ops": "FilterChange GroupFilter clear_filter list_filters set_filter",
             "gapless.ops.groups": (
                 "CreatedGroup GroupInfo GroupPartition RemovedGroup create_group list_groups "
                 "remove_group show_group"
@@ -315,53 +320,53 @@ if not TYPE_CHECKING:
             "gapless.ops.install": (
                 "Installed Losses drop_schema find_losses install_schema is_installed"
             ),
-            "gapless.ops.later": (
+            "gapless.features.scheduled.ops": (
                 "Cancelled LaterEvent LaterTotals cancel_later count_later list_later"
             ),
-            "gapless.ops.keys": "CreatedKey KeyInfo create_key list_keys revoke_key",
-            "gapless.ops.load.lines": "JsonLines",
-            "gapless.ops.load.parse": "LineShape",
-            "gapless.ops.load.publish": "PublishedLines publish_lines",
-            "gapless.ops.pipelines": (
+            "gapless.features.gateway.keys": "CreatedKey KeyInfo create_key list_keys revoke_key",
+            "gapless.features.load.lines": "JsonLines",
+            "gapless.features.load.parse": "LineShape",
+            "gapless.features.load.publish": "PublishedLines publish_lines",
+            "gapless.features.spark.ops": (
                 "RemovedPipeline list_pipelines remove_pipeline reset_pipeline"
             ),
             "gapless.ops.place": "EARLIEST GroupPlace Point",
             "gapless.ops.remedy": "Explained explain",
-            "gapless.ops.queue": (
+            "gapless.features.queue.ops": (
                 "QueueJob QueuePartition Receipt TakenEvent acknowledge extend peek queue_state "
                 "reject release take"
             ),
-            "gapless.ops.replay.plan": (
+            "gapless.features.replay.plan": (
                 "ReplayInfo ReplayPlan ReplayRange ReplaySlice create_replay find_replay "
                 "list_replays plan_replay remove_replay replay_terms"
             ),
-            "gapless.ops.replay.run": "ReplayProgress ReplayResult replay_progress run_replay",
-            "gapless.ops.replay.tally": "FailedUnit ReplayTrial",
-            "gapless.ops.replay.trial": "try_replay",
-            "gapless.ops.retention": "drop_chunks list_chunks",
-            "gapless.ops.server": "ServerInfo show_server start_server stop_server",
-            "gapless.ops.schedules": (
+            "gapless.features.replay.run": "ReplayProgress ReplayResult replay_progress run_replay",
+            "gapless.features.replay.tally": "FailedUnit ReplayTrial",
+            "gapless.features.replay.trial": "try_replay",
+            "gapless.features.retention.ops": "drop_chunks list_chunks",
+            "gapless.features.server.ops": "ServerInfo show_server start_server stop_server",
+            "gapless.features.scheduled.schedule_ops": (
                 "ScheduleInfo list_schedules pause_schedule remove_schedule resume_schedule "
                 "run_schedule show_schedule"
             ),
-            "gapless.ops.schemas": (
+            "gapless.features.schemas.ops": (
                 "ChangedSchema SchemaCheck SchemaInfo SchemaProblem add_schema check_schema "
                 "list_schemas remove_schema show_schema"
             ),
-            "gapless.ops.subscriptions": (
+            "gapless.features.filters.subscriptions": (
                 "SubscriptionChange SubscriptionInfo list_subscriptions"
                 " renew_subscription resume_subscription subscribe unsubscribe"
             ),
-            "gapless.ops.switch": "hand_back place_group switch_group",
+            "gapless.features.attach.switch": "hand_back place_group switch_group",
             "gapless.ops.topics": (
                 "AlteredTopic TopicChange TopicInfo TopicPartition UnroutedId alter_topic "
                 "list_changes list_topics list_unrouted show_topic"
             ),
             "gapless.ops.upgrade": "PlannedLock TableSize UpgradePlan plan_upgrade",
-            "gapless.ops.webhooks": (
+            "gapless.features.webhooks.ops": (
                 "WebhookInfo WebhookTrial add_webhook list_webhooks pause_webhook remove_webhook "
                 "replay_webhook resume_webhook show_webhook try_webhook"
             ),
-            "gapless.spark.pipeline.position": "PipelineStanding",
+            "gapless.features.spark.pipeline.position": "PipelineStanding",
         },
     )

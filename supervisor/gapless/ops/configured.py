@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from psycopg.errors import InvalidSchemaName, UndefinedTable
 
 from gapless.db.schema import schema, schema_words
-from gapless.log.schedules import Schedule
+from gapless.features.scheduled.schedules import Schedule
 from gapless.log.topics import Topic, find_topic
 from gapless.ops.install import Installed, install_schema
 from gapless.ops.text import quantity

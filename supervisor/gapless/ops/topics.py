@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.db.queries import query
 from gapless.errors import UsageError
-from gapless.log.compaction import set_compaction
-from gapless.log.retention import Retention, set_retention
+from gapless.features.compaction.latest import set_compaction
+from gapless.features.retention.chunks import Retention, set_retention
 from gapless.log.topics import (
     create_topic,
     find_topic,

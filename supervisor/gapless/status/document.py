@@ -6,8 +6,10 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
-from gapless.status.expiring import Expiring
-from gapless.status.filtered import Filtered
+from gapless.features.expiry.section import Expiring
+from gapless.features.filters.section import Filtered
+from gapless.features.filters.subscribed import Subscribed
+from gapless.features.scheduled.section import Later
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.history import History
 from gapless.status.news import Happening
@@ -21,8 +23,6 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
-from gapless.status.subscribed import Subscribed
-from gapless.status.waiting import Later
 
 _OF_A_GROUP = (
     *("topic", "mode", "partitions", "members", "unserved", "stopped", "paused", "lag", "lag_s"),

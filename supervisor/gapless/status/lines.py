@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
-from gapless.status.expiring import Expiring
+from gapless.features.expiry.section import Expiring
+from gapless.features.filters.subscribed import Subscribed
 from gapless.status.snapshot import COUNT_MAX, Snapshot
-from gapless.status.subscribed import Subscribed
 from gapless.status.unsequenced import unsequenced
 from gapless.status.view import At, Canvas, ConsoleState, Look
 from gapless.status.words import SEQUENCER, age, clean, count, counted, cut, rate, some

@@ -9,10 +9,12 @@ from psycopg.rows import class_row
 
 from gapless.db.locked import naming_holders
 from gapless.db.queries import query
+from gapless.features.compaction.section import Compacting
+from gapless.features.expiry.section import Expiring
+from gapless.features.filters.section import Filtered
+from gapless.features.filters.subscribed import Subscribed
+from gapless.features.scheduled.section import Later
 from gapless.status.checked import Checked
-from gapless.status.compacting import Compacting
-from gapless.status.expiring import Expiring
-from gapless.status.filtered import Filtered
 from gapless.status.snapshot import (
     Change,
     Eviction,
@@ -34,8 +36,6 @@ from gapless.status.strangers import (
     Squatting,
     Unrouted,
 )
-from gapless.status.subscribed import Subscribed
-from gapless.status.waiting import Later
 
 R = TypeVar("R")
 

@@ -12,10 +12,12 @@ from functools import cached_property
 from typing import Literal
 from uuid import UUID
 
+from gapless.features.compaction.section import Compacting
+from gapless.features.expiry.section import Expiring
+from gapless.features.filters.section import Filtered
+from gapless.features.filters.subscribed import Subscribed
+from gapless.features.scheduled.section import NOTHING_WAITS, Later
 from gapless.status.checked import Checked
-from gapless.status.compacting import Compacting
-from gapless.status.expiring import Expiring
-from gapless.status.filtered import Filtered
 from gapless.status.standing import Key, Standing, State
 from gapless.status.strangers import (
     FaultyAttachment,
@@ -25,8 +27,6 @@ from gapless.status.strangers import (
     Squatting,
     Unrouted,
 )
-from gapless.status.subscribed import Subscribed
-from gapless.status.waiting import NOTHING_WAITS, Later
 
 __all__ = ["Key", "Standing", "State"]  # they are part of what is here
 

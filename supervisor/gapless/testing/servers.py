@@ -33,7 +33,7 @@ def server() -> Iterator[str]:
     if dsn:
         yield dsn
         return
-    from gapless.db.embedded.server import embedded  # noqa: PLC0415 - only where one is started
+    from gapless.features.server.server import embedded  # noqa: PLC0415 - only where one is started
 
     with embedded(_fast_folder(), throwaway=True, options=_OPTIONS) as started:
         yield started

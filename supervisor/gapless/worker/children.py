@@ -11,6 +11,7 @@ from uuid import UUID
 
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
+from gapless.features.queue.pool import Pools, Purpose, Run
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
@@ -19,7 +20,6 @@ from gapless.telemetry.meter import Meters
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
 from gapless.worker.loop import run_worker
-from gapless.worker.pool import Pools, Purpose, Run
 from gapless.worker.post_mortem import Ended, post_mortem, words
 from gapless.worker.reconcile import Running
 from gapless.worker.retries import Backoff

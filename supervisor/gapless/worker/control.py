@@ -19,9 +19,11 @@ from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.hidden import require_rows
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, one_line
+from gapless.features.filters.subscribe import partitions_a_worker, require_topics, subscription_of
+from gapless.features.queue.pool import Pools
+from gapless.features.scheduled.schedules import TOPIC
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import Own, missing_grant, own_sessions, require_room
-from gapless.log.schedules import TOPIC
 from gapless.log.topics import Topic, create_topic, find_topic
 from gapless.settings import Settings
 from gapless.worker.bells import Bells
@@ -29,9 +31,7 @@ from gapless.worker.cut_off import CutOff
 from gapless.worker.declared import apply_schedules
 from gapless.worker.follow import Follower
 from gapless.worker.plan import Plan
-from gapless.worker.pool import Pools
 from gapless.worker.rhythm import Rhythm
-from gapless.worker.subscribe import partitions_a_worker, require_topics, subscription_of
 
 log = logging.getLogger("gapless.supervisor")
 

@@ -10,7 +10,7 @@ from psycopg import Connection
 from psycopg.errors import InsufficientPrivilege
 
 from gapless.errors import UsageError
-from gapless.log.schedules import TOPIC, Schedule, apply_schedule
+from gapless.features.scheduled.schedules import TOPIC, Schedule, apply_schedule
 from gapless.log.topics import create_topic, find_topic
 
 log = logging.getLogger("gapless.supervisor")

@@ -8,8 +8,8 @@ On a session of its own, opened for each look: what waits there for a lock delay
 from __future__ import annotations
 
 from gapless.db.connect import connect
-from gapless.log.expiry import expire_groups, expire_subscriptions
-from gapless.log.retention import Keep, apply_retention
+from gapless.features.expiry.stored import expire_groups, expire_subscriptions
+from gapless.features.retention.chunks import Keep, apply_retention
 from gapless.worker.side_thread import SideThread
 from gapless.worker.spec import SequencerSpec
 

@@ -11,7 +11,7 @@ from psycopg import Connection
 from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
-from gapless.log.schedules import Schedule
+from gapless.features.scheduled.schedules import Schedule
 from gapless.settings import Settings
 
 

@@ -13,9 +13,10 @@ from gapless.db.connect import connect, end_of, is_transient, why_of
 from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
+from gapless.features.compaction.duty import Compactor
+from gapless.features.scheduled.later import Promoter
 from gapless.lease.room import missing_grant
 from gapless.lease.squatters import name_later_holders
-from gapless.log.later import Promoter
 from gapless.log.sequence import (
     LATER,
     ROLE_CHANNEL,
@@ -36,7 +37,6 @@ from gapless.log.topics import count_unrouted
 from gapless.telemetry.meter import current
 from gapless.worker.board import Board
 from gapless.worker.cadence import Cadence
-from gapless.worker.compactor import Compactor
 from gapless.worker.housekeeper import Housekeeper
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec

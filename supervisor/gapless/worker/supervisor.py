@@ -17,13 +17,13 @@ import psycopg
 from gapless.db.listen import readable
 from gapless.errors import ConnectError
 from gapless.failpoints import hit
+from gapless.features.metrics.keep import ExporterKeeper
+from gapless.features.queue.pool import DEATH_LOOK_S
 from gapless.lease.member import Lease
 from gapless.lease.room import MANY_PARTITIONS
 from gapless.worker.children import Children
 from gapless.worker.control import Control
-from gapless.worker.exporter.keep import ExporterKeeper
 from gapless.worker.plan import Plan
-from gapless.worker.pool import DEATH_LOOK_S
 from gapless.worker.reconcile import reconcile
 from gapless.worker.signals import SignalQueue
 from gapless.worker.start import join_when_there

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from chaos.process import Process, children_of, running, title
 from chaos.scene import Scene
-from gapless.spark.home import prepare
+from gapless.features.spark.home import prepare
 from support.ports import free_port
 
 MASTER_LINE, DRIVERS_LINE = 6, 5  # of the proxy; executors have their driver's

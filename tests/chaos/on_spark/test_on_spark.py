@@ -11,7 +11,7 @@ from chaos.on_spark.deeds import DEEDS
 from chaos.on_spark.run import run_on_spark
 from chaos.report import verdict_text
 from gapless.errors import UsageError
-from gapless.spark.home import prepare
+from gapless.features.spark.home import prepare
 
 SHORT = ("kill_task", "kill_executor", "pause_driver", "kill_jvm")
 # Of the harness without Spark: those that meet what both kinds of members share.

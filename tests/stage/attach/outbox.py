@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
+from gapless.features.attach.ops import Attached, Wish, attach_table
 from gapless.log.sequence import sequence
-from gapless.ops.attach import Attached, Wish, attach_table
 
 MADE = "create table public.box (id bigserial primary key, customer text, body jsonb)"
 WISH = Wish(table="public.box", topic="outbox", map={"key": "customer", "payload": "body"})

@@ -13,10 +13,8 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import GaplessError, RefusedError
-from gapless.log.sequence import sequence
-from gapless.log.topics import Topic
-from gapless.ops import attach as ops
-from gapless.ops.attach import (
+from gapless.features.attach import ops
+from gapless.features.attach.ops import (
     Wish,
     attach_table,
     detach_table,
@@ -24,6 +22,8 @@ from gapless.ops.attach import (
     mend_attachment,
     plan_attachment,
 )
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
 from gapless.ops.install import drop_schema
 from stage.attach.outbox import MADE, WISH, attach, everything, fill, log, writer
 from support.patience import patience

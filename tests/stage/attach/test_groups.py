@@ -13,10 +13,10 @@ from gapless.consume.unit import Unit
 from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.errors import GaplessError, RefusedError, UsageError
+from gapless.features.attach.ops import Wish, list_attachments
+from gapless.features.attach.switch import hand_back, place_group, switch_group
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from gapless.ops.attach import Wish, list_attachments
-from gapless.ops.switch import hand_back, place_group, switch_group
 from gapless.testing import drain
 from stage.attach.outbox import MADE, attach, fill
 

@@ -16,11 +16,11 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
+from gapless.features.attach import ops
+from gapless.features.attach import switch as moves
+from gapless.features.attach.ops import Wish, attach_table, list_attachments
+from gapless.features.attach.switch import hand_back, place_group, switch_group
 from gapless.log.topics import ensure_topic
-from gapless.ops import attach as ops
-from gapless.ops import switch as moves
-from gapless.ops.attach import Wish, attach_table, list_attachments
-from gapless.ops.switch import hand_back, place_group, switch_group
 from stage.attach import classic
 from support.patience import patience
 

@@ -8,8 +8,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.errors import RefusedError
-from gapless.log.topics import Topic, ensure_topic
-from gapless.ops.attach import (
+from gapless.features.attach.ops import (
     Wish,
     attach_table,
     detach_table,
@@ -17,7 +16,8 @@ from gapless.ops.attach import (
     mend_attachment,
     plan_attachment,
 )
-from gapless.ops.switch import hand_back, place_group
+from gapless.features.attach.switch import hand_back, place_group
+from gapless.log.topics import Topic, ensure_topic
 from support.patience import patience
 
 MADE = """

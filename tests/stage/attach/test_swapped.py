@@ -11,8 +11,8 @@ import pytest
 from psycopg import Connection
 
 from gapless.errors import RefusedError
+from gapless.features.attach.ops import list_attachments, mend_attachment
 from gapless.log.topics import Topic
-from gapless.ops.attach import list_attachments, mend_attachment
 from stage.attach.outbox import MADE, WISH, attach, everything, fill
 
 KEYS = "select array_agg(key order by id) from gapless.outbox_message_t"

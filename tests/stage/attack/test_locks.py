@@ -12,9 +12,9 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.migrate import migrate
+from gapless.features.retention.chunks import Keep, apply_retention
 from gapless.lease.squatters import end_squatters, name_prepared
 from gapless.log.publish import publish
-from gapless.log.retention import Keep, apply_retention
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import Topic, ensure_topic, set_partitions
 from gapless.ops.doctor.rounds import diagnose

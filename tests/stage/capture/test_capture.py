@@ -11,9 +11,9 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.db.queries import sql_root
 from gapless.db.uninstall import uninstall
+from gapless.features.capture.ops import list_captures
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from gapless.ops.captures import list_captures
 from stage.capture.tables import capture, kinds, published
 
 ORDERS = "create table public.orders (id int primary key, total numeric, note text)"

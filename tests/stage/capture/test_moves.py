@@ -11,8 +11,8 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
+from gapless.features.capture.ops import capture_table, list_captures, mend_capture, release_capture
 from gapless.log.topics import Topic, ensure_topic
-from gapless.ops.captures import capture_table, list_captures, mend_capture, release_capture
 from gapless.ops.install import drop_schema
 from stage.capture.tables import kinds, published
 from support.clients import pg_dump, psql

@@ -16,20 +16,20 @@ from gapless import handler
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.errors import RefusedError
-from gapless.log.publish import publish
-from gapless.log.sequence import sequence
-from gapless.log.topics import Topic, ensure_topic
-from gapless.ops import classic as ops
-from gapless.ops.attach import Wish, attach_table
-from gapless.ops.classic import (
+from gapless.features.attach.ops import Wish, attach_table
+from gapless.features.attach.switch import hand_back, switch_group
+from gapless.features.classic import ops
+from gapless.features.classic.ops import (
     hide_classic,
     list_classic,
     notify_classic,
     show_classic,
     silence_classic,
 )
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic, ensure_topic
 from gapless.ops.groups import create_group, remove_group
-from gapless.ops.switch import hand_back, switch_group
 from gapless.testing import drain
 
 VIEW = (

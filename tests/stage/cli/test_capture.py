@@ -6,8 +6,8 @@ import psycopg
 import pytest
 
 from gapless.errors import GaplessError
+from gapless.features.capture import ops as captures
 from gapless.log.topics import Topic
-from gapless.ops import captures
 
 PROBLEM = "no trigger for delete"
 

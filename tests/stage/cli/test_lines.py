@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import UsageError
+from gapless.features.load import lines as lines_module
+from gapless.features.load.batches import Batches
+from gapless.features.load.lines import JsonLine, JsonLines
+from gapless.features.load.parse import LineShape, members_of, parse_line
 from gapless.log.event import NewEvent
-from gapless.ops.load import lines as lines_module
-from gapless.ops.load.batches import Batches
-from gapless.ops.load.lines import JsonLine, JsonLines
-from gapless.ops.load.parse import LineShape, members_of, parse_line
 from gapless.ops.text import cut_to, plain, safe_json
 from support.examples import examples
 

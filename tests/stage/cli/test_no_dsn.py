@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gapless.db.embedded.server import stop
+from gapless.features.server.server import stop
 from stage.cli.conftest import environment
 from support.terminal import in_terminal
 

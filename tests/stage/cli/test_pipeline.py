@@ -97,7 +97,7 @@ def test_one_that_runs_is_not_removed(gapless: Gapless, abandoned: Connection) -
 
 @pytest.mark.long
 def test_what_was_staged_goes_too(gapless: Gapless, abandoned: Connection) -> None:
-    from gapless.spark.pipeline.table import _stage
+    from gapless.features.spark.pipeline.table import _stage
 
     name = _stage("cold", "public.far").as_string(abandoned).replace('"', "")
     abandoned.execute(f"create unlogged table {name} ()".encode())

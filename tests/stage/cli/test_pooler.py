@@ -22,9 +22,10 @@ import gapless
 from gapless import NewEvent, ops
 from gapless.db.connect import connect
 from gapless.errors import ConnectError
+from gapless.features.clients import ops as clients
+from gapless.features.queue import ops as queue
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
-from gapless.ops import clients, queue
 from stage.cli.conftest import Gapless
 from stage.log.hosts import done
 from support.every import every

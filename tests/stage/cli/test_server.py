@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 import gapless as package
-from gapless.db.embedded.server import stop
+from gapless.features.server.server import stop
 
 PATIENCE_S = 30
 _PROGRAM = """

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from psycopg import Connection
 
+from gapless.features.webhooks.checks import webhooks
 from gapless.log.topics import Topic
 from gapless.ops.doctor.finding import Patient
-from gapless.ops.doctor.webhooks import webhooks
 from support.endpoint import SECRET, Reply, Server, serving
 
 URL = "https://shop.example/hooks"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from gapless.features.retention.chunks import Keep, apply_retention
 from gapless.log.event import NewEvent
-from gapless.log.retention import Keep, apply_retention
 from stage.consume.world import World
 from support.chunks import next_chunk
 from support.patience import bounded_patience

@@ -18,7 +18,7 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from gapless.db.connect import connect
-from gapless.log.compaction import set_compaction
+from gapless.features.compaction.latest import set_compaction
 from gapless.log.sequence import configure_chunks
 from gapless.log.topics import ensure_topic, set_partitions
 from support.patience import bounded_patience

@@ -10,7 +10,7 @@ import pytest
 from gapless import ops
 from gapless.db.connect import connect
 from gapless.errors import RefusedError
-from gapless.log.compaction import set_compaction
+from gapless.features.compaction.latest import set_compaction
 from gapless.log.event import NewEvent
 from gapless.log.sequence import sequence
 from gapless.log.topics import set_partitions

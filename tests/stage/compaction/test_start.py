@@ -14,9 +14,9 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
+from gapless.features.retention.chunks import Keep, apply_retention
 from gapless.lease import hold
 from gapless.log.event import NewEvent
-from gapless.log.retention import Keep, apply_retention
 from gapless.log.topics import set_partitions
 from gapless.ops.place import Point
 from stage.compaction.kept import DELETED, Kept

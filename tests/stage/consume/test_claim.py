@@ -13,9 +13,9 @@ from psycopg import IsolationLevel
 
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
 from gapless.errors import HoleError
+from gapless.features.server.server import throwaway_cluster
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence

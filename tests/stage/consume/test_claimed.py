@@ -9,10 +9,7 @@ from uuid import uuid4
 
 import pytest
 
-from gapless.consume.kept import KeptSpans
 from gapless.consume.read.claim import Claim, Wanted, claim
-from gapless.consume.read.conditions import _together, limited
-from gapless.consume.read.matches import find_matches
 from gapless.consume.read.place import (
     forget_attempt,
     record_attempt,
@@ -22,6 +19,9 @@ from gapless.consume.read.place import (
 from gapless.consume.session import run, transaction
 from gapless.db.connect import connect
 from gapless.errors import BeyondError, HoleError
+from gapless.features.filters.conditions import _together, limited
+from gapless.features.filters.kept import KeptSpans
+from gapless.features.filters.matches import find_matches
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.world import Group, World

@@ -15,11 +15,11 @@ from psycopg.types.json import Jsonb
 
 from gapless import ops
 from gapless.consume.drive import Driver
-from gapless.consume.read import conditions
-from gapless.consume.read.conditions import stop_subscriptions
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.db.queries import query
+from gapless.features.filters import conditions
+from gapless.features.filters.conditions import stop_subscriptions
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from stage.consume.test_subscriptions import CUSTOMER, Seen, unsubscribe

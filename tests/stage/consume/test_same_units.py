@@ -24,11 +24,11 @@ from gapless.consume.drive import Driver
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler, handler
 from gapless.db.connect import connect
+from gapless.features.replay.run import run_replay
+from gapless.features.spark import task
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.ops.replay.run import run_replay
-from gapless.spark import task
 from gapless.testing import drain
 from gapless.worker.session_loop import take_turns
 from stage.consume.world import Group, Reader, World

@@ -18,11 +18,11 @@ import httpx
 import pytest
 from psycopg import Connection
 
-from gapless.gateway.gateway import Limits
-from gapless.gateway.serve import GatewayServer, ServeSpec, make_server
-from gapless.gateway.sessions import Sessions
+from gapless.features.gateway.gateway import Limits
+from gapless.features.gateway.serve import GatewayServer, ServeSpec, make_server
+from gapless.features.gateway.sessions import Sessions
+from gapless.features.metrics.serve import open_socket
 from gapless.log.topics import Topic, ensure_topic
-from gapless.worker.exporter.serve import open_socket
 from stage.cli.conftest import bare, environment, forks, gapless, unproven  # noqa: F401 - fixtures
 from stage.worker.fleet import until
 

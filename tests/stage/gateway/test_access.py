@@ -13,10 +13,10 @@ from psycopg import Connection
 
 from gapless import ops
 from gapless.errors import RefusedError
-from gapless.gateway import access
-from gapless.gateway.app import WAYS, Way
+from gapless.features.gateway import access
+from gapless.features.gateway.app import WAYS, Way
+from gapless.features.gateway.keys import FoundKey, allows, is_secret, key_parts
 from gapless.log.topics import Topic, ensure_topic
-from gapless.ops.keys import FoundKey, allows, is_secret, key_parts
 from stage.gateway.conftest import EVENTS, Client, Open, Serve, problem
 from stage.worker.fleet import until
 
@@ -195,7 +195,7 @@ def test_the_secret_is_compared_whole_whatever_it_is(monkeypatch: pytest.MonkeyP
         seen.append((len(one), len(other)))
         return one == other
 
-    monkeypatch.setattr("gapless.ops.keys.hmac.compare_digest", compare)
+    monkeypatch.setattr("gapless.features.gateway.keys.hmac.compare_digest", compare)
     for secret in ("", "a", "a" * 100):
         assert not is_secret(found, secret)
     assert seen == [(32, 32)] * 3

@@ -19,8 +19,8 @@ from psycopg import Connection
 
 from chaos.gateway_checker import Moments, Place, check_accepted, check_jobs, check_stream
 from gapless.db.connect import connect
-from gapless.db.embedded.server import acquire, stop
 from gapless.db.migrate import migrate
+from gapless.features.server.server import acquire, stop
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
 from stage.gateway.conftest import EVENTS, Serve, Served

@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-from gapless.gateway import connection, stream
-from gapless.gateway import feed as feed_module
-from gapless.gateway.problem import Problem
-from gapless.gateway.vector import read_vector, vector_text
+from gapless.features.gateway import connection, stream
+from gapless.features.gateway import feed as feed_module
+from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.vector import read_vector, vector_text
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.ranges import bounds_of

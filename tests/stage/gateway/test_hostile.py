@@ -11,9 +11,9 @@ from select import select
 import pytest
 from psycopg import Connection
 
-from gapless.gateway import body
-from gapless.gateway.app import PAGE, WAYS
-from gapless.gateway.looks import known_params
+from gapless.features.gateway import body
+from gapless.features.gateway.app import PAGE, WAYS
+from gapless.features.gateway.looks import known_params
 from gapless.log.topics import Topic
 from gapless.ops import create_key
 from stage.gateway.conftest import EVENTS, Client, Open, problem

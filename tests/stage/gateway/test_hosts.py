@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gapless.errors import UsageError
-from gapless.gateway.hosts import name_in, names_of
+from gapless.features.gateway.hosts import name_in, names_of
 from gapless.log.topics import Topic
 from stage.gateway.conftest import Client, Open
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from psycopg import Connection
 
-from gapless.gateway import connection
+from gapless.features.gateway import connection
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic

@@ -22,8 +22,8 @@ from psycopg import Connection
 
 from docs.blocks import ROOT, blocks_of
 from gapless.db.connect import connect
-from gapless.db.embedded.server import acquire, stop
 from gapless.db.migrate import migrate
+from gapless.features.server.server import acquire, stop
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence

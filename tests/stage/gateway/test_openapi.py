@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from psycopg import Connection
 
 from gapless import ops
-from gapless.gateway.looks import description
+from gapless.features.gateway.looks import description
 from gapless.log.topics import Topic
 from stage.gateway.conftest import EVENTS, Client, Open, problem
 from support.openapi import Operation, Sent, operations

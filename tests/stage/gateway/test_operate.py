@@ -6,8 +6,8 @@ import pytest
 from psycopg import Connection
 
 from gapless import ops
+from gapless.features.scheduled.schedules import Schedule, add_schedule
 from gapless.log.publish import publish
-from gapless.log.schedules import Schedule, add_schedule
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from stage.gateway.conftest import Client, Open, problem

@@ -16,10 +16,10 @@ from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.db.connect import connect
-from gapless.db.embedded.server import acquire, stop
 from gapless.db.migrate import migrate
-from gapless.gateway.app import WAYS
-from gapless.gateway.looks import description
+from gapless.features.gateway.app import WAYS
+from gapless.features.gateway.looks import description
+from gapless.features.server.server import acquire, stop
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
 from stage.gateway.conftest import EVENTS, Client, Inside, Limits, Open, Serve, problem

@@ -14,14 +14,14 @@ import trustme
 from psycopg import Connection
 
 from gapless.errors import UsageError
-from gapless.gateway import connection
-from gapless.gateway.room import Room, networks
-from gapless.gateway.serve import ServeSpec, require_safe
-from gapless.gateway.tls import Certificate
+from gapless.features.gateway import connection
+from gapless.features.gateway.room import Room, networks
+from gapless.features.gateway.serve import ServeSpec, require_safe
+from gapless.features.gateway.tls import Certificate
+from gapless.features.metrics.serve import open_socket
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from gapless.worker.exporter.serve import open_socket
 from stage.gateway.conftest import EVENTS, Inside, Limits, Open, Serve
 from stage.worker.fleet import until
 

@@ -22,8 +22,8 @@ from psycopg import Connection
 from docs.blocks import ROOT, blocks_of
 from gapless import ops
 from gapless.errors import UsageError
-from gapless.gateway import access, tokens
-from gapless.gateway.issuer import Issuer, is_scope, read_issuer
+from gapless.features.gateway import access, tokens
+from gapless.features.gateway.issuer import Issuer, is_scope, read_issuer
 from gapless.log.topics import Topic
 from stage.gateway.conftest import EVENTS, Client, Open, Serve, problem
 

@@ -8,7 +8,7 @@ import pytest
 from psycopg import Connection
 
 from gapless import ops
-from gapless.gateway import connection
+from gapless.features.gateway import connection
 from gapless.log.topics import Topic
 from gapless.logs import JsonFormatter
 from stage.gateway.conftest import EVENTS, Client, Open

@@ -11,9 +11,9 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import UsageError
-from gapless.log.schedules import TOPIC, Schedule
+from gapless.features.scheduled.schedule_ops import list_schedules
+from gapless.features.scheduled.schedules import TOPIC, Schedule
 from gapless.log.topics import Topic, find_topic
-from gapless.ops.schedules import list_schedules
 from gapless.worker.declared import apply_schedules
 
 HOURLY = Schedule(name="hourly", topic="outbox", cron="0 * * * *")

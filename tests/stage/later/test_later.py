@@ -16,7 +16,7 @@ import gapless
 from gapless import NewEvent, Published, PublishError
 from gapless.db.connect import connect
 from gapless.errors import UsageError
-from gapless.log.later import Promoter, promote_all
+from gapless.features.scheduled.later import Promoter, promote_all
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic

@@ -12,10 +12,8 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
-from gapless.log.later import Promoter, promote_all
-from gapless.log.schedules import Schedule, add_schedule, apply_schedule
-from gapless.log.topics import Topic
-from gapless.ops.schedules import (
+from gapless.features.scheduled.later import Promoter, promote_all
+from gapless.features.scheduled.schedule_ops import (
     list_schedules,
     pause_schedule,
     remove_schedule,
@@ -23,6 +21,8 @@ from gapless.ops.schedules import (
     run_schedule,
     show_schedule,
 )
+from gapless.features.scheduled.schedules import Schedule, add_schedule, apply_schedule
+from gapless.log.topics import Topic
 from support.clock import shift, stop_at
 
 

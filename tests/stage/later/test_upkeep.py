@@ -14,14 +14,14 @@ import gapless
 from gapless import Published
 from gapless.cli.main import main
 from gapless.db.connect import connect
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
 from gapless.db.uninstall import uninstall
-from gapless.log import later
-from gapless.log.later import Promoter, promote_all
+from gapless.features.retention.chunks import Keep, Retention, apply_retention, set_retention
+from gapless.features.scheduled import later
+from gapless.features.scheduled.later import Promoter, promote_all
+from gapless.features.scheduled.schedules import Schedule, add_schedule
+from gapless.features.server.server import throwaway_cluster
 from gapless.log.publish import publish
-from gapless.log.retention import Keep, Retention, apply_retention, set_retention
-from gapless.log.schedules import Schedule, add_schedule
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import Topic, ensure_topic
 from gapless.ops.doctor.rounds import diagnose

@@ -6,7 +6,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.db.listen import heard, listen
-from gapless.log.later import Promoter
+from gapless.features.scheduled.later import Promoter
 from gapless.log.publish import publish
 from gapless.log.sequence import WAKE_CHANNEL, try_sleep, wake_up
 from gapless.log.topics import Topic

@@ -16,8 +16,8 @@ import pytest
 from psycopg import Connection
 
 from gapless import Published, cancel
+from gapless.features.scheduled.schedules import Schedule, add_schedule
 from gapless.log.publish import publish
-from gapless.log.schedules import Schedule, add_schedule
 from gapless.log.topics import Topic, ensure_topic
 from support.log import assert_gapless, placed, tags
 from support.long import long_but

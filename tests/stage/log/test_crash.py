@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from gapless.db.connect import connect
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
-from gapless.db.postgres.cluster import Cluster
+from gapless.features.server.postgres.cluster import Cluster
+from gapless.features.server.server import throwaway_cluster
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic

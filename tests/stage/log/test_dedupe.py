@@ -25,8 +25,8 @@ from psycopg import Connection
 from gapless import NewEvent, Published, PublishError, failpoints
 from gapless.db.connect import connect
 from gapless.db.queries import query
+from gapless.features.retention.chunks import Keep, apply_retention
 from gapless.log.publish import publish
-from gapless.log.retention import Keep, apply_retention
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic, set_dedupe_window
 from support.patience import patience

@@ -10,7 +10,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError
-from gapless.log.filters import ALL, Filter, check_filter, clear_filter, set_filter
+from gapless.features.filters.stored import ALL, Filter, check_filter, clear_filter, set_filter
 
 HERE = ("billing", "orders")
 FILTERS = (

@@ -19,7 +19,7 @@ from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
 from gapless.db.connect import connect
 from gapless.db.queries import query
-from gapless.log.compaction import set_compaction
+from gapless.features.compaction.latest import set_compaction
 from gapless.log.publish import publish
 from gapless.log.read import fetch
 from gapless.log.sequence import configure_chunks, create_chunks, sequence

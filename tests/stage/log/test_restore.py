@@ -19,8 +19,8 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate, require_schema
+from gapless.features.server.server import throwaway_cluster
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import Topic, require_topic

@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from gapless import NewEvent, Published, PublishError, ops
 from gapless.db.connect import connect
 from gapless.errors import InvalidPayloadError, RefusedError
-from gapless.log import schemas
+from gapless.features.schemas import stored as schemas
 from gapless.log.publish_request import publish_request
 
 LOGGED = (

@@ -18,10 +18,10 @@ from psycopg import AsyncConnection, Connection
 from gapless import ops
 from gapless.db.connect import connect
 from gapless.errors import InvalidPayloadError, PublishError, ReplyError, UsageError
-from gapless.log import request as module
-from gapless.log import schemas
+from gapless.features.messages import request as module
+from gapless.features.messages.request import reply, request
+from gapless.features.schemas import stored as schemas
 from gapless.log.event import Event
-from gapless.log.request import reply, request
 from gapless.log.wait import require_covered
 
 ID = UUID("12345678-1234-5678-1234-567812345678")

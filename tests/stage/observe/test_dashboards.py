@@ -14,7 +14,7 @@ import pytest
 import yaml
 from psycopg import Connection
 
-from gapless.log.compaction import set_compaction
+from gapless.features.compaction.latest import set_compaction
 from gapless.telemetry.names import METRICS
 from stage.observe.conftest import Scrape, Watch, order
 from stage.observe.test_metrics import scrape_of_groups, until_passed

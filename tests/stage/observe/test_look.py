@@ -9,14 +9,14 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from gapless.log.compaction import compact, set_compaction
+from gapless.features.compaction.latest import compact, set_compaction
+from gapless.features.metrics.collect import found_in, write
+from gapless.features.metrics.look import DatabaseLook, Standstill, take_look
+from gapless.features.metrics.looks import Looks
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from gapless.ops import Retention, alter_topic, list_chunks
-from gapless.worker.exporter.collect import found_in, write
-from gapless.worker.exporter.look import DatabaseLook, Standstill, take_look
-from gapless.worker.exporter.looks import Looks
 from support.chunks import next_chunk, small_chunks
 from support.group import owner
 from support.patience import patience

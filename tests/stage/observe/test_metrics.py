@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 from psycopg import Connection
 
-from gapless.log.compaction import set_compaction
+from gapless.features.compaction.latest import set_compaction
 from gapless.telemetry.names import METRICS
 from stage.observe.conftest import APP, Scrape, Watch, Watched, order
 from stage.worker.fleet import until

@@ -20,11 +20,11 @@ from psycopg import Connection
 import gapless
 from gapless import ops
 from gapless.consume.terms import agree
+from gapless.features.spark.task import Work, find_handler, work_on
 from gapless.log.event import NewEvent
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from gapless.settings import Settings
-from gapless.spark.task import Work, find_handler, work_on
 from gapless.testing import drain
 from stage.consume.hostile import HOSTILE
 from stage.observe.conftest import Watch

@@ -11,8 +11,8 @@ from psycopg import Connection
 import gapless
 from gapless import ops
 from gapless.errors import RefusedError
+from gapless.features.expiry.stored import expire_groups
 from gapless.lease.member import Member, Subscription, Timing
-from gapless.log.expiry import expire_groups
 from gapless.log.publish import publish
 from gapless.log.topics import ensure_topic
 from gapless.testing import drain

@@ -11,9 +11,9 @@ from psycopg import Connection
 
 from gapless import ops
 from gapless.errors import RefusedError, UsageError
+from gapless.features.schemas.checks import schemas
 from gapless.log.topics import ensure_topic
 from gapless.ops.doctor.finding import Patient
-from gapless.ops.doctor.schemas import schemas
 from gapless.status import snapshot
 from gapless.status.checked import Checked
 from gapless.status.text import to_text
@@ -80,7 +80,7 @@ def test_a_version_that_came_between_is_compared_with(
         conn.execute("select gapless.set_schema('orders', 'false', compatibility => 'none')")
         return real(*args, **params)
 
-    monkeypatch.setattr("gapless.ops.schemas.row", late)
+    monkeypatch.setattr("gapless.features.schemas.ops.row", late)
     with pytest.raises(RefusedError, match="version 2 of the schema of orders/\\* came between"):
         ops.add_schema(conn, "orders", NUMBER)
 

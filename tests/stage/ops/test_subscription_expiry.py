@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from gapless import ops
 from gapless.errors import RefusedError
-from gapless.log.expiry import expire_subscriptions
+from gapless.features.expiry.stored import expire_subscriptions
 from stage.ops.conftest import Command, value
 from stage.worker.fleet import until
 

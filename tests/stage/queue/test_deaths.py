@@ -11,11 +11,11 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.queries import query
+from gapless.features.queue import pool
+from gapless.features.queue.pool import DEATH_AGAIN_S, DEATH_PATIENCE_S, Death, Pools
 from gapless.settings import Settings
 from gapless.telemetry.meter import Meters
-from gapless.worker import pool
 from gapless.worker.board import Board
-from gapless.worker.pool import DEATH_AGAIN_S, DEATH_PATIENCE_S, Death, Pools
 from support.queue import Queue, make, publish
 
 Sessions = Callable[[], Connection]

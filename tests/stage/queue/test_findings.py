@@ -58,7 +58,7 @@ def test_in_hand_for_long(old: Queue, conn: Connection) -> None:
 def test_a_transaction_that_stays_open(
     old: Queue, conn: Connection, open_session: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gapless.ops.doctor.queues._HELD_S", 0.0)
+    monkeypatch.setattr("gapless.features.queue.checks._HELD_S", 0.0)
     other = open_session()
     other.execute("begin")
     old.take(other)

@@ -9,10 +9,10 @@ import pytest
 from psycopg import Connection
 
 import gapless
-from gapless.consume.queue.drive import QueueDriver
-from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import agree
 from gapless.errors import HoleError
+from gapless.features.queue.drive import QueueDriver
+from gapless.features.queue.place import open_queue
 from gapless.log.sequence import sequence
 from gapless.settings import Settings
 from gapless.status import snapshot

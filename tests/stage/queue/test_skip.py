@@ -10,9 +10,9 @@ from psycopg import Connection
 
 from gapless import ops
 from gapless.errors import RefusedError
+from gapless.features.queue.checks import queues
 from gapless.ops import GroupPlace
 from gapless.ops.doctor.finding import Patient
-from gapless.ops.doctor.queues import queues
 from gapless.status import snapshot
 from gapless.status.document import to_document
 from stage.worker.fleet import until

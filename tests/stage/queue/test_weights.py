@@ -8,10 +8,10 @@ import pytest
 from psycopg import Connection
 
 import gapless
-from gapless.consume.queue import drive
-from gapless.consume.queue.drive import QueueDriver
-from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import agree
+from gapless.features.queue import drive
+from gapless.features.queue.drive import QueueDriver
+from gapless.features.queue.place import open_queue
 from gapless.settings import Settings
 from support.queue import join, publish
 

@@ -8,10 +8,10 @@ import pytest
 from psycopg import Connection
 
 import gapless
-from gapless.consume.queue.drive import QueueDriver
-from gapless.consume.queue.place import Queue
 from gapless.consume.terms import Terms, agree
-from gapless.ops.replay.plan import replay_terms
+from gapless.features.queue.drive import QueueDriver
+from gapless.features.queue.place import Queue
+from gapless.features.replay.plan import replay_terms
 from gapless.settings import Settings
 from gapless.testing import drain, drained
 from gapless.worker.plan import make_plan

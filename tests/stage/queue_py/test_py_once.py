@@ -17,12 +17,12 @@ from psycopg import Connection
 
 import gapless
 from gapless import ops
-from gapless.consume.queue.drive import QueueDriver
-from gapless.consume.queue.place import open_queue
 from gapless.consume.terms import agree
 from gapless.consume.verdict.patience import CANCELLED_S, Patience
 from gapless.db.connect import connect
 from gapless.errors import UnreadyError
+from gapless.features.queue.drive import QueueDriver
+from gapless.features.queue.place import open_queue
 from gapless.settings import Settings
 from gapless.testing import drain
 from stage.queue_py import app

@@ -6,12 +6,12 @@ import psycopg
 import pytest
 
 from gapless.errors import HoleError, OverrunError
-from gapless.log.retention import Retention, set_retention
+from gapless.features.retention.chunks import Retention, set_retention
+from gapless.features.spark.options import read_options
+from gapless.features.spark.place import earliest, find_ends, require_kept
 from gapless.log.tail import Tail
 from gapless.log.topics import require_topic
 from gapless.settings import Settings
-from gapless.spark.options import read_options
-from gapless.spark.place import earliest, find_ends, require_kept
 from stage.retention.world import World
 
 FIRST = 13  # the oldest offset of partition 0 once history() has expired; 3 events follow

@@ -9,8 +9,8 @@ import pytest
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError
-from gapless.log import retention
-from gapless.log.retention import (
+from gapless.features.retention import chunks as retention
+from gapless.features.retention.chunks import (
     Keep,
     Retention,
     apply_retention,

@@ -20,9 +20,9 @@ import pytest
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
+from gapless.features.retention.chunks import plan_retention
 from gapless.log.catch_up import keep_house
 from gapless.log.publish import publish
-from gapless.log.retention import plan_retention
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
 from gapless.settings import Settings

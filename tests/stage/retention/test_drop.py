@@ -9,14 +9,14 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from gapless.log.event import NewEvent
-from gapless.log.publish import publish
-from gapless.log.retention import (
+from gapless.features.retention.chunks import (
     Retention,
     apply_retention,
     plan_retention,
     set_retention,
 )
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import adopt_topic, discard_unrouted, ensure_topic
 from stage.retention.world import FOR_EVER, World

@@ -11,10 +11,10 @@ from psycopg import Connection
 
 from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
+from gapless.features.retention.chunks import plan_retention
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
-from gapless.log.retention import plan_retention
 from gapless.log.sequence import create_chunks, sequence, try_role
 from gapless.testing import drain
 from stage.retention.world import World

@@ -9,15 +9,15 @@ from psycopg import Connection
 
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import handler
-from gapless.log.event import NewEvent
-from gapless.log.publish import publish
-from gapless.log.retention import (
+from gapless.features.retention.chunks import (
     Keep,
     Retention,
     apply_retention,
     plan_retention,
     set_retention,
 )
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.testing import Drained, drain
 from support.chunks import next_chunk, small_chunks

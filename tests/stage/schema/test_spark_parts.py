@@ -13,9 +13,9 @@ import pytest
 from gapless.db.queries import query
 from gapless.db.schema import schema, use_schema
 from gapless.errors import ConfigError
-from gapless.spark.options import read_options, write_options
-from gapless.spark.pipeline.table import _stage
-from gapless.spark.reach import Identity
+from gapless.features.spark.options import read_options, write_options
+from gapless.features.spark.pipeline.table import _stage
+from gapless.features.spark.reach import Identity
 
 _ARRIVES = """
 import pickle, sys

@@ -12,7 +12,7 @@ from gapless import Unit, ops, testing
 from gapless.consume.user import guard
 from gapless.consume.user.handler import Handler, handler
 from gapless.errors import UsageError
-from gapless.log import schemas
+from gapless.features.schemas import stored as schemas
 
 ORDER = '{"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}'
 seen: list[Any] = []

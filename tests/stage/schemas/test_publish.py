@@ -15,7 +15,8 @@ from psycopg import AsyncConnection, Connection
 import gapless
 from gapless import NewEvent, ops
 from gapless.errors import InvalidPayloadError, PublishError, UncheckedError
-from gapless.log import conform, schemas
+from gapless.features.schemas import conform
+from gapless.features.schemas import stored as schemas
 from gapless.log.topics import ensure_topic
 from stage.log.hosts import HOSTS
 

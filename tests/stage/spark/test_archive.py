@@ -10,9 +10,9 @@ import pytest
 from psycopg import Connection
 
 from gapless.errors import HoleError, UsageError
+from gapless.features.retention.chunks import Keep, Retention, apply_retention, set_retention
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
-from gapless.log.retention import Keep, Retention, apply_retention, set_retention
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from support.chunks import next_chunk, small_chunks
@@ -20,9 +20,9 @@ from support.chunks import next_chunk, small_chunks
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
-from gapless.spark import bulk  # noqa: E402 - after the skip
-from gapless.spark.options import read_options  # noqa: E402
-from gapless.spark.source import look, plan_batch, read_task  # noqa: E402
+from gapless.features.spark import bulk  # noqa: E402 - after the skip
+from gapless.features.spark.options import read_options  # noqa: E402
+from gapless.features.spark.source import look, plan_batch, read_task  # noqa: E402
 
 
 @pytest.fixture(autouse=True)

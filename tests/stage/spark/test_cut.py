@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from gapless.features.spark.options import read_options
+from gapless.features.spark.place import cut, earliest, find_ends, latest, wait_for_offsets
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
-from gapless.spark.options import read_options
-from gapless.spark.place import cut, earliest, find_ends, latest, wait_for_offsets
 from support.log import placed
 
 Cut = dict[tuple[int, int], int]

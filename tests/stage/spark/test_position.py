@@ -10,14 +10,14 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import GaplessError, UsageError
+from gapless.features.spark.options import read_options
+from gapless.features.spark.pipeline import position
+from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
+from gapless.features.spark.place import find_ends, record_position, wait_for_offsets
+from gapless.features.spark.stream import StreamReader
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
-from gapless.spark.options import read_options
-from gapless.spark.pipeline import position
-from gapless.spark.pipeline.document import Pipeline, TargetSpec
-from gapless.spark.place import find_ends, record_position, wait_for_offsets
-from gapless.spark.stream import StreamReader
 from support.group import owner
 from support.servers import until
 

@@ -19,11 +19,11 @@ from gapless.log.topics import Topic
 pa = pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
-from gapless.spark import bulk  # noqa: E402 - after the skip
-from gapless.spark.options import read_options  # noqa: E402
-from gapless.spark.reach import connect_task, identity_of, reached  # noqa: E402
-from gapless.spark.sink import stage  # noqa: E402
-from gapless.spark.source import look, plan_batch, read_task  # noqa: E402
+from gapless.features.spark import bulk  # noqa: E402 - after the skip
+from gapless.features.spark.options import read_options  # noqa: E402
+from gapless.features.spark.reach import connect_task, identity_of, reached  # noqa: E402
+from gapless.features.spark.sink import stage  # noqa: E402
+from gapless.features.spark.source import look, plan_batch, read_task  # noqa: E402
 
 _PLACE = ("host", "port", "user", "dbname")
 ANOTHER = "a Spark task reached another database than the driver, by .*dbname "

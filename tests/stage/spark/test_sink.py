@@ -12,11 +12,11 @@ from psycopg import Connection
 
 from gapless import failpoints
 from gapless.errors import PublishError, UsageError
+from gapless.features.spark import sink
+from gapless.features.spark.events import check_columns
+from gapless.features.spark.sink import Staged, drop_stages, publish_staged, stage
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
-from gapless.spark import sink
-from gapless.spark.events import check_columns
-from gapless.spark.sink import Staged, drop_stages, publish_staged, stage
 
 pa = pytest.importorskip("pyarrow")
 

@@ -17,12 +17,12 @@ import pytest
 from psycopg import Connection
 
 from gapless.errors import UsageError
+from gapless.features.spark.task import Work, find_handler, work_on
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from gapless.spark.task import Work, find_handler, work_on
 from support.group import owner
 from support.turn import terms
 
@@ -163,7 +163,7 @@ def test_a_session_an_operator_ended_is_no_attempt(
 
 def _ends(work: Work) -> int:
     """Return the exit code of a process of its own that does the work."""
-    told = "import pickle, sys; from gapless.spark.task import work_on"
+    told = "import pickle, sys; from gapless.features.spark.task import work_on"
     return subprocess.run(
         [sys.executable, "-c", f"{told}; work_on(pickle.load(sys.stdin.buffer))"],
         input=pickle.dumps(work),

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from psycopg import Connection
 
+from gapless.features.webhooks.fleet import Webhooks
 from gapless.log.topics import Topic
 from gapless.testing import drain
-from gapless.webhooks.fleet import Webhooks
 from support.endpoint import SECRET, Server, serving
 from support.shared_webhooks import LOCAL, Deliver
 

@@ -16,12 +16,12 @@ from psycopg import Connection
 
 from gapless import loops
 from gapless.errors import ReceiverError
+from gapless.features.webhooks.fleet import Webhooks
+from gapless.features.webhooks.ops import add_webhook, list_webhooks, resume_webhook, try_webhook
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
-from gapless.ops.webhooks import add_webhook, list_webhooks, resume_webhook, try_webhook
 from gapless.settings import Settings
 from gapless.testing import drain
-from gapless.webhooks.fleet import Webhooks
 from support.endpoint import SECRET, Call, Reply, Server, serving
 
 LOCAL = Settings(webhook_allow=("127.0.0.0/8",))
@@ -232,7 +232,7 @@ def test_an_answer_of_a_gigabyte_is_not_read(
 def test_a_status_counts_whatever_follows_it(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gapless.webhooks.post.BODY_S_MAX", 0.3)
+    monkeypatch.setattr("gapless.features.webhooks.post.BODY_S_MAX", 0.3)
     _add(conn, server)
     server.answer = lambda _: Reply(200, {"content-length": "9"}, sends=lambda: iter([b"short"]))
     _publish(conn, "x")
@@ -244,7 +244,7 @@ def test_a_status_counts_whatever_follows_it(
 def test_who_does_not_answer_has_failed(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gapless.webhooks.post.ANSWER_S_MAX", 0.5)
+    monkeypatch.setattr("gapless.features.webhooks.post.ANSWER_S_MAX", 0.5)
     _add(conn, server, retry_delays_s=[])
     server.answer = lambda _: Reply(wait_s=2.0)
     _publish(conn, "x")
@@ -257,7 +257,7 @@ def test_who_does_not_answer_has_failed(
 def test_a_circuit_opens_and_one_probe_closes_it(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gapless.webhooks.deliver.PROBE_EVERY_S", 1.0)
+    monkeypatch.setattr("gapless.features.webhooks.deliver.PROBE_EVERY_S", 1.0)
     _add(conn, server, concurrency=1, retry_delays_s=[3600])
     server.answer = lambda _: Reply(500)
     _publish(conn, *range(30))
@@ -417,7 +417,7 @@ def test_https_is_for_the_name_and_only_for_it(
 def test_a_body_that_is_too_large_is_dead(
     conn: Connection, server: Server, deliver: Deliver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gapless.webhooks.body.BODY_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr("gapless.features.webhooks.body.BODY_BYTES_MAX", 1 << 20)
     _add(conn, server)
     _publish(conn, "x" * (1 << 20), "y")
     deliver()

@@ -14,9 +14,9 @@ import psycopg
 import pytest
 from psycopg import Connection
 
+from gapless.features.webhooks.ops import add_webhook, list_webhooks, remove_webhook
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
-from gapless.ops.webhooks import add_webhook, list_webhooks, remove_webhook
 from stage.cli.conftest import environment
 from support.endpoint import SECRET, Reply, Server, workers_of
 from support.patience import bounded_patience

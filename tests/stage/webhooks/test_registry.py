@@ -12,8 +12,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
-from gapless.log.topics import Topic
-from gapless.ops.webhooks import (
+from gapless.features.webhooks.ops import (
     add_webhook,
     list_webhooks,
     pause_webhook,
@@ -21,6 +20,7 @@ from gapless.ops.webhooks import (
     resume_webhook,
     show_webhook,
 )
+from gapless.log.topics import Topic
 from support.blocked import until_blocked
 from support.patience import patience
 

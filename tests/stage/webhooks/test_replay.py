@@ -8,9 +8,9 @@ import pytest
 from psycopg import Connection
 
 from gapless.errors import RefusedError
+from gapless.features.webhooks.ops import pause_webhook, replay_webhook, resume_webhook
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from gapless.ops.webhooks import pause_webhook, replay_webhook, resume_webhook
 from support.endpoint import Reply, Server
 from support.shared_webhooks import (
     GROUP,

@@ -12,21 +12,21 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.errors import RefusedError
-from gapless.log.publish import publish
-from gapless.log.topics import Topic
-from gapless.ops.webhooks import (
+from gapless.features.webhooks.deliver import Means
+from gapless.features.webhooks.desk import DeliveryTally
+from gapless.features.webhooks.line import PER_ENDPOINT, EndpointLine
+from gapless.features.webhooks.many import SharedDelivery
+from gapless.features.webhooks.ops import (
     list_webhooks,
     pause_webhook,
     remove_webhook,
     resume_webhook,
     try_webhook,
 )
-from gapless.webhooks.deliver import Means
-from gapless.webhooks.desk import DeliveryTally
-from gapless.webhooks.line import PER_ENDPOINT, EndpointLine
-from gapless.webhooks.many import SharedDelivery
-from gapless.webhooks.post import Poster, trust
-from gapless.webhooks.record import SharedEndpoint, SharedWebhooks
+from gapless.features.webhooks.post import Poster, trust
+from gapless.features.webhooks.record import SharedEndpoint, SharedWebhooks
+from gapless.log.publish import publish
+from gapless.log.topics import Topic
 from support.endpoint import Call, Reply, Server
 from support.shared_webhooks import (
     GROUP,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
+from gapless.features.webhooks.ops import add_webhook, list_webhooks
 from gapless.log.publish import publish
-from gapless.ops.webhooks import add_webhook, list_webhooks
 from stage.webhooks.test_fleet import Start, _ids_are_stable, _until, start
 from stage.webhooks.test_shared import keys_of_one_partition
 from support.endpoint import Call, Reply, Server, workers_of

@@ -21,8 +21,8 @@ from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
 from gapless.errors import UsageError
+from gapless.features.scheduled.schedules import TOPIC
 from gapless.lease.room import Own
-from gapless.log.schedules import TOPIC
 from gapless.log.topics import ensure_topic
 from gapless.settings import Settings
 from gapless.worker import control as module

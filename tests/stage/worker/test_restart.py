@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from gapless.db.connect import connect
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
-from gapless.db.postgres.cluster import Cluster
+from gapless.features.server.postgres.cluster import Cluster
+from gapless.features.server.server import throwaway_cluster
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic

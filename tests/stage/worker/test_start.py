@@ -9,9 +9,9 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
-from gapless.db.embedded.server import throwaway_cluster
 from gapless.db.migrate import migrate
-from gapless.db.postgres.account import server_account
+from gapless.features.server.postgres.account import server_account
+from gapless.features.server.server import throwaway_cluster
 from stage.worker.fleet import Fleet, until
 
 WAITS = "cannot connect to PostgreSQL"

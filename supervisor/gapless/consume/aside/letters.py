@@ -9,10 +9,10 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.kept import KeptSpan
 from gapless.consume.session import after_commit, run, run_before
 from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
+from gapless.features.filters.kept import KeptSpan
 from gapless.keys import Partition, partition_params
 from gapless.telemetry.spans import verdict
 

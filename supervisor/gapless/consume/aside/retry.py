@@ -19,8 +19,6 @@ from psycopg import Connection
 from gapless.consume.aside.letters import tell_death
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
-from gapless.consume.kept import Kept, KeptSpan, KeptUnit
-from gapless.consume.read.matches import Matches, matched_subscription
 from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
@@ -38,6 +36,8 @@ from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
+from gapless.features.filters.kept import Kept, KeptSpan, KeptUnit
+from gapless.features.filters.matches import Matches, matched_subscription
 from gapless.keys import Assignment, partition_params
 from gapless.log.event import MatchedSubscription, Row
 from gapless.log.read import fetch_rows

@@ -12,12 +12,12 @@ import psycopg
 
 from gapless.consume.aside.parking import Parking
 from gapless.consume.job import Job
-from gapless.consume.kept import KeptSpan, KeptSpans
 from gapless.consume.outside.window import Window
 from gapless.consume.read.claim import Claim, Wanted, claim
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import Span
 from gapless.errors import HoleError
+from gapless.features.filters.kept import KeptSpan, KeptSpans
 from gapless.keys import partition_params
 
 AHEAD_EVENTS = 10_000  # what is finished ahead of the offset is written down, and held in memory

@@ -9,12 +9,12 @@ from typing import Any, Literal
 
 from psycopg import Connection, errors
 
-from gapless.consume.kept import Kept, kept_spans
-from gapless.consume.read.conditions import limited, with_conditions
-from gapless.consume.read.matches import find_matches
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
 from gapless.consume.user.check import GroupBy
 from gapless.errors import BeyondError, BlockedError, HoleError, OverrunError, UnplacedError
+from gapless.features.filters.conditions import limited, with_conditions
+from gapless.features.filters.kept import Kept, kept_spans
+from gapless.features.filters.matches import find_matches
 from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order

@@ -10,13 +10,13 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.kept import KeptSpans
 from gapless.consume.read.claim import Claim, before_hole
 from gapless.consume.session import ChangedError, is_of_settings, run
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Fetch, Source, Span, Spans, Unit
 from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
+from gapless.features.filters.kept import KeptSpans
 from gapless.keys import Partition
 from gapless.log.event import Row
 from gapless.log.read import fetch

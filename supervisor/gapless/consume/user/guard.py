@@ -19,8 +19,8 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.wish import InvalidEventError
 from gapless.db.queries import query
 from gapless.errors import UsageError
-from gapless.log.conform import NEEDED, is_at_hand
-from gapless.log.schemas import LOOK_S, TopicSchemas, learned
+from gapless.features.schemas.conform import NEEDED, is_at_hand
+from gapless.features.schemas.stored import LOOK_S, TopicSchemas, learned
 
 
 class Guard:

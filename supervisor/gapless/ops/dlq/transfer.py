@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.features.load.parse import whole
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.ops.dlq.change import by_offset, whoami
 from gapless.ops.dlq.find import find_unit, list_events
 from gapless.ops.dlq.records import DlqEvent, DlqUnit
-from gapless.ops.load.parse import whole
 from gapless.ops.place import GroupPlace
 from gapless.ops.rows import row
 from gapless.ops.text import json_text, safe_json

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gapless.db.queries import query
 from gapless.db.schema import here, init_command
-from gapless.log.retention import Chunk
+from gapless.features.retention.chunks import Chunk
 from gapless.log.sequence import chunk_triggers
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.rows import rows
@@ -257,7 +257,7 @@ def retention(patient: Patient) -> Iterator[Finding]:
 
 def pipelines(patient: Patient) -> Iterator[Finding]:
     """Whether a pipeline has failed: retention waits for what it has not read."""
-    from gapless.spark.pipeline.position import standings  # noqa: PLC0415 - imports yaml
+    from gapless.features.spark.pipeline.position import standings  # noqa: PLC0415 - imports yaml
 
     found = standings(patient.conn)
     ill = [each for each in found if each.error is not None and not each.runs]

@@ -6,22 +6,15 @@ from collections.abc import Iterator
 
 from gapless.db.connect import connect_shared
 from gapless.errors import ConnectError
-from gapless.ops.doctor import (
-    compaction,
-    expiry,
-    filters,
-    later,
-    log,
-    places,
-    queues,
-    schema,
-    schemas,
-    server,
-    session,
-    subscriptions,
-    tables,
-    webhooks,
-)
+from gapless.features.compaction import checks as compaction
+from gapless.features.expiry import checks as expiry
+from gapless.features.filters import checks as filters
+from gapless.features.filters import subscription_checks as subscriptions
+from gapless.features.queue import checks as queues
+from gapless.features.scheduled import checks as later
+from gapless.features.schemas import checks as schemas
+from gapless.features.webhooks import checks as webhooks
+from gapless.ops.doctor import log, places, schema, server, session, tables
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
 _SERVER = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gapless.db.locked import lock_holders
-from gapless.ops.attach import AttachmentInfo, list_attachments
-from gapless.ops.captures import CaptureInfo, list_captures
-from gapless.ops.classic import list_classic
+from gapless.features.attach.ops import AttachmentInfo, list_attachments
+from gapless.features.capture.ops import CaptureInfo, list_captures
+from gapless.features.classic.ops import list_classic
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.text import plain, quantity
 

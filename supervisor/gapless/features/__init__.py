@@ -1,0 +1,1 @@
+"""Features: a room each, which the core does not know."""

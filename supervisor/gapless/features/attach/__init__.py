@@ -1,0 +1,1 @@
+"""Outboxes that exist, as topics."""

@@ -1,0 +1,1 @@
+"""Capture: tables whose changes are published."""

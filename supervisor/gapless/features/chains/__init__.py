@@ -1,0 +1,1 @@
+"""Chains: what came of a transaction, and what led to it."""

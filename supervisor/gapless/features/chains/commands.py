@@ -1,0 +1,41 @@
+"""The `trace` command: what came of a transaction, and what led to it, as a tree."""
+
+from __future__ import annotations
+
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, limit, opt
+from gapless.cli.place import transaction_id
+from gapless.cli.screen import remark, say
+from gapless.features.chains.lines import chain_lines
+from gapless.ops.text import json_text
+
+EXAMPLES = """\
+TRANSACTION_ID is what publish() returned, and what gapless tail --json shows. The tree begins with
+the first event of the chain; units of the transaction that was asked for are marked.
+
+examples:
+  gapless trace 00000000-0000-8000-8000-00000001dd1c
+  gapless trace 00000000-0000-8000-8000-00000001dd1c --json
+"""
+command = Command("trace")
+
+
+@command.main(
+    opt("transaction_id TRANSACTION_ID", None, transaction_id),
+    limit(200, "show at most N units, and say how many are left out", 10_000),
+)
+def _trace(conn: Conn, args: Args) -> int:
+    chain = ops.trace(conn, args.transaction_id, units_max=args.limit)
+    if args.json:
+        left_out = {"left_out": chain.left_out} if chain.is_cut else {}
+        known = {"transaction_id": chain.transaction_id, "units": chain.records(), **left_out}
+        say(json_text(known, indent=2))
+        return 0
+    for line in chain_lines(chain):
+        say(line)
+    if not chain.has_asked:
+        asked = chain.transaction_id
+        remark(f"no event of transaction {asked} is there any more; this is what came of it")
+    if chain.has_unsequenced:
+        remark("some events have no offsets yet: does a sequencer run?")
+    return 0

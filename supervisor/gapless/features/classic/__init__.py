@@ -1,0 +1,1 @@
+"""The classic tables, for programs that watch them."""

@@ -1,0 +1,1 @@
+"""Ordered groups without a supervisor: clients in any language."""

@@ -1,0 +1,1 @@
+"""The latest event of each key, beside the log."""

@@ -1,0 +1,1 @@
+"""Groups that expire when nobody works for them."""

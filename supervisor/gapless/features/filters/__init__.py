@@ -1,0 +1,1 @@
+"""Filters and subscriptions: a group takes some events of its topics."""

@@ -1,0 +1,38 @@
+"""What filters of groups pass over, and whether they can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gapless.ops.doctor.finding import Finding, Patient, ok, warning
+from gapless.ops.text import plain, quantity
+
+if TYPE_CHECKING:
+    from gapless.features.filters.section import Filtered
+
+_SHOWN_MAX = 5
+
+
+def filters(patient: Patient) -> Iterator[Finding]:
+    """Which groups have a filter, how much each passed, and what it could not be asked about."""
+    found = sorted(patient.look.filters, key=lambda each: -each.unasked)
+    if not found:
+        yield ok("filters", "every group takes all events")
+    for each in found[:_SHOWN_MAX]:
+        yield _finding(each)
+    if len(found) > _SHOWN_MAX:
+        more = quantity(len(found) - _SHOWN_MAX, "more group")
+        yield ok("filters", f"{more} with a filter: gapless status --json shows all")
+
+
+def _finding(each: Filtered) -> Finding:
+    if each.is_troubled:
+        return warning(
+            "filters",
+            plain(each.trouble),
+            "jsonb cannot hold such a payload: the handler sees event.filter_error",
+        )
+    kept, passed = quantity(each.kept, "event"), f"{each.passed:,}"
+    where = f"{each.group_id}/{each.topic} takes {each.takes}"
+    return ok("filters", plain(f"{where}: kept {kept} and passed {passed} since it was set"))

@@ -1,0 +1,98 @@
+"""Filters of groups: look at them, set one, take it away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from gapless.db.queries import query
+from gapless.errors import UsageError
+from gapless.features.filters import stored as filters
+from gapless.ops.groups import one_topic, show_group
+from gapless.ops.place import GroupPlace
+from gapless.ops.rows import rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFilter:
+    """Which events a group takes of a topic.
+
+    event_types: in which * stands for any characters; None: any. where: a jsonpath predicate over
+    the payload; None: none. params: values of its variables. set_by: a database role. Since it was
+    set: kept: events for the handler. passed: events that did not match. unasked: events that were
+    kept because it could not be asked about them. unasked_offset: offset of the last of these.
+    unasked_partition: which of the partitions it is in. unasked_why: what the filter said.
+    """
+
+    group: str
+    topic: str
+    event_types: Sequence[str] | None
+    where: str | None
+    params: Mapping[str, Any] = field(metadata={"only_json": True})
+    set_by: str
+    set_at: datetime
+    kept: int
+    passed: int
+    unasked: int
+    unasked_partition: int | None
+    unasked_offset: int | None
+    unasked_why: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilterChange:
+    """What became of the filter of a group; changed: False when it was so before."""
+
+    group: str
+    topic: str
+    changed: bool
+
+
+def list_filters(conn: Connection[Any], place: GroupPlace) -> list[GroupFilter]:
+    """Return the filters of a group, or of one topic of it; none for a topic without.
+
+    Raises UsageError for a place with a partition, RefusedError (GL404) for no group.
+    """
+    show_group(conn, place)
+    where = {"group": place.group, "topic": place.topic}
+    return rows(conn, GroupFilter, query("control", "filters"), **where)
+
+
+def set_filter(
+    conn: Connection[Any],
+    place: GroupPlace,
+    *,
+    event_types: Sequence[str] | None = None,
+    where: str | None = None,
+    params: Mapping[str, Any] | None = None,
+) -> FilterChange:
+    """Let a group take, of a topic, only the events that match; it acts from the next claim on.
+
+    event_types: 1 to 100, in each at most three * that stand for any characters. where: a jsonpath
+    predicate over the payload. params: a value for each of its variables. Waits for the batches in
+    hand. place: needs no topic where the group has one.
+    Raises UsageError for what is no filter and for a place with a partition; RefusedError for a
+    variable without a value, for a queue group, and for a group that is not there.
+    """
+    wanted = filters.filter_of(event_types, where, params)
+    if wanted is None:
+        raise UsageError("a filter has event types or a condition")
+    topic = one_topic(conn, place)
+    changed = filters.set_filter(conn, place.group, topic, wanted)
+    return FilterChange(group=place.group, topic=topic, changed=changed)
+
+
+def clear_filter(conn: Connection[Any], place: GroupPlace) -> FilterChange:
+    """Let a group take all events of a topic again, from the next claim on.
+
+    Waits for the batches in hand. Raises UsageError for a place with a partition, RefusedError for
+    a group that is not there.
+    """
+    topic = one_topic(conn, place)
+    changed = filters.clear_filter(conn, place.group, topic)
+    return FilterChange(group=place.group, topic=topic, changed=changed)

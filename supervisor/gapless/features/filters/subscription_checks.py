@@ -1,0 +1,62 @@
+"""Whether groups with subscriptions take anything, and whether some of these are about to go."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gapless.ops.doctor.finding import Finding, Patient, ok, warning
+from gapless.ops.text import age_text, plain, quantity
+
+if TYPE_CHECKING:
+    from gapless.features.filters.subscribed import Subscribed
+
+_SHOWN_MAX = 5
+
+
+def subscriptions(patient: Patient) -> Iterator[Finding]:
+    """Which groups have subscriptions, which pass all events, and which subscriptions go soon."""
+    found = sorted(patient.look.subscribed, key=lambda each: not _is_troubled(each))
+    if not found:
+        yield ok("subscriptions", "no group has subscriptions")
+    for each in found[:_SHOWN_MAX]:
+        yield from _findings(each)
+    rest = found[_SHOWN_MAX:]
+    if rest:
+        text = f"{quantity(len(rest), 'more group')} with subscriptions: gapless status --json"
+        if _is_troubled(rest[0]):
+            yield warning("subscriptions", text, "gapless status --json shows all")
+        else:
+            yield ok("subscriptions", text)
+
+
+def _is_troubled(each: Subscribed) -> bool:
+    return not each.subscriptions or each.near > 0 or each.stopped > 0
+
+
+def _findings(each: Subscribed) -> Iterator[Finding]:
+    place = plain(each.name)
+    if not each.subscriptions:
+        remedy = f"gapless subscriptions add {place}, or gapless groups filter {place} --clear"
+        yield warning("subscriptions", f"{place} has none left, and takes no event", remedy)
+        return
+    count = quantity(each.subscriptions, "subscription")
+    said = f"{place} has {count} of {quantity(each.forms, 'form')}"
+    if each.stopped:
+        yield warning(
+            "subscriptions",
+            f"{said}; {each.stopped:,} stopped, for their SQL conditions raise or are slow, or "
+            "they are webhooks that do not answer, and their events wait",
+            f"gapless subscriptions list {place} says why; gapless subscriptions add {place} NAME "
+            f"--condition … mends one, gapless subscriptions resume {place} NAME continues it",
+        )
+    if each.near:
+        left = age_text(round(each.first_left_s or 0.0))
+        yield warning(
+            "subscriptions",
+            f"{said}; {each.near:,} will be dropped unless somebody renews them, "
+            f"the first in {left}",
+            f"gapless subscriptions list {place}, gapless subscriptions renew {place} NAME",
+        )
+    if not _is_troubled(each):
+        yield ok("subscriptions", f"{said}, {each.may_expire:,} may expire, none soon")

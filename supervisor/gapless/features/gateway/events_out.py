@@ -1,0 +1,99 @@
+"""GET events: a range of a partition, which never changes unless a failover loses its end."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from typing import Any
+
+from psycopg import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gapless.errors import RefusedError
+from gapless.features.gateway.gateway import Gateway
+from gapless.features.gateway.params import PARTITION_MAX, text_in, whole_in
+from gapless.features.gateway.problem import Problem
+from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range, replaced_from
+from gapless.ops.entries import entry_json
+
+EVENTS_MAX = 1_000
+_EVENTS = 100
+_OFFSET_MAX = 10**18 - 1
+TIMELINE_MAX = 2**31 - 1
+_BYTES_MAX = 4 * 1024 * 1024
+_TAGS = re.compile(r'"[^"]*"')
+
+
+async def read_events(gateway: Gateway, request: Request) -> Response:
+    """Return events from an offset on, at most `limit`; fewer when they are large."""
+    topic = text_in(request.path_params, "topic")
+    partition = whole_in(request.query_params, "partition", None, 0, PARTITION_MAX)
+    first = whole_in(request.query_params, "from", 1, 1, _OFFSET_MAX)
+    events_max = whole_in(request.query_params, "limit", _EVENTS, 1, EVENTS_MAX)
+    timeline = whole_in(request.query_params, "timeline", 0, 0, TIMELINE_MAX) or None
+    has = partial(_has, ", ".join(request.headers.getlist("if-none-match")))
+
+    def read(conn: Connection[Any]) -> tuple[Bounds, int, RangeSlice | None]:
+        here = partition_bounds(bounds_of(conn, topic), topic, partition)
+        if first < here.first_offset:
+            raise gone(topic, partition, first, here.first_offset)
+        if (replaced := replaced_from(conn, here, first, timeline)) is not None:
+            raise lost(topic, partition, first, replaced)
+        offsets = range(first, min(first + events_max, max(here.next_offset, first)))
+        if has(_tag(here, first, offsets.stop)):
+            return here, offsets.stop, None
+        found = read_range(conn, topic, partition, offsets, bytes_max=_BYTES_MAX)
+        return here, found.next_offset, found
+
+    here, next_offset, found = await gateway.sessions.run(read)
+    # Weak: end_offset, which stands beside the events, grows.
+    tag = _tag(here, first, next_offset)
+    headers = {"ETag": f"W/{tag}", "Cache-Control": "private, no-cache"}
+    if found is None or has(tag):
+        return Response(status_code=304, headers=headers)
+    events = ", ".join(entry_json(topic, each) for each in found.entries)
+    head = f'{{"first_offset": {first}, "next_offset": {found.next_offset}, '
+    end = f'"end_offset": {here.next_offset}, "timeline": {here.timeline}'
+    body = f'{head}{end}, "events": [{events}]}}'
+    return Response(body, headers=headers, media_type="application/json")
+
+
+def partition_bounds(bounds: dict[int, Bounds], topic: str, partition: int) -> Bounds:
+    """Return what a partition holds. Raises RefusedError (GL404) when there is none."""
+    if partition not in bounds:
+        raise RefusedError(
+            f'topic "{topic}" has partitions 0 to {max(bounds)}, no {partition}', sqlstate="GL404"
+        )
+    return bounds[partition]
+
+
+def gone(topic: str, partition: int, offset: int, first_offset: int) -> Problem:
+    """Return the problem of a place that retention has dropped."""
+    return Problem(
+        410,
+        f"{topic}/{partition}@{offset} is no more there, retention has dropped it: the oldest "
+        f"event is {first_offset}",
+        partition=partition,
+        first_offset=first_offset,
+    )
+
+
+def lost(topic: str, partition: int, offset: int, first_offset: int) -> Problem:
+    """Return the problem of a place behind events that a failover has lost."""
+    return Problem(
+        410,
+        f"{topic}/{partition}@{offset}: a failover has lost events that were read up to there, and "
+        f"given their offsets to others: read again from {first_offset}",
+        partition=partition,
+        first_offset=first_offset,
+    )
+
+
+def _has(if_none_match: str, tag: str) -> bool:
+    """Tell whether a client has what a tag stands for; weak or not makes no difference here."""
+    return if_none_match.strip() == "*" or tag in _TAGS.findall(if_none_match)
+
+
+def _tag(here: Bounds, first_offset: int, next_offset: int) -> str:
+    return f'"{here.topic_id}-{here.partition}-{first_offset}-{next_offset}-{here.timeline}"'

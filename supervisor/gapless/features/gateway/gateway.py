@@ -1,0 +1,100 @@
+"""What the routes of a gateway have in common: sessions, limits, and whether it drains."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from gapless.features.gateway.access import Access
+from gapless.features.gateway.bell import Bell
+from gapless.features.gateway.budget import BodyBudget
+from gapless.features.gateway.feed import Feeds
+from gapless.features.gateway.sessions import Sessions
+from gapless.features.gateway.slices import Slices
+from gapless.features.gateway.stand_in import StandIn
+from gapless.features.gateway.together import Together
+from gapless.features.gateway.traffic import Traffic
+from gapless.features.metrics.looks import Looks
+from gapless.log.ranges import Bounds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Bounds of an event and of the body of a request, and of the events in it."""
+
+    event_bytes_max: int
+    batch_bytes_max: int
+    batch_events_max: int
+
+
+class Gateway:
+    """One gateway. It is told to drain once, and then ends what would wait or stream."""
+
+    def __init__(
+        self, sessions: Sessions, access: Access, looks: Looks, limits: Limits, traffic: Traffic
+    ) -> None:
+        self.sessions = sessions
+        self.together = Together(sessions)
+        self.access = access
+        self.looks = looks
+        self.feeds = Feeds(sessions)
+        self.bell: Bell | None = None
+        self.stand_in = StandIn(sessions, self._ring_all)
+        self._topics: dict[str, str] = {}  # by the channel that tells of it
+        self.limits = limits
+        self.slices = Slices()
+        self.budget = BodyBudget(limits.batch_bytes_max)
+        self.traffic = traffic
+        self.streams = 0  # that run
+        self._news: dict[str, asyncio.Event] = {}
+        self._draining = asyncio.Event()
+
+    @property
+    def is_draining(self) -> bool:
+        return self._draining.is_set()
+
+    def drain(self) -> None:
+        """End what waits. Call it in the loop."""
+        self._draining.set()
+
+    def listen_to(self, topic: str, bounds: Mapping[int, Bounds]) -> None:
+        """Have the feeds of a topic look when one of its partitions grows."""
+        channels = {f"gapless_p_{here.topic_id}_{number}": topic for number, here in bounds.items()}
+        self._topics |= channels
+        if self.bell is not None:
+            self.bell.listen_to(set(channels))
+
+    def ring(self, channel: str) -> None:
+        """Have the feeds look that a channel is about."""
+        topic = self._topics.get(channel)
+        if topic is not None:
+            self.feeds.ring(topic)
+            self._news.pop(topic, asyncio.Event()).set()
+
+    def _ring_all(self) -> None:
+        self.feeds.ring()
+        for topic in list(self._news):
+            self._news.pop(topic).set()
+
+    def news_of(self, topic: str) -> asyncio.Event:
+        """Return what is set when a topic that is listened to grows next."""
+        return self._news.setdefault(topic, asyncio.Event())
+
+    async def either(self, happened: asyncio.Event, seconds: float, *more: asyncio.Event) -> bool:
+        """Wait until one of them has happened, or it drains; False when time is over before."""
+        waits = [asyncio.ensure_future(each.wait()) for each in (happened, self._draining, *more)]
+        try:
+            done, _ = await asyncio.wait(
+                waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            for each in waits:
+                each.cancel()
+        return bool(done)
+
+    async def pause(self, seconds: float) -> None:
+        """Rest, at most until it is told to drain."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._draining.wait(), seconds)

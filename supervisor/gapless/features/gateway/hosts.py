@@ -1,0 +1,88 @@
+"""To which names a gateway answers.
+
+A page of any website may have its own name mean 127.0.0.1 (DNS rebinding): its scripts then speak
+with what listens there as if it were theirs. What tells them apart is the name that they ask for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from ipaddress import ip_address
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from gapless.errors import UsageError
+from gapless.features.gateway.problem import Problem
+
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
+TARGET = "gapless.target"  # in the extensions of a scope: `url` is as the request has it
+_PORT_MAX = 65_535
+_LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_NAME = rf"{_LABEL}(?:\.{_LABEL})*\.?"
+_AUTHORITY = re.compile(rf"(?=.{{1,261}}\Z)({_NAME}|\[[0-9A-Fa-f:.]+\])(?::([0-9]{{0,5}}))?")
+_ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
+
+
+class Hosts:
+    """Passes requests on to `app` whose names are right; names: None is any that is well formed."""
+
+    def __init__(self, app: ASGIApp, names: frozenset[str] | None) -> None:
+        self._app = app
+        self._names = names
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        try:
+            self._check(scope)
+        except Problem as problem:
+            await problem.response()(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
+
+    def _check(self, scope: Scope) -> None:
+        """Raise Problem: 400 for what is no name, or not one; 421 for another's."""
+        given = [value for name, value in scope["headers"] if name == b"host"]
+        if len(given) != 1:
+            said = "no header Host" if not given else "more than one header Host"
+            raise Problem(400, f"{said}: a request has one")
+        # What stands in the target counts more than the header (RFC 9112); here both have to do.
+        absolute = _ABSOLUTE.match(scope["extensions"][TARGET]["url"])
+        for raw in (*given, *([absolute[1]] if absolute else [])):
+            authority = raw.decode("latin-1")
+            name = name_in(authority)
+            if name is None:
+                raise Problem(400, f"Host {authority[:100]!r} is no name")
+            if self._names is not None and name not in self._names:
+                known = ", ".join(sorted(self._names))
+                detail = f"{name} is not this gateway, which is {known}: add --host {name} to it"
+                raise Problem(421, detail)
+
+
+@lru_cache(64)  # a client asks for the same one each time
+def name_in(authority: str) -> str | None:
+    """Return the name or address that stands before a port, each in one form; None: it is none."""
+    found = _AUTHORITY.fullmatch(authority)
+    if found is None or int(found[2] or 0) > _PORT_MAX:
+        return None
+    name = found[1].lower().removesuffix(".")
+    if not name.startswith("["):
+        return name
+    try:
+        return f"[{ip_address(name[1:-1])}]"
+    except ValueError:
+        return None
+
+
+def names_of(texts: Iterable[str], address: str) -> frozenset[str]:
+    """Return what a gateway answers to that listens at an address. Raises UsageError."""
+    own = f"[{address.partition('%')[0]}]" if ":" in address else address
+    names = {name_in(each) for each in (*LOCAL, own)}
+    for text in texts:
+        is_bare = text.count(":") > 1 and not text.startswith("[")
+        name = name_in(f"[{text}]" if is_bare else text)
+        if name is None or (":" in text and not is_bare and not text.endswith("]")):
+            raise UsageError(f"--host {text}: it is a name such as log.example.com, without a port")
+        names.add(name)
+    return frozenset(name for name in names if name is not None)

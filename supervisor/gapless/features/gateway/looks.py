@@ -1,0 +1,95 @@
+"""What a gateway says of itself and of the log: health, status, the description of its routes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from importlib.util import find_spec
+
+import psycopg
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+
+from gapless.errors import GaplessError, one_line
+from gapless.features.filters.stored import ALL, check_filter
+from gapless.features.gateway.gateway import Gateway
+from gapless.features.gateway.problem import Problem
+from gapless.ops.text import json_text
+from gapless.status import snapshot, to_document
+from gapless.telemetry.meter import Times
+
+_OF_A_MEMBER = "gapless_lease_owned"
+
+
+async def healthz(_gateway: Gateway, _request: Request) -> Response:
+    """Say that the process answers."""
+    return PlainTextResponse("ok\n")
+
+
+async def readyz(gateway: Gateway, request: Request) -> Response:
+    """Say whether requests get through: 503 while it drains, or the database is away."""
+    if gateway.is_draining:
+        return PlainTextResponse("draining: it was told to end\n", 503)
+    try:
+        await gateway.sessions.run(lambda conn: check_filter(conn, ALL))
+    except (psycopg.Error, GaplessError, Problem) as error:
+        request.state.detail = one_line(error)
+        return PlainTextResponse("the database does not answer\n", 503)
+    return PlainTextResponse("ready\n")
+
+
+async def metrics(gateway: Gateway, request: Request) -> Response:
+    """Return what the database knows, and what this gateway is asked, as Prometheus reads it."""
+    if find_spec("prometheus_client") is None:
+        raise Problem(404, 'metrics need prometheus-client: pip install "gapless[metrics]"')
+    from gapless.features.metrics.collect import (  # noqa: PLC0415 - an extra
+        Labels,
+        found_in,
+        write,
+    )
+
+    look = await asyncio.to_thread(gateway.looks.newest)
+    found: dict[str, Mapping[Labels, float | Times]] = {
+        "gapless_database_up": {(): float(not isinstance(look, str))},
+        "gapless_gateway_requests_total": dict(gateway.traffic.requests.items()),
+        "gapless_gateway_streams": {(): float(gateway.streams)},
+        "gapless_gateway_feeds": {(): float(len(gateway.feeds))},
+    }
+    if not isinstance(look, str):
+        found |= {n: each for n, each in found_in(look, (), None).items() if n != _OF_A_MEMBER}
+    body, content_type = write(found, request.headers.get("accept", ""))
+    return Response(body, headers={"Content-Type": content_type})
+
+
+async def status(gateway: Gateway, _request: Request) -> Response:
+    """Return the document of `gapless status --json`."""
+    look = await gateway.sessions.run(snapshot)
+    return Response(json_text(to_document(look)), media_type="application/json")
+
+
+async def openapi(_gateway: Gateway, _request: Request) -> Response:
+    """Return the description of all routes."""
+    return Response(description(), media_type="application/json")
+
+
+@cache
+def known_params() -> Mapping[tuple[str, str], frozenset[str]]:
+    """Return the names that a query may have, by method and path, as described."""
+    paths = json.loads(description())["paths"]
+    return {
+        (method.upper(), path): frozenset(
+            param["name"] for param in way.get("parameters", ()) if param.get("in") == "query"
+        )
+        for path, ways in paths.items()
+        for method, way in ways.items()
+        if method != "parameters"
+    }
+
+
+@cache
+def description() -> bytes:
+    """Return openapi.json as it is in the package."""
+    return (files("gapless.features.gateway") / "openapi.json").read_bytes()

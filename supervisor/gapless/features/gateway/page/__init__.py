@@ -1,0 +1,59 @@
+"""The page at `/`: its files as they are in the package, which load nothing from anywhere else."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gapless.features.gateway.gateway import Gateway
+from gapless.features.gateway.params import text_in
+from gapless.features.gateway.problem import Problem
+
+_TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Cache-Control": "no-cache",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+async def page(_gateway: Gateway, _request: Request) -> Response:
+    """Return the page."""
+    return _file("index.html")
+
+
+async def page_file(_gateway: Gateway, request: Request) -> Response:
+    """Return a file of the page. Raises Problem (404) for anything else."""
+    return _file(text_in(request.path_params, "name"))
+
+
+def _file(name: str) -> Response:
+    found = _all()
+    if name not in found:
+        raise Problem(404, f"the page has no file {name[:100]!r}")
+    return Response(found[name], media_type=_TYPES[name.rpartition(".")[2]], headers=_HEADERS)
+
+
+@cache
+def _all() -> dict[str, bytes]:
+    """Return what there is, by its path: names are looked up here, never in a file system."""
+    here = files("gapless.features.gateway.page")
+    folders = {"": here, "pages/": here / "pages"}
+    return {
+        f"{prefix}{each.name}": each.read_bytes()
+        for prefix, folder in folders.items()
+        for each in folder.iterdir()
+        if each.name.rpartition(".")[2] in _TYPES
+    }

@@ -1,0 +1,62 @@
+"""What stands in a path or a query: names, numbers, seconds, each within its bounds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from starlette.datastructures import ImmutableMultiDict
+
+from gapless.features.gateway.problem import Problem
+
+TEXT_CHARACTERS_MAX = 1_000  # characters
+PARTITION_MAX = 4_095
+_WHOLE = re.compile("[0-9]{1,18}", re.ASCII)
+
+
+def require_known(params: ImmutableMultiDict[str, str], known: Collection[str]) -> None:
+    """Raise Problem (400) for a parameter of a query that is not known, or stands there twice."""
+    names = [name for name, _ in params.multi_items()]
+    for name in names:
+        if name not in known:
+            there = ", ".join(sorted(known)) or "none"
+            raise Problem(400, f"unknown parameter {name[:100]!r}: there are {there}")
+        if names.count(name) > 1:
+            raise Problem(400, f"{name} stands there twice")
+
+
+def text_in(params: Mapping[str, Any], name: str, default: str | None = None) -> str:
+    """Return a parameter. Raises Problem (400) for one that is missing, too long, or has a NUL."""
+    value = params.get(name, default)
+    if value is None:
+        raise Problem(400, f"{name} is missing")
+    if len(value) > TEXT_CHARACTERS_MAX or "\0" in value:
+        raise Problem(400, f"{name}: at most {TEXT_CHARACTERS_MAX} characters, none of them NUL")
+    return str(value)
+
+
+def whole_in(params: Mapping[str, Any], name: str, default: int | None, low: int, high: int) -> int:
+    """Return a whole number from low to high. Raises Problem (400)."""
+    value = params.get(name)
+    if value is None and default is not None:
+        return default
+    if value is None:
+        raise Problem(400, f"{name} is missing")
+    if not _WHOLE.fullmatch(value) or not low <= int(value) <= high:
+        raise Problem(400, f"{name}={value[:100]!r}: a whole number from {low} to {high}")
+    return int(value)
+
+
+def seconds_in(params: Mapping[str, Any], name: str, default_s: float, seconds_max: float) -> float:
+    """Return seconds from 0 to seconds_max. Raises Problem (400)."""
+    value = params.get(name)
+    if value is None:
+        return default_s
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= seconds_max:
+        raise Problem(400, f"{name}={value[:100]!r}: seconds from 0 to {seconds_max:g}")
+    return seconds

@@ -1,0 +1,205 @@
+"""POST events: one request is one unit, all of it or nothing; 202 when it has committed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import asdict
+from hashlib import sha256
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from msgspec.json import encode
+from psycopg import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gapless.errors import UsageError, WaitError
+from gapless.features.gateway.body import Body, content_type, read_body
+from gapless.features.gateway.events_in import events_in
+from gapless.features.gateway.gateway import Gateway
+from gapless.features.gateway.params import seconds_in, text_in
+from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.waiting import look_until
+from gapless.log.catch_up import sequence_if_alone
+from gapless.log.event import NewEvent
+from gapless.log.keyed import KEY_LENGTH_MAX, Published, is_special
+from gapless.log.located import Located, locate
+from gapless.log.publish import publish
+from gapless.log.publish_request import publish_request
+from gapless.log.topics import require_topic
+from gapless.log.wait import wait_for
+from gapless.ops.groups import show_group
+from gapless.ops.place import GroupPlace
+
+WAIT_S = 10.0
+WAIT_S_MAX = 30.0
+SPOKEN_BYTES_MAX = 256 * 1024  # a larger body would hold up the loop for more than some ms
+SPOKEN_EVENTS_MAX = 500  # as would more events
+PLAIN_BYTES_MAX = 16 * 1024  # a body whose event shares a transaction with others
+AT_ONCE_BYTES_MAX = 8 * 1024  # a body that is read without others being served amid it
+_DONE = ("handled", "dead")
+_NO_USE = (*_DONE, "elsewhere", "rolled-back")
+_Look = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
+
+
+async def publish_events(gateway: Gateway, request: Request) -> Response:
+    """Publish what the body has; with `wait` say as well what became of it."""
+    wait, wait_s = _wait_in(request)
+    if wait not in ("", "offset"):  # what another group does is no producer's affair
+        gateway.access.require_any(request, f"consume:{wait}", "read:*")
+    said = await _published(gateway, request, wait)  # what waits holds no body
+    gateway.stand_in.ring()
+    is_done = False
+    if wait and said["events"]:
+        look = _offsets(gateway, said) if wait == "offset" else _group(gateway, said, wait)
+        is_done, more = await look_until(gateway, request, look, wait_s)
+        said |= more
+    is_again = said["duplicate"] and "idempotency-key" in request.headers
+    headers = {"Idempotency-Replayed": "true"} if is_again else {}
+    status = 200 if is_done else 202
+    return Response(encode(said), status, headers, media_type="application/json")
+
+
+async def _published(gateway: Gateway, request: Request, wait: str) -> dict[str, Any]:
+    topic = text_in(request.path_params, "topic")
+    with gateway.budget.hold(request.scope["state"].get("caller", "")) as grown:
+        asked = await _read(gateway, request, grown)
+        events, key, digest = asked.events, asked.key, asked.digest
+        if not events:
+            await gateway.sessions.run(lambda conn: require_topic(conn, topic))  # or 404
+            return _said(None, 0)
+        if wait not in ("", "offset"):
+            place = GroupPlace(group=wait)
+            await gateway.sessions.run(lambda conn: show_group(conn, place))  # or 404, before
+
+        def store(conn: Connection[Any]) -> UUID:
+            if key is None:
+                return publish(conn, topic, events)
+            return publish_request(conn, topic, events, key=key, digest=digest)
+
+        if key is None and asked.is_plain:
+            published: UUID = await gateway.together.publish(topic, events[0])
+        elif key is None and asked.is_short:
+            published = await gateway.sessions.speak(lambda conn: publish(conn, topic, events))
+        else:
+            published = await gateway.sessions.run(store)
+        return _said(published, len(events))
+
+
+class _Asked(NamedTuple):
+    """Events that a request publishes; its body is needed no more.
+
+    is_plain: one small event that other requests may share a transaction with. is_short: it takes
+    some ms.
+    """
+
+    events: list[NewEvent]
+    is_plain: bool
+    is_short: bool
+    key: str | None
+    digest: bytes
+
+
+async def _read(gateway: Gateway, request: Request, grown: Callable[[int], None]) -> _Asked:
+    kind = content_type(request)
+    body = await read_body(request, gateway.limits.batch_bytes_max, grown)
+    size, found = len(body), events_in(kind, request.headers, body, gateway.limits)
+    events = list(found) if size <= AT_ONCE_BYTES_MAX else await gateway.slices.collect(found)
+    is_short = size <= SPOKEN_BYTES_MAX and len(events) <= SPOKEN_EVENTS_MAX
+    key, digest = _key_in(request, events), b""
+    if key is not None:
+        digest = await asyncio.to_thread(_digest, request, body)
+    is_plain = size <= PLAIN_BYTES_MAX and len(events) == 1 and not is_special(events[0])
+    return _Asked(events, is_plain, is_short, key, digest)
+
+
+def _said(published: UUID | None, events: int) -> dict[str, Any]:
+    id_text = None if published is None else str(published)
+    said: dict[str, Any] = {"transaction_id": id_text, "events": events}
+    if not isinstance(published, Published):
+        return {**said, "duplicate": False, "duplicates": 0, "scheduled_ids": []}
+    return {
+        **said,
+        "duplicate": published.duplicate,
+        "duplicates": published.duplicates,
+        "scheduled_ids": list(published.scheduled_ids),
+    }
+
+
+def _key_in(request: Request, events: list[NewEvent]) -> str | None:
+    """Return the request's key, without the quotes that a structured header has."""
+    given = request.headers.getlist("idempotency-key")
+    if not given:
+        return None
+    key = given[0].strip()
+    if len(key) > 1 and key[0] == key[-1] == '"':
+        key = key[1:-1]
+    if len(given) > 1 or not 0 < len(key) <= KEY_LENGTH_MAX:
+        raise Problem(400, f"Idempotency-Key: one, of 1 to {KEY_LENGTH_MAX} characters")
+    if any(event.dedupe_key is not None for event in events):
+        raise Problem(
+            400,
+            "Idempotency-Key: the events have keys of their own (dedupe_key, a CloudEvent's id), "
+            "so leave it out",
+        )
+    return key
+
+
+def _digest(request: Request, body: Body) -> bytes:
+    """Return what tells a request from another with the same key."""
+    digest = sha256(f"{content_type(request)}\n{request.headers.get('ce-id', '')}\n".encode())
+    digest.update(body)
+    return digest.digest()
+
+
+def _wait_in(request: Request) -> tuple[str, float]:
+    """Return what to wait for: "", "offset" or the name of a group; and how long."""
+    if not request.scope["query_string"]:
+        return "", WAIT_S
+    wait = text_in(request.query_params, "wait", "")
+    wait_s = seconds_in(request.query_params, "timeout", WAIT_S, WAIT_S_MAX)
+    if wait in ("", "offset"):
+        return wait, wait_s
+    kind, _, group = wait.partition(":")
+    if kind != "group" or not group:
+        raise Problem(400, f"wait={wait[:100]!r}: it is offset, or group:NAME")
+    return group, wait_s
+
+
+def _offsets(gateway: Gateway, said: dict[str, Any]) -> _Look:
+    """Look where the events are; those that are for later have no offset yet."""
+    wanted = said["events"] - len(said["scheduled_ids"])
+
+    async def look() -> tuple[bool, dict[str, Any]]:
+        found = await gateway.sessions.run(lambda conn: locate(conn, said["transaction_id"]))
+        placed = [each for each in found if each.partition is not None]
+        total = sum(each.events for each in placed)
+        is_done = total >= wanted or (said["duplicate"] and len(placed) == len(found) > 0)
+        return is_done, {"places": [_place(each) for each in placed]}
+
+    return look
+
+
+def _place(each: Located) -> dict[str, Any]:
+    return {name: value for name, value in asdict(each).items() if name != "topic"}
+
+
+def _group(gateway: Gateway, said: dict[str, Any], group: str) -> _Look:
+    """Look what the group has done with the events."""
+
+    def ask(conn: Connection[Any]) -> str:
+        sequence_if_alone(conn)
+        try:
+            return wait_for(conn, group, said["transaction_id"], 0)
+        except WaitError as error:
+            return error.state
+
+    async def look() -> tuple[bool, dict[str, Any]]:
+        try:
+            state = await gateway.sessions.run(ask)
+        except UsageError as error:  # the group was removed since
+            raise Problem(404, str(error)) from error
+        return state in _NO_USE, {"group": group, "state": state}
+
+    return look

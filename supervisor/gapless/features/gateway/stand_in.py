@@ -1,0 +1,72 @@
+"""Offsets for events published where no supervisor runs: the gateway gives them until one does."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from time import monotonic
+
+import psycopg
+
+from gapless.errors import ConnectError, GaplessError
+from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.sessions import Sessions
+from gapless.features.gateway.trouble import RepeatedFailure
+from gapless.log.catch_up import stand_in
+
+log = logging.getLogger("gapless.gateway")
+
+LOOK_S = 1.0
+ALONE_S = 0.1  # nobody notifies when nobody but us sequences
+RESTS = 4  # times as long as a look took: it is at it a fifth of the time, whatever is published
+
+
+class StandIn:
+    """Looks whether somebody sequences, and does so while nobody does; calls `grown` when it did.
+
+    It does what any reader may (log.catch_up), so any number of gateways do no harm, and a
+    session of a pooler is enough.
+    """
+
+    def __init__(self, sessions: Sessions, grown: Callable[[], object]) -> None:
+        self._sessions = sessions
+        self._grown = grown
+        self._rung = asyncio.Event()
+        self._is_alone = False
+        self._trouble = RepeatedFailure("events may get no offsets from this gateway")
+
+    def ring(self) -> None:
+        """Look at once, if no supervisor sequences: something was published."""
+        if self._is_alone:
+            self._rung.set()
+
+    async def run(self) -> None:
+        """Look until cancelled."""
+        house_s = -LOOK_S  # monotonic: when the house was kept last
+        while True:
+            self._rung.clear()
+            began_s = monotonic()
+            keeps_house = began_s - house_s >= LOOK_S
+            try:
+                given = await self._sessions.run(partial(stand_in, keeps_house=keeps_house))
+            except (psycopg.Error, ConnectError, GaplessError, Problem) as error:
+                self._trouble.note(error)
+            else:
+                self._trouble.end()
+                self._note(is_alone=given is not None)
+                if given:
+                    self._grown()
+                    house_s = monotonic() if keeps_house else house_s
+            await asyncio.sleep(min(RESTS * (monotonic() - began_s), ALONE_S))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._rung.wait(), ALONE_S if self._is_alone else LOOK_S)
+
+    def _note(self, *, is_alone: bool) -> None:
+        if is_alone and not self._is_alone:
+            log.info("no supervisor sequences: this gateway gives the offsets until one does")
+        elif self._is_alone and not is_alone:
+            log.info("a supervisor sequences: this gateway gives no offsets any more")
+        self._is_alone = is_alone

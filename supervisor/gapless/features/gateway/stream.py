@@ -1,0 +1,258 @@
+"""GET stream: events as they come, as server-sent events; the client carries its place itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from gapless.errors import GaplessError
+from gapless.features.filters.stored import Filter, check_filter, filter_of
+from gapless.features.gateway.events_out import gone, lost, partition_bounds
+from gapless.features.gateway.feed import Feed, Line
+from gapless.features.gateway.gateway import Gateway
+from gapless.features.gateway.params import PARTITION_MAX, text_in, whole_in
+from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.vector import CHARACTERS_MAX, read_vector, vector_text
+from gapless.log.ranges import Bounds, bounds_of, replaced_from, timeline_of
+from gapless.ops.entries import entry_json
+
+KEEP_ALIVE_S = 15.0
+SENT_CHARACTERS = 32_768  # about so many at a time
+RETRY_MS = 1_000  # after which a client comes again
+_HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+_TYPE = "text/event-stream"
+_ALL = Filter()
+
+
+async def stream_events(gateway: Gateway, request: Request) -> Response:
+    """Stream what comes, from where the client was, or from the end, or the beginning."""
+    topic = text_in(request.path_params, "topic")
+    only = _filter_in(request)
+    bounds = await gateway.sessions.run(lambda conn: _checked(conn, topic, only))
+    place, timeline = _place_in(request, topic, bounds)
+    await gateway.sessions.run(lambda conn: _refuse_replaced(conn, topic, bounds, place, timeline))
+    topic_id = next(iter(bounds.values())).topic_id
+    if len(vector_text(topic_id, place, timeline_of(bounds))) > CHARACTERS_MAX:
+        raise Problem(400, f"topic {topic} has too many partitions for one stream: say partition=")
+    if request.method == "HEAD":
+        return Response(headers=_HEADERS, media_type=_TYPE)
+    # Of a stream that was asked for one partition the others are not followed, old or new.
+    follows_new = "partition" not in request.query_params
+    feed = await gateway.feeds.join(topic, only)
+    gateway.listen_to(topic, bounds)
+    ended = partial(gateway.access.end_of, request)
+    where = _Place(topic_id, place, feed.timeline, follows_new=follows_new)
+    return EventStream(gateway, feed, where, ended)
+
+
+class _Place:
+    """Where a stream is."""
+
+    def __init__(
+        self, topic_id: int, next_offsets: dict[int, int], timeline: int, *, follows_new: bool
+    ) -> None:
+        self.topic_id = topic_id
+        self.next_offsets = next_offsets
+        self.timeline = timeline
+        self._follows_new = follows_new
+
+    @property
+    def text(self) -> str:
+        return vector_text(self.topic_id, self.next_offsets, self.timeline)
+
+    def partitions(self, feed: Feed) -> list[int]:
+        """Return those to look at; new ones from their first event."""
+        if self._follows_new:
+            for number in feed.parts:
+                self.next_offsets.setdefault(number, 1)
+        return [number for number in self.next_offsets if number in feed.parts]
+
+
+class EventStream(Response):
+    """Sends events while the client takes them, and may; ends when the gateway drains."""
+
+    def __init__(
+        self, gateway: Gateway, feed: Feed, place: _Place, ended: Callable[[], Awaitable[None]]
+    ) -> None:
+        super().__init__(headers=_HEADERS, media_type=_TYPE)
+        del self.headers["content-length"]
+        self._gateway = gateway
+        self._feed = feed
+        self._place = place
+        self._ended = ended
+        self._is_over = asyncio.Event()  # the key or token of the client counts no more
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+        """Answer; give the feed back however it ends."""
+        ending = asyncio.ensure_future(self._end())
+        leaving = asyncio.ensure_future(_disconnected(receive))
+        sending = asyncio.ensure_future(self._send(send))
+        self._gateway.streams += 1
+        try:
+            await asyncio.wait({sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._gateway.streams -= 1
+            self._gateway.feeds.leave(self._feed)
+            for task in (sending, leaving, ending):
+                task.cancel()
+            with suppress(asyncio.CancelledError):
+                await sending
+
+    async def _end(self) -> None:
+        await self._ended()
+        self._is_over.set()
+
+    async def _send(self, send: Send) -> None:
+        start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
+        await send(start)
+        try:
+            async for text in self._texts():
+                if self._is_over.is_set():
+                    break
+                body = {"type": "http.response.body", "body": text.encode(), "more_body": True}
+                await send(body)
+                await asyncio.sleep(0)  # MUST: a client that takes all would hold the loop
+        except (psycopg.Error, GaplessError) as error:
+            self._feed.trouble.note(error)  # the client comes again
+        except Problem:
+            pass
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _texts(self) -> AsyncIterator[str]:
+        yield f"retry: {RETRY_MS}\nid: {self._place.text}\n\n"
+        while not (self._gateway.is_draining or self._is_over.is_set() or self._feed.is_over):
+            news = self._feed.news()  # MUST be before the look: what comes after it sets this one
+            before = dict(self._place.next_offsets)
+            for partition in self._place.partitions(self._feed):
+                async for text in self._of(partition):
+                    yield text
+            is_idle = before == self._place.next_offsets
+            if is_idle and not await self._gateway.either(news, KEEP_ALIVE_S, self._is_over):
+                yield f": alive\nid: {self._place.text}\n\n"
+        yield f"id: {self._place.text}\n\n"
+
+    async def _of(self, partition: int) -> AsyncIterator[str]:
+        """Yield what is new in a partition: what is kept, or else some of the log."""
+        offsets = self._place.next_offsets
+        part = self._feed.parts[partition]
+        if offsets[partition] >= part.next_offset:
+            return
+        if offsets[partition] < self._feed.first_offsets[partition]:
+            raise Problem(410, "retention was faster than this stream")
+        if offsets[partition] < part.first_offset:
+            found = await self._feed.older(partition, offsets[partition])
+            lines = [
+                Line(each.offset, entry_json(self._feed.topic, each)) for each in found.entries
+            ]
+            next_offset = found.next_offset
+        else:
+            lines, next_offset = part.after(offsets[partition]), part.next_offset
+        text = ""
+        for line in lines:
+            offsets[partition] = line.offset + 1
+            text += f"id: {self._place.text}\ndata: {line.text}\n\n"
+            if len(text) > SENT_CHARACTERS:
+                yield text
+                text = ""
+        if text:
+            yield text
+        offsets[partition] = max(offsets[partition], next_offset)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+def _checked(conn: Connection[Any], topic: str, only: Filter) -> dict[int, Bounds]:
+    check_filter(conn, only)
+    return bounds_of(conn, topic)
+
+
+def _filter_in(request: Request) -> Filter:
+    types = text_in(request.query_params, "types", "")
+    where = text_in(request.query_params, "where", "")
+    found = filter_of([each.strip() for each in types.split(",")] if types else None, where or None)
+    return found or _ALL
+
+
+def _place_in(
+    request: Request, topic: str, bounds: dict[int, Bounds]
+) -> tuple[dict[int, int], int | None]:
+    """Return where to begin: behind the last event that the client has, or where it says.
+
+    And the timeline of the log from which the client has them; None: it does not say.
+    """
+    text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
+    start = text_in(request.query_params, "from", "latest")
+    if start not in ("earliest", "latest"):
+        raise Problem(400, f"from={start[:100]!r}: it is earliest or latest")
+    topic_id = next(iter(bounds.values())).topic_id
+    only = None
+    if "partition" in request.query_params:
+        only = whole_in(request.query_params, "partition", None, 0, PARTITION_MAX)
+        partition_bounds(bounds, topic, only)
+    if text:
+        offsets, timeline = read_vector(text, topic_id)
+        place = _followed(topic, bounds, offsets, only)
+        return _checked_place(topic, bounds, place), timeline
+    begin = {
+        number: here.first_offset if start == "earliest" else here.next_offset
+        for number, here in bounds.items()
+        if only in (None, number)
+    }
+    return begin, None
+
+
+def _refuse_replaced(
+    conn: Connection[Any],
+    topic: str,
+    bounds: dict[int, Bounds],
+    place: dict[int, int],
+    timeline: int | None,
+) -> None:
+    """Raise Problem (410) for a place behind events that are not those of the log any more."""
+    for number, offset in place.items():
+        replaced = replaced_from(conn, bounds[number], offset, timeline)
+        if replaced is not None:
+            raise lost(topic, number, offset, replaced)
+
+
+def _followed(
+    topic: str, bounds: dict[int, Bounds], place: dict[int, int], only: int | None
+) -> dict[int, int]:
+    """Return the place in what is to be followed; of a partition that is newer, its first event.
+
+    Raises Problem: 400 for the place of a stream that did not follow it, 404 for another log's.
+    """
+    for number in place:
+        partition_bounds(bounds, topic, number)
+    wanted = bounds if only is None else (only,)
+    left_out = set(range(max(place))) - place.keys()
+    if left_out.intersection(wanted):
+        raise Problem(400, f"Last-Event-ID: it is of a stream with partition={max(place)}")
+    return {number: place.get(number, 1) for number in wanted}
+
+
+def _checked_place(topic: str, bounds: dict[int, Bounds], place: dict[int, int]) -> dict[int, int]:
+    """Return the place. Raises Problem: 410 behind what is kept, 400 beyond what there is."""
+    for number, offset in place.items():
+        here = bounds[number]
+        if offset < here.first_offset:
+            raise gone(topic, number, offset, here.first_offset)
+        if offset > here.next_offset:
+            raise Problem(
+                400,
+                f"Last-Event-ID: {topic}/{number} has no {offset - 1} yet: it is of another log, "
+                "or of one that was restored",
+            )
+    return place

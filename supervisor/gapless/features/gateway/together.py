@@ -1,0 +1,122 @@
+"""Publishes of several requests in one transaction: of those that come while one is under way.
+
+Each keeps all that it would have alone: a unit, by a transaction_id of its own (I5); an answer,
+once all of them are committed (I2); a failure, for events that fail together are tried in halves.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import Context
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+import psycopg
+
+from gapless.errors import ConnectError, GaplessError
+from gapless.features.gateway.sessions import WAITING_REQUESTS_MAX, Sessions, too_many
+from gapless.log.event import NewEvent
+from gapless.log.outgoing import outgoing
+from gapless.log.publish import publish
+
+EVENTS_MAX = 64
+SLOW_S = 0.02  # a transaction that takes longer is waited for no more
+# SQLSTATEs after which the outcome of the commit is unknown, or nothing works for anybody.
+_UNSURE = ("08", "40003", "53", "57", "58")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Waiting:
+    event: NewEvent
+    stored: asyncio.Future[UUID]
+
+    def end(self, told: UUID | Exception) -> None:
+        """Tell the request, unless it is gone."""
+        if self.stored.done():
+            return
+        if isinstance(told, UUID):
+            self.stored.set_result(told)
+        else:
+            self.stored.set_exception(told)
+
+
+class Together:
+    """Publishes plain events, one of each request.
+
+    Nobody waits for company: what is there when a transaction of its topic ends, or when nothing is
+    under way, is the next one.
+    """
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+        self._loop = asyncio.get_running_loop()
+        self._waiting: dict[str, list[_Waiting]] = {}  # of topics of which one is to begin, or end
+        self._running: set[asyncio.Task[None]] = set()  # or nobody would hold them
+        self._requests = 0
+
+    async def publish(self, topic: str, event: NewEvent) -> UUID:
+        """Return the event's transaction_id, once it is committed. Raises as Sessions.speak()."""
+        if self._requests >= WAITING_REQUESTS_MAX:
+            raise too_many()
+        (traced,) = outgoing([event])  # by the trace of this request
+        assert isinstance(traced, NewEvent)
+        one = _Waiting(traced, self._loop.create_future())
+        if topic in self._waiting:
+            self._waiting[topic].append(one)
+        else:
+            self._waiting[topic] = [one]
+            # With all requests that the loop has just read; in the context of none of them.
+            self._loop.call_soon(self._begin, topic, context=Context())
+        self._requests += 1
+        try:
+            return await one.stored
+        finally:
+            self._requests -= 1
+
+    def _begin(self, topic: str) -> None:
+        """Publish the waiting events; without any, the next request begins."""
+        waiting = [each for each in self._waiting.pop(topic) if not each.stored.done()]
+        if waiting:
+            self._waiting[topic] = waiting[EVENTS_MAX:]
+            running = self._loop.create_task(self._run(topic, waiting[:EVENTS_MAX]))
+            self._running.add(running)
+            running.add_done_callback(self._running.discard)
+
+    async def _run(self, topic: str, some: list[_Waiting]) -> None:
+        is_slow = self._loop.call_later(SLOW_S, self._begin, topic)
+        try:
+            await self._store(topic, some)
+        finally:
+            if self._loop.time() < is_slow.when():  # else it has begun the next one, or is about to
+                is_slow.cancel()
+                self._begin(topic)
+
+    async def _store(self, topic: str, some: list[_Waiting]) -> None:
+        ids = [uuid4() for _ in some] if len(some) > 1 else [None]
+        for each, own in zip(some, ids, strict=True):
+            each.event.transaction_id = own
+        events = [each.event for each in some]
+        try:
+            stored = await self._sessions.speak(lambda conn: publish(conn, topic, events))
+        except Exception as error:  # noqa: BLE001 - the waiting requests answer it
+            if len(some) > 1 and _is_undone(error):
+                middle = len(some) // 2  # one that is refused is found by few tries
+                halves = some[:middle], some[middle:]
+                await asyncio.gather(*(self._store(topic, half) for half in halves))
+                return
+            for each in some:
+                each.end(error)
+        else:
+            for each, own in zip(some, ids, strict=True):
+                each.end(own or stored)
+
+
+def _is_undone(error: Exception) -> bool:
+    """Tell whether nothing was stored for sure, and each may fare better alone.
+
+    MUST be false when the connection was lost: the transaction may be committed, and would be
+    stored twice.
+    """
+    if isinstance(error, psycopg.Error):
+        return not (error.sqlstate or "08").startswith(_UNSURE)
+    return isinstance(error, GaplessError) and not isinstance(error, ConnectError)

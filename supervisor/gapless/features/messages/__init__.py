@@ -1,0 +1,1 @@
+"""Direct messages: requests, and their replies."""

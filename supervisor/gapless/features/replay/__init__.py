@@ -1,0 +1,1 @@
+"""Replays: a handler over a range of a topic, beside all groups."""

@@ -1,0 +1,1 @@
+"""Retention: chunks of the log, and what keeps them."""

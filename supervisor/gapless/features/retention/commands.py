@@ -1,0 +1,44 @@
+"""The `retention` command: what of the log may be dropped, and why the rest stays; drop it."""
+
+from __future__ import annotations
+
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, yes
+from gapless.cli.screen import listed, remark, say
+from gapless.features.retention.ops import chunk_row
+from gapless.ops.text import json_text, quantity, size_text
+
+EXAMPLES = """\
+Without --apply nothing is dropped. Supervisors do it by themselves (retentionCheckS); this is for
+those who want to see it, or to do it from cron. Chunks go whole, oldest first.
+
+examples:
+  gapless topics alter orders --retention 7d
+  gapless retention
+  gapless retention --apply
+"""
+command = Command("retention")
+
+
+@command.main(yes())
+def _retention(conn: Conn, args: Args) -> int:
+    settings, chunks = args.loaded.settings, ops.list_chunks(conn)
+    if not (args.json and args.apply):
+        listed(args, [chunk_row(chunk) for chunk in chunks], "no chunk yet")
+    if args.apply:
+        dropped = ops.drop_chunks(
+            conn,
+            dead_letter_retention_s=settings.dead_letter_retention_s,
+            audit_retention_s=settings.audit_retention_s,
+        )
+        if args.json:
+            say(json_text({"dropped": dropped}))
+        remark(f"dropped the events of {quantity(len(dropped), 'chunk')}")
+        return 0
+    going = [chunk for chunk in chunks if chunk.goes]
+    room = size_text(sum(chunk.bytes for chunk in going))
+    remark(
+        f"nothing was dropped: {quantity(len(going), 'chunk')} would go, which frees {room}"
+        + ("; --apply does it" if going else "")
+    )
+    return 0

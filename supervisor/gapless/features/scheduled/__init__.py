@@ -1,0 +1,1 @@
+"""Events for later, and schedules."""

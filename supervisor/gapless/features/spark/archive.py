@@ -1,0 +1,117 @@
+"""Read from an archive what retention has dropped from the log, as if it were still there.
+
+An archive is what a pipeline wrote, Parquet or Delta: the source's own columns, whatever else. A
+range that is read from it is counted and compared with its offsets, as one of the live log is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gapless.errors import HoleError, UsageError
+from gapless.features.spark.fetch import ReadRequest
+from gapless.features.spark.ranges import Range
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_BATCH_EVENTS = 20_000
+
+
+def read_archived(wanted: ReadRequest, archived: Range) -> Iterator[pa.RecordBatch]:
+    """Yield the events of a range out of its archive, in offset order.
+
+    Raises HoleError when they are not all there, or one is there twice; UsageError for a folder
+    that is no archive.
+    Bound: the range is in memory at once; planning cuts it as any other (recordsPerTask).
+    """
+    import pyarrow as pa
+
+    table = _load(wanted, archived).sort_by("offset")
+    _check(archived, table["offset"].to_pylist())
+    if wanted.event_types is not None:
+        kinds = pa.array(wanted.event_types)
+        table = table.filter(pa.compute.is_in(table["event_type"], value_set=kinds))
+    types = [_type(name, binary_value=wanted.binary_value) for name in wanted.columns]
+    schema = pa.schema(list(zip(wanted.columns, types, strict=True)))
+    yield from table.select(list(wanted.columns)).cast(schema).to_batches(_BATCH_EVENTS)
+
+
+def open_archive(folder: str) -> Any:
+    """Return a folder of Parquet, or a Delta table, as a data set of pyarrow's.
+
+    Of a table, only what its log names: the folder may hold files of lost attempts as well.
+    Raises UsageError without the package for Delta; ValueError and OSError as pyarrow does.
+    """
+    import pyarrow.dataset as ds
+    from pyarrow import fs
+
+    where = folder if ":/" in folder else Path(folder).absolute().as_uri()
+    files, path = fs.FileSystem.from_uri(where)
+    if files.get_file_info(f"{path}/_delta_log").type != fs.FileType.Directory:
+        return ds.dataset(folder, format="parquet", partitioning="hive")
+    try:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+    except ImportError as error:
+        raise UsageError(
+            f"{folder} is a Delta table: pip install gapless[delta] where it is read"
+        ) from error
+    try:
+        # MUST NOT be delta-rs's own file system: its calls into Python may outlive the interpreter.
+        return DeltaTable(folder).to_pyarrow_dataset(filesystem=fs.SubTreeFileSystem(path, files))
+    except DeltaError as error:
+        raise ValueError(str(error)) from error
+
+
+def _load(wanted: ReadRequest, archived: Range) -> pa.Table:
+    import pyarrow.compute  # noqa: F401 - used through pa
+    import pyarrow.dataset as ds
+
+    needed = {"offset", *wanted.columns, *(["event_type"] if wanted.event_types else [])}
+    inside = (
+        (ds.field("topic") == archived.topic)
+        & (ds.field("partition") == archived.partition_id)
+        & (ds.field("offset") >= archived.first_offset)
+        & (ds.field("offset") <= archived.last_offset)
+    )
+    try:
+        folder = open_archive(archived.archive or "")
+        if not folder.files:
+            raise UsageError(
+                f"archive {archived.archive} is empty where Spark's tasks run: no pipeline has "
+                "written to it, or it is another folder there"
+            )
+        return folder.to_table(columns=sorted(needed), filter=inside)
+    except (OSError, ValueError, KeyError) as error:
+        line = " ".join(str(error).split())
+        raise UsageError(
+            f"archive {archived.archive} cannot be read where Spark's tasks run, or has not the "
+            f"columns topic, partition, offset and what is asked for: {line[:200]}"
+        ) from error
+
+
+def _check(archived: Range, offsets: list[int]) -> None:
+    expected = range(archived.first_offset, archived.last_offset + 1)
+    if offsets == list(expected):
+        return
+    missing = sorted(set(expected) - set(offsets))
+    problem = (
+        f"offset {missing[0]} is missing" if missing else f"{len(offsets)} rows, some of them twice"
+    )
+    raise HoleError(
+        f"archive {archived.archive} is not complete for {archived.topic}/{archived.partition_id}, "
+        f"offsets {archived.first_offset} to {archived.last_offset}: {problem}"
+    )
+
+
+def _type(name: str, *, binary_value: bool) -> pa.DataType:
+    import pyarrow as pa
+
+    if name == "value" and binary_value:
+        return pa.binary()
+    if name == "timestamp":
+        return pa.timestamp("us", tz="UTC")
+    return {"partition": pa.int32(), "offset": pa.int64()}.get(name, pa.string())

@@ -1,0 +1,117 @@
+"""The `pipeline` command: run pipelines on Spark, list them, say how far they are, start anew."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from dataclasses import asdict
+from pathlib import Path
+
+from gapless import ops
+from gapless.cli.context import load_settings, server_dsn
+from gapless.cli.declare import Args, Command, Conn, flag, opt, yes
+from gapless.cli.screen import answer, listed, remark, say
+from gapless.errors import UsageError
+from gapless.features.spark.asked import on_spark, spark_conf
+from gapless.features.spark.ops import declared_pipelines
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.verify import verify
+from gapless.ops.text import json_text, quantity
+
+EXAMPLES = """\
+examples:
+  gapless pipeline list
+  gapless pipeline run archive
+  gapless pipeline run archive --once --master 'local[4]'
+  gapless pipeline status
+  gapless pipeline verify archive
+  gapless pipeline reset archive --to earliest
+  gapless pipeline remove archive --yes
+"""
+command = Command("pipeline")
+_FILE = opt("--file", "default: pipelines.yml", Path, default=Path("pipelines.yml"))
+
+
+@command.verb("list the pipelines of the file (also without a verb)", _FILE, connects=False)
+def _list(args: Args) -> int:
+    return listed(args, declared_pipelines(args.file), "no pipeline")
+
+
+@command.verb(
+    "run one until Ctrl-C; it continues where it was",
+    "name",
+    flag("--once", "do what there is, then end"),
+    *on_spark(before="conf: of the file, which goes before spark-defaults.conf"),
+    _FILE,
+    json=False,
+    connects=False,
+)
+def _run(args: Args) -> int:
+    from gapless.features.spark.pipeline.run import run_pipeline
+
+    conf = spark_conf(args)
+    pipelines = load_pipelines(args.file)
+    if args.name not in pipelines:
+        raise UsageError(f"{args.file} has no pipeline {args.name!r}: {', '.join(pipelines)}")
+    dsn = server_dsn(args, load_settings(args))
+    stop = threading.Event()
+    if not args.once:
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, lambda *_: stop.set())
+    events = run_pipeline(
+        pipelines[args.name],
+        dsn,
+        master=args.master,
+        conf=conf,
+        tell=remark,
+        wait=None if args.once else lambda seconds: not stop.wait(seconds),
+    )
+    say(f"{args.name}: {quantity(events, 'event')}")
+    return 0
+
+
+@command.verb("show how far all are that ever ran here")
+def _status(conn: Conn, args: Args) -> int:
+    return listed(args, ops.list_pipelines(conn), "no pipeline ever ran in this database")
+
+
+@command.verb("read an archive's offsets again; exit code 1 when it is not complete", "name")
+def _verify(conn: Conn, args: Args) -> int:
+    found = list(verify(conn, args.name))
+    listed(args, found, f"{args.name}: nothing archived yet")
+    if any(each.problem is not None for each in found):
+        remark(f"{args.name} is not complete: see PROBLEM")
+        return 1
+    events = sum(each.last - each.first + 1 for each in found)
+    remark(f"{args.name} is complete: {quantity(events, 'event')}, each once")
+    return 0
+
+
+@command.verb(
+    "let one begin anew; what it wrote stays",
+    "name",
+    opt("--to", choices=("earliest", "latest"), default="earliest"),
+)
+def _reset(conn: Conn, args: Args) -> int:
+    ops.reset_pipeline(conn, args.name, args.to)
+    text = f"{args.name} continues at the {args.to} event"
+    return answer(args, text, pipeline=args.name, to=args.to)
+
+
+@command.verb(
+    "forget one, and let retention continue without it; without --yes only say what",
+    "name",
+    yes("do it; what it wrote stays"),
+)
+def _remove(conn: Conn, args: Args) -> int:
+    done = ops.remove_pipeline(conn, args.name, dry_run=not args.apply)
+    what = {name: value for name, value in asdict(done).items() if name != "left_over"}
+    if not done.removed:
+        remark(f"nothing was changed: {done}; retention waits for them, and --yes removes it")
+        if args.json:
+            say(json_text(what))
+        return 0
+    if done.left_over:
+        remark(f"warning: {done.left_over} of an interrupted run stays: its owner may drop it")
+    gone = f"removed {done}: retention does not wait for it any more; what it wrote stays"
+    return answer(args, gone, **what)

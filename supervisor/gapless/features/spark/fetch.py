@@ -1,0 +1,256 @@
+"""Read ranges of the log as Arrow record batches, and prove that nothing is missing (I3).
+
+A chunk is two queries: the segments, which say which ids the offsets have, and the events by these
+ids. Ids are gathered here and looked up there; a join would let the planner scan the whole outbox.
+Nothing is done row by row, and while Spark takes a batch a thread makes the next one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from psycopg import sql
+
+from gapless.db.queries import query
+from gapless.errors import HoleError
+from gapless.features.spark.ahead import ahead
+from gapless.features.spark.bulk import fetch_arrow, render, stream_arrow
+from gapless.features.spark.columns import fetched
+from gapless.features.spark.ranges import Range, chunks
+from gapless.features.spark.shape import Slice, shape
+from gapless.log.read import as_array
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    Ints = np.ndarray[Any, Any]
+
+log = logging.getLogger("gapless.spark")
+
+CHUNK_EVENTS_MAX = 100_000  # so many ids are looked up at a time
+QUERY_EVENTS_MAX = 25_000
+# Ids that are so large a part of those between the lowest and the highest are read as one stretch.
+DENSE = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadRequest:
+    """What a task reads of each event, and what it does about events that are not there.
+
+    where, params: as of a filter (features/filters/stored.py).
+    identity: which database it has to be (reach.py); None: whichever is there.
+    """
+
+    dsn: str = field(repr=False)
+    columns: tuple[str, ...]
+    event_types: tuple[str, ...] | None = None
+    where: str | None = None
+    params: str = "{}"
+    binary_value: bool = False
+    fail_on_data_loss: bool = True
+    identity: str | None = None
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether every event of a range is read."""
+        return self.event_types is None and self.where is None
+
+
+def read_ranges(wanted: ReadRequest, ranges: Sequence[Range]) -> Generator[pa.RecordBatch]:
+    """Yield the events of the ranges, those of a partition in the order of offsets; no empty batch.
+
+    Raises HoleError when rows and range do not agree, unless fail_on_data_loss is off.
+    Bound: three batches of bulk.BATCH_BYTES, or of one event if that is larger; more only for
+    events that lie elsewhere in the table than their neighbours in the log.
+    """
+    with closing(ahead(_batches(wanted, ranges))) as made:
+        yield from made
+
+
+def _batches(wanted: ReadRequest, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
+    for chunk in chunks(ranges, CHUNK_EVENTS_MAX):
+        placed = _place(wanted, chunk)
+        for first in range(0, len(placed.ids), QUERY_EVENTS_MAX):
+            part = placed.part(slice(first, first + QUERY_EVENTS_MAX))
+            if not wanted.takes_all or not wanted.fail_on_data_loss:
+                part = _present(wanted, part)
+            yield from _matched(wanted, part)
+
+
+def _place(wanted: ReadRequest, ranges: Sequence[Range]) -> Slice:
+    """Find the ids of the ranges' offsets. Raises HoleError for offsets that no segment has."""
+    import numpy as np
+
+    params = {
+        "topic_ids": [each.topic_id for each in ranges],
+        "partition_ids": [each.partition_id for each in ranges],
+        "first_offsets": [each.first_offset for each in ranges],
+        "last_offsets": [each.last_offset for each in ranges],
+    }
+    segments = fetch_arrow(wanted.dsn, render(query("spark", "segments"), params), wanted.identity)
+    numbers = segments["range_no"].to_numpy()
+    bases = segments["base_offset"].to_numpy()
+    lists = segments["message_ids"].combine_chunks()
+    timelines = segments["timeline"].to_numpy()
+    ids = lists.flatten().to_numpy()
+    lengths = lists.value_lengths().to_numpy(zero_copy_only=False)
+    starts = np.cumsum(lengths) - lengths
+    # The n-th id (from 0) of a segment has offset base_offset + n.
+    offsets = np.repeat(bases - starts, lengths) + np.arange(len(ids))
+    range_nos = np.repeat(numbers, lengths) - 1
+    firsts = np.array([each.first_offset for each in ranges], dtype=np.int64)
+    lasts = np.array([each.last_offset for each in ranges], dtype=np.int64)
+    inside = (offsets >= firsts[range_nos]) & (offsets <= lasts[range_nos])
+    placed = Slice(
+        ranges=ranges,
+        range_nos=range_nos[inside],
+        offsets=offsets[inside],
+        ids=ids[inside],
+        timelines=np.repeat(timelines, lengths)[inside],
+    )
+    _check_segments(wanted, placed)
+    return placed.as_stored()
+
+
+def _check_segments(wanted: ReadRequest, placed: Slice) -> None:
+    """Compare the offsets found with the range, one by one: count = to - from, and none twice."""
+    import numpy as np
+
+    for number, each in enumerate(placed.ranges):
+        there = placed.offsets[slice(*np.searchsorted(placed.range_nos, [number, number + 1]))]
+        if len(there) == each.events and np.array_equal(
+            there, np.arange(each.first_offset, each.last_offset + 1)
+        ):
+            continue
+        missing = np.setdiff1d(np.arange(each.first_offset, each.last_offset + 1), there)
+        _lost(wanted, each, missing, "log_segment")
+
+
+def _present(wanted: ReadRequest, placed: Slice) -> Slice:
+    """Leave out what is of other types, does not match, or is lost; no payload is sent.
+
+    Raises HoleError for an event that does not exist, unless fail_on_data_loss is off.
+    """
+    import numpy as np
+
+    there = _ids(replace(wanted, columns=(), event_types=None, where=None), placed)
+    lost = np.flatnonzero(~np.isin(placed.ids, there))
+    if len(lost):
+        _lost_events(wanted, placed, lost)
+    if not wanted.takes_all:
+        there = _ids(replace(wanted, columns=()), placed)
+    return placed.part(np.isin(placed.ids, there))
+
+
+def _ids(wanted: ReadRequest, placed: Slice) -> Ints:
+    import numpy as np
+
+    found = [batch["id"].to_numpy() for batch in _events(wanted, placed.ids)]
+    return np.concatenate([np.empty(0, dtype=np.int64), *found])
+
+
+def _events(wanted: ReadRequest, ids: Ints) -> Generator[pa.RecordBatch]:
+    """Fetch the columns of these ids, in any order, and perhaps of others between them."""
+    low, high = int(ids.min()), int(ids.max())
+    kinds = None if wanted.event_types is None else list(wanted.event_types)
+    params: dict[str, object] = {"low": low, "high": high, "event_types": kinds}
+    params |= {"where": wanted.where, "params": wanted.params}
+    text = query("spark", "events_between")
+    if len(ids) < (high - low + 1) * DENSE:
+        text = query("spark", "events")
+        params["ids"] = as_array(ids.tolist())
+    names = sql.SQL(", ").join(sql.Identifier("o", name) for name in fetched(wanted.columns))
+    _, _, tail = text.partition("\nfrom ")
+    statement = sql.SQL("select {} from ").format(names) + render(tail, params)
+    return stream_arrow(wanted.dsn, statement, wanted.identity)
+
+
+def _matched(wanted: ReadRequest, placed: Slice) -> Iterator[pa.RecordBatch]:
+    """Yield the events of these places as they come, in the order of places.
+
+    Raises HoleError when one has not come in the end.
+    """
+    import numpy as np
+    import pyarrow as pa
+
+    if not len(placed.ids):
+        return
+    waiting: pa.Table | None = None
+    done = 0
+    with closing(_events(wanted, placed.ids)) as events:
+        for batch in events:
+            found = pa.Table.from_batches([batch])
+            found = found if waiting is None else pa.concat_tables([waiting, found])
+            left = placed.part(slice(done, done + found.num_rows))
+            rows = _rows(left.ids, found)
+            absent = np.flatnonzero(rows < 0)
+            ready = int(absent[0]) if len(absent) else len(rows)
+            if ready:
+                yield _shaped(wanted, left.part(slice(ready)), rows[:ready], found)
+            done += ready
+            # Most often all of them are used: the table holds events in the order of the log.
+            waiting = None
+            if ready < found.num_rows:
+                here = np.isin(found["id"].to_numpy(), placed.ids[done:])
+                waiting = found.filter(pa.array(here))
+    if done < len(placed.ids):
+        yield from _rest(wanted, placed.part(slice(done, None)), waiting)
+
+
+def _rest(wanted: ReadRequest, placed: Slice, waiting: pa.Table | None) -> Iterator[pa.RecordBatch]:
+    """Say that some have not come; yield the others if that is to be suffered."""
+    import numpy as np
+
+    rows = np.full(len(placed.ids), -1) if waiting is None else _rows(placed.ids, waiting)
+    _lost_events(wanted, placed, np.flatnonzero(rows < 0))
+    if waiting is not None and waiting.num_rows:
+        yield _shaped(wanted, placed.part(rows >= 0), rows[rows >= 0], waiting)
+
+
+def _rows(ids: Ints, found: pa.Table) -> Ints:
+    """Return where in `found` each of these ids is, -1 for nowhere."""
+    import numpy as np
+
+    there = found["id"].to_numpy()
+    if not len(there):
+        return np.full(len(ids), -1)
+    if len(ids) <= len(there) and np.array_equal(ids, there[: len(ids)]):
+        return np.arange(len(ids))
+    by_id = np.argsort(there, kind="stable")
+    at = np.searchsorted(there, ids, sorter=by_id)
+    rows: Ints = by_id[np.minimum(at, len(there) - 1)]
+    return np.where(there[rows] == ids, rows, -1)
+
+
+def _shaped(wanted: ReadRequest, placed: Slice, rows: Ints, found: pa.Table) -> pa.RecordBatch:
+    import numpy as np
+    import pyarrow as pa
+
+    if np.array_equal(rows, np.arange(len(rows))):
+        found = found.slice(0, len(rows))
+    else:
+        found = found.take(pa.array(rows))
+    return shape(wanted.columns, placed, found, binary_value=wanted.binary_value)
+
+
+def _lost_events(wanted: ReadRequest, placed: Slice, lost: Ints) -> None:
+    """Raise, or log, of each range that has lost events."""
+    for number in sorted(set(placed.range_nos[lost].tolist())):
+        of_range = lost[placed.range_nos[lost] == number]
+        _lost(wanted, placed.ranges[number], placed.offsets[of_range], "outbox_message_t")
+
+
+def _lost(wanted: ReadRequest, each: Range, missing: Ints, table: str) -> None:
+    problem = (
+        f"{len(missing)} of {each.events} events of {each.topic}/{each.partition_id}, offsets "
+        f"{each.first_offset} to {each.last_offset}, are missing from {table}, the first is "
+        f"offset {missing[0] if len(missing) else each.first_offset}"
+    )
+    if wanted.fail_on_data_loss:
+        raise HoleError(f"{problem}: restore them, or leave them out by failOnDataLoss=false")
+    log.warning("%s: left out (failOnDataLoss=false)", problem)

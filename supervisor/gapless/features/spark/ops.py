@@ -1,0 +1,105 @@
+"""Pipelines: how far they are; let one begin anew, or forget it. Spark is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.position import (
+    PipelineStanding,
+    holds,
+    remove,
+    reset,
+    standings,
+)
+from gapless.features.spark.pipeline.table import drop_stage
+from gapless.ops.text import quantity
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedPipeline:
+    """What goes with a pipeline: unread: events that retention keeps for it.
+
+    target: None if it never ran. archive_of: topics that wait for it because they say so. removed:
+    it is gone; False: nothing was changed. left_over: a staging table that its owner may drop.
+    """
+
+    pipeline: str
+    target: str | None
+    topics: Sequence[str]
+    unread: int
+    archive_of: Sequence[str]
+    removed: bool
+    left_over: str | None = None
+
+    def __str__(self) -> str:
+        topics = ", ".join(self.topics) or "no topic"
+        unread = quantity(self.unread, "event")
+        return f"pipeline {self.pipeline} of {topics}, which has {unread} yet to read"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredPipeline:
+    """A pipeline as its file says: topics with commas between; transform: a name, sql, or -."""
+
+    pipeline: str
+    source: str
+    target: str
+    transform: str
+
+
+def declared_pipelines(file: Path) -> list[DeclaredPipeline]:
+    """Return what a file of pipelines says. Raises ConfigError for one that cannot be read."""
+    return [
+        DeclaredPipeline(
+            pipeline=each.name,
+            source=", ".join(each.topics),
+            target=str(each.target),
+            transform=each.transform or ("sql" if each.sql else "-"),
+        )
+        for each in load_pipelines(file).values()
+    ]
+
+
+def list_pipelines(conn: Connection[Any]) -> list[PipelineStanding]:
+    """Return how far all pipelines are that ever ran in this database."""
+    return standings(conn)
+
+
+def reset_pipeline(
+    conn: Connection[Any], name: str, to: Literal["earliest", "latest"] = "earliest"
+) -> None:
+    """Let a pipeline begin anew; what it wrote stays.
+
+    Before: `conn` is in autocommit. Raises UsageError for one that never ran, or while it runs.
+    """
+    reset(conn, name, to)
+
+
+def remove_pipeline(conn: Connection[Any], name: str, *, dry_run: bool = False) -> RemovedPipeline:
+    """Forget a pipeline: retention waits for it no more; what it wrote stays.
+
+    Before: `conn` is in autocommit. dry_run: only say what would go.
+    Raises UsageError when nothing knows of it, or while it runs.
+    """
+    held = holds(conn, name)
+    standing = next((each for each in standings(conn) if each.name == name), None)
+    left_over = None
+    if not dry_run:
+        remove(conn, name)
+        left_over = drop_stage(conn, name, standing.target) if standing else None
+    return RemovedPipeline(
+        pipeline=name,
+        target=standing.target if standing else None,
+        topics=[each.topic for each in held],
+        unread=sum(each.events for each in held),
+        archive_of=[each.topic for each in held if each.is_archive],
+        removed=not dry_run,
+        left_over=left_over or None,
+    )

@@ -1,0 +1,237 @@
+"""The YAML that declares pipelines, checked as a whole before anything runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal
+
+from gapless.errors import ConfigError, UsageError
+from gapless.features.filters.stored import ALL, Filter, filter_of
+from gapless.features.spark.columns import COLUMNS, parse_columns
+from gapless.features.spark.conf import parse_conf
+
+BATCH_EVENTS = 500_000
+_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
+_KEYS = (
+    *("from", "start", "columns", "eventTypes", "where", "params", "batchEvents", "archive"),
+    *("sql", "transform", "to", "conf"),
+)
+_TARGETS = {
+    "parquet": ("parquet", "partitionBy"),
+    "delta": ("delta", "partitionBy"),
+    "table": ("table", "key", "add"),
+    "topic": ("topic",),
+}
+FOLDERS = ("parquet", "delta")  # targets of files, which any reader may read
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetSpec:
+    """Where a pipeline writes to.
+
+    where: a folder, a table or a topic. key, add: how a row meets one that is there (table.py).
+    """
+
+    kind: Literal["parquet", "delta", "table", "topic"]
+    where: str
+    partition_by: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    add: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.where}"
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether files are written."""
+        return self.kind in FOLDERS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pipeline:
+    """One pipeline. `sql` reads the view `events`; `transform` is module:function(df) -> df.
+
+    event_types, where, params: which events it takes, as options of the source; None: all.
+    is_archive: the rows of each batch are its events, each once, or it does not count.
+    conf: what is said to Spark, that of the whole file included.
+    """
+
+    name: str
+    topics: tuple[str, ...]
+    start: Literal["earliest", "latest"]
+    columns: tuple[str, ...]
+    event_types: tuple[str, ...] = ()
+    where: str | None = None
+    params: str = "{}"
+    batch_events: int
+    is_archive: bool = False
+    sql: str | None
+    transform: str | None
+    target: TargetSpec
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_pipelines(path: Path) -> dict[str, Pipeline]:
+    """Read and check the file. Raises ConfigError in one line, with the place."""
+    import yaml
+
+    try:
+        document = yaml.safe_load(path.read_text())
+    except OSError as error:
+        raise ConfigError(
+            f"{path}: {error.strerror}; --file names another one, docs/spark.md shows what is in it"
+        ) from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
+    found = document.get("pipelines") if isinstance(document, dict) else None
+    if not isinstance(found, dict) or not found:
+        raise ConfigError(f"{path}: there is no section pipelines with a pipeline in it")
+    shared = _conf(str(path), document)
+    pipelines = {}
+    for name, given in found.items():
+        pipeline = _pipeline(f"{path}: {name}", str(name), given)
+        pipelines[pipeline.name] = replace(
+            pipeline,
+            target=_absolute(pipeline.target, path.parent),
+            conf={**shared, **pipeline.conf},
+        )
+    return pipelines
+
+
+def _absolute(target: TargetSpec, folder: Path) -> TargetSpec:
+    """Let a folder without scheme or root lie beside the file that names it."""
+    if not target.is_folder or ":/" in target.where:
+        return target
+    return replace(target, where=str((folder / target.where).absolute()))
+
+
+def _pipeline(place: str, name: str, given: Any) -> Pipeline:
+    if not _NAME.fullmatch(name):
+        raise ConfigError(
+            f"{place}: a name has letters, digits, _, - and dots, and begins with no dot"
+        )
+    options = _mapping(place, given, _KEYS)
+    if ("sql" in options) and ("transform" in options):
+        raise ConfigError(f"{place}: sql or transform, not both")
+    start = options.get("start", "earliest")
+    if start not in ("earliest", "latest"):
+        raise ConfigError(f"{place}.start: earliest or latest, not {start!r}")
+    events = options.get("batchEvents", BATCH_EVENTS)
+    if isinstance(events, bool) or not isinstance(events, int) or events < 1:
+        raise ConfigError(f"{place}.batchEvents: a whole number, 1 or more, not {events!r}")
+    try:
+        columns = parse_columns(",".join(_words(place, options, "columns") or COLUMNS))
+    except UsageError as error:
+        raise ConfigError(f"{place}: {error}") from None
+    topics = _words(place, options, "from")
+    if not topics:
+        raise ConfigError(f"{place}.from: name a topic, or a list of them")
+    target = _target(f"{place}.to", options.get("to"))
+    event_types = _words(place, options, "eventTypes")
+    condition = _condition(place, options)
+    takes_all = not event_types and condition.where is None
+    archive = _archive(place, options, target, takes_all=takes_all)
+    return Pipeline(
+        name=name,
+        topics=topics,
+        start=start,
+        columns=columns,
+        event_types=event_types,
+        where=condition.where,
+        params=condition.params,
+        batch_events=events,
+        is_archive=archive,
+        sql=_text(place, options, "sql"),
+        transform=_text(place, options, "transform"),
+        target=target,
+        conf=_conf(place, options),
+    )
+
+
+def _archive(
+    place: str, options: Mapping[str, Any], target: TargetSpec, *, takes_all: bool
+) -> bool:
+    archive = options.get("archive", False)
+    if not isinstance(archive, bool) or (archive and not target.is_folder):
+        raise ConfigError(f"{place}.archive: true or false, and true only to parquet or delta")
+    if archive and not takes_all:
+        raise ConfigError(f"{place}.archive: it holds every event: leave eventTypes and where out")
+    return archive
+
+
+def _condition(place: str, options: Mapping[str, Any]) -> Filter:
+    try:
+        return filter_of(None, options.get("where"), options.get("params")) or ALL
+    except UsageError as error:
+        raise ConfigError(f"{place}: {error}") from None
+
+
+def _conf(place: str, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is said to Spark, as its text: YAML reads true and 8 as something else."""
+    given = options.get("conf", {})
+    if not isinstance(given, dict):
+        raise ConfigError(f"{place}.conf: settings of Spark are wanted, as spark.name: value")
+    found: dict[str, str] = {}
+    for name, value in given.items():
+        if not isinstance(value, str | int | float):
+            raise ConfigError(f"{place}.conf.{name}: text or a number is wanted, not {value!r}")
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        try:
+            found.update([parse_conf(f"{name}={text}")])
+        except UsageError as error:
+            raise ConfigError(f"{place}.conf: {error}") from None
+    return found
+
+
+def _target(place: str, given: Any) -> TargetSpec:
+    kinds = [kind for kind in _TARGETS if isinstance(given, dict) and kind in given]
+    if len(kinds) != 1:
+        raise ConfigError(
+            f"{place}: one of parquet: FOLDER, delta: FOLDER, table: NAME, topic: NAME"
+        )
+    kind = kinds[0]
+    options = _mapping(place, given, _TARGETS[kind])
+    where = _text(place, options, kind)
+    if not where:
+        raise ConfigError(f"{place}.{kind} is empty")
+    key, add = _words(place, options, "key"), _words(place, options, "add")
+    if add and not key:
+        raise ConfigError(f"{place}.add: add needs key, the columns that name a row")
+    return TargetSpec(
+        kind=kind,  # type: ignore[arg-type] # it is a key of _TARGETS
+        where=where,
+        partition_by=_words(place, options, "partitionBy"),
+        key=key,
+        add=add,
+    )
+
+
+def _mapping(place: str, given: Any, keys: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(given, dict):
+        raise ConfigError(f"{place}: keys are wanted here: {', '.join(keys)}")
+    # YAML 1.1 reads a bare `on` and `yes` as true; none of our keys is one of them.
+    for key in given:
+        if key not in keys:
+            close = get_close_matches(str(key), keys, n=1)
+            meant = f"; did you mean {close[0]}?" if close else f": {', '.join(keys)}"
+            raise ConfigError(f"{place}: there is no key {key!r}{meant}")
+    return given
+
+
+def _text(place: str, options: Mapping[str, Any], key: str) -> str | None:
+    value = options.get(key)
+    if value is None or isinstance(value, str):
+        return value
+    raise ConfigError(f"{place}.{key}: text is wanted, not {value!r}")
+
+
+def _words(place: str, options: Mapping[str, Any], key: str) -> tuple[str, ...]:
+    value = options.get(key, [])
+    items = [value] if isinstance(value, str) else value
+    if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
+        raise ConfigError(f"{place}.{key}: a word or a list of words, not {value!r}")
+    return tuple(items)

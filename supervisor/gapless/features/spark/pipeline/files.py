@@ -1,0 +1,86 @@
+"""Parquet files that appear once, whole and under names that never change, for any reader.
+
+A batch's files are written into a folder beside the target, then written down in the database with
+the names they will have, then moved one by one, and only then the pipeline moves on. Interrupted
+before they are written down, the batch is written anew and nobody has seen it; after, it is
+finished by moving what is not moved yet. Readers of the folder need no manifest, no checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from psycopg import Connection
+
+from gapless.errors import GaplessError, UsageError
+from gapless.failpoints import hit
+from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.folder import Folder
+from gapless.features.spark.pipeline.parquet import write_parquet
+from gapless.features.spark.pipeline.position import MicroBatch, end_batch, plan_files, state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Files:
+    """The folder a pipeline writes to, in any file system Spark can reach."""
+
+    def __init__(self, spark: SparkSession, pipeline: Pipeline) -> None:
+        self._pipeline = pipeline
+        self._target = Folder(spark, pipeline.target.where)
+        self._staging = Folder(spark, f"{self._target.where}_staging")
+
+    def begin(self, conn: Connection[Any]) -> None:
+        """Sweep what interrupted runs left, but for files that are written down."""
+        if "_delta_log" in self._target.names():
+            raise UsageError(
+                f"{self._target.where} is a Delta table, whose readers would not see files that "
+                f"are only put there: write to: {{delta: {self._target.where}}}"
+            )
+        if state(conn, self._pipeline.name).files is None:
+            self._staging.remove(self._pipeline.name)
+
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """See Target: what is written down is only finished."""
+        if state(conn, self._pipeline.name).files is None:
+            self.write(conn, batch, frame())
+        self.finish(conn, batch)
+
+    def write(self, conn: Connection[Any], batch: MicroBatch, df: DataFrame) -> None:
+        """Write a batch into the staging folder, and write down where its files go."""
+        below = f"{self._pipeline.name}/{uuid4().hex}"
+        files = write_parquet(df, self._staging, below, self._pipeline, batch)
+        moves = []
+        for number, file in enumerate(files):
+            parts = file.name.split("/")[:-1]
+            name = f"{self._pipeline.name}-{batch.number:010d}-{number:05d}.parquet"
+            place = "/".join([*parts, name])
+            goal = f"{self._target.where}/{place}"
+            # To move there does nothing to a file that is there: it would pass for this batch's.
+            if self._target.exists(place):
+                raise GaplessError(
+                    f"{goal} is there already, and is not of this database: was the database "
+                    "restored, the pipeline removed, or does another one have a pipeline "
+                    f"{self._pipeline.name}? Name another folder, or take the file away"
+                )
+            moves.append([f"{self._staging.where}/{below}/{file.name}", goal])
+        hit("pipeline.staged")
+        plan_files(conn, self._pipeline.name, batch, moves)
+        hit("pipeline.written")
+
+    def finish(self, conn: Connection[Any], batch: MicroBatch) -> None:
+        """Move the files that were written down, and the pipeline past the batch."""
+        for number, (source, goal) in enumerate(state(conn, self._pipeline.name).files):
+            self._target.move(source, goal)
+            if number == 0:
+                hit("pipeline.moved")
+        hit("pipeline.applied")
+        with conn.transaction():
+            end_batch(conn, self._pipeline.name, batch)
+        hit("pipeline.done")
+        self._staging.remove(self._pipeline.name)

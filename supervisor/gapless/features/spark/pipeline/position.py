@@ -1,0 +1,239 @@
+"""A pipeline's position: in the database, moved in the transaction of a batch's effects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+from psycopg.rows import class_row
+
+from gapless.db.connect import lock_timeout
+from gapless.db.queries import query
+from gapless.errors import GaplessError, UsageError
+from gapless.features.spark.offsets import Offsets, count, from_json, to_json
+from gapless.features.spark.options import read_options
+from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
+from gapless.lease.squatters import end_squatters
+
+ENDS_MS = 2000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineState:
+    """Where a pipeline is: batches done; with files, those of the batch at hand, and its end."""
+
+    name: str
+    batch: int
+    planned: Any
+    files: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelineStanding:
+    """How far a pipeline is; lag: events it has not read. runs: a run of it is on its way."""
+
+    name: str
+    batches: int
+    events: int
+    lag: int
+    runs: bool
+    done_ts: datetime | None
+    target: str
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """What stays of a topic for a pipeline: events not read; is_archive: as the topic says."""
+
+    topic: str
+    events: int
+    is_archive: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MicroBatch:
+    """A batch: number, and the range of the log from `start` to before `end`."""
+
+    number: int
+    start: Offsets
+    end: Offsets
+    ends: tuple[End, ...]
+
+    @property
+    def events(self) -> int:
+        return count(self.start, self.end)
+
+
+def register_pipeline(conn: Connection[Any], pipeline: Pipeline) -> None:
+    """Make the pipeline known. Raises UsageError for topics that do not exist."""
+    topics = set(pipeline.topics)
+    if pipeline.target.kind == "topic":
+        topics.add(pipeline.target.where)
+    _ends(conn, topics)
+    conn.execute(
+        query("spark", "register_pipeline"),
+        {
+            "name": pipeline.name,
+            "topics": list(pipeline.topics),
+            "start": pipeline.start,
+            "target": str(pipeline.target),
+        },
+    )
+
+
+def lock_pipeline(conn: Connection[Any], name: str) -> None:
+    """Be the one run of the pipeline while `conn` lives; UsageError if there is another.
+
+    Waits ENDS_MS for one that has just ended: its session ends at the server a little later.
+    """
+    end_squatters(conn, set())
+    try:
+        with lock_timeout(conn, ENDS_MS):
+            conn.execute(query("spark", "lock_pipeline"), {"name": name})
+    except psycopg.errors.LockNotAvailable:
+        raise UsageError(
+            f"pipeline {name} is running already, here or on another machine"
+        ) from None
+
+
+def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
+    """Raise UsageError if a batch is on its way into a target of another kind."""
+    files = state(conn, pipeline.name).files
+    kind = "delta" if isinstance(files, dict) else "parquet"
+    if files is not None and kind != pipeline.target.kind:
+        raise UsageError(
+            f"pipeline {pipeline.name} has a batch whose files are on their way into {kind}: run "
+            "it with --once as it was, then change its target"
+        )
+
+
+def state(conn: Connection[Any], name: str) -> PipelineState:
+    """Return where the pipeline is. Raises UsageError for one that never ran here."""
+    with conn.cursor(row_factory=class_row(PipelineState)) as cursor:
+        found = cursor.execute(query("spark", "pipeline"), {"name": name}).fetchone()
+    if found is None:
+        raise UsageError(f"pipeline {name} has never run in this database")
+    return found
+
+
+def standings(conn: Connection[Any]) -> list[PipelineStanding]:
+    """Return how far all pipelines are that ever ran here."""
+    with conn.cursor(row_factory=class_row(PipelineStanding)) as cursor:
+        return cursor.execute(query("spark", "pipelines")).fetchall()
+
+
+def next_batch(conn: Connection[Any], pipeline: Pipeline) -> MicroBatch:
+    """Settle the next batch: up to a consistent cut, at most batch_events events, maybe none.
+
+    A batch whose files are written already is returned as it was. Raises HoleError when retention
+    dropped what the pipeline has not read.
+    """
+    wait_for_offsets(conn)
+    at = state(conn, pipeline.name)
+    ends = _ends(conn, pipeline.topics)
+    start = _position(conn, pipeline, ends)
+    if at.planned is not None:
+        end = from_json(at.planned)
+    else:
+        end = latest(ends)
+        if count(start, end) > pipeline.batch_events:
+            end = cut(conn, start, ends, pipeline.batch_events)
+    return MicroBatch(number=at.batch, start=start, end=end, ends=tuple(ends))
+
+
+def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) -> None:
+    """Write the files of a batch down, so that it is finished with them and never written again.
+
+    files: JSON; a list of moves to Parquet (files.py), an object to Delta (delta.py).
+    """
+    params = {
+        "name": name,
+        "batch": batch.number,
+        "planned": json.dumps(to_json(batch.end)),
+        "files": json.dumps(files),
+    }
+    row = conn.execute(query("spark", "plan_files"), params).fetchone()
+    if row is None or not row[0]:
+        raise GaplessError(f"pipeline {name} has moved on meanwhile: it runs elsewhere, too")
+
+
+def end_batch(conn: Connection[Any], name: str, batch: MicroBatch) -> None:
+    """Move the pipeline past a batch, in the caller's transaction; GaplessError if fenced."""
+    before = [batch.start[end.topic][end.partition_id] for end in batch.ends]
+    after = [
+        batch.end.get(end.topic, {}).get(end.partition_id, stays)
+        for end, stays in zip(batch.ends, before, strict=True)
+    ]
+    params = {
+        "name": name,
+        "batch": batch.number,
+        "topic_ids": [end.topic_id for end in batch.ends],
+        "partition_ids": [end.partition_id for end in batch.ends],
+        "from_offsets": before,
+        "to_offsets": after,
+        "events": batch.events,
+    }
+    try:
+        conn.execute(query("spark", "end_batch"), params)
+    except psycopg.Error as error:
+        if error.sqlstate == "GL409":
+            raise GaplessError(str(error.diag.message_primary)) from error
+        raise
+
+
+def note(conn: Connection[Any], name: str, error: str | None) -> None:
+    """Say what stops the pipeline; None: a run of it begins."""
+    conn.execute(query("spark", "note_pipeline"), {"name": name, "error": error})
+
+
+def reset(conn: Connection[Any], name: str, goal: str) -> None:
+    """Put a pipeline to `earliest` or `latest`. Raises UsageError while it runs, or half-way."""
+    state(conn, name)
+    lock_pipeline(conn, name)
+    try:
+        conn.execute(query("spark", "reset_pipeline"), {"name": name, "goal": goal})
+    except psycopg.Error as error:
+        if error.sqlstate == "GL409":
+            raise UsageError(str(error.diag.message_primary)) from error
+        raise
+
+
+def holds(conn: Connection[Any], name: str) -> list[Hold]:
+    """Return what retention keeps for a pipeline. Raises UsageError if nothing knows of it."""
+    with conn.cursor(row_factory=class_row(Hold)) as cursor:
+        found = cursor.execute(query("spark", "holds"), {"name": name}).fetchall()
+    if not found:
+        state(conn, name)
+    return found
+
+
+def remove(conn: Connection[Any], name: str) -> None:
+    """Forget a pipeline: retention waits for it no more. Raises UsageError while it runs."""
+    holds(conn, name)
+    lock_pipeline(conn, name)
+    conn.execute(query("spark", "remove_pipeline"), {"name": name})
+
+
+def _ends(conn: Connection[Any], topics: Iterable[str]) -> list[End]:
+    return find_ends(conn, read_options({"url": conn.info.dsn, "subscribe": ",".join(topics)}))
+
+
+def _position(conn: Connection[Any], pipeline: Pipeline, ends: list[End]) -> Offsets:
+    rows = conn.execute(
+        query("spark", "position"),
+        {"group_id": f"pipeline.{pipeline.name}", "topics": list(pipeline.topics)},
+    ).fetchall()
+    at: Offsets = {}
+    for topic, partition_id, offset in rows:
+        at.setdefault(topic, {})[partition_id] = offset
+    for end in ends:  # a partition that is new since
+        at.setdefault(end.topic, {}).setdefault(end.partition_id, 1)
+    require_kept(at, ends, fail=True)
+    return at

@@ -1,0 +1,176 @@
+"""A table in the log's own database: a batch's rows and the pipeline's position are one commit.
+
+key: a row with the same key is replaced; its columns in `add` are added to instead. Without a key
+rows are only inserted. The transform gives each key once in a batch: it aggregates.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import psycopg
+from psycopg import Connection, sql
+
+from gapless.db.schema import schema
+from gapless.errors import UsageError
+from gapless.failpoints import hit
+from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.position import MicroBatch, end_batch
+from gapless.features.spark.pipeline.rows import stage_rows
+from gapless.features.spark.reach import Reached
+from gapless.features.spark.sink import Staged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_TOKEN = sql.Identifier("gapless_token")
+
+
+class Table:
+    """The table a pipeline writes to, and the unlogged one beside it that tasks send rows to."""
+
+    def __init__(self, pipeline: Pipeline, where: Reached) -> None:
+        self._pipeline = pipeline
+        self._where = where
+        self._table = sql.Identifier(*pipeline.target.where.rsplit(".", 1))
+        self._stage = _stage(pipeline.name, pipeline.target.where)
+
+    def begin(self, conn: Connection[Any]) -> None:
+        """Nothing is to be swept: the stage is made anew for each batch."""
+
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """See Target."""
+        df = frame()
+        rows = self.write(conn, df)
+        hit("pipeline.written")
+        self.finish(conn, batch, df.columns, rows)
+
+    def write(self, conn: Connection[Any], df: DataFrame) -> list[Staged]:
+        """Send a batch's rows to the stage, which is made anew: what was in it is of lost runs.
+
+        Raises UsageError for a table that is not there, or has other columns.
+        """
+        self._check(df.columns)
+        names = sql.SQL(", ").join(map(sql.Identifier, df.columns))
+        with self._explained():
+            conn.execute(sql.SQL("drop table if exists {}").format(self._stage))
+            conn.execute(
+                sql.SQL(
+                    "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
+                ).format(self._stage, _TOKEN, names, self._table)
+            )
+        return stage_rows(df, self._where, self._stage)
+
+    def finish(
+        self, conn: Connection[Any], batch: MicroBatch, columns: Sequence[str], staged: list[Staged]
+    ) -> None:
+        """Bring the rows into the table and move the pipeline, in one transaction."""
+        copy_in = sql.SQL("copy {} from stdin (format csv)").format(self._stage)
+        with self._explained(), conn.transaction():
+            for each in staged:
+                if each.rows:
+                    with conn.cursor().copy(copy_in) as copy:
+                        copy.write(each.rows)
+            tokens = [each.token for each in staged]
+            merged = conn.execute(self._merge(columns), {"tokens": tokens}).rowcount
+            sent = sum(each.events for each in staged)
+            if merged != sent:
+                raise UsageError(
+                    f"stage {merged} of {sent} rows: the server has crashed since they were sent; "
+                    "run the pipeline again"
+                )
+            conn.execute(sql.SQL("drop table {}").format(self._stage))
+            hit("pipeline.applied")
+            end_batch(conn, self._pipeline.name, batch)
+        hit("pipeline.done")
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what the table and the rows do not agree in. Raises UsageError in one sentence."""
+        target = self._pipeline.target
+        try:
+            yield
+        except psycopg.errors.UndefinedTable as error:
+            raise UsageError(f"table {target.where} does not exist: create it first") from error
+        except psycopg.errors.InvalidSchemaName as error:
+            raise UsageError(
+                f"table {target.where}: {error.diag.message_primary}: the schema has to exist, and "
+                "this role needs the right to CREATE in it, where rows are staged"
+            ) from error
+        except psycopg.errors.CardinalityViolation as error:
+            raise UsageError(
+                f"the transform of {self._pipeline.name} gives a key twice in a batch: "
+                f"aggregate by {', '.join(target.key)}"
+            ) from error
+        except psycopg.errors.InvalidColumnReference as error:
+            raise UsageError(
+                f"table {target.where} needs a primary key or unique index of "
+                f"exactly ({', '.join(target.key)})"
+            ) from error
+        except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
+            context = (error.diag.context or "").splitlines()
+            place = f" ({context[-1][:200]})" if context else ""
+            raise UsageError(
+                f"table {target.where}: {error.diag.message_primary or error}{place}"
+            ) from error
+
+    def _check(self, columns: Sequence[str]) -> None:
+        target = self._pipeline.target
+        for name in (*target.key, *target.add):
+            if name not in columns:
+                raise UsageError(
+                    f"pipeline {self._pipeline.name}: the transform gives no column {name!r}, "
+                    f"which key or add names; it gives {', '.join(columns)}"
+                )
+
+    def _merge(self, columns: Sequence[str]) -> sql.Composed:
+        target = self._pipeline.target
+        names = sql.SQL(", ").join(map(sql.Identifier, columns))
+        insert = sql.SQL(
+            "insert into {} as t ({}) select {} from {} where {} = any (%(tokens)s)"
+        ).format(self._table, names, names, self._stage, _TOKEN)
+        if not target.key:
+            return insert
+        changes = [
+            _change(name, add=name in target.add) for name in columns if name not in target.key
+        ]
+        # A key alone: nothing to change, but the row counts as written.
+        changes = changes or [_change(target.key[0], add=False)]
+        keys = sql.SQL(", ").join(map(sql.Identifier, target.key))
+        return insert + sql.SQL(" on conflict ({}) do update set {}").format(
+            keys, sql.SQL(", ").join(changes)
+        )
+
+
+def drop_stage(conn: Connection[Any], name: str, target: str) -> str | None:
+    """Drop what an interrupted run of a pipeline has staged; return its name if that is refused."""
+    kind, _, where = target.partition(" ")
+    if kind != "table":
+        return None
+    stage = _stage(name, where)
+    try:
+        conn.execute(sql.SQL("drop table if exists {}").format(stage))
+    except psycopg.errors.InsufficientPrivilege:
+        return stage.as_string(conn)
+    except psycopg.errors.InvalidSchemaName:
+        return None  # it went with its schema
+    return None
+
+
+def _stage(name: str, where: str) -> sql.Identifier:
+    """Return the table beside a table that tasks of a pipeline of this schema send rows to."""
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    beside, _, _ = where.rpartition(".")
+    return sql.Identifier(*([beside] if beside else []), f"{schema()}_stage_{digest}")
+
+
+def _change(name: str, *, add: bool) -> sql.Composed:
+    column = sql.Identifier(name)
+    if add:
+        return sql.SQL("{0} = coalesce(t.{0}, 0) + coalesce(excluded.{0}, 0)").format(column)
+    return sql.SQL("{0} = excluded.{0}").format(column)

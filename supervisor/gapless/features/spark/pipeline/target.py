@@ -1,0 +1,80 @@
+"""What a pipeline writes to: files, a Delta table, a table of the database, or a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from psycopg import Connection
+
+from gapless.failpoints import hit
+from gapless.features.spark.events import check_columns
+from gapless.features.spark.pipeline.delta import Delta, require_delta
+from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.files import Files
+from gapless.features.spark.pipeline.position import MicroBatch, end_batch
+from gapless.features.spark.pipeline.rows import stage_events
+from gapless.features.spark.pipeline.table import Table
+from gapless.features.spark.reach import Reached
+from gapless.features.spark.sink import publish_messages
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class Target(Protocol):
+    """Takes batches, each exactly once, whatever interrupts it."""
+
+    def begin(self, conn: Connection[Any]) -> None:
+        """Do what is to be done once a run, before its first batch."""
+
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """Write a batch, and move the pipeline past it in the transaction that makes it seen.
+
+        frame: reads and transforms the batch. It is not called for one that was interrupted when
+        its rows were safe already: that is only finished.
+        """
+
+
+class TopicTarget:
+    """A topic: a batch's rows become events of it, published with the pipeline's position."""
+
+    def __init__(self, pipeline: Pipeline, where: Reached) -> None:
+        self._pipeline = pipeline
+        self._where = where
+
+    def begin(self, conn: Connection[Any]) -> None:
+        """Nothing is to be done before the first batch."""
+
+    def bring(
+        self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
+    ) -> None:
+        """See Target."""
+        topic, df = self._pipeline.target.where, frame()
+        check_columns(df.columns, topic=topic)
+        staged = stage_events(df, self._where, topic)
+        hit("pipeline.written")
+        with conn.transaction():
+            publish_messages(conn, staged)
+            hit("pipeline.applied")
+            end_batch(conn, self._pipeline.name, batch)
+        hit("pipeline.done")
+
+
+def target_of(pipeline: Pipeline, spark: SparkSession, where: Reached) -> Target:
+    """Return what a pipeline writes to."""
+    if pipeline.target.kind == "delta":
+        return Delta(spark, pipeline)
+    if pipeline.target.is_folder:
+        return Files(spark, pipeline)
+    if pipeline.target.kind == "table":
+        return Table(pipeline, where)
+    return TopicTarget(pipeline, where)
+
+
+def require_target_package(pipeline: Pipeline) -> None:
+    """Raise UsageError where a package is missing that the target needs."""
+    if pipeline.target.kind == "delta":
+        require_delta()

@@ -1,0 +1,152 @@
+"""Give fetched events the shape Spark wants, column by column: exact types, in the order asked for.
+
+What the server would render slowly (uuid as text, the transaction's uuid from its xid) is computed
+here for all rows at once: that is what made reading three times as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+from gapless.features.spark.ranges import Range
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+
+    Ints = np.ndarray[Any, Any]
+
+_UUID_CHARS = 36
+# Where the 32 hexadecimal digits of a uuid stand in its text.
+_DIGITS = [n for n in range(_UUID_CHARS) if n not in (8, 13, 18, 23)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slice:
+    """The places of some events, in the order they are handed out.
+
+    Range, offset and id, and the timeline that gave the offset
+    (sql/functions/sequence/timeline.sql).
+    """
+
+    ranges: Sequence[Range]
+    range_nos: Ints
+    offsets: Ints
+    ids: Ints
+    timelines: Ints
+
+    def part(self, which: slice | Ints) -> Slice:
+        """Return some of the places: by position, by a mask, or in another order."""
+        return Slice(
+            ranges=self.ranges,
+            range_nos=self.range_nos[which],
+            offsets=self.offsets[which],
+            ids=self.ids[which],
+            timelines=self.timelines[which],
+        )
+
+    def as_stored(self) -> Slice:
+        """Return them as they lie in the table, by id, but in each range in order of offsets.
+
+        Offsets follow ids but for transactions that overlapped: then an event comes after those
+        with lower offsets, so by the highest id so far.
+        """
+        import numpy as np
+
+        highest = np.empty_like(self.ids)
+        bounds = np.searchsorted(self.range_nos, np.arange(len(self.ranges) + 1))
+        for first, after in pairwise(bounds):
+            np.maximum.accumulate(self.ids[first:after], out=highest[first:after])
+        return self.part(np.argsort(highest, kind="stable"))
+
+
+def shape(
+    names: Sequence[str], placed: Slice, found: pa.Table, *, binary_value: bool
+) -> pa.RecordBatch:
+    """Return the record batch of some places; `found` are their events, in the same order."""
+    import pyarrow as pa
+
+    arrays = [_column(name, placed, found, binary_value=binary_value) for name in names]
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def uuid_text(raw: Ints) -> pa.Array:
+    """Return the text of uuids that are given as rows of 16 bytes."""
+    import numpy as np
+    import pyarrow as pa
+
+    text = np.full((len(raw), _UUID_CHARS), ord("-"), dtype=np.uint8)
+    nibbles = np.empty((len(raw), 32), dtype=np.uint8)
+    nibbles[:, 0::2] = raw >> 4
+    nibbles[:, 1::2] = raw & 15
+    text[:, _DIGITS] = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)[nibbles]
+    ends = np.arange(len(raw) + 1, dtype=np.int32) * _UUID_CHARS
+    return pa.StringArray.from_buffers(len(raw), pa.py_buffer(ends), pa.py_buffer(text.tobytes()))
+
+
+def _column(name: str, placed: Slice, found: pa.Table, *, binary_value: bool) -> pa.Array:
+    import pyarrow as pa
+
+    if name == "offset":
+        return pa.array(placed.offsets, type=pa.int64())
+    if name == "partition":
+        return _of_range(placed, [each.partition_id for each in placed.ranges], pa.int32())
+    if name == "topic":
+        return _of_range(placed, [each.topic for each in placed.ranges], pa.string())
+    if name == "timestamp":
+        return _whole(found["created_ts"]).cast(pa.timestamp("us", tz="UTC"))
+    if name == "transaction_id":
+        return _transaction_ids(placed.timelines, found)
+    column = _whole(found["payload" if name == "value" else name])
+    return column.cast(pa.binary() if name == "value" and binary_value else pa.string())
+
+
+def _of_range(placed: Slice, values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    """Return for each event what is the same for all of its range."""
+    import pyarrow as pa
+
+    return pa.array(values, type=kind).take(pa.array(placed.range_nos))
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """Return a column in one piece, without the name of what it means (arrow.json and such)."""
+    import pyarrow as pa
+
+    array = column.combine_chunks()
+    if isinstance(array, pa.ChunkedArray):  # without any chunk
+        array = pa.array([], type=column.type)
+    return array.storage if isinstance(array.type, pa.BaseExtensionType) else array
+
+
+def _transaction_ids(timelines: Ints, found: pa.Table) -> pa.Array:
+    """Return the producer's own, else what gapless.transaction_uuid() makes of the xid."""
+    import numpy as np
+
+    xid = _bytes(_whole(found["xid"]), 8)
+    raw = np.zeros((len(xid), 16), dtype=np.uint8)
+    first = np.where(timelines > 1, timelines, 0)
+    raw[:, :4] = first.astype(">u4").view(np.uint8).reshape(-1, 4)
+    raw[:, 6] = 0x80
+    raw[:, 8:] = xid
+    raw[:, 8] = (raw[:, 8] & 0x0F) | 0x80
+    own = _whole(found["transaction_id"])
+    given = own.is_valid().to_numpy(zero_copy_only=False)
+    if given.any():
+        raw[given] = _bytes(own.drop_null(), 16)
+    return uuid_text(raw)
+
+
+def _bytes(array: pa.Array, width: int) -> Ints:
+    """Return an array of values of so many bytes each as a matrix, a row for each value."""
+    import numpy as np
+    import pyarrow as pa
+
+    fixed = array.cast(pa.binary(width))
+    buffer = fixed.buffers()[1]
+    if buffer is None or not len(fixed):
+        return np.empty((0, width), dtype=np.uint8)
+    flat = np.frombuffer(buffer, dtype=np.uint8)
+    return flat[fixed.offset * width : (fixed.offset + len(fixed)) * width].reshape(-1, width)

@@ -1,0 +1,170 @@
+"""Publish what tasks were given, exactly once for each (query, batch), whatever is tried again.
+
+A task publishes nothing: it sends its rows to a stage of its own (a few it hands to the driver) and
+says so in its message. Spark accepts one message for each task, however often it ran; the driver
+then publishes what the messages name, and the fence (sink_batch), in one transaction. So neither
+retries, nor speculation, nor a restart under another plan can double or lose an event, and other
+readers see all of a batch or nothing of it.
+
+States of a batch: staged (messages accepted) -> published, fence written (COMMIT) -> told to Spark.
+Between the last two Spark may call abort(), or send the batch again: both change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from uuid import UUID, uuid4
+
+import psycopg
+import tenacity
+from psycopg import Connection, sql
+
+from gapless.db.connect import connect, is_transient
+from gapless.db.queries import query
+from gapless.db.schema import schema
+from gapless.errors import PublishError
+from gapless.failpoints import hit
+from gapless.features.spark.events import to_csv
+from gapless.features.spark.reach import connect_task
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+INLINE_BYTES = 256 << 10  # so much of a task's rows travels in its message, without a stage
+COMMIT_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """What one task has ready: in a stage, or, if it is little, right here as CSV."""
+
+    part: int
+    events: int
+    token: UUID | None = None
+    rows: bytes = b""
+
+
+def stage(
+    dsn: str,
+    topic: str | None,
+    part: int,
+    batches: Iterable[pa.RecordBatch],
+    identity: str | None = None,
+) -> Staged:
+    """Get a task's rows ready to be published; runs where Spark's tasks run.
+
+    identity: which database it has to be (reach.py); None: whichever is there.
+
+    After: committed in a stage of its own, or nothing was written. Again: another stage.
+    Raises PublishError for rows that cannot be stored.
+    """
+    waiting: list[bytes] = []
+    events = size = 0
+    with closing(connect_task(dsn, role="spark sink", identity=identity)) as conn:
+        topic_ids: dict[str, int] = dict(conn.execute(query("spark", "topic_ids")).fetchall())
+        rest = iter(batches)
+        for batch in rest:
+            if batch.num_rows:
+                waiting.append(to_csv(batch, topic, topic_ids))
+                events += batch.num_rows
+                size += len(waiting[-1])
+            if size > INLINE_BYTES:
+                more = (each for each in rest if each.num_rows)
+                token, count = _fill(
+                    conn, waiting, ((to_csv(b, topic, topic_ids), b.num_rows) for b in more)
+                )
+                return Staged(part=part, events=events + count, token=token)
+    return Staged(part=part, events=events, rows=b"".join(waiting))
+
+
+def publish_staged(dsn: str, sink_id: str, batch_id: int, messages: Sequence[Staged]) -> bool:
+    """Publish what the messages name, unless this batch was published before; tell whether it was.
+
+    After: all of it is committed, or nothing. Whether a COMMIT without an answer happened, the next
+    try sees by the fence. Raises PublishError for rows that cannot be stored.
+    """
+    for attempt in tenacity.Retrying(
+        retry=tenacity.retry_if_exception(is_transient),
+        wait=tenacity.wait_random_exponential(multiplier=0.2, max=5),
+        stop=tenacity.stop_after_attempt(COMMIT_TRIES),
+        reraise=True,
+    ):
+        with attempt, closing(connect(dsn, role="spark sink")) as conn:
+            return _publish(conn, sink_id, batch_id, messages)
+    raise AssertionError
+
+
+def publish_messages(conn: Connection[Any], messages: Sequence[Staged]) -> None:
+    """Publish what the messages name, in the caller's transaction, in the order of the tasks."""
+    try:
+        for message in sorted(messages, key=lambda each: each.part):
+            if message.token is not None:
+                conn.execute(
+                    query("spark", "publish_stage"),
+                    {"token": message.token, "events": message.events},
+                )
+            elif message.rows:
+                with conn.cursor().copy(query("spark", "copy_into_log")) as copy:
+                    copy.write(message.rows)
+    except psycopg.DataError as error:
+        raise _refused(error) from error
+
+
+def drop_stages(dsn: str, messages: Iterable[Staged | None]) -> None:
+    """Drop what will not be published any more, and what failed jobs left long ago."""
+    with closing(connect(dsn, role="spark sink")) as conn:
+        _drop(conn, messages)
+
+
+def _publish(
+    conn: Connection[Any], sink_id: str, batch_id: int, messages: Sequence[Staged]
+) -> bool:
+    fence = {
+        "sink_id": sink_id,
+        "batch_id": batch_id,
+        "events": sum(message.events for message in messages),
+    }
+    with conn.transaction():
+        (is_new,) = conn.execute(query("spark", "fence_batch"), fence).fetchone() or (False,)
+        if is_new:
+            publish_messages(conn, messages)
+            hit("sink.published")
+    hit("sink.committed")
+    _drop(conn, () if is_new else messages)
+    return bool(is_new)
+
+
+def _drop(conn: Connection[Any], messages: Iterable[Staged | None]) -> None:
+    tokens = [each.token for each in messages if each is not None and each.token is not None]
+    conn.execute(query("spark", "drop_stages"), {"tokens": tokens})
+
+
+def _fill(
+    conn: Connection[Any], waiting: list[bytes], more: Iterator[tuple[bytes, int]]
+) -> tuple[UUID, int]:
+    """Send rows to a stage of their own; return its token, and how many rows `more` brought."""
+    token = uuid4()
+    count = 0
+    with conn.transaction():
+        (name,) = conn.execute(query("spark", "open_stage"), {"token": token}).fetchone() or ("",)
+        copy_in = sql.SQL("copy {} from stdin (format csv)").format(sql.Identifier(schema(), name))
+        try:
+            with conn.cursor().copy(copy_in) as copy:
+                while waiting:
+                    copy.write(waiting.pop(0))
+                for rows, events in more:
+                    copy.write(rows)
+                    count += events
+        except psycopg.DataError as error:
+            raise _refused(error) from error
+    hit("sink.staged")
+    return token, count
+
+
+def _refused(error: psycopg.Error) -> PublishError:
+    context = (error.diag.context or "").splitlines()
+    where = f" ({context[-1][:200]})" if context else ""
+    return PublishError(f"a row cannot be published: {error.diag.message_primary}{where}")

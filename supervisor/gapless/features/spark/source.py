@@ -1,0 +1,184 @@
+"""A batch read: settled on the driver as a fixed range of the log; every retry reads the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from psycopg import Connection
+
+from gapless.db.connect import connect
+from gapless.db.migrate import require_schema
+from gapless.features.filters.stored import Filter, check_filter
+from gapless.features.spark.archive import read_archived
+from gapless.features.spark.fetch import ReadRequest, read_ranges
+from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPlace
+from gapless.features.spark.options import ReadOptions
+from gapless.features.spark.place import (
+    End,
+    at_moment,
+    earliest,
+    find_ends,
+    latest,
+    require_kept,
+    require_order,
+    resolve,
+    wait_for_offsets,
+)
+from gapless.features.spark.ranges import Range, plan_tasks
+from gapless.features.spark.reach import Reached, reached
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Task = tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPlan:
+    """What a batch reads: what each of its tasks does, all from the database that was reached."""
+
+    reached: Reached
+    tasks: list[Task]
+
+
+def open_control(dsn: str) -> Connection[Any]:
+    """Open the driver's session. Raises ConnectError or SchemaError in one sentence."""
+    conn = connect(dsn, role="spark driver")
+    try:
+        require_schema(conn)
+    except BaseException:
+        conn.close()
+        raise
+    return conn
+
+
+def wanted(options: ReadOptions) -> ReadRequest:
+    """Return what tasks need to know of the options."""
+    return ReadRequest(
+        dsn=options.dsn,
+        columns=options.columns,
+        event_types=options.event_types,
+        where=options.where,
+        params=options.params,
+        binary_value=options.binary_value,
+        fail_on_data_loss=options.fail_on_data_loss,
+        identity=options.identity,
+    )
+
+
+def look(options: ReadOptions) -> list[End]:
+    """Return the ends of the log at load(), a consistent cut: up to there a DataFrame reads.
+
+    Raises UsageError for topics and partitions that do not exist, RefusedError for a `where` that
+    is no condition: not in the middle of a job.
+    """
+    with closing(open_control(options.dsn)) as conn:
+        if options.where is not None:
+            check_filter(conn, Filter(None, options.where, options.params))
+        wait_for_offsets(conn)
+        return find_ends(conn, options)
+
+
+def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> ReadPlan:
+    """Settle what a batch reads, by the ends of `loaded`, and what each task reads of it.
+
+    Before PySpark 4.2 each job plans anew, and has to read what the others did. None: look now.
+    """
+    loaded = look(options) if loaded is None else loaded
+    with closing(open_control(options.dsn)) as conn:
+        ends = find_ends(conn, options)
+        start = batch_start(conn, options, loaded)
+        end = batch_end(conn, options, loaded)
+        where = reached(conn)
+    require_order(options.starting, start, end)
+    return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends))
+
+
+def batch_start(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
+    """Return where a batch begins: earliest unless an option says otherwise."""
+    if options.starting_ts is not None:
+        return at_moment(conn, options.starting_ts, ends)
+    place = options.starting or StartPlace(kind="earliest")
+    if place.kind == "earliest":
+        # With an archive the log begins where it once began.
+        return {} if options.archive is not None else earliest(ends)
+    return resolve(conn, place, ends, option="startingOffsets", otherwise=EARLIEST)
+
+
+def batch_end(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
+    """Return where a batch ends (the offset after): the end of the log unless told otherwise."""
+    if options.ending_ts is not None:
+        return at_moment(conn, options.ending_ts, ends)
+    place = options.ending or StartPlace(kind="latest")
+    if place.kind == "latest":
+        return latest(ends)
+    return resolve(conn, place, ends, option="endingOffsets", otherwise=LATEST)
+
+
+def tasks_between(
+    options: ReadOptions, start: Offsets, end: Offsets, ends: list[End]
+) -> list[Task]:
+    """Return the tasks that read from one place to another. Raises HoleError for dropped events."""
+    dropped = _dropped(options, start, end, ends)
+    kept = start if options.archive is None else earliest_of(start, ends)
+    begin = require_kept(kept, ends, fail=options.fail_on_data_loss)
+    ranges = [
+        *dropped,
+        *_live(begin, end, ends),
+    ]
+    return plan_tasks(ranges, events_max=options.records_per_task, tasks_min=options.min_partitions)
+
+
+def read_task(options: ReadOptions, task: Task, where: Reached) -> Iterator[pa.RecordBatch]:
+    """Read what a task was given; runs where Spark's tasks run. where: what the driver reached."""
+    options = replace(options, dsn=where.dsn, identity=where.identity)
+    archived = [each for each in task if each.archive is not None]
+    for each in archived:
+        yield from read_archived(wanted(options), each)
+    yield from read_ranges(wanted(options), [each for each in task if each.archive is None])
+
+
+def earliest_of(start: Offsets, ends: list[End]) -> Offsets:
+    """Return a place, or where the log begins if that is later."""
+    return {
+        topic: {
+            end.partition_id: max(end.first_offset, start.get(topic, {}).get(end.partition_id, 1))
+            for end in ends
+            if end.topic == topic
+        }
+        for topic in {end.topic for end in ends}
+    }
+
+
+def _dropped(options: ReadOptions, start: Offsets, end: Offsets, ends: list[End]) -> list[Range]:
+    """Return what is to be read from the archive: from `start` to where the log begins."""
+    if options.archive is None:
+        return []
+    return [
+        Range(
+            topic=each.topic,
+            topic_id=each.topic_id,
+            partition_id=each.partition_id,
+            first_offset=start.get(each.topic, {}).get(each.partition_id, 1),
+            last_offset=min(each.first_offset, end.get(each.topic, {}).get(each.partition_id, 1))
+            - 1,
+            archive=options.archive,
+        )
+        for each in ends
+    ]
+
+
+def _live(begin: Offsets, end: Offsets, ends: list[End]) -> list[Range]:
+    return [
+        Range(
+            topic=each.topic,
+            topic_id=each.topic_id,
+            partition_id=each.partition_id,
+            first_offset=begin[each.topic][each.partition_id],
+            last_offset=end.get(each.topic, {}).get(each.partition_id, 1) - 1,
+        )
+        for each in ends
+    ]

@@ -1,0 +1,209 @@
+"""A streaming read, the driver's side: micro-batches that end at consistent cuts of the log.
+
+All events of a publishing transaction, in all partitions, are in the same micro-batch or in none.
+Spark keeps the position in its checkpoint; a group shows it to people, and holds back retention.
+"""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import Any
+
+import psycopg
+from psycopg import Connection
+
+from gapless.db.connect import is_transient
+from gapless.db.queries import query
+from gapless.errors import UsageError
+from gapless.features.spark.offsets import (
+    LATEST,
+    Json,
+    Offsets,
+    count,
+    from_json,
+    timeline_in,
+    to_json,
+)
+from gapless.features.spark.options import ReadOptions
+from gapless.features.spark.place import (
+    End,
+    at_moment,
+    cut,
+    earliest,
+    find_ends,
+    latest,
+    record_position,
+    resolve,
+    wait_for_offsets,
+)
+from gapless.features.spark.reach import Reached, reached
+from gapless.features.spark.source import Task, open_control, tasks_between
+
+
+class StreamReader:
+    """The driver's side of one streaming query: where it begins, how far it may go, its tasks.
+
+    It lives as long as the query, in a process of its own, and keeps one session.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+        self._conn: Connection[Any] | None = None
+        self._reached: Reached | None = None  # by that session
+        self._last_stop: Offsets | None = None  # Trigger.AvailableNow goes to here, not further
+        self._recorded: Json | None = None
+        self._waiting_since_s: float | None = None
+
+    def first(self) -> Json:
+        """Return where a query without checkpoint begins: at the latest unless told otherwise."""
+        conn, ends = self._look()
+        if self._options.starting_ts is not None:
+            return _json(at_moment(conn, self._options.starting_ts, ends), ends)
+        if self._options.starting is None:
+            return _json(latest(ends), ends)
+        place = self._options.starting
+        begin = resolve(conn, place, ends, option="startingOffsets", otherwise=LATEST)
+        return _json(begin, ends)
+
+    def stop_here(self) -> None:
+        """Let the query end at the present end of the log (Trigger.AvailableNow)."""
+        _, ends = self._look()
+        self._last_stop = latest(ends)
+
+    def newest(self) -> Json:
+        """Return the end of the log, whatever the limits: what lag is measured against."""
+        _, ends = self._look()
+        return _json(self._last_stop or latest(ends), ends)
+
+    def next(self, done: Json, *, limited: bool) -> Json:
+        """Return where the next micro-batch ends; `done`, up to where all is done, if none is due.
+
+        Not limited: everything there is (Trigger.Once).
+        """
+        conn, ends = self._look()
+        start = self._start(done, ends)
+        self._show(conn, done)
+        end = self._last_stop or latest(ends)
+        behind = count(start, end)
+        options = self._options
+        if behind == 0 or (limited and self._is_too_little(behind)):
+            return _json(start, ends)
+        self._waiting_since_s = None
+        if limited and options.max_offsets is not None and behind > options.max_offsets:
+            return _json(self._bounded(cut(conn, start, ends, options.max_offsets), end), ends)
+        return _json(self._bounded(latest(ends), end), ends)
+
+    def tasks(self, start: Json, end: Json) -> list[Task]:
+        """Return what each task of a micro-batch reads."""
+        _, ends = self._look(fresh=False)
+        return tasks_between(self._options, self._start(start, ends), from_json(end), ends)
+
+    def where(self) -> Reached:
+        """Return the database that was reached, as tasks are told of it."""
+        conn, _ = self._look(fresh=False)
+        if self._reached is None:
+            self._reached = reached(conn)
+        return self._reached
+
+    def show(self, done: Json) -> None:
+        """Record what is done, where Spark does not tell by asking for more (before 4.2)."""
+        conn, ends = self._look(fresh=False)
+        self._start(done, ends)
+        self._show(conn, done)
+
+    def close(self) -> None:
+        """End the session."""
+        if self._conn is not None:
+            self._conn.close()
+            self._conn = None
+
+    def _look(self, *, fresh: bool = True) -> tuple[Connection[Any], list[End]]:
+        """Return a session and the ends of one snapshot; a session that broke is opened anew."""
+        for attempt in (1, 2):
+            if self._conn is None or self._conn.closed:
+                self._conn = open_control(self._options.dsn)
+                self._reached = None
+            try:
+                if fresh:
+                    wait_for_offsets(self._conn)
+                return self._conn, find_ends(self._conn, self._options)
+            except psycopg.Error as error:
+                if not is_transient(error) or attempt == 2:
+                    raise
+                self._conn.close()
+        raise AssertionError
+
+    def _start(self, done: Json, ends: list[End]) -> Offsets:
+        """Return a place out of Spark's checkpoint, with the partitions that are new since.
+
+        Raises UsageError when it is of other topics, or of another log.
+        """
+        start = from_json(done)
+        topics = {end.topic for end in ends}
+        if strangers := sorted(set(start) - topics):
+            raise UsageError(
+                f"the checkpoint belongs to topic {', '.join(strangers)}, and this query reads "
+                f"{', '.join(sorted(topics))}: give it a checkpointLocation of its own"
+            )
+        found = earliest(ends)
+        for end in ends:
+            offset = start.get(end.topic, {}).get(end.partition_id)
+            if offset is None:
+                continue
+            if offset > end.next_offset:
+                raise UsageError(
+                    f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, but "
+                    f"the log goes to {end.next_offset - 1} only: it is another database, or an "
+                    "older copy of it"
+                )
+            self._refuse_replaced(end, offset, timeline_in(done))
+            found[end.topic][end.partition_id] = offset
+        return found
+
+    def _refuse_replaced(self, end: End, offset: int, timeline: int | None) -> None:
+        """Raise UsageError for a place behind events that a failover has lost."""
+        if timeline is None or end.timeline <= timeline:
+            return
+        assert self._conn is not None
+        where = {"topic_id": end.topic_id, "partition": end.partition_id}
+        params = {**where, "next_offset": offset, "timeline": timeline}
+        ((first_offset,),) = self._conn.execute(query("tail", "replaced_from"), params).fetchall()
+        if first_offset is not None:
+            raise UsageError(
+                f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, and a "
+                f"failover has lost events before it: from {first_offset} on the log has others, "
+                "which were not read; begin there, with startingOffsets and a checkpointLocation "
+                "of its own"
+            )
+
+    def _is_too_little(self, behind: int) -> bool:
+        """Tell whether to wait for more: below minOffsetsPerTrigger, and not for too long yet."""
+        least = self._options.min_offsets
+        if least is None or behind >= least or self._last_stop is not None:
+            return False
+        if self._waiting_since_s is None:
+            self._waiting_since_s = monotonic()
+        return (monotonic() - self._waiting_since_s) * 1000 < self._options.max_trigger_delay_ms
+
+    def _show(self, conn: Connection[Any], done: Json) -> None:
+        """Record what is done.
+
+        Spark asks for the next batch only when the last one is committed. That is surer than its
+        commit(), which comes when the next batch is planned, and never for the last one.
+        """
+        if self._options.group_id is not None and done != self._recorded:
+            record_position(conn, self._options.group_id, from_json(done))
+            self._recorded = done
+
+    @staticmethod
+    def _bounded(place: Offsets, end: Offsets) -> Offsets:
+        """Return a place no further than another: both are consistent, so is the nearer one."""
+        return {
+            topic: {p: min(offset, end[topic].get(p, 1)) for p, offset in partitions.items()}
+            for topic, partitions in place.items()
+        }
+
+
+def _json(place: Offsets, ends: list[End]) -> Json:
+    """Return a place as Spark keeps it, with the timeline of the log that was read."""
+    return to_json(place, max(end.timeline for end in ends))

@@ -1,0 +1,140 @@
+"""The `webhooks` command: endpoints that are called with events."""
+
+from __future__ import annotations
+
+import argparse
+
+from gapless import ops
+from gapless.cli.declare import Args, Command, Conn, flag, opt
+from gapless.cli.place import argument
+from gapless.cli.screen import answer, changed, listed
+from gapless.features.filters.asked import FILTER, json_object
+from gapless.features.webhooks.ops import CONCURRENCY
+from gapless.ops.place import read_since
+from gapless.ops.text import quantity
+
+EXAMPLES = """\
+A secret is given by where whoever delivers finds it: env:NAME or file:/PATH. gapless run --webhooks
+is who delivers. A webhook is a consumer group, webhook-NAME: its lag and letters are those.
+
+examples:
+  gapless webhooks add shop orders https://shop.example/hooks --secret env:SHOP_SECRET
+  gapless webhooks add paid orders https://pay.example/ --secret env:PAY_SECRET --type 'order.*'
+  gapless webhooks
+  gapless webhooks test shop
+  gapless run --webhooks
+  gapless webhooks replay shop --since 2h
+"""
+command = Command("webhooks")
+
+
+def _delays(text: str) -> list[int]:
+    words = text.split(",") if text else []
+    if not all(word.isascii() and word.isdigit() and len(word) < 9 for word in words):
+        raise argparse.ArgumentTypeError(f"{text[:100]!r}: whole seconds with commas, such as 5,60")
+    return [int(word) for word in words]
+
+
+@command.verb("list all webhooks (also without a verb)")
+def _list(conn: Conn, args: Args) -> int:
+    hint = "no webhook yet: gapless webhooks add NAME TOPIC URL --secret env:NAME"
+    return listed(args, ops.list_webhooks(conn), hint)
+
+
+@command.verb(
+    "add a webhook, or change the one of that name",
+    opt("name", "letters, digits, dashes and underscores"),
+    "topic",
+    opt("url", "https://host/path"),
+    opt(
+        "--secret WHERE",
+        "env:NAME or file:/PATH of whoever delivers; twice while one replaces the other",
+        action="append",
+        dest="secrets",
+        required=True,
+    ),
+    *FILTER,
+    flag(
+        "--shared",
+        "let it share one group, and one worker, with others of its topic: for thousands of them",
+    ),
+    opt(
+        "--match JSON",
+        'if shared, which params equal which part of an event: \'{"shop": "$.shop_id"}\'',
+        json_object,
+    ),
+    opt("--sql-condition --condition SQL", "if shared, an expression, as of gapless subscriptions"),
+    opt("--rate N", "at most N requests a second", float),
+    opt(
+        "--concurrency N",
+        f"at most N requests at a time (default: {CONCURRENCY})",
+        int,
+    ),
+    flag(
+        "--keep-order", "let later events of a key wait behind one that failed", dest="keeps_order"
+    ),
+    opt(
+        "--retry SECONDS",
+        "until the next attempts, such as 5,60,300 (default: nine within three days)",
+        _delays,
+        dest="retry_delays_s",
+    ),
+    flag("--allow-http", "let the URL begin with http://"),
+    opt(
+        "--start",
+        "where a new one begins (default: latest, with what is published from now on)",
+        choices=("latest", "earliest"),
+        default="latest",
+    ),
+)
+def _add(conn: Conn, args: Args) -> int:
+    is_new = ops.add_webhook(conn, **args.given)
+    text = f"webhook {args.name} is {'called with' if is_new else 'changed; it gets'} {args.topic}"
+    return answer(args, text, name=args.name, topic=args.topic, created=is_new)
+
+
+@command.verb("send one test event to an endpoint, from here", "name")
+def _test(conn: Conn, args: Args) -> int:
+    tested = ops.try_webhook(conn, args.name, args.loaded.settings)
+    text = f"webhook {args.name} answered {tested.status}" if tested.taken else str(tested.error)
+    answer(args, text, tested)
+    return 0 if tested.taken else 1
+
+
+@command.verb("let an endpoint rest: its place is kept", "name")
+def _pause(conn: Conn, args: Args) -> int:
+    return changed(args, ops.pause_webhook(conn, args.name), "paused {name}", "{name} is paused")
+
+
+@command.verb("let an endpoint continue where it was; one that failed is tried at once", "name")
+def _resume(conn: Conn, args: Args) -> int:
+    return changed(
+        args, ops.resume_webhook(conn, args.name), "resumed {name}", "{name} is not paused"
+    )
+
+
+@command.verb(
+    "send an endpoint that shares a group again what it got",
+    "name",
+    opt(
+        "--since TS|AGE",
+        "what was published then or later, or so long ago at most: 15m, 12h, 7d",
+        argument(read_since),
+        required=True,
+    ),
+    flag("--dry-run", "only say how much that is"),
+)
+def _replay(conn: Conn, args: Args) -> int:
+    units = ops.replay_webhook(conn, args.name, args.since, dry_run=args.dry_run)
+    if args.dry_run:
+        text = f"{args.name} would be sent {quantity(units, 'unit')} again"
+        return answer(args, text, name=args.name, units=units, dry_run=True)
+    text = f"{args.name} is sent {quantity(units, 'unit')} again"
+    return answer(args, text, name=args.name, units=units)
+
+
+@command.verb("call an endpoint no more: its place and its dead letters go", "name")
+def _remove(conn: Conn, args: Args) -> int:
+    return changed(
+        args, ops.remove_webhook(conn, args.name), "removed {name}", "{name} is no webhook"
+    )

@@ -1,0 +1,220 @@
+"""Deliver the units of one webhook: wait for its turn, send, and say what the answer means."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from time import monotonic
+
+import psycopg
+
+from gapless.consume.unit import Unit
+from gapless.consume.verdict.wish import DeadLetter, Postponed
+from gapless.errors import ReceiverError, UsageError, one_line
+from gapless.features.webhooks.address import Network, RefusedAddressError, parse_target
+from gapless.features.webhooks.body import body_of
+from gapless.features.webhooks.desk import LOOK_S, Desk
+from gapless.features.webhooks.kept import EndpointAnswer
+from gapless.features.webhooks.meaning import meaning_of
+from gapless.features.webhooks.pace import HOLD_S_MAX, PROBE_EVERY_S, Circuit, RequestPace
+from gapless.features.webhooks.post import ANSWER_S_MAX, Poster, UnansweredError
+from gapless.features.webhooks.record import Endpoint
+from gapless.features.webhooks.sign import SecretError, headers_for, message_id, read_secrets
+
+log = logging.getLogger("gapless.worker")
+
+TURN_S_MAX = 10.0  # so long a unit waits for its turn by the rate before others have one
+
+
+class RefusedDeliveryError(Exception):
+    """An endpoint did not take a unit; the policy says what becomes of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What all webhooks of a process share: where, which private networks, whose certificates."""
+
+    dsn: str
+    connect_timeout_s: int
+    allowed: tuple[Network, ...]
+    tls: ssl.SSLContext
+
+
+class Delivery:
+    """One webhook in one process; all its calls run in one event loop.
+
+    What it needs is opened at its first call: a supervisor makes it, and its workers use it.
+    """
+
+    def __init__(self, means: Means, name: str, connections: int) -> None:
+        self._means = means
+        self._place = f"webhook {name}"
+        self._connections = connections
+        self._desk = Desk(means.dsn, name, means.connect_timeout_s)
+        self._circuit = Circuit(every_s=PROBE_EVERY_S)
+        self._pace = RequestPace()
+        self._looking = asyncio.Lock()
+        self._look_at_s = 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._last_error = "see gapless webhooks"
+        self._endpoint: Endpoint | None = None
+        self._poster: Poster | None = None
+        self._secrets: list[bytes] = []
+
+    async def deliver(self, unit: Unit) -> None:
+        """Send a unit. Raises ReceiverError for what is not its fault, else what it deserves."""
+        body = body_of(unit)
+        await self._look()
+        is_probe = await self._turn()
+        try:
+            answer = await self._send(message_id(unit.idempotency_key), body)
+        except UnansweredError as error:
+            await self._failed(str(error))
+            raise RefusedDeliveryError(str(error)) from None
+        except RefusedAddressError as error:
+            raise ReceiverError(self._place, error) from None
+        finally:
+            self._circuit.is_probing &= not is_probe
+        await self._judge(answer)
+
+    async def close(self) -> None:
+        """Close what was opened."""
+        for task in self._tasks:
+            task.cancel()
+        await self._desk.close()
+        if self._poster is not None:
+            await self._poster.close()
+
+    async def _send(self, name: str, body: bytes) -> EndpointAnswer:
+        assert self._poster is not None
+        headers = headers_for(name, body, self._secrets, now_s=self._desk.now_s())
+        return await self._poster.post(body, headers)
+
+    async def _judge(self, answer: EndpointAnswer) -> None:
+        """Return if the unit was taken; raise what becomes of it, or of all, if not."""
+        meaning, wait_s = meaning_of(answer, now_s=self._desk.now_s())
+        if meaning in ("taken", "never"):  # it answered, and understood
+            await self._succeeded()
+            if meaning == "never":
+                raise DeadLetter(f"{self._place}: answered 422: it will never take this")
+            return
+        if meaning == "gone":
+            reason = f"{self._place}: answered 410 Gone, and is paused: gapless webhooks resume"
+            await self._desk.stop(reason)
+            raise ReceiverError(self._place, "answered 410 Gone, and is paused")
+        reason = f"{self._place}: answered {answer.status}"
+        await self._failed(reason)
+        if meaning == "later":
+            self._pace.hold(monotonic(), wait_s)
+            raise Postponed(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
+        raise RefusedDeliveryError(reason)
+
+    # -- whose turn it is -------------------------------------------------------------------------
+
+    async def _turn(self) -> bool:
+        """Wait until a request may be made; tell whether it is a probe. Raises ReceiverError."""
+        held_s = self._pace.held_s(monotonic())
+        if held_s > 0:
+            raise ReceiverError(self._place, f"asked not to be called for {held_s:.0f} s more")
+        if self._circuit.is_open:
+            return await self._probe()
+        assert self._endpoint is not None
+        rate = self._endpoint.rate
+        share = None if rate is None else rate / max(1, self._endpoint.workers)
+        wait_s = self._pace.turn_s(monotonic(), share, TURN_S_MAX)
+        if wait_s is None:
+            raise ReceiverError(self._place, f"takes {rate:g} requests a second: others come first")
+        if wait_s > 0:
+            await asyncio.sleep(wait_s)
+        return False
+
+    async def _probe(self) -> bool:
+        """Return that the caller's request is the probe, or that none is needed any more."""
+        circuit = self._circuit
+        if circuit.may_probe(monotonic()):
+            circuit.is_probing = True
+            says = "wait"
+            try:
+                says = await self._desk.probe(circuit.every_s)
+            finally:
+                circuit.is_probing = says == "probe"
+            if says == "probe":
+                circuit.wait(monotonic())
+                return True
+            if says == "closed":
+                circuit.succeeded()
+                return False
+            circuit.wait(monotonic(), circuit.every_s / 10)
+        why = f"requests failed in a row: one is tried every {circuit.every_s:.0f} s"
+        raise ReceiverError(self._place, f"{why}; the last: {self._last_error}")
+
+    async def _failed(self, reason: str) -> None:
+        tally = self._desk.tally
+        tally.failed += 1
+        tally.error = self._last_error = reason
+        if self._circuit.failed(monotonic()):
+            log.error("%s: its circuit is open: %s", self._place, reason)
+            await self._note()
+
+    async def _succeeded(self) -> None:
+        tally, circuit = self._desk.tally, self._circuit
+        tally.delivered += 1
+        tally.error = None
+        was_open = circuit.is_open
+        circuit.succeeded()
+        if was_open:
+            log.warning("%s: answers again: its circuit is closed", self._place)
+            await self._note()
+
+    async def _note(self) -> None:
+        """Write down what became of requests; if that cannot be now, later."""
+        try:
+            await self._desk.note(is_open=self._circuit.is_open)
+        except psycopg.Error as error:
+            log.info("%s: is noted later: %s", self._place, one_line(error))
+
+    # -- what is known of it ----------------------------------------------------------------------
+
+    async def _look(self) -> None:
+        """See every LOOK_S what the webhook is now. Raises ReceiverError, psycopg.Error."""
+        if monotonic() < self._look_at_s:
+            return
+        async with self._looking:
+            if monotonic() < self._look_at_s:
+                return
+            found = await self._desk.look()
+            if found is None:
+                raise ReceiverError(self._place, "it was removed")
+            await self._adopt(found)
+            self._look_at_s = monotonic() + LOOK_S
+            self._later(self._note, LOOK_S)
+
+    def _later(self, work: Callable[[], Awaitable[None]], delay_s: float) -> None:
+        """Do it in so many seconds, in the loop."""
+
+        async def wait() -> None:
+            await asyncio.sleep(delay_s)
+            await work()
+
+        task = asyncio.create_task(wait())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _adopt(self, found: Endpoint) -> None:
+        try:
+            self._secrets = read_secrets(found.secrets)
+            target = parse_target(found.url, allow_http=found.allow_http)
+        except (SecretError, UsageError) as error:
+            raise ReceiverError(self._place, error) from None
+        before = self._endpoint
+        if before is None:  # a worker that is new need not find out again
+            self._circuit.is_open = found.is_open
+        if before is None or (before.url, before.allow_http) != (found.url, found.allow_http):
+            old, means = self._poster, self._means
+            self._poster = Poster(target, means.allowed, means.tls, self._connections)
+            if old is not None:
+                self._later(old.close, 2 * ANSWER_S_MAX)  # requests are under way
+        self._endpoint = found

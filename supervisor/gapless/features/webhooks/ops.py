@@ -1,0 +1,222 @@
+"""Webhooks, for an operator: add, list, test, let rest, continue, remove."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from importlib.util import find_spec
+from json import dumps
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+from gapless.db.queries import query
+from gapless.errors import RefusedError, UsageError
+from gapless.features.filters.stored import filter_of
+from gapless.features.webhooks.record import group_of, shared_group_of
+from gapless.ops.rows import row, rows
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from gapless.settings import Settings
+
+CONCURRENCY = 16  # of one that has a group of its own
+REMOVE_S_MAX = 10.0
+_LOOK_S = 0.2
+_NEEDED = ("certifi", "httptools")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookInfo:
+    """A webhook as it stands. Its group is called webhook-NAME, or webhooks-TOPIC if it shares one.
+
+    secrets: where they are. event_types, where, params: which events; None: any. rate: requests a
+    second; None: no limit. concurrency: requests at a time. lag: events that it has not passed.
+    waiting: units to be tried again; dead: units for a person. is_run: whether a supervisor
+    delivers. delivered: requests that succeeded, failed: requests that did not, some seconds late.
+    last_error: why the last one failed; None: it did not. circuit_open_since: since when only one
+    request in 30 seconds is made, for those before failed; None: all are made. shared: whether it
+    shares the group webhooks-TOPIC; lag has what waits in the log for it alone then, too.
+    """
+
+    name: str
+    topic: str
+    url: str
+    secrets: Sequence[str] = field(metadata={"only_json": True})
+    event_types: Sequence[str] | None
+    where: str | None
+    params: Mapping[str, Any] | None = field(metadata={"only_json": True})
+    rate: float | None
+    concurrency: int = field(metadata={"only_json": True})
+    keeps_order: bool = field(metadata={"only_json": True})
+    retry_delays_s: Sequence[int] | None = field(metadata={"only_json": True})
+    paused: bool
+    pause_reason: str | None = field(metadata={"only_json": True})
+    lag: int
+    waiting: int
+    dead: int
+    is_run: bool
+    delivered: int
+    failed: int
+    last_error: str | None
+    last_at: datetime | None = field(metadata={"only_json": True})
+    circuit_open_since: datetime | None
+    shared: bool = field(metadata={"only_json": True})
+
+    @property
+    def group(self) -> str:
+        """Its consumer group, or the one that it shares."""
+        return shared_group_of(self.topic) if self.shared else group_of(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookTrial:
+    """What an endpoint answered to a test event. taken: whether that was a 2xx, or why not."""
+
+    name: str
+    status: int | None
+    taken: bool
+    error: str | None
+
+
+def require_extra() -> None:
+    """Raise UsageError where what delivers is not installed."""
+    if any(find_spec(name) is None for name in _NEEDED):
+        raise UsageError(f'webhooks need {", ".join(_NEEDED)}: pip install "gapless[webhooks]"')
+
+
+def list_webhooks(conn: Connection[Any]) -> list[WebhookInfo]:
+    """Return all webhooks, by name."""
+    return rows(conn, WebhookInfo, query("webhooks", "webhooks"), name=None)
+
+
+def show_webhook(conn: Connection[Any], name: str) -> WebhookInfo:
+    """Return one. Raises RefusedError (GL404) when there is none of that name."""
+    found = rows(conn, WebhookInfo, query("webhooks", "webhooks"), name=name)
+    if not found:
+        raise RefusedError(
+            f'there is no webhook "{name}": gapless webhooks lists them', sqlstate="GL404"
+        )
+    return found[0]
+
+
+def add_webhook(  # noqa: PLR0913 - what a webhook is
+    conn: Connection[Any],
+    name: str,
+    topic: str,
+    url: str,
+    *,
+    secrets: Sequence[str],
+    event_types: Sequence[str] | None = None,
+    where: str | None = None,
+    params: Mapping[str, Any] | None = None,
+    rate: float | None = None,
+    concurrency: int | None = None,
+    keeps_order: bool = False,
+    retry_delays_s: Sequence[int] | None = None,
+    allow_http: bool = False,
+    start: str = "latest",
+    shared: bool = False,
+    match: Mapping[str, str] | None = None,
+    sql_condition: str | None = None,
+) -> bool:
+    """Have an endpoint called with a topic's events, or change the one of that name; True: new.
+
+    secrets: where whoever delivers finds them, env:NAME or file:/PATH; two while one replaces the
+    other. event_types, where, params: which events, as set_filter() takes them.
+    rate: requests a second, 0.01 to 100 000. concurrency: requests at a time, 1 to 1000 (None: 16).
+    keeps_order: later events of a key wait behind one that failed.
+    retry_delays_s: seconds until the second, third, … attempt.
+    start: "latest", "earliest" or "latest-per-key", where a new one begins.
+    shared: it is a subscription of the group that the topic's webhooks share, with match and
+    sql_condition as subscribe() takes them, and has no concurrency, order, retries or start.
+    Raises UsageError for what is no URL or filter, RefusedError for what makes no sense (GL400), no
+    such topic (GL404), another topic than before (GL409).
+    """
+    from gapless.features.webhooks.address import parse_target  # noqa: PLC0415 - only here
+
+    try:
+        parse_target(url, allow_http=allow_http)
+    except UsageError as error:
+        raise UsageError(f'webhook "{name}": {error}') from error
+    # With the params of a subscription, the database says whether they fit.
+    wanted = filter_of(event_types, None if shared else where, None if shared else params)
+    said = {
+        "name": name,
+        "topic": topic,
+        "url": url,
+        "secrets": list(secrets),
+        "event_types": None if wanted is None else wanted.query_params["event_types"],
+        "where": where,
+        "params": dumps(dict(params)) if shared and params else wanted and wanted.params,
+        "rate": rate,
+        "concurrency": concurrency,
+        "keeps_order": keeps_order,
+        "retry_delays_s": None if retry_delays_s is None else list(retry_delays_s),
+        "allow_http": allow_http,
+        "start": start,
+        "shared": shared,
+        "matches": None if match is None else dumps(dict(match)),
+        "sql_condition": sql_condition,
+    }
+    return bool(row(conn, query("webhooks", "add"), **said)[0])
+
+
+def pause_webhook(conn: Connection[Any], name: str, *, reason: str | None = None) -> bool:
+    """Let an endpoint rest; its place is kept. False: it rests already. RefusedError: no such."""
+    return bool(row(conn, query("webhooks", "pause"), name=name, reason=reason)[0])
+
+
+def resume_webhook(conn: Connection[Any], name: str) -> bool:
+    """Let it continue where it was; one that failed is tried at once.
+
+    False: it was not paused. RefusedError: there is none.
+    """
+    return bool(row(conn, query("webhooks", "resume"), name=name)[0])
+
+
+def replay_webhook(
+    conn: Connection[Any], name: str, since: datetime | timedelta, *, dry_run: bool = False
+) -> int:
+    """Send one that shares a group again what it got; return how many units, each set aside for it.
+
+    since: a time, or an age (a timedelta, of seconds or more): what was published then or later.
+    dry_run: only say how many; it is done and rolled back, so that it takes as long.
+    Messages keep their ids.
+    RefusedError: there is none, it has a group of its own (seek() moves that), more than 100 000
+    events are since then, or some are gone.
+    """
+    is_age = isinstance(since, timedelta)
+    said = {"since": None if is_age else since, "age": since if is_age else None}
+    with conn.transaction(force_rollback=True) if dry_run else nullcontext():
+        return int(row(conn, query("webhooks", "replay"), name=name, **said)[0])
+
+
+def remove_webhook(conn: Connection[Any], name: str, *, wait_s: float = REMOVE_S_MAX) -> bool:
+    """Call an endpoint no more; forget it, its place and its dead letters. False: there is none.
+
+    Waits up to wait_s seconds until its supervisors have let go; if that takes longer, they end it.
+    """
+    if not row(conn, query("webhooks", "remove"), name=name)[0]:
+        return False
+    until_s = monotonic() + wait_s
+    while row(conn, query("webhooks", "purge"))[0] and monotonic() < until_s:
+        sleep(_LOOK_S)
+    return True
+
+
+def try_webhook(conn: Connection[Any], name: str, settings: Settings) -> WebhookTrial:
+    """Send one event of type gapless.test to an endpoint from here, signed; nothing is counted.
+
+    Takes 10 seconds at most. settings: webhook_allow and webhook_ca_file hold.
+    Raises RefusedError for no such webhook, UsageError without the extra.
+    """
+    require_extra()
+    from gapless.features.webhooks.trial import send_test  # noqa: PLC0415 - needs an extra
+
+    show_webhook(conn, name)
+    status, error = send_test(conn, name, settings)
+    taken = status is not None and status in range(200, 300)
+    return WebhookTrial(name=name, status=status, taken=taken, error=error)

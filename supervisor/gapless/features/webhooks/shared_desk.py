@@ -1,0 +1,63 @@
+"""What a process that delivers for webhooks that share a group asks the database, and tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from time import monotonic
+
+from psycopg.rows import class_row
+
+from gapless.db.queries import query
+from gapless.features.webhooks.desk import DeliveryTally, Desk
+from gapless.features.webhooks.record import SharedEndpoint, SharedWebhooks
+
+
+class SharedDesk(Desk):
+    """The session of one process with the database; in one event loop."""
+
+    def __init__(self, dsn: str, webhooks: SharedWebhooks, connect_timeout_s: int) -> None:
+        super().__init__(dsn, f"of {webhooks.topic}", connect_timeout_s)
+        self._topic = webhooks.topic
+        self.workers = 1
+
+    async def look_at_all(self, every_s: float) -> list[SharedEndpoint]:
+        """Return the webhooks as they are now. every_s: seconds between probes of one."""
+        conn = await self._session()
+        params = {"topic": self._topic, "every_s": every_s}
+        async with conn.cursor(row_factory=class_row(SharedEndpoint)) as cursor:
+            await cursor.execute(query("webhooks", "shared"), params)
+            found = await cursor.fetchall()
+        clock = await conn.execute(query("webhooks", "shared_clock"), params)
+        row = await clock.fetchone()
+        assert row is not None
+        self._clock_s, self.workers = row[0] - monotonic(), max(1, row[1])
+        return found
+
+    async def stopped_at(self, ids: Collection[int], partition: int) -> dict[int, int]:
+        """Return from which offset on these subscriptions are stopped in a partition, if at all."""
+        conn = await self._session()
+        params = {"ids": list(ids), "partition_id": partition}
+        cursor = await conn.execute(query("webhooks", "stopped_at"), params)
+        return dict(await cursor.fetchall())
+
+    async def note_all(self, tallies: Mapping[str, DeliveryTally]) -> None:
+        """Write down what became of requests, by the names of webhooks."""
+        await self._run(
+            "note_shared",
+            names=list(tallies),
+            delivered=[each.delivered for each in tallies.values()],
+            failed=[each.failed for each in tallies.values()],
+            errors=[each.error for each in tallies.values()],
+        )
+
+    async def may_probe(self, name: str, every_s: float) -> bool:
+        """Ask whether a webhook whose circuit is open may be tried by this process, now."""
+        return await self._run("probe", name=name, every_s=every_s) == "probe"
+
+    async def set_apart(self, name: str, reason: str, *, tries: bool) -> None:
+        """Stop a webhook; tries: until a probe succeeds, else until a person resumes it."""
+        await self._run("stop_shared", name=name, reason=reason, tries=tries)
+
+    async def answered(self, names: Sequence[str]) -> None:
+        """Let webhooks continue whose probes succeeded; all, or none when an error is raised."""
+        await self._run("answered", names=sorted(names))

@@ -1,1 +1,0 @@
-"""Replays: a handler over a range of a topic, beside all groups, or what would become of it."""
