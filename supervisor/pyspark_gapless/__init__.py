@@ -1,7 +1,7 @@
 """What Spark finds by itself: `spark.read.format("gapless")` needs nothing but the installed wheel.
 
 Spark imports every top-level module called pyspark_* and registers its DefaultSource. The classes
-here only adapt; what they do is in the package gapless.spark, which needs no Spark.
+here only adapt; what they do is in the package gapless.features.spark, which needs no Spark.
 
 Spark's own filter push-down for Python sources is not offered: what it pushes down for one query
 leaks into others of the same DataFrame, with silently wrong results. Options do the same.

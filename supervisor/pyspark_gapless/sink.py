@@ -1,4 +1,4 @@
-"""The sink in the classes of PySpark's Python Data Source API; it works by gapless.features.spark.sink."""
+"""The sink in the classes of PySpark's Python Data Source API, over gapless.features.spark.sink."""
 
 from __future__ import annotations
 

@@ -20,6 +20,10 @@ from mutate.mutant import ROOT, Mutant
 PLACES = (
     "supervisor/gapless/consume", "supervisor/gapless/lease", "supervisor/gapless/worker",
     "supervisor/gapless/log", "sql/functions",
+    *(
+        f"supervisor/gapless/features/{name}"
+        for name in "compaction expiry filters messages queue retention scheduled schemas".split()
+    ),
 )  # fmt: skip
 ACCEPTED = Path(__file__).with_name("accepted.toml")
 _MAKERS: dict[str, Callable[[str, str], Iterable[Mutant]]] = {

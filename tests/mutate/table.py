@@ -130,9 +130,6 @@ TABLE = {
     "*/gapless/consume/outside/lookahead.py": _DELIVER,
     "*/gapless/consume/outside/window.py": _DELIVER,
     "*/gapless/consume/user/chain.py": "stage/consume/test_chain.py stage/consume/test_misbehaving.py",
-    "*/gapless/consume/queue/*": "unit/test_queue_driver.py unit/test_queue_calls.py"
-    " unit/test_queue_steps.py unit/test_shares.py unit/test_py_queue_options.py stage/queue_py",
-    "*/gapless/consume/read/[cm]*s.py": _SUBSCRIPTION,
     "*/gapless/features/scheduled/declared.py": f"unit/test_scheduled_functions.py {_LATER}",
     "*/gapless/consume/batch.py": f"unit/test_wrapped.py {_STEP} {_STEP_TOO}",
     "*/gapless/consume/user/watch.py": "unit/test_watch.py unit/test_meter.py"
@@ -157,6 +154,14 @@ TABLE = {
     "*/gapless/features/schemas/conform.py": _SCHEMAS,
     "*/gapless/features/filters/stored.py": f"stage/cli/test_filters.py {_SUBSCRIPTION}",
     "*/gapless/features/expiry/stored.py": f"stage/ops/test_expiry.py {_SUBSCRIPTION}",
+    "*/gapless/features/queue/*": "unit/test_queue_driver.py unit/test_queue_calls.py"
+    " unit/test_queue_steps.py unit/test_shares.py unit/test_py_queue_options.py stage/queue_py",
+    "*/gapless/features/filters/*": _SUBSCRIPTION,
+    "*/gapless/features/scheduled/*": _LATER,
+    "*/gapless/features/compaction/*": _COMPACTION,
+    "*/gapless/features/schemas/*": _SCHEMAS,
+    "*/gapless/features/expiry/*": f"stage/ops/test_expiry.py {_SUBSCRIPTION}",
+    "*/gapless/features/retention/*": _RETENTION,
     "*/gapless/log/search.py": "stage/log/test_slices.py stage/log/test_search.py",
     "*/gapless/consume/isolate.py": f"{_STEP} {_LETTERS}",
     "*/gapless/consume/aside/letters.py": f"unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
@@ -208,7 +213,7 @@ TABLE = {
     "*/gapless/log/topics.py": f"stage/log/test_rows_topics.py {_TOPICS}",
     "*/gapless/log/sequence.py": f"stage/log/test_rows_sequencing.py {_SEQUENCE}",
     "*/gapless/log/publish_request.py": "stage/log/test_rows_once.py stage/gateway/test_publish.py",
-    "*/gapless/features/messages/request.py": "stage/log/test_rows_request.py stage/consume/test_request.py",
+    "*/gapless/features/messages/*": "stage/log/test_rows_request.py stage/consume/test_request.py",
     "*/gapless/log/statements.py": f"unit/test_statements.py {_ROWS} {_PUBLISH}",
     "*/gapless/log/*": f"unit/test_statements.py {_SEQUENCE} {_PUBLISH}",
     "sql/functions/queue/*": f"{_QUEUE} stage/gateway/test_queue.py",

@@ -1,7 +1,7 @@
 """Every command: where it is, and what the help says of it; the parser of one, or of all.
 
 A table, so that `gapless --help` imports none of them, and one that is broken breaks nothing else.
-The module of a command has its name and `command`, which declares it. Perhaps it has EXAMPLES, and
+The module of a command has `command`, which declares it. Perhaps it has EXAMPLES, and
 TAKES_THE_REST: what stands behind `--` is not for gapless to read.
 """
 
@@ -57,6 +57,25 @@ COMMANDS = {
     "uninstall": "drop the schema with all events, groups and dead letters in it",
     "completion": "print what bash, zsh or fish need to complete commands and options",
 }
+_IN_FEATURES = {
+    "attach": "attach.commands",
+    "capture": "capture.commands",
+    "classic": "classic.commands",
+    "gateway": "gateway.commands",
+    "keys": "gateway.key_commands",
+    "later": "scheduled.commands",
+    "pipeline": "spark.commands",
+    "queue": "queue.commands",
+    "replay": "replay.commands",
+    "retention": "retention.commands",
+    "schedule": "scheduled.schedule_commands",
+    "schemas": "schemas.commands",
+    "server": "server.commands",
+    "subscriptions": "filters.commands",
+    "trace": "chains.commands",
+    "webhooks": "webhooks.commands",
+}
+"""Where the commands of features are; the others are beside this module, by their names."""
 _DESCRIPTION = "An ordered, partitioned, transactional event log inside PostgreSQL."
 _DATABASE_HELP = """\
 The database is the first of these that is said: --dsn, GAPLESS_DSN, dsn: in the configuration,
@@ -97,7 +116,8 @@ def _new_parser() -> tuple[Parser, _Commands[Parser]]:
 
 def _add(commands: _Commands[Parser], name: str) -> ModuleType:
     summary = COMMANDS[name]
-    module = import_module(f"gapless.cli.{name}")
+    feature = _IN_FEATURES.get(name)
+    module = import_module(f"gapless.features.{feature}" if feature else f"gapless.cli.{name}")
     own = commands.add_parser(
         name,
         help=summary,

@@ -311,7 +311,9 @@ if not TYPE_CHECKING:
             "gapless.ops.doctor.finding": "Finding",
             "gapless.ops.doctor.rounds": "diagnose",
             "gapless.features.expiry.ops": "ExpiryChange GroupExpiry list_expiries set_expiry",
-            "gapless.features.filters.ops": "FilterChange GroupFilter clear_filter list_filters set_filter",
+            "gapless.features.filters.ops": (
+                "FilterChange GroupFilter clear_filter list_filters set_filter"
+            ),
             "gapless.ops.groups": (
                 "CreatedGroup GroupInfo GroupPartition RemovedGroup create_group list_groups "
                 "remove_group show_group"

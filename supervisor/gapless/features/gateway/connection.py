@@ -98,7 +98,7 @@ class _Expects(Enum):
 
 
 class Connection(HttpToolsProtocol):
-    """One of a client; `room`: where all of a gateway are counted (of TLS in features/gateway/handshake.py).
+    """One of a client; `room`: where all of a gateway are counted (of TLS: handshake.py).
 
     llhttp has no bound on a head, nor on what is around the parts of a body (extensions, trailers).
     """
