@@ -142,17 +142,15 @@ def _text(said: str) -> str:
 
 
 def sql() -> Iterator[str]:
-    """Yield the reference of the SQL functions, by folder: their headers."""
+    """Yield the reference of the SQL functions, by room: their headers."""
     yield "# SQL functions\n\nIn the schema `gapless`; the roles say who may call what.\n"
-    functions = ROOT / "sql" / "functions"
-    for folder in [functions, *sorted(path for path in functions.rglob("*") if path.is_dir())]:
-        found = [
-            match
-            for path in sorted(folder.glob("*.sql"))
-            for match in _SQL.finditer(path.read_text(encoding="utf-8"))
-        ]
-        if found and folder != functions:
-            yield f"\n## {folder.relative_to(functions)}\n"
+    rooms: dict[str, list[re.Match[str]]] = {}
+    for path in sorted((ROOT / "sql").rglob("functions/**/*.sql")):
+        names = path.relative_to(ROOT / "sql").parts
+        room = [name for name in names[:-1] if name not in {"functions", "features"}][-1]
+        rooms.setdefault(room, []).extend(_SQL.finditer(path.read_text(encoding="utf-8")))
+    for room, found in sorted(rooms.items()):
+        yield f"\n## {room}\n"
         for each in sorted(found, key=lambda match: match["name"]):
             said = "\n".join(line.removeprefix("--")[1:] for line in each["said"].splitlines())
             yield f"\n### gapless.{each['name']}\n\n```sql\n{each['head']}\n```\n"

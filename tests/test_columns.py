@@ -116,7 +116,7 @@ def test_what_waits_for_its_time_keeps_them(server: Connection) -> None:
 
 
 def _move_due() -> str:
-    return (sql_root() / "functions" / "later" / "move_due.sql").read_text()
+    return (sql_root() / "features/scheduled/functions/move_due.sql").read_text()
 
 
 def test_a_producer_may_insert_them() -> None:

@@ -1,4 +1,4 @@
--- The role with whose rights SQL conditions of subscriptions are asked (functions/subscription/ask_condition.sql): it
+-- The role with whose rights SQL conditions of subscriptions are asked (ask_condition()): it
 -- may read nothing, and nobody logs in as it. Without the right to make it, or to give it a function, no subscription
 -- has a condition (conditions_are_safe.sql), and all else works. A role that is no superuser needs CREATEROLE.
 do $$

@@ -28,7 +28,9 @@ PARTITIONS = 8  # the default of totalPartitions
 HANDLERS = "chaos.shop:billing"
 PATIENCE_S = 60.0
 SETTLE_S = (0.5, 1.5)
-RESTART_SETTLE_S = 6.0  # for 5 s after a start nobody is evicted (sql/functions/member/evict.sql)
+RESTART_SETTLE_S = (
+    6.0  # for 5 s after a start nobody is evicted (sql/lease/functions/member/evict.sql)
+)
 
 _BALANCED = """
 select count(*) = %(partitions)s and count(l.owner) = count(*)

@@ -34,9 +34,9 @@ def test_every_noun_of_the_concepts_is_in_it() -> None:
 
 def test_every_table_is_in_it() -> None:
     sql = [
-        path for kind in ("tables", "migrations") for path in (ROOT / "sql" / kind).glob("*.sql")
+        path for kind in ("tables", "migrations") for path in (ROOT / "sql").rglob(f"{kind}/*.sql")
     ]
-    sql.append(ROOT / "sql" / "queries" / "schema.sql")
+    sql.append(ROOT / "sql/db/queries/schema.sql")
     tables = {name for path in sql for name in _TABLE.findall(path.read_text())}
     assert {"topic", "lease", "dead_letter", "migration"} <= tables
     named = set(re.findall(r"`(\w+)`", (DOCS / "glossary.md").read_text(encoding="utf-8")))
@@ -70,7 +70,7 @@ def _states(of: str) -> list[str]:
         from gapless.worker.spec import ExitCode
 
         return [code.name for code in ExitCode]
-    text = (ROOT / "sql" / "tables" / "06_aside.sql").read_text(encoding="utf-8")
+    text = (ROOT / "sql/consume/tables/06_aside.sql").read_text(encoding="utf-8")
     check = re.search(rf"constraint {of} check \(state in \(([^)]*)\)", text)
     assert check is not None
     return re.findall(r"'(\w+)'", check[1])

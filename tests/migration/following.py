@@ -43,13 +43,13 @@ create index topic_label on gapless.topic (label);
     "views/notes.sql": "create or replace view gapless.notes as select n.note from gapless.note n;\n",
 }
 _CHANGED = {
-    "functions/consume/finish_batch.sql": (
+    "consume/functions/claim/finish_batch.sql": (
         "(_claim_xid text)",
         "(_claim_xid text, _note text default null)",
     ),
-    "views/topics.sql": ("  t.dedupe_window\n", "  t.dedupe_window,\n  t.label\n"),
+    "log/views/topics.sql": ("  t.dedupe_window\n", "  t.dedupe_window,\n  t.label\n"),
 }
-_GONE = "functions/chain/transaction_fate.sql"
+_GONE = "log/functions/chain/transaction_fate.sql"
 
 
 class Following:

@@ -77,7 +77,8 @@ def write(found: dict[str, Any], root: Path) -> None:
 
 
 def _files(root: Path, kind: str) -> list[Path]:
-    return sorted((root / kind).rglob("*.sql"), key=lambda each: each.stem)
+    found = (path for path in root.rglob("*.sql") if kind in path.relative_to(root).parts)
+    return sorted(found, key=lambda path: path.stem)
 
 
 def _apply(conn: Connection[Any], path: Path, name: str) -> Facts:

@@ -18,7 +18,7 @@ from gapless.db.migrate import (
     require_schema,
     script,
 )
-from gapless.db.queries import sql_root
+from gapless.db.queries import sql_files
 from gapless.db.uninstall import uninstall
 from gapless.errors import SchemaError
 from gapless.log.publish import publish
@@ -45,7 +45,7 @@ def test_it_installs_everything_once(empty: Connection) -> None:
     files = {
         SchemaChange(kind=kind, name=path.stem)
         for kind in ("tables", "migrations", "functions", "views", "roles")
-        for path in (sql_root() / kind).rglob("*.sql")
+        for path in sql_files(kind)
     }
     assert set(changes) == files
     assert len(changes) == len(files)

@@ -19,7 +19,7 @@ from mutate.mutant import ROOT, Mutant
 
 PLACES = (
     "supervisor/gapless/consume", "supervisor/gapless/lease", "supervisor/gapless/worker",
-    "supervisor/gapless/log", "sql/functions",
+    "supervisor/gapless/log", "sql",
     *(
         f"supervisor/gapless/features/{name}"
         for name in "compaction expiry filters messages queue retention scheduled schemas".split()
@@ -119,21 +119,23 @@ class Figure:
 
 def all_mutants(only: Iterable[str] = ()) -> Iterator[Mutant]:
     """Find the mutants of files in `only` (files or folders, from the root), or of all places."""
-    for file in _files(only):
+    for file in files_of(only):
         yield from _MAKERS[file.suffix](str(file.relative_to(ROOT)), file.read_text())
 
 
 def classics(only: Iterable[str] = ()) -> Iterator[Mutant]:
     """Find those of the catalogue; they are in no sample, for the fault harness tries each."""
-    for file in _files(only):
+    for file in files_of(only):
         if file.suffix == ".sql":
             yield from catalogue.mutants(str(file.relative_to(ROOT)), file.read_text())
 
 
-def _files(only: Iterable[str]) -> Iterator[Path]:
+def files_of(only: Iterable[str]) -> Iterator[Path]:
+    """Find the files in `only` (files or folders, from the root), or of all places."""
     for place in only or PLACES:
         found = ROOT / place
-        files = [found] if found.is_file() else sorted(found.glob("**/*.*"))
+        below = "**/functions/**/*.*" if place == "sql" else "**/*.*"
+        files = [found] if found.is_file() else sorted(set(found.glob(below)))
         yield from (file for file in files if file.suffix in _MAKERS)
 
 

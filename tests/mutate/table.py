@@ -120,8 +120,8 @@ _COMPACTION = (
 _SCHEMAS = f"stage/twins/test_schema_calls.py {_SET} unit/test_conform.py stage/schemas stage/cli/test_schemas.py stage/ops/test_schemas.py"
 
 
-def _files(folder: str, names: str, tests: str) -> dict[str, str]:
-    return dict.fromkeys((f"sql/functions/{folder}/{name}.sql" for name in names.split()), tests)
+def _files(names: str, tests: str) -> dict[str, str]:
+    return dict.fromkeys((f"sql/*/{name}.sql" for name in names.split()), tests)
 
 
 TABLE = {
@@ -216,76 +216,71 @@ TABLE = {
     "*/gapless/features/messages/*": "stage/log/test_rows_request.py stage/consume/test_request.py",
     "*/gapless/log/statements.py": f"unit/test_statements.py {_ROWS} {_PUBLISH}",
     "*/gapless/log/*": f"unit/test_statements.py {_SEQUENCE} {_PUBLISH}",
-    "sql/functions/queue/*": f"{_QUEUE} stage/gateway/test_queue.py",
-    "sql/functions/client/*": "stage/client stage/gateway/test_members.py",
-    "sql/functions/attach/*": "stage/attach stage/cli/test_attach.py stage/classic",
-    "sql/functions/capture/*": "stage/capture stage/cli/test_capture.py",
-    "sql/functions/classic/*": "stage/twins/test_classic_shown.py stage/twins/test_classic_told.py"
+    "sql/features/queue/functions/*": f"{_QUEUE} stage/gateway/test_queue.py",
+    "sql/features/clients/functions/*": "stage/client stage/gateway/test_members.py",
+    "sql/features/attach/functions/*": "stage/attach stage/cli/test_attach.py stage/classic",
+    "sql/features/capture/functions/*": "stage/capture stage/cli/test_capture.py",
+    "sql/features/classic/functions/*": "stage/twins/test_classic_shown.py stage/twins/test_classic_told.py"
     " stage/classic stage/cli/test_classic.py",
-    "sql/functions/subscription/*": _SUBSCRIPTION,
-    "sql/functions/later/*": _LATER,
-    "sql/functions/schedule/*": _LATER,
-    "sql/functions/compaction/*": _COMPACTION,
-    "sql/functions/topic_schema/*": _SCHEMAS,
-    "sql/functions/webhook/*": f"stage/webhooks stage/cli/test_webhooks.py {_SET}",
-    "sql/functions/key/*": f"stage/twins/test_keys_of_gateway.py stage/log/test_roles.py stage/gateway/test_access.py {_SET}",
-    "sql/functions/aside/*": f"{_LETTERS} stage/consume/test_deliver.py stage/partitions"
+    "sql/features/filters/functions/*": _SUBSCRIPTION,
+    "sql/features/scheduled/functions/*": _LATER,
+    "sql/features/compaction/functions/*": _COMPACTION,
+    "sql/features/schemas/functions/*": _SCHEMAS,
+    "sql/features/webhooks/functions/*": f"stage/webhooks stage/cli/test_webhooks.py {_SET}",
+    "sql/features/gateway/functions/*": f"stage/twins/test_keys_of_gateway.py stage/log/test_roles.py stage/gateway/test_access.py {_SET}",
+    "sql/consume/functions/aside/*": f"{_LETTERS} stage/consume/test_deliver.py stage/partitions"
     " stage/cli/test_dlq.py stage/control/test_pause.py",
+    **_files("close_chain refuse_untold", f"{_CHAIN} {_STEP} stage/consume/test_misbehaving.py"),
+    **_files("locate timeline_of xid_of", f"{_CHAIN} {_PLACE}"),
+    "sql/log/functions/chain/transaction_*.sql": f"{_CHAIN} {_WAIT} {_TRACE} {_PUBLISH}",
+    "sql/log/functions/chain/*": f"{_CHAIN} stage/consume/test_chain.py {_TRACE} {_WAIT}",
+    "sql/consume/functions/claim/*_constraints.sql": "stage/consume/test_deferred.py",
+    "sql/consume/functions/claim/*_attempt.sql": f"{_LEASE} stage/consume/test_deaths.py",
+    "sql/consume/functions/claim/*_deliveries.sql": f"{_PLACES} {_DELIVER}",
+    "sql/consume/functions/claim/*_settings.sql": f"stage/consume/test_misbehaving.py {_STEP}",
+    "sql/consume/functions/claim/settings_*.sql": f"stage/consume/test_misbehaving.py {_STEP}",
+    **_files("claim claim_at", f"{_PLACES} {_STEP} stage/control stage/partitions"),
+    "sql/consume/functions/claim/lock_fence.sql": f"{_LETTERS} {_DELIVER}",
     **_files(
-        "chain", "close_chain refuse_untold", f"{_CHAIN} {_STEP} stage/consume/test_misbehaving.py"
-    ),
-    **_files("chain", "locate timeline_of xid_of", f"{_CHAIN} {_PLACE}"),
-    "sql/functions/chain/transaction_*.sql": f"{_CHAIN} {_WAIT} {_TRACE} {_PUBLISH}",
-    "sql/functions/chain/*": f"{_CHAIN} stage/consume/test_chain.py {_TRACE} {_WAIT}",
-    "sql/functions/consume/*_constraints.sql": "stage/consume/test_deferred.py",
-    "sql/functions/consume/*_attempt.sql": f"{_LEASE} stage/consume/test_deaths.py",
-    "sql/functions/consume/*_deliveries.sql": f"{_PLACES} {_DELIVER}",
-    "sql/functions/consume/*_settings.sql": f"stage/consume/test_misbehaving.py {_STEP}",
-    "sql/functions/consume/settings_*.sql": f"stage/consume/test_misbehaving.py {_STEP}",
-    **_files("consume", "claim claim_at", f"{_PLACES} {_STEP} stage/control stage/partitions"),
-    "sql/functions/consume/lock_fence.sql": f"{_LETTERS} {_DELIVER}",
-    **_files(
-        "consume",
         "skip_hole torn_unit",
         f"stage/twins stage/worker/test_hole.py {_STEP} stage/cli/test_control.py",
     ),
-    "sql/functions/consume/skip_overrun.sql": f"stage/retention {_STEP}",
-    "sql/functions/consume/stop_*.sql": _CONTROL,
-    "sql/functions/consume/user_*.sql": f"stage/consume/test_group_by.py {_STEP}",
-    "sql/functions/consume/*": f"{_PLACES} {_STEP} stage/partitions"
+    "sql/consume/functions/claim/skip_overrun.sql": f"stage/retention {_STEP}",
+    "sql/consume/functions/claim/stop_*.sql": _CONTROL,
+    "sql/consume/functions/claim/user_*.sql": f"stage/consume/test_group_by.py {_STEP}",
+    "sql/consume/functions/claim/*": f"{_PLACES} {_STEP} stage/partitions"
     " stage/consume/test_misbehaving.py",
-    "sql/functions/dedupe/*": _DEDUPE,
-    "sql/functions/group/create_group.sql": _PLAN,
-    **_files("group", "create_replay create_trial take_replay", _REPLAY),
-    "sql/functions/group/drop_group.sql": f"{_REPLAY} stage/cli/test_topics_groups.py",
-    "sql/functions/group/*": f"{_CONTROL} stage/test_status.py stage/cli/test_topics_groups.py",
-    "sql/functions/lease/check_leases.sql": "stage/lease stage/cli/test_doctor.py",
-    "sql/functions/lease/sessions_needed.sql": "stage/lease/test_room.py stage/cli/test_doctor.py",
-    **_files("lease", "end_squatters may_lease", f"stage/attack {_LEASE}"),
-    **_files("lease", "plan sync", _PLAN),
-    "sql/functions/lease/*": f"{_LEASE} stage/consume/test_fence.py"
+    "sql/features/dedupe/functions/*": _DEDUPE,
+    "sql/consume/functions/group/create_group.sql": _PLAN,
+    **_files("create_replay create_trial take_replay", _REPLAY),
+    "sql/consume/functions/group/drop_group.sql": f"{_REPLAY} stage/cli/test_topics_groups.py",
+    "sql/consume/functions/group/*": f"{_CONTROL} stage/test_status.py stage/cli/test_topics_groups.py",
+    "sql/lease/functions/lease/check_leases.sql": "stage/lease stage/cli/test_doctor.py",
+    "sql/lease/functions/lease/sessions_needed.sql": "stage/lease/test_room.py stage/cli/test_doctor.py",
+    **_files("end_squatters may_lease", f"stage/attack {_LEASE}"),
+    **_files("plan sync", _PLAN),
+    "sql/lease/functions/lease/*": f"{_LEASE} stage/consume/test_fence.py"
     " stage/consume/test_deaths.py stage/worker/test_wakeups.py",
-    "sql/functions/member/*": _PLAN,
-    **_files("partitions", "add_partitions set_partitions", f"stage/partitions {_TOPICS}"),
-    "sql/functions/partitions/*": f"{_PLACES} {_PLAN}",
-    "sql/functions/pipeline/*": f"{_SPARK} stage/retention",
-    "sql/functions/publish/canonical_host.sql": f"{_PUBLISH} stage/control/test_trace.py",
-    "sql/functions/publish/transaction_uuid.sql": f"{_WAIT} {_TRACE} {_PUBLISH}",
-    "sql/functions/publish/*": f"{_PUBLISH} {_DEDUPE}",
-    "sql/functions/read/read.sql": _READ,
-    **_files("read", "last_base unit_end", f"{_RETENTION} stage/log/test_unrouted.py"),
-    "sql/functions/read/*": _PLACE,
-    "sql/functions/retention/*": f"{_RETENTION} stage/log/test_unrouted.py",
-    "sql/functions/seek/*": f"{_CONTROL} stage/partitions",
+    "sql/lease/functions/member/*": _PLAN,
+    **_files("add_partitions set_partitions", f"stage/partitions {_TOPICS}"),
+    "sql/partitions/functions/*": f"{_PLACES} {_PLAN}",
+    "sql/features/spark/functions/*": f"{_SPARK} stage/retention",
+    "sql/log/functions/publish/canonical_host.sql": f"{_PUBLISH} stage/control/test_trace.py",
+    "sql/log/functions/publish/transaction_uuid.sql": f"{_WAIT} {_TRACE} {_PUBLISH}",
+    "sql/log/functions/publish/*": f"{_PUBLISH} {_DEDUPE}",
+    "sql/log/functions/read/read.sql": _READ,
+    **_files("last_base unit_end", f"{_RETENTION} stage/log/test_unrouted.py"),
+    "sql/log/functions/read/*": _PLACE,
+    "sql/features/retention/functions/*": f"{_RETENTION} stage/log/test_unrouted.py",
+    "sql/consume/functions/seek/*": f"{_CONTROL} stage/partitions",
     **_files(
-        "sequence",
         "break_sequencer stands_still",
         f"stage/attack {_SEQUENCE} stage/worker/test_sequencer.py",
     ),
-    "sql/functions/sequence/timeline*.sql": f"{_TRACE} {_WAIT} stage/test_failover.py",
-    **_files("topic", "order_key partition_of", f"{_SEQUENCE} stage/worker/test_sequencer.py"),
-    "sql/functions/topic/*": _TOPICS,
-    "sql/functions/*": f"{_SEQUENCE} stage/worker/test_sequencer.py",
+    "sql/log/functions/sequence/timeline*.sql": f"{_TRACE} {_WAIT} stage/test_failover.py",
+    **_files("order_key partition_of", f"{_SEQUENCE} stage/worker/test_sequencer.py"),
+    "sql/log/functions/topic/*": _TOPICS,
+    "sql/*": f"{_SEQUENCE} stage/worker/test_sequencer.py",
 }
 
 
@@ -294,7 +289,7 @@ def tests_for(path: str) -> list[str]:
     for pattern, tests in TABLE.items():
         if fnmatch(path, pattern):
             words = tests.split()
-            if path.startswith("sql/functions/"):
+            if path.startswith("sql/"):
                 words.append("stage/twins")  # compares all rows, whichever function changed them
             listed = [f"tests/{each}" for each in dict.fromkeys(words)]
             return listed + [each for each in _naming(path) if not _is_in(each, listed)]

@@ -17,7 +17,17 @@ from mutate.__main__ import Run
 from mutate.arena import Memory, arena
 from mutate.mutant import ROOT, Mutant
 from mutate.patch import is_fit
-from mutate.session import PLACES, Line, Results, accepted, all_mutants, chosen, classics, figure
+from mutate.session import (
+    PLACES,
+    Line,
+    Results,
+    accepted,
+    all_mutants,
+    chosen,
+    classics,
+    figure,
+    files_of,
+)
 from mutate.words import nearest, words
 
 MODULE = '''\
@@ -124,7 +134,7 @@ def test_only_functions_can_be_exchanged() -> None:
 
 def test_words_of_a_mutant() -> None:
     """Of a function of SQL those that call it, too: tests seldom name what is inside."""
-    (one, *_) = all_mutants(["sql/functions/queue/reserve_aside.sql"])
+    (one, *_) = all_mutants(["sql/features/queue/functions/reserve_aside.sql"])
     assert words(one, ROOT)[0] == "reserve_aside"
     assert "take" in words(one, ROOT)
     (other, *_) = found(MODULE)
@@ -179,7 +189,7 @@ def test_a_name_outlives_edits_elsewhere() -> None:
 
 
 def test_a_sample_is_the_seeds() -> None:
-    mutants = list(all_mutants(["sql/functions/pipeline/cut.sql"]))
+    mutants = list(all_mutants(["sql/features/spark/functions/cut.sql"]))
     lines = [[m.line for m in chosen(mutants, 10, seed)] for seed in (7, 7, 8)]
     assert lines[0] == lines[1] != lines[2]
     assert [m.line for m in chosen(mutants, 5, 7)] == lines[0][:5], (
@@ -258,13 +268,13 @@ def test_what_only_type_checkers_read_is_left_alone() -> None:
 def test_the_classics_are_in_it() -> None:
     hows = {mutant.how: mutant.path for mutant in classics()}
     late_fence = hows["catalogue/a late fence put in over a newer one"]
-    assert late_fence == "sql/functions/lease/install_fence.sql"
+    assert late_fence == "sql/lease/functions/lease/install_fence.sql"
     assert len(hows) >= 10
 
 
 def test_every_source_has_tests() -> None:
     for place in PLACES:
-        for file in sorted((ROOT / place).rglob("*.*")):
+        for file in files_of([place]):
             for test in table.tests_for(str(file.relative_to(ROOT))):
                 assert (ROOT / test).exists(), f"{test} of tests/mutate/table.py is gone"
     assert len(table.TABLE) > 50
@@ -296,7 +306,7 @@ def test_against_files_of_tests(tmp_path: Path) -> None:
     file = tmp_path / "mutants.jsonl"
     words = [
         "--only",
-        "sql/functions/queue/sweep.sql",
+        "sql/features/queue/functions/sweep.sql",
         "--sample",
         "6",
         "--results",

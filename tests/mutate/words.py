@@ -33,7 +33,7 @@ def _callers(root: Path, name: str) -> list[str]:
 @cache
 def _calls(root: Path) -> dict[str, set[str]]:
     """Return which functions each file of SQL names, by the file's name."""
-    files = [*(root / "sql/functions").rglob("*.sql"), *(root / "sql/queries").rglob("*.sql")]
+    files = [*(root / "sql").rglob("functions/**/*.sql"), *(root / "sql").rglob("queries/*.sql")]
     return {file.stem: set(_CALLED.findall(file.read_text())) - {file.stem} for file in files}
 
 

@@ -14,13 +14,13 @@ ROOT = Path(__file__).parents[2]
 LOOK = """
 import sys
 from importlib.resources import files
-from gapless.db.queries import queries, sql_root
+from gapless.db.queries import queries, sql_files, sql_root
 assert "site-packages" in str(sql_root()), sql_root()
-names = [path.stem for path in (sql_root() / "queries").glob("*.sql")]
+names = [path.stem for path in sql_files("queries")]
 assert {"log", "consume", "lease", "status"} <= set(names), names
 for name in names:
     assert queries(name)
-functions = [path.stem for path in (sql_root() / "functions").rglob("*.sql")]
+functions = [path.stem for path in sql_files("functions")]
 assert {"publish", "claim_at", "sequence_events", "release_keys"} <= set(functions), functions
 assert (files("gapless") / "_config" / "gapless.yml").is_file()
 import gapless._flights.truth as truth

@@ -110,7 +110,7 @@ def run(
     name: str,
     params: Mapping[str, object] = {},
 ) -> list[Any]:
-    """Run a named query of `sql/queries/consume.sql`; return its rows as tuples."""
+    """Run a named query of `sql/consume/queries/consume.sql`; return its rows as tuples."""
     try:
         with timed(_OPERATIONS[name]) if in_use and name in _OPERATIONS else UNTIMED:
             return fetch_all(conn, "consume", name, params)

@@ -35,7 +35,7 @@ class Span:
     """A unit's place in the log, before its events are read.
 
     ids: its events in offset order, never empty; the first is at `first_offset`.
-    timeline: of the server that gave the first offset (sql/functions/sequence/timeline.sql).
+    timeline: of the server that gave the first offset (sql/log/functions/sequence/timeline.sql).
     """
 
     first_offset: int

@@ -21,7 +21,7 @@ from psycopg import ClientCursor, Connection, sql
 
 from gapless.db.hidden import require_rows
 from gapless.db.lock_facts import locks
-from gapless.db.queries import query, sql_root
+from gapless.db.queries import query, sql_files
 from gapless.db.schema import here, init_command, schema, schema_words
 from gapless.errors import SchemaError
 
@@ -213,11 +213,7 @@ def require_schema(conn: Connection) -> None:
 
 
 def _files() -> list[_File]:
-    return [
-        _read(kind, path)
-        for kind in (*_ONCE, *_REPEATABLE)
-        for path in sorted((sql_root() / kind).rglob("*.sql"), key=lambda path: path.stem)
-    ]
+    return [_read(kind, path) for kind in (*_ONCE, *_REPEATABLE) for path in sql_files(kind)]
 
 
 def _read(kind: str, path: Path) -> _File:

@@ -27,16 +27,30 @@ def sql_root() -> Path:
     return packed if packed.is_dir() else Path(__file__).parents[3] / "sql"
 
 
+def sql_files(kind: str) -> list[Path]:
+    """Return the files below the folders `kind` (functions, views, ...) of all rooms, by name."""
+    root = sql_root()
+    found = (path for path in root.rglob("*.sql") if kind in path.relative_to(root).parts)
+    return sorted(found, key=lambda path: path.stem)
+
+
 @cache
 def queries(stage: str) -> dict[str, str]:
-    """Return the named queries of `sql/queries/<stage>.sql`; a doubled name is an error."""
-    parts = _NAME.split(here((sql_root() / "queries" / f"{stage}.sql").read_text()))[1:]
+    """Return the named queries of `queries/<stage>.sql` of a room; a doubled name is an error."""
+    parts = _NAME.split(here(_file_of(stage).read_text()))[1:]
     found: dict[str, str] = {}
     for name, text in zip(parts[::2], parts[1::2], strict=True):
         if name in found:
-            raise ValueError(f"sql/queries/{stage}.sql defines {name} twice")
+            raise ValueError(f"{stage}.sql defines {name} twice")
         found[name] = text.strip().removesuffix(";")
     return found
+
+
+def _file_of(stage: str) -> Path:
+    for rooms in ("*", "features/*"):
+        for path in sql_root().glob(f"{rooms}/queries/{stage}.sql"):
+            return path
+    raise FileNotFoundError(f"{sql_root()} has no queries of the name {stage}")
 
 
 @cache

@@ -1,7 +1,7 @@
 """What an event came of: the unit that was handled when it was published (I10).
 
 Whoever handles a unit says so here, and publish() asks. The database has the same in settings of a
-transaction, for what is published without publish(): sql/functions/chain/tell_cause.sql.
+transaction, for what is published without publish(): sql/log/functions/chain/tell_cause.sql.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ Row = tuple[
     str | None,
     UUID | None,
 ]
-_TO_GROUP = b"gapless-to-group"  # a header; as in sql/functions/publish/direct_headers.sql
+_TO_GROUP = b"gapless-to-group"  # a header; as in direct_headers.sql
 _TO_SUBSCRIPTION = "gapless-to-subscription"
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _UNREAD: Any = ...  # no JSON is this, and it stays itself when an event is copied or pickled

@@ -18,7 +18,7 @@ from gapless.log.borrowed import is_psycopg2
 
 Row = tuple[Any, ...]
 Question = tuple[str, Mapping[str, Any]]
-"""A named query of `sql/queries/log.sql`, with its parameters."""
+"""A named query of `sql/log/queries/log.sql`, with its parameters."""
 T = TypeVar("T")
 Script = Generator[Question, Row, T]
 

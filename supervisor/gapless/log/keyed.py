@@ -1,6 +1,6 @@
 """Events with a dedupe_key, for later or for one group: what is given for them, and told of them.
 
-A key and its event are stored by one SQL function (sql/functions/publish/publish_once.sql), so
+A key and its event are stored by one SQL function (sql/log/functions/publish/publish_once.sql), so
 nobody ever finds one without the other. Many events go in blocks, a statement each: COPY knows no
 duplicates, and nothing of later (log.later).
 """

@@ -1,7 +1,7 @@
 """The events of one request, published once whatever becomes of its answer.
 
 The request's key is the dedupe key of its first event; a digest of the body tells a repetition from
-another request with the same key (sql/functions/publish/publish_request.sql).
+another request with the same key (sql/log/functions/publish/publish_request.sql).
 """
 
 from __future__ import annotations

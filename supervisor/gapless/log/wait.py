@@ -1,7 +1,7 @@
 """Read your writes: wait until a group has handled what was published, or several have, in a chain.
 
-The server waits (sql/functions/chain/chain_state.sql), in short calls, so that no snapshot is held
-for long and Ctrl-C is heard; the connection may be of either kind.
+The server waits (sql/log/functions/chain/chain_state.sql), in short calls, so that no snapshot is
+held for long and Ctrl-C is heard; the connection may be of either kind.
 """
 
 from __future__ import annotations

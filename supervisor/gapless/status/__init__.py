@@ -1,6 +1,6 @@
 """What is happening, as data, then as a picture: `gapless status` and the live console.
 
-It reads the database alone, through the views in sql/views, so it works from any machine. One
+It reads the database alone, through the views in sql, so it works from any machine. One
 direction: `snapshot` reads it; `History` turns successive snapshots into rates and news;
 `to_document` (JSON) and `draw.draw` (lines) tell it, both pure. A key changes what is drawn
 (`keys.press`, pure); `console.LiveConsole` puts that on a terminal when told to, and `loop` tells

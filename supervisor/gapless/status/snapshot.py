@@ -1,4 +1,4 @@
-"""One look at everything: frozen records, each a row of a query in sql/queries/status.sql.
+"""One look at everything: frozen records, each a row of a query in sql/status/queries/status.sql.
 
 Ages are seconds by the database's clock at `Server.taken_ts`. Large counts stop at COUNT_MAX.
 """

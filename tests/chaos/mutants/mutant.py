@@ -1,6 +1,6 @@
 """What a mutant is: the product with one deliberate fault, and what must come of it.
 
-The fault is in the test's database (a changed text of sql/functions) or in the processes of the
+The fault is in the test's database (a changed text of a function) or in the processes of the
 test's theatre (changed attributes); the shipped code is never touched.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from chaos.checker import Violation
 from chaos.points.theatre import Theatre
-from gapless.db.queries import sql_root
+from gapless.db.queries import sql_files
 
 Play = Callable[[Theatre], list[Violation]]
 
@@ -45,7 +45,7 @@ class Mutant:
     def infect(self, theatre: Theatre) -> None:
         """Change the functions of the theatre's database."""
         for file in dict.fromkeys(edit.file for edit in self.edits):
-            (path,) = (sql_root() / "functions").rglob(f"{file}.sql")
+            (path,) = (path for path in sql_files("functions") if path.stem == file)
             text = path.read_text()
             for edit in self.edits:
                 if edit.file == file:

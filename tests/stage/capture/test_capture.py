@@ -564,7 +564,7 @@ class TestEnds:
         """gapless init of a newer version: triggers stay, and use what is new at once."""
         capture(conn, orders)
         conn.execute("insert into public.orders values (1)")
-        for path in sorted((sql_root() / "functions" / "capture").glob("*.sql")):
+        for path in sorted((sql_root() / "features/capture/functions").glob("*.sql")):
             conn.execute(path.read_bytes())
         conn.execute("insert into public.orders values (2)")
         assert kinds(conn) == [("1", "insert"), ("2", "insert")]

@@ -43,7 +43,7 @@ MUTANTS = {
 
 def _infect(conn: Connection, name: str | None) -> None:
     for function, edits in MUTANTS.get(name or "", {}).items():
-        text = (sql_root() / "functions" / "queue" / f"{function}.sql").read_text()
+        text = (sql_root() / "features/queue/functions" / f"{function}.sql").read_text()
         for old, new in edits:
             assert old in text, f"{function}.sql has changed: mend the mutant"
             text = text.replace(old, new)

@@ -75,7 +75,7 @@ FINISHED = "select set_config('gapless.finished', {}, true)"
 def guarded(request: pytest.FixtureRequest, letters: Letters) -> Letters:
     """The trigger is there, or is made where it was not, though another table has one of its name."""
     if request.param == "made anew":
-        file = sql_root() / "functions" / "aside" / "refuse_early_letter.sql"
+        file = sql_root() / "consume/functions/aside/refuse_early_letter.sql"
         letters.conn.execute(
             "drop trigger refuse_early_letter on gapless.dead_letter;"
             " create trigger refuse_early_letter after insert on gapless.dead_letter_event"

@@ -42,7 +42,7 @@ class Backlog:
     filtered: the group had a filter at the claim before; then nothing is read ahead, for a claim
     reads as much of the log as it takes.
     place: where the claim before left the group's row; a hint that keeps claims flat while an old
-    snapshot is held (sql/functions/consume/claim_ahead.sql).
+    snapshot is held (sql/consume/functions/claim/claim_ahead.sql).
     """
 
     __slots__ = ("_rows", "_spans", "_taken", "events", "filtered", "place")

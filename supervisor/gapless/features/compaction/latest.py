@@ -1,7 +1,7 @@
 """Compaction: the newest event of each key of a topic, kept beside the log.
 
-All of it is in the database (sql/functions/compaction/): a step is a transaction, says nothing of
-who did the one before, and continues where that ended.
+All of it is in the database (sql/features/compaction/functions/): a step is a transaction, says
+nothing of who did the one before, and continues where that ended.
 """
 
 from __future__ import annotations

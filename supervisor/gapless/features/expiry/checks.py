@@ -8,7 +8,7 @@ from gapless.features.expiry.ops import list_expiries
 from gapless.ops.doctor.finding import Finding, Patient, ok, warning
 from gapless.ops.text import age_text, plain, quantity
 
-_NEAR = 0.9  # of its time; as in sql/views/expiries.sql
+_NEAR = 0.9  # of its time; as in sql/features/expiry/views/expiries.sql
 
 
 def expiry(patient: Patient) -> Iterator[Finding]:

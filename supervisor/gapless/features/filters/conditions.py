@@ -2,7 +2,7 @@
 
 In the claim's transaction, and each time as a statement of its own: a server has a time limit for
 nothing less. What raises, or is too slow, is found by halves, and stopped alone
-(sql/functions/subscription/ask_conditions.sql).
+(sql/features/filters/functions/ask_conditions.sql).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Direct messages in a queue: what is for another group is not called, and counts as finished.
 
-An ordered group passes it in the query that reads (sql/functions/consume/claim_kept.sql); a queue
-takes ranges of the log, and is sent all of a range.
+An ordered group passes it in the query that reads (sql/features/filters/functions/claim_kept.sql);
+a queue takes ranges of the log, and is sent all of a range.
 """
 
 from __future__ import annotations

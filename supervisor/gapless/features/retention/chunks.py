@@ -1,7 +1,8 @@
 """Retention: drop the oldest chunks of the log that nobody needs, and forget what belonged to them.
 
-All of it is in the database (sql/functions/retention/drop_chunk.sql): each step is a transaction of
-its own, says nothing of who did the one before, and continues where that was interrupted.
+All of it is in the database (sql/features/retention/functions/drop_chunk.sql): each step is a
+transaction of its own, says nothing of who did the one before, and continues where that was
+interrupted.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 from gapless.errors import UsageError
 
-SCHEMA_BYTES_MAX = 1_000_000  # as in sql/functions/topic_schema/check_schema.sql
+SCHEMA_BYTES_MAX = 1_000_000  # as in sql/features/schemas/functions/check_schema.sql
 DEPTH_MAX = 200
 _REASON_CHARACTERS_MAX = 300
 NEEDED = "needs jsonschema-rs: pip install 'gapless[schema]'"

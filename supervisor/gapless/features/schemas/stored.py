@@ -21,7 +21,7 @@ from gapless.log.given import Events
 from gapless.log.record import json_text
 
 LOOK_S = 5.0
-ANY_TYPE = "*"  # as in sql/functions/topic_schema/set_schema.sql
+ANY_TYPE = "*"  # as in sql/features/schemas/functions/set_schema.sql
 _KNOWN_MAX = 10_000  # topics
 
 Place = tuple[object, ...]

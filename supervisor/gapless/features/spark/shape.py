@@ -29,7 +29,7 @@ class Slice:
     """The places of some events, in the order they are handed out.
 
     Range, offset and id, and the timeline that gave the offset
-    (sql/functions/sequence/timeline.sql).
+    (sql/log/functions/sequence/timeline.sql).
     """
 
     ranges: Sequence[Range]

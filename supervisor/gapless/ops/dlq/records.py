@@ -1,4 +1,4 @@
-"""The records of units that were set aside; each is a row of a query in sql/queries/dlq.sql."""
+"""The records of units that were set aside; each is a row of a query in sql/ops/queries/dlq.sql."""
 
 from __future__ import annotations
 

@@ -1,0 +1,21 @@
+-- Schemas of payloads (set_schema()): versions of a JSON Schema for a topic and a type of
+-- events. The server does not read them: publish() of Python, the gateway and groups that say so check by them.
+-- topic.schemas_no is another one after each change of a topic's schemas, and in a schema that was made anew, so that
+-- who has read them sees with one row that nothing changed.
+-- A number of a version is used once, so what was removed stays, with removed_ts.
+
+create table gapless.topic_schema (
+  topic_id int not null references gapless.topic,
+  event_type text not null,
+  version int not null,
+  schema json not null,
+  compatibility text not null,
+  set_by text not null default session_user,
+  set_ts timestamptz not null default clock_timestamp(),
+  removed_ts timestamptz,
+  primary key (topic_id, event_type, version),
+  constraint topic_schema_compatibility check (compatibility in ('backward', 'forward', 'full', 'none'))
+);
+
+comment on table gapless.topic_schema is
+  'Versions of the JSON Schema of a type of events in a topic; event_type * is for types without one of their own.';
