@@ -73,13 +73,13 @@ class PlannedLock:
 class UpgradePlan:
     """What install_schema() would do.
 
-    database: its name. installed: its last migration, or `baseline`; None: it has no schema.
-    migrations: that it lacks. functions: files of functions that are new or other ones.
-    views: files of views that are new or other ones. locks: on tables that are there. gone:
-    functions that will be no more: programs that call them have to be changed before. seconds: about how
-    many seconds it takes, without those in which it waits for locks. rows_per_s_read: rows that are
-    taken to be read in a second. rows_per_s_written: rows that are taken to be written in a second.
-    file_ms: milliseconds that each file is taken to need.
+    database: its name. installed: its last migration, `baseline` or None (no schema). migrations:
+    that it lacks. functions: files of functions that are new or other ones. views: files of views
+    that are new or other ones. locks: on tables that are there. gone: functions that will be no
+    more: programs that call them have to be changed before. seconds: about how many seconds it
+    takes, without those in which it waits for locks. rows_per_s_read: rows that are taken to be
+    read in a second. rows_per_s_written: rows that are taken to be written in a second. file_ms:
+    milliseconds that each file is taken to need.
     """
 
     database: str
