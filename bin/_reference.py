@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
+from gapless.cli.commands import COMMANDS
 from gapless.cli.main import main as gapless
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -163,7 +164,7 @@ def commands() -> Iterator[str]:
     yield "# Commands\n\nWhat they end with: [Exit codes](exit-codes.md).\n"
     said = _help()
     yield f"```text\n{said}\n```\n"
-    for command in _listed(said, "commands"):
+    for command in COMMANDS:
         said = _help(command)
         yield f"\n## gapless {command}\n\n```text\n{said}\n```\n"
         for verb in _listed(said, "verbs"):

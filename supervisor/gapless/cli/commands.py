@@ -8,74 +8,59 @@ TAKES_THE_REST: what stands behind `--` is not for gapless to read.
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from importlib import import_module
 from types import ModuleType
 
 from gapless.cli.parser import Parser
+from gapless.feature import Listed
+from gapless.features import FEATURES
 
-COMMANDS = {
-    "init": "install or upgrade the schema; repeat freely",
-    "run": "run the handlers of an application; start as many as you like",
-    "gateway": "serve the log over HTTP: publish, read, follow; start as many as you like",
-    "keys": "keys of the gateway, and what they may do: list, create, revoke",
-    "publish": "publish one event, or JSON lines from a file or a pipe",
-    "later": "list the events that wait for their time, cancel them",
-    "schedule": "publish again and again: add, list, pause, resume, remove, run schedules",
-    "capture": "tables whose changes are published: add, list, mend, remove",
-    "subscriptions": "many subscriptions in one group, whose events it takes: list, add, remove",
-    "schemas": "what payloads have to be, by topic and type: add, check, list, show, remove",
-    "attach": "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
-    "classic": (
-        "what programs that watch the classic tables still see: show, hide, notify, silence, list"
+
+def _beside(summaries: dict[str, str]) -> dict[str, Listed]:
+    """Return the commands whose modules are beside this one, and have their names."""
+    return {
+        name: Listed(summary, partial(import_module, f"gapless.cli.{name}"))
+        for name, summary in summaries.items()
+    }
+
+
+GROUPS = {
+    "every day": _beside(
+        {
+            "init": "install or upgrade the schema; repeat freely",
+            "run": "run the handlers of an application; start as many as you like",
+            "publish": "publish one event, or JSON lines from a file or a pipe",
+            "tail": "look at the events of a topic, also as they come",
+            "topics": (
+                "list, create, adopt and show topics, change their number of partitions and "
+                "their retention"
+            ),
+            "groups": "list, create and show consumer groups and their lag",
+            "status": "members, partitions, lag, dead letters: now, or live with --watch",
+            "doctor": "check server, privileges, pooler, settings, clock, wake-up, horizon, log",
+            "dlq": "what was set aside, and why: list, show, redrive, discard, export, import",
+            "demo": "run a week of real flights through the log and check the result",
+        }
     ),
-    "webhooks": "endpoints that are called with events: add, list, test, pause, resume, remove",
-    "tail": "look at the events of a topic, also as they come",
-    "trace": (
-        "show what came of a transaction: a tree of events, and of what each group did with them"
+    "mend": _beside(
+        {
+            "pause": "let a group or a partition rest: its workers finish their batch and go",
+            "resume": "let a paused group or partition continue where it was",
+            "seek": "move a group to another place in the log: handle again, or skip",
+            "skip": "let a group pass a hole: what is missing from the log where it stands",
+        }
     ),
-    "topics": (
-        "list, create, adopt and show topics, change their number of partitions and their retention"
+    "features": {name: each for one in FEATURES for name, each in one.commands.items()},
+    "the schema and the shell": _beside(
+        {
+            "uninstall": "drop the schema with all events, groups and dead letters in it",
+            "completion": "print what bash, zsh or fish need to complete commands and options",
+        }
     ),
-    "groups": "list, create and show consumer groups and their lag",
-    "queue": "take events of a queue group by hand, and say what became of them",
-    "status": "members, partitions, lag, dead letters: now, or live with --watch",
-    "pause": "let a group or a partition rest: its workers finish their batch and go",
-    "resume": "let a paused group or partition continue where it was",
-    "seek": "move a group to another place in the log: handle again, or skip",
-    "skip": "let a group pass a hole: what is missing from the log where it stands",
-    "replay": "run a handler over a range of a topic, beside all groups",
-    "dlq": "what was set aside, and why: list, show, redrive, discard, export, import",
-    "retention": "show what of the log may be dropped, and why the rest stays; drop it",
-    "pipeline": (
-        "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once"
-    ),
-    "doctor": "check server, privileges, pooler, settings, clock, wake-up, horizon, log",
-    "server": (
-        "the PostgreSQL that gapless runs where no DSN is configured: look at it, start, stop"
-    ),
-    "demo": "run a week of real flights through the log and check the result",
-    "uninstall": "drop the schema with all events, groups and dead letters in it",
-    "completion": "print what bash, zsh or fish need to complete commands and options",
 }
-_IN_FEATURES = {
-    "attach": "attach.commands",
-    "capture": "capture.commands",
-    "classic": "classic.commands",
-    "gateway": "gateway.commands",
-    "keys": "gateway.key_commands",
-    "later": "scheduled.commands",
-    "pipeline": "spark.commands",
-    "queue": "queue.commands",
-    "replay": "replay.commands",
-    "retention": "retention.commands",
-    "schedule": "scheduled.schedule_commands",
-    "schemas": "schemas.commands",
-    "server": "server.commands",
-    "subscriptions": "filters.commands",
-    "trace": "chains.commands",
-    "webhooks": "webhooks.commands",
-}
-"""Where the commands of features are; the others are beside this module, by their names."""
+"""Commands below the titles of the help."""
+COMMANDS = {name: each for group in GROUPS.values() for name, each in group.items()}
 _DESCRIPTION = "An ordered, partitioned, transactional event log inside PostgreSQL."
 _DATABASE_HELP = """\
 The database is the first of these that is said: --dsn, GAPLESS_DSN, dsn: in the configuration,
@@ -88,9 +73,16 @@ _Commands = argparse._SubParsersAction  # noqa: SLF001 - what add_subparsers() r
 
 def help_parser() -> Parser:
     """Return a parser that knows what commands there are, and imports none of them."""
-    parser, commands = _new_parser()
-    for name, summary in COMMANDS.items():
-        commands.add_parser(name, help=summary)
+    parser = Parser(
+        prog="gapless",
+        usage="gapless COMMAND [VERB] ...",
+        description=_DESCRIPTION,
+        epilog=_DATABASE_HELP,
+    )
+    for title, commands in GROUPS.items():
+        group = parser.add_argument_group(title)
+        for name, each in commands.items():
+            group.add_argument(name, nargs="?", help=each.summary)
     return parser
 
 
@@ -115,9 +107,7 @@ def _new_parser() -> tuple[Parser, _Commands[Parser]]:
 
 
 def _add(commands: _Commands[Parser], name: str) -> ModuleType:
-    summary = COMMANDS[name]
-    feature = _IN_FEATURES.get(name)
-    module = import_module(f"gapless.features.{feature}" if feature else f"gapless.cli.{name}")
+    summary, module = COMMANDS[name].summary, COMMANDS[name].module()
     own = commands.add_parser(
         name,
         help=summary,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
 from psycopg import Connection
+
+from gapless.feature import Check
 
 if TYPE_CHECKING:
     from gapless.status import Snapshot
@@ -39,9 +41,6 @@ class Patient:
         from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
 
         return snapshot(self.conn)
-
-
-Check = Callable[[Patient], Iterator[Finding]]
 
 
 def ok(name: str, text: str) -> Finding:

@@ -6,14 +6,7 @@ from collections.abc import Iterator
 
 from gapless.db.connect import connect_shared
 from gapless.errors import ConnectError
-from gapless.features.compaction import checks as compaction
-from gapless.features.expiry import checks as expiry
-from gapless.features.filters import checks as filters
-from gapless.features.filters import subscription_checks as subscriptions
-from gapless.features.queue import checks as queues
-from gapless.features.scheduled import checks as later
-from gapless.features.schemas import checks as schemas
-from gapless.features.webhooks import checks as webhooks
+from gapless.features import FEATURES
 from gapless.ops.doctor import log, places, schema, server, session, tables
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
@@ -42,24 +35,16 @@ _LOG = (
     log.chunks,
     log.sequencer,
     log.unrouted,
-    later.later,
     tables.captures,
     tables.attachments,
     tables.classic,
-    webhooks.webhooks,
     log.squatters,
     log.obstacles,
     log.members,
     log.partitions,
-    queues.queues,
-    subscriptions.subscriptions,
-    filters.filters,
-    schemas.schemas,
-    expiry.expiry,
     places.offsets,
     log.leases,
     log.retention,
-    compaction.compaction,
     log.pipelines,
     log.dedupe,
 )
@@ -81,7 +66,8 @@ def diagnose(dsn: str, *, connect_timeout_s: int = 10) -> Iterator[Finding]:
         patient = Patient(conn=conn, second=second)
         yield from examine(patient, _SERVER)
         fits = True
-        for checks in (_SCHEMA, _LOCKS, _WHOLE, _LOG):
+        of_features = tuple(check for each in FEATURES for check in each.checks())
+        for checks in (_SCHEMA, _LOCKS, _WHOLE, _LOG, of_features):
             for finding in examine(patient, checks if fits else ()):
                 fits &= finding.level == "ok"
                 yield finding

@@ -1,0 +1,34 @@
+"""The door: what a feature adds to rooms that know none, as one record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gapless.ops.doctor.finding import Finding, Patient
+
+Check = Callable[["Patient"], Iterator["Finding"]]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A command: its line in the help; its module, which is imported when somebody asks for it."""
+
+    summary: str
+    module: Callable[[], ModuleType]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Feature:
+    """What a feature adds. The list of all is in features/__init__.py, made by hand.
+
+    A slot that would import more than this module is a function.
+
+    commands: by name, in the order of the help. checks: of `gapless doctor`, after the core's.
+    """
+
+    commands: Mapping[str, Listed] = field(default_factory=dict)
+    checks: Callable[[], Sequence[Check]] = tuple

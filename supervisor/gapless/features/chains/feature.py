@@ -1,0 +1,24 @@
+"""What chains add to the rooms of all."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from gapless.feature import Feature, Listed
+
+
+def _commands() -> ModuleType:
+    from gapless.features.chains import commands
+
+    return commands
+
+
+CHAINS = Feature(
+    commands={
+        "trace": Listed(
+            "show what came of a transaction: a tree of events, and of what each group did "
+            "with them",
+            _commands,
+        ),
+    },
+)

@@ -1,0 +1,34 @@
+"""What filters and subscriptions add to the rooms of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+
+from gapless.feature import Check, Feature, Listed
+
+
+def _commands() -> ModuleType:
+    from gapless.features.filters import commands
+
+    return commands
+
+
+def _checks() -> Sequence[Check]:
+    from gapless.features.filters.checks import filters
+    from gapless.features.filters.subscription_checks import subscriptions
+
+    return (
+        filters,
+        subscriptions,
+    )
+
+
+FILTERS = Feature(
+    commands={
+        "subscriptions": Listed(
+            "many subscriptions in one group, whose events it takes: list, add, remove", _commands
+        ),
+    },
+    checks=_checks,
+)

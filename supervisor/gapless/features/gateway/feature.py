@@ -1,0 +1,31 @@
+"""What the gateway adds to the rooms of all."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from gapless.feature import Feature, Listed
+
+
+def _commands() -> ModuleType:
+    from gapless.features.gateway import commands
+
+    return commands
+
+
+def _key_commands() -> ModuleType:
+    from gapless.features.gateway import key_commands
+
+    return key_commands
+
+
+GATEWAY = Feature(
+    commands={
+        "gateway": Listed(
+            "serve the log over HTTP: publish, read, follow; start as many as you like", _commands
+        ),
+        "keys": Listed(
+            "keys of the gateway, and what they may do: list, create, revoke", _key_commands
+        ),
+    },
+)

@@ -1,0 +1,30 @@
+"""What queue groups add to the rooms of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+
+from gapless.feature import Check, Feature, Listed
+
+
+def _commands() -> ModuleType:
+    from gapless.features.queue import commands
+
+    return commands
+
+
+def _checks() -> Sequence[Check]:
+    from gapless.features.queue.checks import queues
+
+    return (queues,)
+
+
+QUEUE = Feature(
+    commands={
+        "queue": Listed(
+            "take events of a queue group by hand, and say what became of them", _commands
+        ),
+    },
+    checks=_checks,
+)

@@ -1,0 +1,20 @@
+"""What replays add to the rooms of all."""
+
+from __future__ import annotations
+
+from types import ModuleType
+
+from gapless.feature import Feature, Listed
+
+
+def _commands() -> ModuleType:
+    from gapless.features.replay import commands
+
+    return commands
+
+
+REPLAY = Feature(
+    commands={
+        "replay": Listed("run a handler over a range of a topic, beside all groups", _commands),
+    },
+)

@@ -1,0 +1,38 @@
+"""What events for later and schedules add to the rooms of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+
+from gapless.feature import Check, Feature, Listed
+
+
+def _commands() -> ModuleType:
+    from gapless.features.scheduled import commands
+
+    return commands
+
+
+def _schedule_commands() -> ModuleType:
+    from gapless.features.scheduled import schedule_commands
+
+    return schedule_commands
+
+
+def _checks() -> Sequence[Check]:
+    from gapless.features.scheduled.checks import later
+
+    return (later,)
+
+
+SCHEDULED = Feature(
+    commands={
+        "later": Listed("list the events that wait for their time, cancel them", _commands),
+        "schedule": Listed(
+            "publish again and again: add, list, pause, resume, remove, run schedules",
+            _schedule_commands,
+        ),
+    },
+    checks=_checks,
+)

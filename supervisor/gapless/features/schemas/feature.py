@@ -1,0 +1,30 @@
+"""What schemas add to the rooms of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+
+from gapless.feature import Check, Feature, Listed
+
+
+def _commands() -> ModuleType:
+    from gapless.features.schemas import commands
+
+    return commands
+
+
+def _checks() -> Sequence[Check]:
+    from gapless.features.schemas.checks import schemas
+
+    return (schemas,)
+
+
+SCHEMAS = Feature(
+    commands={
+        "schemas": Listed(
+            "what payloads have to be, by topic and type: add, check, list, show, remove", _commands
+        ),
+    },
+    checks=_checks,
+)

@@ -1,0 +1,31 @@
+"""What webhooks add to the rooms of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import ModuleType
+
+from gapless.feature import Check, Feature, Listed
+
+
+def _commands() -> ModuleType:
+    from gapless.features.webhooks import commands
+
+    return commands
+
+
+def _checks() -> Sequence[Check]:
+    from gapless.features.webhooks.checks import webhooks
+
+    return (webhooks,)
+
+
+WEBHOOKS = Feature(
+    commands={
+        "webhooks": Listed(
+            "endpoints that are called with events: add, list, test, pause, resume, remove",
+            _commands,
+        ),
+    },
+    checks=_checks,
+)
