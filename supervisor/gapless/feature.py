@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gapless.ops.doctor.finding import Finding, Patient
+    from gapless.worker.spec import SequencerSpec
 
+Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
 Check = Callable[["Patient"], Iterator["Finding"]]
 
 
@@ -28,7 +31,9 @@ class Feature:
     A slot that would import more than this module is a function.
 
     commands: by name, in the order of the help. checks: of `gapless doctor`, after the core's.
+    duties: done beside the sequencer, in its process, on sessions of their own.
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
     checks: Callable[[], Sequence[Check]] = tuple
+    duties: Callable[[], Sequence[Duty]] = tuple

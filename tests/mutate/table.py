@@ -190,7 +190,6 @@ TABLE = {
     "*/gapless/lease/*": f"{_LEASE} {_WORKER}",
     "*/gapless/worker/reconcile.py": f"unit/test_reconcile.py {_WORKER}",
     "*/gapless/worker/sequencer.py": f"stage/worker/test_sequencer.py stage/attack {_WORKER}",
-    "*/gapless/worker/housekeeper.py": f"stage/worker/test_retention.py stage/attack {_WORKER}",
     "*/gapless/worker/*": f"{_WORKER} stage/cli/test_run_topics.py stage/test_run_console.py",
     "*/gapless/log/publish.py": f"unit/test_statements.py {_ROWS} {_PUBLISH}",
     "*/gapless/log/record.py": _PUBLISH,

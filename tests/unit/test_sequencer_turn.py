@@ -6,7 +6,6 @@ With a clock that stands still and a database that answers as a test wants.
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext
 from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
@@ -16,6 +15,7 @@ import psycopg
 import pytest
 
 from gapless.errors import UsageError
+from gapless.settings import Settings
 from gapless.worker import sequencer as module
 from gapless.worker.board import Board
 from gapless.worker.sequencer import _Candidate, _Turn
@@ -56,7 +56,8 @@ class World:
         monkeypatch.setattr(module, "Promoter", lambda: self)
 
     def turn(self, pause_s: float = 0.0, wait_period_s: float = 0.4) -> _Turn:
-        spec: Any = SimpleNamespace(slot=SLOT, pause_s=pause_s, wait_period_s=wait_period_s)
+        settings = Settings(sequencer_pause_ms=round(1000 * pause_s))
+        spec: Any = SimpleNamespace(slot=SLOT, settings=settings, wait_period_s=wait_period_s)
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE)
         conn: Any = SimpleNamespace(closed=self.is_lost, fileno=lambda: CONN)
         return _Turn(conn, spec, pipe, self.board)
@@ -613,8 +614,6 @@ class Life:
         monkeypatch.setattr(module, "is_orphan", lambda _spec: self._is_over("orphan"))
         monkeypatch.setattr(module, "give_role", lambda _conn: self.story.append("give_role"))
         monkeypatch.setattr(_Candidate, "look", lambda _: self.story.append("look"))
-        for name in ("Housekeeper", "Compactor"):
-            monkeypatch.setattr(module, name, lambda _spec: nullcontext())
         wake_up = partial(self.story.append, "wake_up")
         turn = SimpleNamespace(take=lambda: self._turned("take"), wake_up=wake_up)
         monkeypatch.setattr(module, "_Turn", lambda *_: turn)
@@ -633,7 +632,7 @@ class Life:
         return self.turns <= 0 and why == self.ends
 
     def run(self) -> list[object]:
-        spec: Any = SimpleNamespace(slot=SLOT, dsn="", connect_timeout_s=1)
+        spec: Any = SimpleNamespace(slot=SLOT, dsn="", connect_timeout_s=1, duties=())
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE, poll=lambda: self._is_over("told"))
         board = Board(2)
         assert module._run(spec, pipe, board) == ExitCode.DRAINED

@@ -1,4 +1,4 @@
-"""The threads beside the sequencer: how long the compactor waits, and what the housekeeper drops."""
+"""The threads beside the sequencer: how long the compactor waits, and what is dropped."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import pytest
 
 from gapless.features.compaction import duty as module
 from gapless.features.compaction.duty import LOOK_S, Compactor
+from gapless.features.expiry import duty as expiry
+from gapless.features.retention import duty as retention
 from gapless.features.retention.chunks import Keep
-from gapless.worker import housekeeper
-from gapless.worker.housekeeper import Housekeeper
+from gapless.settings import Settings
 
 
 @pytest.fixture
@@ -42,31 +43,31 @@ def test_it_ends_when_it_is_told_to(made: Compactor, monkeypatch: pytest.MonkeyP
     assert taken == [1], "one step was taken"
 
 
-# -- the housekeeper ------------------------------------------------------------------------------
+# -- what is over -------------------------------------------------------------------------------
 
 
-def test_the_housekeeper_drops_what_is_over_and_says_so(
+def test_what_is_over_is_dropped_and_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "gapless")
     asked: list[object] = []
     group = SimpleNamespace(group_id="g", topic="t", set_aside=2, subscriptions=3)
-    monkeypatch.setattr(housekeeper, "connect", lambda *said, **more: nullcontext((*said, more)))
-    for name, found in (
-        ("apply_retention", "chunk 7"), ("expire_groups", group), ("expire_subscriptions", group),
-    ):  # fmt: skip
+    for where, name, found in (
+        (retention, "apply_retention", "chunk 7"),
+        (expiry, "expire_groups", group),
+        (expiry, "expire_subscriptions", group),
+    ):
 
         def drop(_conn: object, said: object, found: object = found) -> list[object]:
             asked.append(said)
             return [found]
 
-        monkeypatch.setattr(housekeeper, name, drop)
-    spec: Any = SimpleNamespace(
-        dsn="", connect_timeout_s=1, retention_check_s=60, dead_letter_retention_s=5,
-        audit_retention_s=6,
-    )  # fmt: skip
-    made = Housekeeper(spec)
-    made.look()
+        monkeypatch.setattr(where, "connect", lambda *said, **more: nullcontext((*said, more)))
+        monkeypatch.setattr(where, name, drop)
+    settings = Settings(retention_check_s=60, dead_letter_retention_s=5, audit_retention_s=6)
+    spec: Any = SimpleNamespace(dsn="", connect_timeout_s=1, settings=settings)
+    retention.Dropping(spec).look()
+    expiry.Expiring(spec).look()
     assert asked == [Keep(letters_s=5, audit_s=6), 60, 60]
     assert [each.levelname for each in caplog.records] == ["INFO", "WARNING", "WARNING"]
     assert [each.partition(":")[0] for each in caplog.messages] == [

@@ -14,6 +14,7 @@ from gapless.cli.context import flags_of, load_all, server_dsn
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
+from gapless.features import duties
 from gapless.features.metrics.serve import open_metrics
 from gapless.features.scheduled.schedules import Schedule
 from gapless.features.spark.asked import on_spark, spark_conf
@@ -142,7 +143,7 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
     dsn = server_dsn(args, settings)
     if args.webhooks and not references and loaded.sources["partitionsPerWorker"] == "default":
         settings = replace(settings, partitions_per_worker=PARTITIONS_PER_ENDPOINT)
-    return make_plan(
+    plan = make_plan(
         settings,
         dsn,
         handlers,
@@ -151,6 +152,7 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
         schedules=[Schedule(**each.record()) for each in loaded.schedules],
         source=_webhooks(settings, dsn) if args.webhooks else None,
     )
+    return replace(plan, duties=duties())
 
 
 def _webhooks(settings: Settings, dsn: str) -> HandlerSource:

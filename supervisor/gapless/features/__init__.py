@@ -1,5 +1,6 @@
 """Features: a room each, which the core does not know. Their list, in the order of the help."""
 
+from gapless.feature import Duty
 from gapless.features.attach.feature import ATTACH
 from gapless.features.capture.feature import CAPTURE
 from gapless.features.chains.feature import CHAINS
@@ -35,3 +36,8 @@ FEATURES = (
     SPARK,
     SERVER,
 )
+
+
+def duties() -> tuple[Duty, ...]:
+    """Return what all of them have done beside the sequencer."""
+    return tuple(duty for each in FEATURES for duty in each.duties())

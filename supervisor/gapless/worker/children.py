@@ -11,6 +11,7 @@ from uuid import UUID
 
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
+from gapless.feature import Duty
 from gapless.features.queue.pool import Pools, Purpose, Run
 from gapless.keys import Partition
 from gapless.lease.member import Lease
@@ -47,9 +48,11 @@ class Children:
         supervisor_pid: int,
         private_fds: Callable[[], list[int]],
         meters: Meters,
+        duties: tuple[Duty, ...] = (),
     ) -> None:
         self._meters = meters
         self._settings = settings
+        self._duties = duties
         self._common: dict[str, Any] = {
             "dsn": dsn,
             "supervisor_pid": supervisor_pid,
@@ -134,14 +137,11 @@ class Children:
         """Fork the sequencer candidate if there is none and its backoff has passed."""
         if self._sequencer is not None:
             return
-        settings = self._settings
         spec = partial(
             SequencerSpec,
             **self._common,
-            pause_s=settings.sequencer_pause_ms / 1000,
-            retention_check_s=settings.retention_check_s,
-            dead_letter_retention_s=settings.dead_letter_retention_s,
-            audit_retention_s=settings.audit_retention_s,
+            settings=self._settings,
+            duties=self._duties,
         )
         board, meters = self._board, self._meters
 

@@ -11,6 +11,7 @@ from psycopg import Connection
 from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
+from gapless.feature import Duty
 from gapless.features.scheduled.schedules import Schedule
 from gapless.settings import Settings
 
@@ -29,6 +30,7 @@ class Plan:
     asks_partitions: somebody said totalPartitions, so a topic with another number is refused, and
     the topic of the configuration is made if nobody made it.
     source: of handlers that come and go while it runs; they are among the others (follow.py).
+    duties: what is done beside its sequencer.
     """
 
     settings: Settings
@@ -38,6 +40,7 @@ class Plan:
     asks_partitions: bool = True
     schedules: tuple[Schedule, ...] = ()
     source: HandlerSource | None = None
+    duties: tuple[Duty, ...] = ()
 
     @property
     def queues(self) -> list[tuple[str, Handler, Terms]]:

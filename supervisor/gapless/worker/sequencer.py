@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import ExitStack
 from time import monotonic
 from typing import Any
 
@@ -13,7 +14,6 @@ from gapless.db.connect import connect, end_of, is_transient, why_of
 from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
-from gapless.features.compaction.duty import Compactor
 from gapless.features.scheduled.later import Promoter
 from gapless.lease.room import missing_grant
 from gapless.lease.squatters import name_later_holders
@@ -37,7 +37,6 @@ from gapless.log.topics import count_unrouted
 from gapless.telemetry.meter import current
 from gapless.worker.board import Board
 from gapless.worker.cadence import Cadence
-from gapless.worker.housekeeper import Housekeeper
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec
 
@@ -92,7 +91,9 @@ def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
     hit("sequencer.active")
     listen(conn, WAKE_CHANNEL)
     turn = _Turn(conn, spec, pipe, board)
-    with Housekeeper(spec), Compactor(spec):
+    with ExitStack() as beside:
+        for duty in spec.duties:
+            beside.enter_context(duty(spec))
         while not pipe.poll() and not is_orphan(spec):
             turn.take()
     hit("sequencer.leaving")
@@ -144,6 +145,7 @@ class _Turn:
     ) -> None:
         self._conn = conn
         self._spec = spec
+        self._pause_s = spec.settings.sequencer_pause_ms / 1000
         self._pipe = pipe
         self._board = board
         self._later = Promoter()
@@ -224,7 +226,7 @@ class _Turn:
         rest_s = 0.0
         if not self._is_asleep:
             rest_s = self._later.rest_s(self._cadence.rest_s(sequenced, run_s))
-        readable(max(rest_s, self._spec.pause_s), self._pipe.fileno())
+        readable(max(rest_s, self._pause_s), self._pipe.fileno())
 
     def _sequence(self, *, promotes: bool) -> int:
         """Give offsets; then, perhaps, to what is due now. What waited first is never kept back."""

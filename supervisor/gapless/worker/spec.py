@@ -10,7 +10,9 @@ from uuid import UUID
 
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
+from gapless.feature import Duty
 from gapless.keys import Partition
+from gapless.settings import Settings
 
 Order = Literal["serve", "ring", "drop", "drain"]
 """To a child: serve LEASE_NO PARTITION_ID one more, look what PARTITION_IDs have to do (ring), drop
@@ -100,12 +102,13 @@ class QueueSpec(ChildSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequencerSpec(ChildSpec):
-    """What a sequencer candidate needs."""
+    """What a sequencer candidate needs.
 
-    pause_s: float
-    retention_check_s: int
-    dead_letter_retention_s: int
-    audit_retention_s: int
+    duties: what the active one makes threads of, beside its own work.
+    """
+
+    settings: Settings
+    duties: tuple[Duty, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

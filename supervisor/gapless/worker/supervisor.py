@@ -65,7 +65,12 @@ class Supervisor:
         self._manager = ServiceManager()
         self._exporter = ExporterKeeper(plan, metrics, self._fds_of_others)
         self._children = Children(
-            plan.dsn, plan.settings, os.getpid(), self._private_fds, self._exporter.meters
+            plan.dsn,
+            plan.settings,
+            os.getpid(),
+            self._private_fds,
+            self._exporter.meters,
+            plan.duties,
         )
         self._ready: set[int] = set()  # lease_no of partitions whose next worker waits
         self._leases: list[Lease] = []

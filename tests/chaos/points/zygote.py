@@ -14,6 +14,7 @@ import select
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -28,6 +29,7 @@ from chaos.mutants.apply import mutate
 from chaos.points import traps
 from chaos.producer import Draft, Producer
 from gapless.db.connect import connect
+from gapless.features import duties
 from gapless.settings import Settings
 from gapless.worker.plan import make_plan
 from gapless.worker.supervisor import Supervisor
@@ -110,7 +112,8 @@ def supervise(dsn: str, folder: Path, wanted: dict[str, Any]) -> int:
     gapless.worker.retries.BACKOFF_S_MAX = BACKOFF_S_MAX
     gapless.consume.drive.GOES_ON_S = GOES_ON_S
     settings = Settings(instance_name=wanted["name"], **wanted["settings"])
-    return Supervisor(make_plan(settings, dsn, [make_handler("g", "t")])).run()
+    plan = make_plan(settings, dsn, [make_handler("g", "t")])
+    return Supervisor(replace(plan, duties=duties())).run()
 
 
 def produce(dsn: str, folder: Path, wanted: dict[str, Any]) -> int:

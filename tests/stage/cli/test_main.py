@@ -19,7 +19,7 @@ def test_help_lists_every_command(bare) -> None:
     assert done.code == 0
     assert done.err == ""
     for command in COMMANDS:
-        assert f"\n    {command} " in done.out
+        assert f"\n  {command} " in done.out
     assert "cannot be loaded" not in done.out
 
 

@@ -71,10 +71,10 @@ def threads(pid: int) -> int:
 
 @pytest.mark.long
 def test_who_forks_has_no_thread_and_nobody_but_the_sequencer_has_one(fleet: Fleet) -> None:
-    """A fork copies one thread, and the locks of all. The process with the housekeeper never forks."""
+    """A fork copies one thread, and the locks of all. The process with duties never forks."""
     a = all_acquired(fleet)
     sequencer = until(a.sequencer, "a sequences")
-    until(lambda: threads(sequencer) == 3, "the housekeeper and the compactor beside the sequencer")
+    until(lambda: threads(sequencer) == 4, "what drops, what expires and the compactor")
     for pid in {a.pid} | a.children() - {sequencer}:
         assert threads(pid) == 1
     assert not Path(f"/proc/{sequencer}/task/{sequencer}/children").read_text()

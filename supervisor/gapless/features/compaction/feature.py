@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gapless.feature import Check, Feature
+from gapless.feature import Check, Duty, Feature
 
 
 def _checks() -> Sequence[Check]:
@@ -13,6 +13,13 @@ def _checks() -> Sequence[Check]:
     return (compaction,)
 
 
+def _duties() -> Sequence[Duty]:
+    from gapless.features.compaction.duty import Compactor
+
+    return (Compactor,)
+
+
 COMPACTION = Feature(
     checks=_checks,
+    duties=_duties,
 )

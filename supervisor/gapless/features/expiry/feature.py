@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gapless.feature import Check, Feature
+from gapless.feature import Check, Duty, Feature
 
 
 def _checks() -> Sequence[Check]:
@@ -13,6 +13,13 @@ def _checks() -> Sequence[Check]:
     return (expiry,)
 
 
+def _duties() -> Sequence[Duty]:
+    from gapless.features.expiry.duty import Expiring
+
+    return (Expiring,)
+
+
 EXPIRY = Feature(
     checks=_checks,
+    duties=_duties,
 )

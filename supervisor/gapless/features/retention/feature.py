@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
-from gapless.feature import Feature, Listed
+from gapless.feature import Duty, Feature, Listed
 
 
 def _commands() -> ModuleType:
@@ -13,10 +14,17 @@ def _commands() -> ModuleType:
     return commands
 
 
+def _duties() -> Sequence[Duty]:
+    from gapless.features.retention.duty import Dropping
+
+    return (Dropping,)
+
+
 RETENTION = Feature(
     commands={
         "retention": Listed(
             "show what of the log may be dropped, and why the rest stays; drop it", _commands
         ),
     },
+    duties=_duties,
 )

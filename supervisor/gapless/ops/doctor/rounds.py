@@ -66,8 +66,8 @@ def diagnose(dsn: str, *, connect_timeout_s: int = 10) -> Iterator[Finding]:
         patient = Patient(conn=conn, second=second)
         yield from examine(patient, _SERVER)
         fits = True
-        of_features = tuple(check for each in FEATURES for check in each.checks())
-        for checks in (_SCHEMA, _LOCKS, _WHOLE, _LOG, of_features):
+        whole = (*_LOG, *(check for each in FEATURES for check in each.checks()))
+        for checks in (_SCHEMA, _LOCKS, _WHOLE, whole):
             for finding in examine(patient, checks if fits else ()):
                 fits &= finding.level == "ok"
                 yield finding

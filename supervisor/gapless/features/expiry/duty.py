@@ -1,6 +1,4 @@
-"""The housekeeper: a thread of the active sequencer's process that drops what is over now and then.
-
-Events by retention, and groups and subscriptions that nobody uses and that expire.
+"""A thread of the active sequencer's process that drops groups and subscriptions that expire.
 
 On a session of its own, opened for each look: what waits there for a lock delays no offset.
 """
@@ -9,37 +7,31 @@ from __future__ import annotations
 
 from gapless.db.connect import connect
 from gapless.features.expiry.stored import expire_groups, expire_subscriptions
-from gapless.features.retention.chunks import Keep, apply_retention
 from gapless.worker.side_thread import SideThread
 from gapless.worker.spec import SequencerSpec
 
 
-class Housekeeper(SideThread):
+class Expiring(SideThread):
     """A context: it looks every `retention_check_s` inside of it."""
 
     def __init__(self, spec: SequencerSpec) -> None:
-        every_s = spec.retention_check_s
-        super().__init__(
-            "housekeeper", "retention", first_s=every_s, then_s=every_s, retry_s=every_s
-        )
+        every_s = spec.settings.retention_check_s
+        super().__init__("expiry", "retention", first_s=every_s, then_s=every_s, retry_s=every_s)
         self._spec = spec
 
     def look(self) -> None:
-        """Drop what is over."""
+        """Drop what nobody uses, and say so."""
         spec = self._spec
         with connect(
             spec.dsn, role="housekeeper", connect_timeout_s=spec.connect_timeout_s
         ) as conn:
-            keep = Keep(letters_s=spec.dead_letter_retention_s, audit_s=spec.audit_retention_s)
-            for chunk in apply_retention(conn, keep):
-                self.log.info("retention: dropped the events of %s", chunk)
-            for group in expire_groups(conn, spec.retention_check_s):
+            for group in expire_groups(conn, spec.settings.retention_check_s):
                 self.log.warning(
                     "group %s expired: nobody used it; dropped with %s units that were set aside",
                     group.group_id,
                     group.set_aside,
                 )
-            for each in expire_subscriptions(conn, spec.retention_check_s):
+            for each in expire_subscriptions(conn, spec.settings.retention_check_s):
                 self.log.warning(
                     "group %s of topic %s: %s subscriptions expired, for nobody renewed them",
                     each.group_id,

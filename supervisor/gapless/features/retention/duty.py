@@ -1,0 +1,32 @@
+"""The housekeeper of the log: a thread of the active sequencer's process that drops what is over.
+
+On a session of its own, opened for each look: what waits there for a lock delays no offset.
+"""
+
+from __future__ import annotations
+
+from gapless.db.connect import connect
+from gapless.features.retention.chunks import Keep, apply_retention
+from gapless.worker.side_thread import SideThread
+from gapless.worker.spec import SequencerSpec
+
+
+class Dropping(SideThread):
+    """A context: inside of it, retention is applied every `retention_check_s`."""
+
+    def __init__(self, spec: SequencerSpec) -> None:
+        every_s = spec.settings.retention_check_s
+        super().__init__(
+            "housekeeper", "retention", first_s=every_s, then_s=every_s, retry_s=every_s
+        )
+        self._spec = spec
+
+    def look(self) -> None:
+        """Drop what is over."""
+        spec, settings = self._spec, self._spec.settings
+        keep = Keep(letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s)
+        with connect(
+            spec.dsn, role="housekeeper", connect_timeout_s=spec.connect_timeout_s
+        ) as conn:
+            for chunk in apply_retention(conn, keep):
+                self.log.info("retention: dropped the events of %s", chunk)
