@@ -307,7 +307,7 @@ def test_there_is_one_sequencer_and_after_an_end_that_nobody_asked_for_another(
     keep()
     keep()
     assert [each.name for each in home.forked] == ["sequencer"]
-    assert home.specs[0].pause_s == home.settings.sequencer_pause_ms / 1000
+    assert home.specs[0].settings is home.settings
     assert home.specs[0].wait_period_s == home.settings.wait_period_ms / 1000
     home.end(home.forked[0], ExitCode.DRAINED)
     assert len(caplog.messages) == 1
