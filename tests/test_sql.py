@@ -28,6 +28,7 @@ STAGES = [path.stem for path in sql_files("queries")]
 NAMED = [(stage, name) for stage in STAGES for name in queries(stage)]
 SOURCES = sorted(Path(gapless.__file__).parent.rglob("*.py"))
 FUNCTIONS = sql_files("functions")
+FEATURES = [path for path in SOURCES if "features" in path.parts]  # they ask through the core's
 _MAKES = re.compile(r"^create (?:or replace )?(?:function|procedure) gapless\.(\w+)", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"%(?:\((\w+)\)[sbt]|(%))")
 _RETURNS = re.compile(r"^-- returns: ([\w.]+):(\w+)$", re.MULTILINE)
@@ -143,7 +144,7 @@ def test_a_query_that_exists_is_asked_for() -> None:
     def check(stage: str) -> None:
         users = [path for path in SOURCES if stage in _stages_of(path)]
         assert users, "no module asks for this stage"
-        beside = {path for user in users for path in user.parent.rglob("*.py")}
+        beside = {path for user in users for path in (*user.parent.rglob("*.py"), *FEATURES)}
         assert set(queries(stage)) - set().union(*map(_words_of, beside)) == set()
 
     every(check, STAGES, str)

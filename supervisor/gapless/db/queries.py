@@ -27,11 +27,12 @@ def sql_root() -> Path:
     return packed if packed.is_dir() else Path(__file__).parents[3] / "sql"
 
 
-def sql_files(kind: str) -> list[Path]:
+@cache
+def sql_files(kind: str) -> tuple[Path, ...]:
     """Return the files below the folders `kind` (functions, views, ...) of all rooms, by name."""
     root = sql_root()
     found = (path for path in root.rglob("*.sql") if kind in path.relative_to(root).parts)
-    return sorted(found, key=lambda path: path.stem)
+    return tuple(sorted(found, key=lambda path: path.stem))
 
 
 @cache

@@ -1,7 +1,7 @@
 """What an upgrade would do to a database, before it is done: files, locks, rows, time.
 
 `sql/locks.json` says of each file which locks it takes on tables that are there, and what it does
-to their rows: measured by applying the files; tests/migration/test_plan.py compares.
+to their rows: measured by applying the files; tests/migration/test_next_version.py compares.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from contextlib import suppress
 from socket import socket
 from time import monotonic
 from typing import Protocol
@@ -206,7 +207,8 @@ class Supervisor:
         """Look, for all workers, what they have to do of which no notification told (I8)."""
         if now_s >= self._round_due_s:
             self._round_due_s = now_s + self._settings.wait_period_ms / 1000 - ROUND_EARLY_S
-            self._children.sharing.looked(now_s, self._control.member.due_leases())
+            with suppress(psycopg.errors.LockNotAvailable):  # then workers look for themselves
+                self._children.sharing.looked(now_s, self._control.member.due_leases())
 
     def _replace(self, served: set[tuple[str, str]]) -> None:
         """Have other workers for groups and topics whose handler is another one now."""

@@ -24,7 +24,7 @@ def rests(world: World, driver: Driver, events: int, *, took_s: float = 1.0) -> 
     """Let so many events come at once; return how long the driver rests after its turn."""
     world.units(*[1] * events)
     done = driver.turn()
-    driver.wait_s(done)
+    driver.wait_s(done, 1.0)
     return driver.rest_s(done, took_s)
 
 

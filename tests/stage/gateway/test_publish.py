@@ -381,7 +381,7 @@ def kb_of(process: Path, name: str) -> int:
 def test_a_gateway_that_gives_the_offsets_rests_longer_than_it_works(
     gateway: Client, conn: Connection
 ) -> None:
-    """Each run is made to take 0.03 s; whatever is published, 0.1 s or more are between two."""
+    """Each run is made to take 0.03 s; whatever is published, 0.1 s are between two looks of one run or two."""
     conn.execute(
         "create function wait() returns trigger language plpgsql as"
         " $$begin perform pg_sleep(0.03); return null; end$$"
@@ -392,7 +392,7 @@ def test_a_gateway_that_gives_the_offsets_rests_longer_than_it_works(
     )
     gateway.publish(1, wait="offset")
     began_s, runs = monotonic(), 1
-    while runs < 6:
+    while runs < 16:
         gateway.publish(1)
         (runs,) = conn.execute("select count(distinct run) from gapless.log_segment").fetchone()  # type: ignore[misc]
-    assert monotonic() - began_s >= 4 * (0.03 + 0.1)
+    assert monotonic() - began_s >= 0.8

@@ -11,6 +11,7 @@ from psycopg import Connection
 
 from gapless import ops
 from gapless.errors import RefusedError, UsageError
+from gapless.features.schemas import ops as schema_ops
 from gapless.features.schemas.checks import schemas
 from gapless.log.topics import ensure_topic
 from gapless.ops.doctor.finding import Patient
@@ -74,7 +75,7 @@ def test_a_version_that_came_between_is_compared_with(
     conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ops.add_schema(conn, "orders", INTEGER)
-    real: Callable[..., Any] = ops.schemas.row  # type: ignore[attr-defined]
+    real: Callable[..., Any] = schema_ops.row  # type: ignore[attr-defined]
 
     def late(*args: Any, **params: Any) -> Any:
         conn.execute("select gapless.set_schema('orders', 'false', compatibility => 'none')")

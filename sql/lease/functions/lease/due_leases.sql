@@ -8,6 +8,7 @@ language sql
 stable
 security definer
 set search_path = pg_catalog, pg_temp
+set lock_timeout = '50ms'    -- MUST be short: heartbeats wait for it
 set enable_seqscan = off
 set enable_bitmapscan = off
 set jit = off
