@@ -5,7 +5,7 @@ from pg_settings s
 where s.name in (
   'server_version', 'shared_buffers', 'fsync', 'synchronous_commit', 'full_page_writes',
   'wal_level', 'wal_sync_method', 'commit_delay', 'commit_siblings', 'max_wal_size',
-  'checkpoint_timeout', 'autovacuum', 'jit'
+  'checkpoint_timeout', 'autovacuum', 'jit', 'max_connections'
 )
 order by s.name
 
