@@ -75,14 +75,17 @@ class Crew:
         started_s = monotonic()
         for process in self._processes:
             process.start()
-        try:
-            self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001 - the crew gives the cue
-        except BrokenBarrierError:
-            self.join()
+        self._give_cue()
         self.ready_s = monotonic() - started_s
         self.meter = Meter(metered_dsn) if metered_dsn else None
         self._began_s = monotonic()
-        self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001
+        self._give_cue()
+
+    def _give_cue(self) -> None:
+        try:
+            self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001 - the crew gives the cue
+        except BrokenBarrierError:  # one of them has failed: which one, and how, is told
+            self.join()
 
     def stop(self) -> None:
         """Let all finish what they are doing. Raises RuntimeError for one that failed."""
