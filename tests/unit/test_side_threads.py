@@ -66,8 +66,8 @@ def test_what_is_over_is_dropped_and_told(
         monkeypatch.setattr(where, name, drop)
     settings = Settings(retention_check_s=60, dead_letter_retention_s=5, audit_retention_s=6)
     spec: Any = SimpleNamespace(dsn="", connect_timeout_s=1, settings=settings)
-    retention.Dropping(spec).look()
-    expiry.Expiring(spec).look()
+    retention.RetentionDuty(spec).look()
+    expiry.ExpiryDuty(spec).look()
     assert asked == [Keep(letters_s=5, audit_s=6), 60, 60]
     assert [each.levelname for each in caplog.records] == ["INFO", "WARNING", "WARNING"]
     assert [each.partition(":")[0] for each in caplog.messages] == [

@@ -11,7 +11,7 @@ from gapless.worker.side_thread import SideThread
 from gapless.worker.spec import SequencerSpec
 
 
-class Expiring(SideThread):
+class ExpiryDuty(SideThread):
     """A context: it looks every `retention_check_s` inside of it."""
 
     def __init__(self, spec: SequencerSpec) -> None:

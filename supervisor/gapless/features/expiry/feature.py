@@ -14,9 +14,9 @@ def _checks() -> Sequence[Check]:
 
 
 def _duties() -> Sequence[Duty]:
-    from gapless.features.expiry.duty import Expiring
+    from gapless.features.expiry.duty import ExpiryDuty
 
-    return (Expiring,)
+    return (ExpiryDuty,)
 
 
 EXPIRY = Feature(

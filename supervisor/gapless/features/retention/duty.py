@@ -11,7 +11,7 @@ from gapless.worker.side_thread import SideThread
 from gapless.worker.spec import SequencerSpec
 
 
-class Dropping(SideThread):
+class RetentionDuty(SideThread):
     """A context: inside of it, retention is applied every `retention_check_s`."""
 
     def __init__(self, spec: SequencerSpec) -> None:

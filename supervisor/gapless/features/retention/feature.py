@@ -15,9 +15,9 @@ def _commands() -> ModuleType:
 
 
 def _duties() -> Sequence[Duty]:
-    from gapless.features.retention.duty import Dropping
+    from gapless.features.retention.duty import RetentionDuty
 
-    return (Dropping,)
+    return (RetentionDuty,)
 
 
 RETENTION = Feature(
