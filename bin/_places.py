@@ -1,4 +1,4 @@
-"""Count in how many product files a thing is named: what is touched, or read, to add one like it.
+"""Count the product files that name a thing: those to touch, or to read, to add one like it.
 
 A file counts where one of the thing's spellings stands as a word of its code: in Python names and
 strings, not docstrings; elsewhere (SQL, YAML, JSON, JavaScript, HTML) in all but comments. Tests,

@@ -1,4 +1,4 @@
-"""The door: what a feature adds to rooms that know none, as one record."""
+"""The door: the additions of a feature to rooms that know none, as one record."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """What a feature adds. The list of all is in features/__init__.py, made by hand.
+    """The additions of a feature. The list of all is in features/__init__.py, made by hand.
 
     A slot that would import more than this module is a function.
 

@@ -73,12 +73,7 @@ _Commands = argparse._SubParsersAction  # noqa: SLF001 - what add_subparsers() r
 
 def help_parser() -> Parser:
     """Return a parser that knows what commands there are, and imports none of them."""
-    parser = Parser(
-        prog="gapless",
-        usage="gapless COMMAND [VERB] ...",
-        description=_DESCRIPTION,
-        epilog=_DATABASE_HELP,
-    )
+    parser = _bare_parser(usage="gapless COMMAND [VERB] ...")
     for title, commands in GROUPS.items():
         group = parser.add_argument_group(title)
         for name, each in commands.items():
@@ -100,8 +95,12 @@ def whole_parser() -> Parser:
     return parser
 
 
+def _bare_parser(usage: str | None = None) -> Parser:
+    return Parser(prog="gapless", usage=usage, description=_DESCRIPTION, epilog=_DATABASE_HELP)
+
+
 def _new_parser() -> tuple[Parser, _Commands[Parser]]:
-    parser = Parser(prog="gapless", description=_DESCRIPTION, epilog=_DATABASE_HELP)
+    parser = _bare_parser()
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     return parser, commands
 

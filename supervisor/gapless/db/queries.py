@@ -28,11 +28,15 @@ def sql_root() -> Path:
 
 
 @cache
+def _every_file() -> tuple[Path, ...]:
+    return tuple(sorted(sql_root().rglob("*.sql"), key=lambda path: path.stem))
+
+
+@cache
 def sql_files(kind: str) -> tuple[Path, ...]:
     """Return the files below the folders `kind` (functions, views, ...) of all rooms, by name."""
     root = sql_root()
-    found = (path for path in root.rglob("*.sql") if kind in path.relative_to(root).parts)
-    return tuple(sorted(found, key=lambda path: path.stem))
+    return tuple(path for path in _every_file() if kind in path.relative_to(root).parts)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""What attached outboxes add to the rooms of all."""
+"""The record of attached outboxes: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What captured tables add to the rooms of all."""
+"""The record of captured tables: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What chains add to the rooms of all."""
+"""The record of chains: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

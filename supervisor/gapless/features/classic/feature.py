@@ -1,4 +1,4 @@
-"""What classic names add to the rooms of all."""
+"""The record of classic names: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compaction adds to the rooms of all."""
+"""The record of compaction: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

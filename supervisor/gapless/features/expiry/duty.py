@@ -1,6 +1,6 @@
 """A thread of the active sequencer's process that drops groups and subscriptions that expire.
 
-On a session of its own, opened for each look: what waits there for a lock delays no offset.
+On a session of its own, opened for each look: a wait for a lock delays no offset there.
 """
 
 from __future__ import annotations

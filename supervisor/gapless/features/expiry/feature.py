@@ -1,4 +1,4 @@
-"""What groups that expire add to the rooms of all."""
+"""The record of groups that expire: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What filters and subscriptions add to the rooms of all."""
+"""The record of filters and subscriptions: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gateway adds to the rooms of all."""
+"""The record of the gateway: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

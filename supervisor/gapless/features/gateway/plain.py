@@ -1,4 +1,4 @@
-"""Plain events, one or an array, read at once: what is unusual, or wrong, is left to events_in."""
+"""Plain events, one or an array, read at once: unusual and wrong ones are left to events_in."""
 
 from __future__ import annotations
 

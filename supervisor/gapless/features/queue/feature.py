@@ -1,4 +1,4 @@
-"""What queue groups add to the rooms of all."""
+"""The record of queue groups: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

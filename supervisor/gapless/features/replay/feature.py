@@ -1,4 +1,4 @@
-"""What replays add to the rooms of all."""
+"""The record of replays: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

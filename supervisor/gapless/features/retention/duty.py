@@ -1,6 +1,6 @@
-"""The housekeeper of the log: a thread of the active sequencer's process that drops what is over.
+"""The housekeeper of the log: a thread of the active sequencer's process that applies retention.
 
-On a session of its own, opened for each look: what waits there for a lock delays no offset.
+On a session of its own, opened for each look: a wait for a lock delays no offset there.
 """
 
 from __future__ import annotations

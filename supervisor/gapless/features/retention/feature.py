@@ -1,4 +1,4 @@
-"""What retention adds to the rooms of all."""
+"""The record of retention: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

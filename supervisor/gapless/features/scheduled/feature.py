@@ -1,4 +1,4 @@
-"""What events for later and schedules add to the rooms of all."""
+"""The record of events for later and schedules: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What schemas add to the rooms of all."""
+"""The record of schemas: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

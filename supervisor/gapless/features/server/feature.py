@@ -1,4 +1,4 @@
-"""What the embedded server adds to the rooms of all."""
+"""The record of the embedded server: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

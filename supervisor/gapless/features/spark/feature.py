@@ -1,4 +1,4 @@
-"""What pipelines on Spark add to the rooms of all."""
+"""The record of pipelines on Spark: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 

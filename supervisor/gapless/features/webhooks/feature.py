@@ -1,4 +1,4 @@
-"""What webhooks add to the rooms of all."""
+"""The record of webhooks: its parts for rooms that know no feature."""
 
 from __future__ import annotations
 
