@@ -68,12 +68,13 @@ libpq's own environment (PGHOST, PGSERVICE, ...). Without any, gapless starts a 
 gapless server tells where its data are (GAPLESS_HOME chooses the folder, GAPLESS_PG_BINDIR the bin
 folder of the PostgreSQL). Exit codes: docs/exit-codes.md.
 """
+_PROGRAM = {"prog": "gapless", "description": _DESCRIPTION, "epilog": _DATABASE_HELP}
 _Commands = argparse._SubParsersAction  # noqa: SLF001 - what add_subparsers() returns has no other name
 
 
 def help_parser() -> Parser:
     """Return a parser that knows what commands there are, and imports none of them."""
-    parser = _bare_parser(usage="gapless COMMAND [VERB] ...")
+    parser = Parser(**_PROGRAM, usage="gapless COMMAND [VERB] ...")
     for title, commands in GROUPS.items():
         group = parser.add_argument_group(title)
         for name, each in commands.items():
@@ -95,12 +96,8 @@ def whole_parser() -> Parser:
     return parser
 
 
-def _bare_parser(usage: str | None = None) -> Parser:
-    return Parser(prog="gapless", usage=usage, description=_DESCRIPTION, epilog=_DATABASE_HELP)
-
-
 def _new_parser() -> tuple[Parser, _Commands[Parser]]:
-    parser = _bare_parser()
+    parser = Parser(**_PROGRAM)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     return parser, commands
 
