@@ -46,6 +46,7 @@ SERVER_OPTIONS = {
 MEMORY_BYTES_MIN = 4 << 30  # a container may have 64 MB of shared memory
 REAP_S = 5.0  # a process that was told to end gets this long before it counts as left behind
 
+pytest_plugins = ["support.commands", "support.fleets", "support.twin_fixtures"]
 elsewhere.configure()  # before the conftest of a folder asks for the schema
 
 _server = ExitStack()
@@ -91,7 +92,7 @@ def pytest_runtest_makereport(
 
 # Processes share the tests: a file stays whole. What keeps a machine busy by itself is for one of them, one
 # after the other: beside Spark, faults find too little CPU to come to their end.
-BUSY = ("tests/spark/", "tests/chaos/")
+BUSY = ("tests/features/spark/engine/", "tests/chaos/")
 
 
 class _Whole(LoadScopeScheduling):

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from chaos.arena import FAULTS
 from chaos.coverage import _COUNTED
-from stage.consume.hostile import HOSTILE
 from support.again import REPEATS_MAX
 from support.findings import finding
+from support.hostile import HOSTILE
 
 ROOT = Path(__file__).parents[1]
 CONFTEST = """

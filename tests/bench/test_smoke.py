@@ -28,7 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:::procrastinate", "ignore:::pgqueuer"),
 ]
 
-NOT_TINY = {"members", "spark"}  # 64 workers; a JVM, which tests/spark has
+NOT_TINY = {"members", "spark"}  # 64 workers; a JVM, which tests/features/spark has
 NEED_PGBENCH = {"publish", "hot"}
 PICTURES = {
     "held": ["held-curves"],

@@ -12,7 +12,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from chaos.process import Proxy
 from gapless.consume.session import run, transaction
-from stage.worker.fleet import until
+from support.fleet import until
 
 AT_ONCE_S = 0.3  # so long nothing may arrive
 

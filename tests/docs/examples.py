@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from stage.cli.conftest import environment
+from support.commands import environment
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"

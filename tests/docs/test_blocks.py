@@ -29,7 +29,7 @@ from gapless.settings import Settings
 
 PATIENCE_S = 60
 README = ROOT / "README.md"
-# Run with --long: pages of many commands. What they say of commands has its tests in tests/stage/cli.
+# Run with --long: pages of many commands. What they say of commands has its tests in tests/cli.
 EXPENSIVE = {
     *("attach.md", "classic.md", "compaction.md", "direct.md", "filters.md", "gateway.md"),
     *("later.md", "operations.md", "queues.md", "schemas.md", "subscriptions.md", "testing.md"),
@@ -161,7 +161,7 @@ def test_an_example_runs_as_its_readme_says(example: str, server: str) -> None:
 
 def test_every_example_is_run() -> None:
     folders = {path.parent.name for path in (ROOT / "examples").glob("*/README.md")}
-    # flights are the demo; spark has tests/spark/test_examples.py
+    # flights are the demo; spark has tests/features/spark/engine/test_examples.py
     assert folders == {*EXAMPLES, "flights", "spark"}
 
 

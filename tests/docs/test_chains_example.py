@@ -9,7 +9,7 @@ from pathlib import Path
 
 from psycopg import Connection
 
-from stage.cli.conftest import environment
+from support.commands import environment
 
 PAGE = Path(__file__).parents[2] / "docs" / "chains.md"
 TIMEOUT_S = 60

@@ -121,7 +121,7 @@ def test_a_dead_citation_is_found(tmp_path: Path) -> None:
 
 
 def _cited_tests(text: str) -> list[tuple[str, str]]:
-    """(File below tests/ or tests/stage/, last name of it) of each test that is cited in backticks."""
+    """(File below tests/, last name of it) of each test that is cited in backticks."""
     found = []
     for match in re.finditer(r"`([^`\n]*test_[^`\n]*)`", text):
         file, *names = match[1].split("::")
@@ -140,9 +140,8 @@ def _is_there(file: str, name: str) -> bool:
 
 
 def _files(name: str) -> list[Path]:
-    name = name.removesuffix(".py").removeprefix("tests/").removeprefix("stage/")
-    found = (ROOT / "tests" / at / f"{name}.py" for at in ("", "stage"))
-    return [path for path in found if path.is_file()]
+    path = ROOT / "tests" / f"{name.removesuffix('.py').removeprefix('tests/')}.py"
+    return [path] if path.is_file() else []
 
 
 @cache

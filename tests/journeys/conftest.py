@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from gapless.telemetry.spans import TRACING
-from stage.consume.conftest import group, world
+from support.worlds import group, world
 
 __all__ = ["group", "world"]
 

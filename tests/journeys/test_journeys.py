@@ -23,8 +23,8 @@ from gapless.worker.spec import WorkerSpec
 from gapless.worker.wakeup import Wakeup
 from journeys.table import Row, changed, classes, say, table, twice
 from journeys.trail import Trail, trail
-from stage.consume.world import Group, World, make_handler
 from support.turn import terms, turn
+from support.world import Group, World, make_handler
 
 EVENTS = 10
 WARM = 3

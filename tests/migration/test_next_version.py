@@ -16,8 +16,8 @@ from gapless.db.connect import connect
 from gapless.db.migrate import require_schema, script
 from gapless.errors import SchemaError
 from migration.following import NAMES, Following, answer
-from stage.worker.fleet import Fleet, Load, until
-from stage.worker.ledger import assert_exactly_once
+from support.fleet import Fleet, Load, until
+from support.ledger import assert_exactly_once
 
 DatabaseLike = Callable[[str], AbstractContextManager[str]]
 HOLD = 77  # an advisory lock of the test's own

@@ -313,7 +313,7 @@ def test_against_files_of_tests(tmp_path: Path) -> None:
         str(file),
     ]
     files = ("test_queue_modes.py", "test_sweep.py")
-    tests = [word for name in files for word in ("--against", f"tests/stage/twins/{name}")]
+    tests = [word for name in files for word in ("--against", f"tests/features/queue/twins/{name}")]
     done = subprocess.run(
         [sys.executable, "-m", "mutate", *words, *tests],
         cwd=ROOT, env=os.environ | {"PYTHONPATH": "supervisor:tests"},

@@ -32,9 +32,9 @@ from gapless.features.gateway.app import WAYS
 from gapless.log.sequence import sequence
 from gapless.settings import load
 from gapless.settings.record import CATALOG
-from stage.cli.conftest import environment
-from stage.gateway.conftest import Inside, Limits
+from support.commands import environment
 from support.forked import Forks
+from support.gateways import Inside, Limits
 
 HERE = Path(__file__).parent
 ONE = "@gapless.handler(topic='orders', group={!r})\ndef {}(unit, conn): ...\n"

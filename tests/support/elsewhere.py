@@ -1,4 +1,4 @@
-"""The tests in another schema: `GAPLESS_TEST_SCHEMA=audit bin/test tests/stage/queue`.
+"""The tests in another schema: `GAPLESS_TEST_SCHEMA=audit bin/test tests/features/queue`.
 
 Their SQL says `gapless.`, as the source does; psycopg is made to put it into that schema. What they
 start in processes of its own finds GAPLESS_SCHEMA in its environment.

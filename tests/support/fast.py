@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ALONE = ("tests/unit/", "tests/docs/", "tests/test_tidy.py")
+ALONE = ("tests/docs/", "tests/test_tidy.py")  # and the folders `unit` of all rooms
 _SLOW = {"slow", "long", "soak", "chaos", "spark"}
 
 
@@ -15,7 +15,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if not config.getoption("--fast") or not collection_path.name.startswith("test_"):
         return None
     name = str(collection_path.relative_to(config.rootpath))
-    if name.startswith(ALONE) or "mark.invariant(" in collection_path.read_text(encoding="utf-8"):
+    if _is_alone(name) or "mark.invariant(" in collection_path.read_text(encoding="utf-8"):
         return None
     return True
 
@@ -30,5 +30,9 @@ def _is_fast(item: pytest.Item) -> bool:
     names = set(item.keywords)
     needs_server = "server_dsn" in getattr(item, "fixturenames", ())
     return "invariant" in names or (
-        item.nodeid.startswith(ALONE) and not needs_server and not names & _SLOW
+        _is_alone(item.nodeid) and not needs_server and not names & _SLOW
     )
+
+
+def _is_alone(name: str) -> bool:
+    return name.startswith(ALONE) or "/unit/" in name.partition("::")[0]

@@ -57,7 +57,7 @@ def look(report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[Non
 
 
 def _text(error: BaseException) -> str:
-    """What it says; "" if its own code fails at that, which tests/stage/consume/hostile.py has errors for."""
+    """What it says; "" if its own code fails at that, which tests/support/hostile.py has errors for."""
     try:
         return str(error)
     except BaseException:  # noqa: BLE001 - SystemExit, too

@@ -22,7 +22,7 @@ _NAME = re.compile(rf"(?!pg_)[a-z_][a-z0-9_]{{0,{CHARACTERS_MAX - 1}}}")
 _OCCUPIED = frozenset({"public", "information_schema", "plpgsql"})
 
 # Every word of SQL (PostgreSQL 14 to 18) or PL/pgSQL that is not a name everywhere without quotes;
-# tests/stage/schema/test_names.py compares with pg_get_keywords().
+# tests/db/test_names.py compares with pg_get_keywords().
 _RESERVED = """
 all analyse analyze and any array as asc asymmetric authorization begin between bigint binary bit
 boolean both by case cast char character check coalesce collate collation column concurrently

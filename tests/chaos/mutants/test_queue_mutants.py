@@ -1,6 +1,6 @@
 """The checker of queue groups can fail: each mutant of the product is caught, and the product is not.
 
-The mutants are those of tests/stage/queue; here what they do is found in the history afterwards.
+The mutants are those of tests/features/queue; here what they do is found in the history afterwards.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from chaos.checker.violation import Violation
 from chaos.effects import make_tables
 from chaos.history import Answered, Grouped, Writer, read
 from chaos.queue_shop import WRITE
+from features.queue.test_mutants import _infect as infect
 from gapless.db.connect import connect
-from stage.queue.test_mutants import _infect as infect
 from support.queue import Queue, make
 
 BLOCK = 4

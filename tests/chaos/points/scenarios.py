@@ -134,14 +134,14 @@ POINTS: dict[Provoke, tuple[str, ...]] = {
 # What is not a worker of an exactly-once handler, or its supervisor, has its crash points tried where
 # its own tests are: their files, below tests/.
 ELSEWHERE = {
-    "keyed": "stage/log/test_dedupe.py",
-    "deliver": "stage/consume/test_deliver.py",
-    "condition": "stage/consume/test_condition_kills.py",
-    "sink": "stage/spark/test_sink.py",
-    "pipeline": "spark/test_pipeline.py",
-    "retention": "stage/worker/test_retention.py",
-    "later": "stage/later/test_worker.py",
-    "queue": "stage/queue_py/test_py_points.py",
+    "keyed": "features/dedupe/test_dedupe.py",
+    "deliver": "consume/test_deliver.py",
+    "condition": "features/filters/test_condition_kills.py",
+    "sink": "features/spark/test_sink.py",
+    "pipeline": "features/spark/engine/test_pipeline.py",
+    "retention": "features/retention/test_kills.py",
+    "later": "features/scheduled/test_worker.py",
+    "queue": "features/queue/test_py_points.py",
 }
 PROVOKED_BY = {point: provoke for provoke, points in POINTS.items() for point in points}
 

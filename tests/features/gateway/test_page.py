@@ -1,0 +1,376 @@
+"""The page in a real browser: hostile text is only text, everything can be reached and done, on a phone as well."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+import gapless
+from gapless import ops
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
+from gapless.testing import drain
+from support.gateways import Client, Open
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+HOSTILE = (
+    '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\'"&lt;javascript:window.hit=1'
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    try:
+        from playwright.sync_api import sync_playwright
+    except ImportError:
+        pytest.skip("no browser: needs playwright and Chromium")
+    if CHROMIUM is None:
+        pytest.skip("no browser: needs playwright and Chromium")
+    with sync_playwright() as driver:
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def gateway(open_gateway: Open, orders: Topic) -> Client:
+    """A gateway with an operator's routes."""
+    return open_gateway(operates=True)
+
+
+@pytest.fixture
+def page(browser: Any, gateway: Client) -> Iterator[Any]:
+    """The page at `/`. Nothing hostile ran, and the policy of its content was never broken."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    made = context.new_page()
+    made.set_default_timeout(120_000)
+    problems: list[str] = []
+    asked: list[str] = []
+    made.on("pageerror", lambda error: problems.append(str(error)))
+    made.on("dialog", lambda dialog: problems.append(f"dialog {dialog.message}"))
+    made.on(
+        "console",
+        lambda said: problems.append(said.text) if "Content Security" in said.text else None,
+    )
+    made.on("request", lambda request: asked.append(request.url))
+    made.goto(f"{gateway.url}/")
+    made.wait_for_selector("#verdict")
+    yield made
+    assert made.evaluate("window.hit") is None
+    assert problems == []
+    assert {url for url in asked if not url.startswith(gateway.url)} == set()
+    context.close()
+
+
+@pytest.fixture
+def dead(conn: Connection, dsn: str, orders: Topic) -> ops.GroupPlace:
+    """A unit of group billing that was set aside, whose key, type, payload and error are hostile."""
+    event = NewEvent(
+        payload={"who": HOSTILE, "n": 1.5},
+        key=HOSTILE,
+        event_type=HOSTILE,
+        headers={HOSTILE: HOSTILE},
+    )
+    publish(conn, "orders", event)
+
+    @gapless.handler(topic="orders", group="billing")
+    def refuse(unit: gapless.Unit, conn: object) -> None:
+        raise ValueError(HOSTILE)
+
+    drain(dsn, refuse)
+    return ops.list_units(conn, ops.DlqFilter(group="billing"))[0].place
+
+
+def shows(page: Any, text: str, where: str = "main") -> None:
+    """Wait until that text is shown. The page's policy lets no text become a script, so not by one."""
+    page.locator(where).filter(has_text=text).first.wait_for()
+
+
+def goes_to(page: Any, where: str) -> None:
+    page.wait_for_url(lambda url: str(url).endswith(where))
+
+
+def go(page: Any, where: str, wanted: str) -> str:
+    """Go to a page of it; the text that is shown once what is wanted is there."""
+    page.evaluate("where => { location.hash = where }", where)
+    shows(page, wanted)
+    return str(page.inner_text("main"))
+
+
+def address(place: ops.GroupPlace) -> str:
+    return f"#/dead/{place.group}/{place.topic}/{place.partition}/{place.offset}"
+
+
+def test_what_is_hostile_is_text(page: Any, dead: ops.GroupPlace, conn: Connection) -> None:
+    page.reload()
+    assert HOSTILE in go(page, "#/dead", "ValueError")
+    shown = go(page, address(dead), "Traceback")
+    assert HOSTILE in shown
+    assert json.dumps(HOSTILE) in shown  # in the payload
+    go(page, "#/", "dead letter")
+    go(page, "#/topics/orders", "Search")
+    page.fill("input[name=key]", HOSTILE)
+    page.click("button:has-text('Search')")
+    page.wait_for_selector("main table td")
+    assert HOSTILE in page.inner_text("main")
+    go(page, f"#/groups/{HOSTILE.replace('/', '%2F')}/orders", "no such group")
+    go(page, "#/<script>", "no such page")
+
+
+def test_the_verdict_names_what_needs_somebody(page: Any, dead: ops.GroupPlace) -> None:
+    shown = go(page, "#/", "1 dead letter")
+    assert "billing/orders" in shown
+    assert "dead letter" in page.inner_text("#verdict")
+
+
+def test_all_is_well(page: Any, orders: Topic) -> None:
+    assert "All is well" in page.inner_text("#verdict")
+
+
+def test_what_a_filter_finds_is_named_before_it_is_changed(page: Any, dead: ops.GroupPlace) -> None:
+    """The filter is in the address, so Back and a reload bring it again; the focus is not on yes."""
+    go(page, "#/dead", "ValueError")
+    page.fill("input[name=error]", "ValueError")
+    page.click("form button:has-text('Show')")
+    goes_to(page, "#/dead?error=ValueError&states=dead")
+    page.fill("input[name=error]", "nothing of the kind")
+    page.select_option("select[name=states]", "waiting")
+    page.click("form button:has-text('Show')")
+    shows(page, "Nothing was set aside.")
+    page.reload()
+    shows(page, "Nothing was set aside.")
+    assert page.input_value("select[name=states]") == "waiting"
+    page.go_back()
+    shows(page, "ValueError")
+    assert page.input_value("input[name=error]") == "ValueError"
+    for button, focused in (("Redrive all of these", "no"), ("Discard all of these", "reason")):
+        page.click(f"main button:has-text('{button}')")
+        shows(page, f"{button.split()[0]} 1 unit of billing/orders", "dialog")
+        assert (
+            page.evaluate("document.activeElement.value || document.activeElement.name") == focused
+        )
+        page.click("dialog button[value=no]")
+    go(page, address(dead), "Traceback")
+    page.click("main button:text-is('Redrive')")
+    shows(page, f"Redrive {dead} (1 event)?", "dialog")
+    assert page.evaluate("document.activeElement.value") == "no"
+    page.click("dialog button[value=no]")
+
+
+def test_a_unit_is_edited_and_handled_again(
+    page: Any, dead: ops.GroupPlace, conn: Connection, dsn: str
+) -> None:
+    go(page, address(dead), "Traceback")
+    page.click("button:has-text('Edit and redrive')")
+    page.fill("dialog textarea", '{"mended": 1.50}')
+    page.click("dialog button[value=yes]")
+    shows(page, "new payload", "#toast")
+    seen: list[str] = []
+
+    @gapless.handler(topic="orders", group="billing")
+    def take(unit: gapless.Unit, conn: object) -> None:
+        seen.extend((event.payload_json or b"").decode() for event in unit)
+
+    drain(dsn, take)
+    assert seen == ['{"mended": 1.50}']
+    assert ops.list_units(conn, ops.DlqFilter(group="billing")) == []
+
+
+def test_discard_asks_for_a_reason(page: Any, dead: ops.GroupPlace, conn: Connection) -> None:
+    go(page, address(dead), "Traceback")
+    page.click("button:has-text('Discard')")
+    page.click("dialog button[value=no]")
+    assert ops.list_units(conn, ops.DlqFilter(group="billing"))
+    page.click("button:has-text('Discard')")
+    page.fill("dialog input[name=reason]", "a test")
+    page.click("dialog button[value=yes]")
+    shows(page, "discarded")
+    (unit,) = ops.list_units(conn, ops.DlqFilter(states=["discarded"]))
+    assert unit.place == dead
+
+
+def test_pause_seek_with_a_preview_resume(
+    page: Any, dead: ops.GroupPlace, conn: Connection
+) -> None:
+    go(page, "#/groups/billing/orders", "Partitions")
+    page.click("button:has-text('Pause')")
+    page.fill("dialog input[name=reason]", "bad deploy")
+    page.click("dialog button[value=yes]")
+    shows(page, "bad deploy")
+    page.click("button:text-is('Seek …')")
+    page.fill("input[name=to]", "earliest")
+    page.click("button:has-text('Preview')")
+    page.wait_for_selector("th:has-text('handled again')")
+    offset = "select min(next_offset) from gapless.consumer_offsets where group_id = 'billing'"
+    page.click("button:text-is('Seek')")
+    page.click("dialog button[value=yes]")
+    shows(page, "moved", "#toast")
+    assert conn.execute(offset).fetchone() == (1,)
+    page.click("button:text-is('Resume')")
+    page.click("dialog button[value=yes]")
+    shows(page, "resumed", "#toast")
+
+
+def test_a_live_tail(page: Any, conn: Connection, orders: Topic) -> None:
+    go(page, "#/topics/orders", "Live")
+    page.click("button:has-text('Watch')")
+    shows(page, "live")
+    publish(conn, "orders", {"seen": HOSTILE}, key="k")
+    sequence(conn)
+    page.wait_for_selector("td:has-text('seen')")
+    page.click("button:has-text('Stop')")
+
+
+def test_numbers_are_shown_as_they_were_published(
+    page: Any, conn: Connection, orders: Topic
+) -> None:
+    """JavaScript has no such numbers."""
+    go(page, "#/topics/orders", "Live")
+    page.click("button:has-text('Watch')")
+    shows(page, "live")
+    written = '{"id":12345678901234567890,"price":1.50,"n":[1e400,7]}'
+    publish(conn, "orders", written.encode(), key="k")
+    sequence(conn)
+    page.wait_for_selector(f"td:has-text('{written}')")
+    page.click("button:has-text('Stop')")
+    page.fill("input[name=key]", "k")
+    page.click("button:text-is('Search')")
+    page.wait_for_selector(f"[aria-live=polite] td:has-text('{written}')")
+
+
+def test_schedules_later_and_retention(page: Any, conn: Connection, orders: Topic) -> None:
+    schedule = ops.Schedule(name="nightly", topic="orders", payload='{"n": 1}', cron="0 3 * * *")
+    ops.add_schedule(conn, schedule)
+    gapless.publish(conn, "orders", {"n": 2}, key="waits", deliver_in=3600)
+    shown = go(page, "#/later", "nightly")
+    assert "waits" in shown
+    page.click("button:has-text('Cancel')")
+    page.click("dialog button[value=yes]")
+    shows(page, "Nothing waits")
+    go(page, "#/retention", "in use")
+
+
+def test_a_webhook_is_sent_again_what_it_got(page: Any, conn: Connection, orders: Topic) -> None:
+    secrets = ["env:HOOK"]
+    ops.add_webhook(conn, "own", "orders", "https://own.example/", secrets=secrets)
+    go(page, "#/webhooks", "own")
+    assert page.locator("button:has-text('Replay')").count() == 0
+    ops.add_webhook(conn, "ann", "orders", "https://a.example/", secrets=secrets, shared=True)
+    go(page, "#/", "orders")
+    assert "nobody delivers" in go(page, "#/webhooks", "ann")
+    publish(conn, "orders", {"n": 1}, key="k")
+    sequence(conn)
+    ops.seek(conn, ops.GroupPlace(group="webhooks-orders"), ops.Point.parse("latest"))
+    waiting = "select count(*) from gapless.dead_letter where state = 'waiting'"
+    page.click("button:has-text('Replay')")
+    assert "It alone is called" in page.inner_text("dialog")
+    for answer in ("no", "yes"):  # to what the preview says
+        if answer == "yes":
+            page.click("button:has-text('Replay')")
+        page.click("dialog button:has-text('Preview')")
+        shows(page, "1 unit since 2h would be sent again", "dialog")
+        assert conn.execute(waiting).fetchone() == (0,)
+        page.click(f"dialog button[value={answer}]")
+    shows(page, "1 unit sent again", "#toast")
+    assert conn.execute(waiting).fetchone() == (1,)
+
+
+def test_a_phone_needs_no_sideways_scrolling(
+    page: Any, dead: ops.GroupPlace, conn: Connection
+) -> None:
+    url = "https://a.example/a-path/that/takes-more/than-a-phone-has"
+    ops.add_webhook(conn, "ann", "orders", url, secrets=["env:HOOK"], shared=True)
+    ops.add_schedule(conn, ops.Schedule(name="nightly", topic="orders", cron="0 3 * * *"))
+    page.set_viewport_size({"width": 400, "height": 800})
+    for where, wanted in [
+        ("#/", "dead letter"),
+        ("#/dead", "ValueError"),
+        (address(dead), "Traceback"),
+        ("#/groups/billing/orders", "Partitions"),
+        ("#/topics/orders", "Search"),
+        ("#/retention", "in use"),
+        ("#/webhooks", "ann"),
+        ("#/later", "nightly"),
+    ]:
+        go(page, where, wanted)
+        if "groups" in where:
+            page.click("button:text-is('Seek …')")
+            page.fill("input[name=to]", "earliest")
+            page.click("button:has-text('Preview')")
+            page.wait_for_selector("td[data-title='handled again']")
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= 400, where
+        lines = "[...document.querySelectorAll('main button')].map(each => each.offsetHeight / 30)"
+        assert all(each < 1.5 for each in page.evaluate(lines)), where  # words are not broken
+
+
+def test_the_keyboard_and_the_theme(page: Any, dead: ops.GroupPlace) -> None:
+    go(page, "#/", "dead letter")
+    page.keyboard.press("d")
+    goes_to(page, "#/dead")
+    page.wait_for_selector("tr[data-href]")
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    shows(page, "Traceback")
+    page.keyboard.press("Escape")
+    goes_to(page, "#/dead")
+    go(page, "#/groups/billing/orders", "Partitions")
+    page.keyboard.press("Escape")
+    goes_to(page, "#/")
+    page.keyboard.press("Escape")
+    shows(page, "dead letter")  # there is nothing above it
+    go(page, "#/dead?group=billing", "orders")
+    page.press("tr[data-href]", "Enter")
+    shows(page, "Traceback")
+    page.keyboard.press("Escape")
+    goes_to(page, "#/dead?group=billing")
+    before = page.evaluate("document.documentElement.dataset.theme")
+    page.click("#theme")
+    assert page.evaluate("document.documentElement.dataset.theme") != before
+
+
+def test_the_focus_stays_where_it_was(page: Any, dead: ops.GroupPlace, conn: Connection) -> None:
+    def focused(what: str) -> str:
+        return str(page.evaluate(f"document.activeElement.{what}"))
+
+    go(page, "#/topics", "orders")
+    page.evaluate("document.querySelector('main h1').id = 'old'")
+    page.focus("main a:text-is('orders')")
+    page.wait_for_selector("#old", state="detached")  # it is drawn anew
+    assert focused("textContent") == "orders"
+    page.keyboard.press("Enter")
+    shows(page, "Search")
+    assert focused("id") == "main"
+    assert page.title() == "orders · Topics · gapless"
+    page.focus(".jump")
+    page.keyboard.press("Enter")
+    assert focused("id") == "main"
+    goes_to(page, "#/topics/orders")
+    go(page, "#/groups/billing/orders", "Partitions")
+    page.focus("button:text-is('Resume')")
+    page.keyboard.press("Enter")
+    page.click("dialog button[value=yes]")
+    shows(page, "resumed", "#toast")
+    assert focused("textContent") == "Resume"
+    ops.add_schedule(conn, ops.Schedule(name="nightly", topic="orders", cron="0 3 * * *"))
+    go(page, "#/later", "nightly")
+    page.focus("button:text-is('Pause')")
+    page.keyboard.press("Enter")
+    page.click("dialog button[value=yes]")
+    page.wait_for_selector("main span:text-is('paused')")
+    assert focused("textContent") == "Resume"  # in its place
+
+
+def test_the_page_says_that_the_gateway_is_away(page: Any, gateway: Client) -> None:
+    page.route("**/v1/status", lambda route: route.abort())
+    shows(page, "does not answer", "#connection")
+    assert page.is_visible("#verdict")  # the last look stays

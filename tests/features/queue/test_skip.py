@@ -1,0 +1,177 @@
+"""A hole in the log of a queue group: skip passes what is missing, and nothing else (Q1, Q3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from psycopg import Connection
+
+from gapless import ops
+from gapless.errors import RefusedError
+from gapless.features.queue.checks import queues
+from gapless.ops import GroupPlace
+from gapless.ops.doctor.finding import Patient
+from gapless.status import snapshot
+from gapless.status.document import to_document
+from support.fleet import until
+from support.queue import Queue, make, publish
+
+Sessions = Callable[[], Connection]
+
+
+def lose_event(conn: Connection, *names: str) -> None:
+    """Delete events, and leave the segments that name them."""
+    done = conn.execute(
+        "delete from gapless.outbox_message_t where event_type = any (%s)", [list(names)]
+    )
+    assert done.rowcount == len(names)
+
+
+def lose_segment(conn: Connection, base_offset: int) -> None:
+    done = conn.execute("delete from gapless.log_segment where base_offset = %s", [base_offset])
+    assert done.rowcount == 1
+
+
+def skip(conn: Connection, offset: int) -> tuple[int, int, int, int]:
+    done = ops.skip_hole(conn, GroupPlace.parse(f"sender/mails/0@{offset}"))
+    return done.first_offset, done.last_offset, done.missing, done.passed
+
+
+def found(conn: Connection) -> list[tuple[str, str]]:
+    """What the doctor finds: text and remedy."""
+    return [
+        (each.text, each.remedy)
+        for each in queues(Patient(conn=conn, second=conn))
+        if each.level != "ok"
+    ]
+
+
+def error_of(conn: Connection) -> str | None:
+    (row,) = snapshot(conn).partitions
+    (group,) = to_document(snapshot(conn))["groups"]
+    assert group["stopped"] == (row.error is not None)
+    return row.error
+
+
+def finish_rest(queue: Queue, conn: Connection) -> list[str]:
+    """Take and acknowledge all that can be had."""
+    names = []
+    while rows := queue.reserve(conn, 4):
+        names += [row[3] for row in rows]
+        queue.call(conn, "acknowledge", rows[0][0])
+    queue.sweep(conn)
+    return sorted(names, key=lambda name: int(name[1:]))
+
+
+def names(*numbers: int) -> list[str]:
+    return [f"e{n}" for n in numbers]
+
+
+@pytest.mark.long
+def test_an_event_in_the_middle_of_a_block(queue: Queue, conn: Connection) -> None:
+    """What is before it in the block is given back: a block is taken from its beginning on."""
+    assert (error_of(conn), found(conn)) == (None, [])
+    lose_event(conn, "e7")
+    assert queue.work(conn).events == frozenset(names(1, 2, 3, 4))
+    (told,) = found(conn)
+    assert "sender/mails/0 does not get past offsets 7 to 7, which are missing" in told[0]
+    assert told[1].endswith("gapless skip sender/mails/0@7 continues without them")
+    assert "offsets 7 to 7 are missing" in str(error_of(conn))
+    assert skip(conn, 7) == (7, 7, 1, 1)
+    assert (error_of(conn), found(conn)) == (None, [])
+    assert finish_rest(queue, conn) == names(5, 6, *range(8, 21))
+    assert queue.floor(conn) == 21
+    kept = "select action, detail->>'from', detail->>'to' from gapless.audit where action = 'skip'"
+    assert conn.execute(kept).fetchall() == [("skip", "7", "8")]
+
+
+@pytest.mark.parametrize("asked", [9, 10, 14, 16])
+def test_a_segment_over_blocks(conn: Connection, asked: int) -> None:
+    """Events 9 to 16, from the middle of a block of 6 to that of another; any offset of it will do."""
+    queue = make(conn, events=8, block=6)
+    publish(conn, "mails", 9, 16)
+    publish(conn, "mails", 17, 20)
+    lose_segment(conn, 9)
+    (told,) = found(conn)
+    assert "offsets 9 to 16" in told[0]
+    assert skip(conn, asked) == (9, 16, 8, 8)
+    assert found(conn) == []
+    assert finish_rest(queue, conn) == names(*range(1, 9), *range(17, 21))
+    assert queue.floor(conn) == 21
+
+
+def test_what_is_finished_or_in_hand_stays_so(queue: Queue, conn: Connection) -> None:
+    receipt = queue.reserve(conn, 4)[0][0]
+    for hint in (5, 9):
+        assert queue.work(conn, hint).outcome == "claimed"
+    lose_event(conn, *names(1, 6, *range(13, 17)))
+    with pytest.raises(RefusedError, match="passed them, or somebody has them in hand"):
+        skip(conn, 1)
+    with pytest.raises(RefusedError, match="passed them, or somebody has them in hand"):
+        skip(conn, 6)
+    assert skip(conn, 14) == (13, 16, 4, 4)
+    assert queue.ranges(conn)[0] == (1, 4, "held")
+    queue.call(conn, "acknowledge", receipt)
+    assert finish_rest(queue, conn) == names(17, 18, 19, 20)
+    assert queue.floor(conn) == 21
+
+
+def test_of_what_lapsed_the_rest_comes_again(queue: Queue, conn: Connection) -> None:
+    queue.reserve(conn, 4)
+    conn.execute("update gapless.queue_range set deadline = clock_timestamp()")
+    lose_event(conn, "e2", "e3")
+    assert "offsets 2 to 2" in found(conn)[0][0]
+    assert skip(conn, 2) == (2, 3, 2, 2)
+    assert finish_rest(queue, conn) == names(1, *range(4, 21))
+    assert queue.floor(conn) == 21
+
+
+def test_it_waits_for_who_has_the_block(
+    queue: Queue, conn: Connection, open_session: Sessions
+) -> None:
+    """A worker took 5 and 6 and has not committed: they are its, and not given back."""
+    other = open_session()
+    assert queue.work(conn).outcome == "claimed"
+    lose_event(conn, "e7")
+    other.execute("begin")
+    taken = queue.take(other, 5, most=2)
+    assert taken.events == frozenset(names(5, 6))
+    third = open_session()
+    with ThreadPoolExecutor(1) as pool:
+        skipping = pool.submit(skip, third, 7)
+        until(
+            lambda: conn.execute(
+                "select 1 from pg_stat_activity where pid = %s and wait_event = 'advisory'",
+                [third.info.backend_pid],
+            ).fetchone(),
+            "it waits for the block",
+        )
+        queue.finish(other, taken)
+        assert skipping.result() == (7, 7, 1, 1)
+    assert finish_rest(queue, conn) == names(*range(8, 21))
+
+
+def test_what_retention_dropped(queue: Queue, conn: Connection) -> None:
+    """What is finished above the floor is not handled again, as a seek to the beginning would."""
+    assert queue.work(conn, 9).outcome == "claimed"
+    conn.execute(
+        "insert into gapless.log_start (topic_id, partition_id, first_offset, newest_ts)"
+        " values (%s, 0, 6, now())",
+        [queue.topic_id],
+    )
+    assert "offsets 1 to 5, which were dropped by retention" in found(conn)[0][0]
+    assert "retention has dropped offsets 1 to 5" in str(error_of(conn))
+    assert skip(conn, 1) == (1, 5, 5, 5)
+    assert finish_rest(queue, conn) == names(6, 7, 8, *range(13, 21))
+
+
+def test_where_nothing_is_missing(queue: Queue, conn: Connection) -> None:
+    for offset in (1, 20, 21, 4711):
+        with pytest.raises(RefusedError, match="there is no hole to skip"):
+            skip(conn, offset)
+    lose_event(conn, "e1")
+    skip(conn, 1)
+    with pytest.raises(RefusedError, match="there is no hole to skip"):
+        skip(conn, 1)

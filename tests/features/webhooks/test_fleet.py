@@ -1,0 +1,147 @@
+"""Supervisors that deliver: webhooks come and go without a restart, processes are killed, nothing is lost."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from signal import SIGKILL, SIGTERM
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.features.webhooks.ops import add_webhook, list_webhooks, remove_webhook
+from gapless.log.publish import publish
+from gapless.log.topics import Topic
+from support.commands import environment
+from support.endpoint import SECRET, Reply, Server, workers_of
+from support.patience import bounded_patience
+
+pytestmark = [pytest.mark.slow, pytest.mark.chaos]
+
+EVENTS = 60
+Start = Callable[[], subprocess.Popen[str]]
+
+
+@pytest.fixture
+def start(dsn: str, topic: Topic, tmp_path: Path) -> Iterator[Start]:
+    started: list[subprocess.Popen[str]] = []
+    log = (tmp_path / "log").open("w")
+
+    def begin() -> subprocess.Popen[str]:
+        env = environment(GAPLESS_DSN=dsn, GAPLESS_WEBHOOKALLOW="127.0.0.0/8", HOOK=SECRET)
+        words = [sys.executable, "-m", "gapless", "run", "--webhooks"]
+        process = subprocess.Popen(words, env=env, stdout=log, stderr=log, text=True)
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+    log.close()
+    print((tmp_path / "log").read_text()[-8000:])  # noqa: T201 - pytest shows it when the test failed
+
+
+def _until(holds: Callable[[], bool], what: str, patience_s: float = 60.0) -> None:
+    give_up_s = time.monotonic() + bounded_patience(patience_s)
+    while not holds():
+        assert time.monotonic() < give_up_s, what
+        time.sleep(0.1)
+
+
+def _add(conn: Connection, server: Server, name: str, **options: object) -> None:
+    said = {"secrets": ["env:HOOK"], "allow_http": True, "retry_delays_s": [1] * 50, **options}
+    add_webhook(conn, name, "outbox", f"{server.url}/{name}", **said)  # type: ignore[arg-type]
+
+
+def _publish(conn: Connection, numbers: range) -> None:
+    for number in numbers:
+        with conn.transaction():
+            publish(conn, "outbox", number, key=str(number % 7))
+
+
+def _came(server: Server, path: str) -> set[int]:
+    return {call.json["events"][0]["data"] for call in server.of(path)}
+
+
+def _left(conn: Connection, name: str) -> int:
+    (found,) = [each for each in list_webhooks(conn) if each.name == name]
+    return found.lag + found.waiting
+
+
+def _ids_are_stable(server: Server, path: str) -> bool:
+    names: dict[str, set[str]] = {}
+    for call in server.of(path):
+        names.setdefault(str(call.json["events"][0]["data"]), set()).add(call.id)
+    return all(len(each) == 1 for each in names.values())
+
+
+@pytest.mark.long
+def test_every_event_arrives_with_one_id_whatever_is_killed(
+    conn: Connection, server: Server, start: Start
+) -> None:
+    """A webhook is added while supervisors run; workers and a supervisor are killed, one is down."""
+    one = start()
+    start()
+    _until(
+        lambda: conn.execute("select count(*) from gapless.member").fetchone() == (2,),
+        "two supervisors without a webhook",
+    )
+    _add(conn, server, "good")
+    _add(conn, server, "down")
+    failing = iter(range(40))
+    server.answer = lambda call: (
+        Reply(503)
+        if call.path == "/down" or (len(server.calls) % 3 == 0 and next(failing, None) is not None)
+        else Reply(wait_s=0.01)
+    )
+    _publish(conn, range(EVENTS // 3))
+    _until(lambda: len(_came(server, "/good")) > 5, "it is followed without a restart")
+    for pid in workers_of("webhook-good"):
+        os.kill(pid, SIGKILL)
+    _publish(conn, range(EVENTS // 3, 2 * EVENTS // 3))
+    _until(lambda: len(_came(server, "/good")) > EVENTS // 3, "workers are replaced")
+    one.kill()
+    _publish(conn, range(2 * EVENTS // 3, EVENTS))
+    _until(lambda: _came(server, "/good") == set(range(EVENTS)), "every event arrives")
+    _until(lambda: _left(conn, "good") == 0, "nothing is left to deliver")
+    assert _ids_are_stable(server, "/good")
+    down, good = list_webhooks(conn)
+    assert (good.dead, good.is_run) == (0, True)
+    assert down.circuit_open_since is not None
+    assert down.lag + down.waiting >= EVENTS  # one set aside before those ahead of it is in both
+
+
+@pytest.mark.long
+def test_a_removed_one_is_forgotten_and_a_changed_one_is_called_elsewhere(
+    conn: Connection, server: Server, start: Start
+) -> None:
+    _add(conn, server, "a")
+    _add(conn, server, "b")
+    process = start()
+    _publish(conn, range(3))
+    _until(lambda: _came(server, "/b") == {0, 1, 2}, "delivered")
+    assert remove_webhook(conn, "a", wait_s=bounded_patience(30.0))
+    assert conn.execute("select name from gapless.webhook").fetchall() == [("b",)]
+    groups = conn.execute("select distinct group_id from gapless.consumer_group").fetchall()
+    assert groups == [("webhook-b",)]
+    add_webhook(
+        conn,
+        "b",
+        "outbox",
+        f"{server.url}/new",
+        secrets=["env:HOOK"],
+        allow_http=True,
+        concurrency=2,
+    )
+    _publish(conn, range(3, 6))
+    _until(lambda: _came(server, "/b") | _came(server, "/new") == set(range(6)), "all arrive")
+    _until(lambda: bool(_publish(conn, range(6, 7)) or _came(server, "/new")), "the new URL holds")
+    process.send_signal(SIGTERM)
+    assert process.wait(bounded_patience(40.0)) == 0
+    assert isinstance(conn, psycopg.Connection)

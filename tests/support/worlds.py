@@ -1,0 +1,33 @@
+"""The step is tested through a `world` (topic, log, effects) and a `group` that works on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+from gapless.db.connect import connect
+from support.world import Group, World
+
+
+@pytest.fixture(scope="module")
+def shared_world(module_dsn: str) -> Iterator[World]:
+    """One database for a whole module, with a session; its tests take `another_topic()` each."""
+    with connect(module_dsn, role="test") as conn:
+        yield World.make(module_dsn, conn)
+
+
+@pytest.fixture
+def world(dsn: str, conn: Connection[Any]) -> World:
+    """One topic with a single partition."""
+    return World.make(dsn, conn)
+
+
+@pytest.fixture
+def group(world: World) -> Iterator[Group]:
+    """A group that owns the partition."""
+    made = world.group()
+    yield made
+    made.conn.close()

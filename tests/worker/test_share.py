@@ -1,0 +1,140 @@
+"""Several supervisors share the partitions: balanced, with the fewest moves, hardly a pause."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.fleet import Fleet, Load, until
+from support.ledger import (
+    assert_exactly_once,
+    assert_make_before_break,
+    entries,
+    handovers,
+)
+
+
+def test_a_second_one_gets_its_half_while_events_flow(
+    fleet: Fleet, record_property: pytest.RecordProperty
+) -> None:
+    fleet.start("a")
+    fleet.until_owners(a=4)
+    with Load(fleet) as load:
+        fleet.start("b")
+        fleet.until_owners(a=2, b=2)
+        load.go_on()
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+    moved = list(handovers(entries(fleet.conn)))
+    assert len(moved) == 2, "as few moves as there can be"
+    pauses_ms = sorted(round(move.pause_s * 1000) for move in moved)
+    record_property("pauses_ms", pauses_ms)
+    print("pauses of a hand-over:", pauses_ms, "ms")  # noqa: T201
+    assert_make_before_break(fleet.conn, moved)
+
+
+@pytest.mark.long
+def test_three_share_eight(fleet: Fleet) -> None:
+    fleet.start("a", total_partitions=8)
+    fleet.until_owners(a=8)
+    fleet.start("b", total_partitions=8)
+    fleet.until_owners(a=4, b=4)
+    fleet.start("c", total_partitions=8)
+    until(lambda: sorted(fleet.owners().values()) == [2, 3, 3], "balanced")
+    for partition in range(8):
+        fleet.publish(partition=partition, partitions=8)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+
+
+@pytest.mark.long
+def test_three_at_once_share_four(fleet: Fleet) -> None:
+    for name in "abc":
+        fleet.start(name)
+    until(lambda: sorted(fleet.owners().values()) == [1, 1, 2], "balanced")
+    for partition in range(4):
+        fleet.publish(partition=partition)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+
+
+@pytest.mark.long
+def test_capacities_are_kept_and_what_is_too_much_waits(fleet: Fleet) -> None:
+    fleet.start("none", capacity=0)
+    fleet.start("one", capacity=1)
+    fleet.until_owners(one=1)
+    for partition in range(4):
+        fleet.publish(partition=partition)
+    until(lambda: fleet.value("select count(*) from ledger") == 1, "the one that is served")
+    assert fleet.value("select count(*) from gapless.lease where target is null") == 3
+    fleet.start("many")
+    fleet.until_owners(one=1, many=3)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+
+
+@pytest.mark.long
+def test_a_capacity_is_shared_by_all_groups_of_a_supervisor(fleet: Fleet) -> None:
+    """Room that one group gives back goes to another one's unserved partitions."""
+    fleet.start("small", groups=[("g", "t"), ("h", "t")], capacity=4)
+    fleet.until_owners(small=4)
+    for partition in range(4):
+        fleet.publish(partition=partition)
+    fleet.start("other", groups=[("g", "t")])
+    served = "select count(*) from gapless.lease where group_id = %s and owner is not null"
+    until(
+        lambda: [fleet.value(served, group) for group in "gh"] == [4, 2],
+        "the room is used",
+        within=fleet.state,
+    )
+    fleet.until_owners(small=4, other=2)
+
+
+@pytest.mark.long
+def test_many_groups_and_topics_in_one_supervisor(fleet: Fleet) -> None:
+    long = "a." + "b-" * 98 + "_c"
+    assert len(long) == 200
+    groups = [("g", "t"), (long, "t"), ("g", "other.topic-2"), ("G", "t")]
+    fleet.start("a", groups=groups, total_partitions=2)
+    fleet.until_owners(a=8)
+    for topic in ("t", "other.topic-2"):
+        for partition in range(2):
+            fleet.publish(topic=topic, partition=partition, partitions=2)
+    fleet.until_handled()
+    fleet.start("b", groups=groups, total_partitions=2)
+    fleet.until_owners(a=4, b=4)
+    for topic in ("t", "other.topic-2"):
+        for partition in range(2):
+            fleet.publish({}, {}, topic=topic, partition=partition, partitions=2)
+    fleet.until_handled()
+    for group, topic in groups:
+        assert_exactly_once(fleet.conn, group, topic)
+
+
+@pytest.mark.long
+def test_a_topic_with_one_partition_moves_whole(fleet: Fleet) -> None:
+    first = fleet.start("a", total_partitions=1)
+    fleet.until_owners(a=1)
+    fleet.start("b", total_partitions=1)
+    until(lambda: fleet.value("select count(*) from gapless.member") == 2, "both are members")
+    fleet.publish(partitions=1)
+    fleet.until_handled()
+    fleet.until_owners(a=1)
+    first.signal_all(9)
+    fleet.until_owners(b=1)
+    fleet.publish(partitions=1)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_64_partitions_and_more_descriptors_than_select_can_take(fleet: Fleet) -> None:
+    """select() refuses descriptors above 1023, which a program with open files soon has."""
+    fleet.start("a", total_partitions=64, odd={"open_files": 1100})
+    fleet.until_owners(a=64, timeout_s=60)
+    fleet.start("b", total_partitions=64)
+    fleet.until_owners(a=32, b=32, timeout_s=60)
+    for partition in range(64):
+        fleet.publish(partition=partition, partitions=64)
+    fleet.until_handled()
+    assert_exactly_once(fleet.conn)
