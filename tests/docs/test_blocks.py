@@ -31,8 +31,8 @@ PATIENCE_S = 60
 README = ROOT / "README.md"
 # Run with --long: pages of many commands. What they say of commands has its tests in tests/stage/cli.
 EXPENSIVE = {
-    *("attach.md", "classic.md", "compaction.md", "direct.md", "filters.md", "gateway.md"),
-    *("later.md", "operations.md", "queues.md", "schemas.md", "subscriptions.md", "testing.md"),
+    *("attach.md", "classic.md", "compaction.md", "messages.md", "filters.md", "gateway.md"),
+    *("scheduled.md", "operations.md", "queue.md", "schemas.md", "subscriptions.md", "testing.md"),
     "webhooks.md",
 }
 EXAMPLES = ("shop", "mail", "notifications", "fastapi", "flask", "django")
