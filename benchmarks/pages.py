@@ -118,7 +118,7 @@ def _contents(root: Path, records: Records) -> Iterator[tuple[Path, str]]:
             name, record.figures, shown, conditions(record.circumstances)
         )
     bodies = {name: filled(text, records) for name, text in _templates().items()}
-    bodies |= {"worse": _worse_table(records), "readme": f"{CHART}\n\n{headline.table(records)}"}
+    bodies |= {"worse": _worse_table(records), "readme": CHART, "headline": headline.table(records)}
 
     def section(found: re.Match[str]) -> str:
         kind, name = found["kind"], found["name"]

@@ -19,6 +19,11 @@ ROOT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"\]\((?!#|[a-z]+:)(?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
 # The sections, in the order of the site; a page stands in the folder of its section.
 _SECTIONS = {
+    "Start": (
+        ("A shop in 15 minutes", "start/tutorial.md"),
+        ("A queue in 10 minutes", "start/queue.md"),
+        ("Another language in 10 minutes", "start/languages.md"),
+    ),
     "Learn": (
         ("Concepts", "learn/concepts.md"),
         ("Handlers", "learn/handlers.md"),
