@@ -79,12 +79,12 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     docs.add_argument(
         "--write-docs",
         action="store_true",
-        help="keep the figures in docs/benchmarks/figures.json, and rewrite every page from it",
+        help="keep the figures in docs/why/benchmarks/figures.json, and rewrite every page from it",
     )
     docs.add_argument(
         "--rewrite-docs",
         action="store_true",
-        help="measure nothing; rewrite every page from docs/benchmarks/figures.json",
+        help="measure nothing; rewrite every page from docs/why/benchmarks/figures.json",
     )
     options = parser.parse_args(words)
     _check(options)

@@ -23,12 +23,12 @@ from benchmarks.record import Records, conditions
 from benchmarks.report import NOTHING, number
 
 ROOT = Path(__file__).parents[1]
-FIGURES = Path("docs/benchmarks/figures.json")
-PICTURES = Path("docs/benchmarks")
+FIGURES = Path("docs/why/benchmarks/figures.json")
+PICTURES = Path("docs/why/benchmarks")
 TEMPLATES = Path(__file__).parent / "pages"
 
 CLEARLY = 1.05
-CHART = "![gapless and the fastest alternatives](docs/benchmarks/readme.svg)"
+CHART = "![gapless and the fastest alternatives](docs/why/benchmarks/readme.svg)"
 
 _SECTION = re.compile(
     r"<!-- (?P<kind>bench|figures) (?P<name>[a-z-]+) -->.*?<!-- /(?P=kind) (?P=name) -->", re.DOTALL
@@ -118,7 +118,7 @@ def _contents(root: Path, records: Records) -> Iterator[tuple[Path, str]]:
             name, record.figures, shown, conditions(record.circumstances)
         )
     bodies = {name: filled(text, records) for name, text in _templates().items()}
-    bodies |= {"worse": _worse_table(records), "readme": f"{CHART}\n\n{headline.table(records)}"}
+    bodies |= {"worse": _worse_table(records), "readme": CHART, "headline": headline.table(records)}
 
     def section(found: re.Match[str]) -> str:
         kind, name = found["kind"], found["name"]
@@ -135,7 +135,7 @@ def _templates() -> dict[str, str]:
 
 
 def _pages(root: Path) -> list[Path]:
-    return [root / "README.md", *sorted((root / "docs").glob("*.md"))]
+    return [root / "README.md", *sorted((root / "docs").rglob("*.md"))]
 
 
 def _worse_table(records: Records) -> str:

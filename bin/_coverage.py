@@ -1,6 +1,6 @@
 """The coverage of a run of the tests, by room: python bin/_coverage.py REPORT.json --print|--write.
 
-REPORT.json is `coverage json`'s. With --write the table goes into docs/reliability.md as well,
+REPORT.json is `coverage json`'s. With --write the table goes into docs/why/reliability.md as well,
 between its markers, with the day and the versions that it was taken with.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "why" / "reliability.md"
 _MARKED = re.compile(r"(?<=<!-- coverage -->\n).*?(?=<!-- /coverage -->)", re.DOTALL)
 
 

@@ -6,7 +6,7 @@ docs, migrations and generated files are no product. A thing's own rooms are fol
 
     bin/places            print the table
     bin/places -v         and the files
-    bin/places --write    put it into docs/style.md
+    bin/places --write    put it into docs/why/style.md
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "style.md"
+PAGE = ROOT / "docs" / "why" / "style.md"
 MARK = re.compile(r"(?<=<!-- places -->\n).*?(?=<!-- /places -->)", re.DOTALL)
 PLACES = ("supervisor/gapless", "sql", "config")
 SUFFIXES = {".py", ".sql", ".yml", ".json", ".js", ".html"}

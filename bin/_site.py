@@ -17,46 +17,62 @@ import _reference
 
 ROOT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"\]\((?!#|[a-z]+:)(?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
-_NAV = (
-    ("Start", "index.md"),
-    ("Concepts", "concepts.md"),
-    ("Chains", "chains.md"),
-    ("Handlers", "handlers.md"),
-    ("When something fails", "when-something-fails.md"),
-    ("Queues", "queues.md"),
-    ("Filters", "filters.md"),
-    ("Schemas", "schemas.md"),
-    ("Compaction", "compaction.md"),
-    ("Subscriptions", "subscriptions.md"),
-    ("Direct messages", "direct.md"),
-    ("Later", "later.md"),
-    ("Webhooks", "webhooks.md"),
-    ("Where your program lives", "frameworks.md"),
-    ("Testing handlers", "testing.md"),
-    ("Other languages", "other-languages.md"),
-    ("The gateway (HTTP)", "gateway.md"),
-    ("Behind nginx, Caddy, Traefik", "behind-a-proxy.md"),
-    ("Tables as topics", "capture.md"),
-    ("Outboxes that exist", "attach.md"),
-    ("Classic names", "classic.md"),
-    ("Operations", "operations.md"),
-    ("Deployment", "deployment.md"),
-    ("How many partitions", "partitions.md"),
-    ("The console", "console.md"),
-    ("Metrics, health, traces, logs", "observability.md"),
-    ("From Python", "ops.md"),
-    ("Leases", "leases.md"),
-    ("States", "states.md"),
-    ("Who can do what", "trust.md"),
-    ("Exit codes", "exit-codes.md"),
-    ("Spark", "spark.md"),
-    ("Reliability", "reliability.md"),
-    ("Invariants", "invariants.md"),
-    ("Benchmarks", "benchmarks.md"),
-    ("How it compares", "comparison.md"),
-    ("Glossary", "glossary.md"),
-    ("Style", "style.md"),
-)
+# The sections, in the order of the site; a page stands in the folder of its section.
+_SECTIONS = {
+    "Start": (
+        ("A shop in 15 minutes", "start/tutorial.md"),
+        ("A queue in 10 minutes", "start/queue.md"),
+        ("Another language in 10 minutes", "start/languages.md"),
+    ),
+    "Learn": (
+        ("Concepts", "learn/concepts.md"),
+        ("Handlers", "learn/handlers.md"),
+        ("When something fails", "learn/failures.md"),
+        ("Testing handlers", "learn/testing.md"),
+        ("States", "learn/states.md"),
+    ),
+    "Use": (
+        ("Queues", "use/queue.md"),
+        ("Chains", "use/chains.md"),
+        ("Filters", "use/filters.md"),
+        ("Subscriptions", "use/subscriptions.md"),
+        ("Schemas", "use/schemas.md"),
+        ("Compaction", "use/compaction.md"),
+        ("Direct messages", "use/messages.md"),
+        ("Later", "use/scheduled.md"),
+        ("Webhooks", "use/webhooks.md"),
+        ("The gateway (HTTP)", "use/gateway.md"),
+        ("Other languages", "use/clients.md"),
+        ("FastAPI, SQLAlchemy, Django, Flask", "use/frameworks.md"),
+        ("Spark", "use/spark.md"),
+        ("Tables as topics", "use/capture.md"),
+        ("Outboxes that exist", "use/attach.md"),
+        ("Classic names", "use/classic.md"),
+    ),
+    "Run": (
+        ("Deployment", "run/deploy.md"),
+        ("Operations", "run/operations.md"),
+        ("The console", "run/console.md"),
+        ("Metrics, health, traces, logs", "run/observe.md"),
+        ("Who can do what", "run/secure.md"),
+        ("Behind nginx, Caddy, Traefik", "run/behind-a-proxy.md"),
+        ("How many partitions", "run/partitions.md"),
+    ),
+    "Reference": (
+        *((name, f"reference/{page}") for page, name in _reference.PAGES.items()),
+        ("From Python", "reference/ops.md"),
+        ("Exit codes", "reference/exit-codes.md"),
+        ("Glossary", "reference/glossary.md"),
+    ),
+    "Why": (
+        ("Invariants", "why/invariants.md"),
+        ("Leases", "why/leases.md"),
+        ("Reliability", "why/reliability.md"),
+        ("Benchmarks", "why/benchmarks.md"),
+        ("How it compares", "why/comparison.md"),
+        ("Style", "why/style.md"),
+    ),
+}
 # Pages that are not in docs/, and the file each is made of.
 _FROM_ROOT = {
     "index.md": "README.md",
@@ -77,9 +93,10 @@ def main(pages: Path) -> None:
     for name, file in _FROM_ROOT.items():
         text = _led((ROOT / file).read_text(encoding="utf-8"), ROOT, source)
         (docs / name).write_text(text, encoding="utf-8")
-    _reference.main(docs)
-    known = {page for _, page in _NAV} | {*_FROM_ROOT, *_reference.PAGES}
-    missing = {page.name for page in docs.glob("*.md")} - known
+    _reference.main(docs / "reference")
+    known = {page for section in _SECTIONS.values() for _, page in section}
+    missing = {str(page.relative_to(docs)) for page in docs.rglob("*.md")}
+    missing -= {*known, *_FROM_ROOT, *_decisions(), "README.md"}
     if missing:
         raise SystemExit(f"bin/_site.py: no place in the navigation for {', '.join(missing)}")
     (pages / "zensical.toml").write_text(_configuration(project, source), encoding="utf-8")
@@ -104,10 +121,15 @@ def _led(text: str, folder: Path, source: str) -> str:
 
 
 def _configuration(project: dict[str, object], source: str) -> str:
-    nav: list[dict[str, object]] = [{name: page} for name, page in _NAV]
-    nav.insert(-1, {"Decisions": [{_title(page): page} for page in _decisions()]})
-    nav.append({"Reference": [{name: page} for page, name in _reference.PAGES.items()]})
-    nav += [{"Contributing": "contributing.md"}, {"Changes": "changelog.md"}]
+    sections: dict[str, list[dict[str, object]]] = {
+        section: [{name: page} for name, page in pages] for section, pages in _SECTIONS.items()
+    }
+    sections["Why"] += [
+        {"Decisions": [{_title(page): page} for page in _decisions()]},
+        {"Contributing": "contributing.md"},
+        {"Changes": "changelog.md"},
+    ]
+    nav = [{"gapless": "index.md"}, *({name: pages} for name, pages in sections.items())]
 
     def toml(value: object) -> str:
         if isinstance(value, list):
@@ -125,12 +147,16 @@ site_dir = "site"
 nav = {toml(nav)}
 
 [project.theme]
-features = ["navigation.footer", "navigation.top", "search.highlight", "content.code.copy"]
+features = [
+  "navigation.sections", "navigation.footer", "navigation.top",
+  "search.highlight", "content.code.copy",
+]
 """
 
 
 def _decisions() -> list[str]:
-    return [f"decisions/{path.name}" for path in sorted((ROOT / "docs" / "decisions").glob("*.md"))]
+    folder = ROOT / "docs" / "why" / "decisions"
+    return [f"why/decisions/{path.name}" for path in sorted(folder.glob("*.md"))]
 
 
 def _title(page: str) -> str:

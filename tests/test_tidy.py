@@ -1,4 +1,4 @@
-"""House rules (docs/style.md) as a test: sizes, docstrings, no SQL in Python, units in names.
+"""House rules (docs/why/style.md) as a test: sizes, docstrings, no SQL in Python, units in names.
 
 They hold for all Python there is: the packages, tests, benchmarks, examples and the scripts in bin.
 """
@@ -161,7 +161,7 @@ def test_a_number_has_its_unit_in_its_name() -> None:
     def rule(path: Path) -> Iterator[str]:
         for line, name in _unnamed_units_of(path):
             if name not in WITHOUT_UNIT:
-                yield f"line {line}: {name} of what? See docs/style.md, Names"
+                yield f"line {line}: {name} of what? See docs/why/style.md, Names"
 
     assert not _broken(rule, EVERYTHING)
 

@@ -66,7 +66,7 @@ _MEASURED = re.compile(
     r"\d[\d.,  ]*[kM]?\s*(?:events)?/s\b|\d\s*(?:µs|×|ms\b|ms of CPU|%\s*of a core)"
     r"|\d\s*times (?:the|as|faster)|\d[\d  ]*[kM]?\s*events a second"
 )
-# What bin/chaos measures stands in docs/reliability.md; the rest is a setting, not a figure.
+# What bin/chaos measures stands in docs/why/reliability.md; the rest is a setting, not a figure.
 _NOT_MEASURED = ("bin/chaos", "commits of 2 ms")
 
 
@@ -76,7 +76,7 @@ def kept() -> dict[str, Record]:
 
 
 def _site(tmp_path: Path, page: str) -> Path:
-    (tmp_path / "docs" / "benchmarks").mkdir(parents=True)
+    (tmp_path / "docs" / "why" / "benchmarks").mkdir(parents=True)
     (tmp_path / "README.md").write_text("# Nothing\n")
     (tmp_path / "docs" / "page.md").write_text(page)
     return tmp_path / "docs" / "page.md"
@@ -109,12 +109,14 @@ def _figures_outside(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/comparison.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/why/comparison.md"])
 def test_no_figure_stands_outside_the_markers(page: str) -> None:
     assert _figures_outside((ROOT / page).read_text(encoding="utf-8")) == []
 
 
-@pytest.mark.parametrize("page", ["docs/benchmarks.md", "docs/operations.md", "docs/spark.md"])
+@pytest.mark.parametrize(
+    "page", ["docs/why/benchmarks.md", "docs/run/operations.md", "docs/use/spark.md"]
+)
 def test_no_rate_stands_outside_the_markers(page: str) -> None:
     """These pages name settings in milliseconds, and the loads that they are measured under."""
     text = pages.unmarked((ROOT / page).read_text(encoding="utf-8"))
@@ -147,7 +149,7 @@ def test_a_page_that_says_something_else_is_stale(tmp_path: Path) -> None:
     assert text.startswith("before\n<!-- bench publish -->\n*full run of 2026-11-23 05:00 UTC, ")
     assert "a machine, 2 cores, 25 GB, load 0.25 at start, normal priority" in text
     assert "old" not in text
-    assert (tmp_path / "docs" / "benchmarks" / "publish.svg").is_file()
+    assert (tmp_path / "docs" / "why" / "benchmarks" / "publish.svg").is_file()
     page.write_text(text.replace("10k", "11k", 1))
     assert pages.stale(tmp_path, RECORDS) == [page]
     assert pages.homeless(tmp_path, RECORDS) == ["latency"]

@@ -1,4 +1,4 @@
-"""`bin/chaos`: run faults against real processes, or take the figures of docs/reliability.md."""
+"""`bin/chaos`: run faults against real processes, or take the figures of docs/why/reliability.md."""
 
 from __future__ import annotations
 
@@ -85,7 +85,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--only", action="append", metavar="KIND", help="this fault; repeatable")
     parser.add_argument("--json", metavar="FILE", help="write a report that --table takes")
     parser.add_argument(
-        "--table", nargs="+", metavar="FILE", help="write reports into docs/reliability.md; no run"
+        "--table",
+        nargs="+",
+        metavar="FILE",
+        help="write reports into docs/why/reliability.md; no run",
     )
     parser.add_argument("--folder", help="where histories and logs go, and stay")
     args = parser.parse_args()

@@ -75,7 +75,7 @@ def print_figures(rows: list[Figure]) -> None:
 
 
 def figures_text(rows: list[Figure]) -> str:
-    """Return the table of docs/reliability.md."""
+    """Return the table of docs/why/reliability.md."""
     lines = [
         "| fault | faults | partitions | p50 | max | target (p50) |",
         "|---|--:|--:|--:|--:|--:|",

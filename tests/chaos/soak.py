@@ -1,4 +1,4 @@
-"""The report of a run as JSON, and the table of such reports in docs/reliability.md."""
+"""The report of a run as JSON, and the table of such reports in docs/why/reliability.md."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from chaos.run import Verdict
 
-DOC = Path(__file__).parents[2] / "docs" / "reliability.md"
+DOC = Path(__file__).parents[2] / "docs" / "why" / "reliability.md"
 BEGIN, END = "<!-- soak -->", "<!-- /soak -->"
 VERDICTS = {0: "good", 1: "**VIOLATIONS**", 3: "inconclusive", 4: "slow"}
 _COLUMNS = (

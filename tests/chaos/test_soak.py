@@ -1,4 +1,4 @@
-"""The table of soaks in docs/reliability.md is made from the reports of the runs."""
+"""The table of soaks in docs/why/reliability.md is made from the reports of the runs."""
 
 from __future__ import annotations
 

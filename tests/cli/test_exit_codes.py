@@ -1,4 +1,4 @@
-"""The table of docs/exit-codes.md is true: each thing that it names is done, or has its test."""
+"""The table of docs/reference/exit-codes.md is true: each thing that it names is done, or has its test."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ ELSEWHERE = {
 
 def table() -> dict[str, int]:
     """What the page names, with its code."""
-    page = (ROOT / "docs" / "exit-codes.md").read_text()
+    page = (ROOT / "docs" / "reference" / "exit-codes.md").read_text()
     rows = re.findall(r"^\| (\d+) \| .* \| (.*) \|$", page, re.MULTILINE)
     return {what: int(code) for code, instances in rows for what in instances.split("; ")}
 

@@ -9,7 +9,7 @@ import pytest
 
 from gapless.cli.commands import whole_parser
 
-# What has none, and why; docs/exit-codes.md says so too.
+# What has none, and why; docs/reference/exit-codes.md says so too.
 WITHOUT = {
     "run": "stays",
     "gateway": "stays",

@@ -1,4 +1,4 @@
-"""The example of docs/chains.md runs as it stands there, and prints what the page says."""
+"""The example of docs/use/chains.md runs as it stands there, and prints what the page says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from support.commands import environment
 
-PAGE = Path(__file__).parents[2] / "docs" / "chains.md"
+PAGE = Path(__file__).parents[2] / "docs" / "use" / "chains.md"
 TIMEOUT_S = 60
 
 

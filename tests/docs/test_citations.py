@@ -79,7 +79,7 @@ def test_nothing_leads_out_of_the_repository() -> None:
 
 
 def test_cited_invariants_are_defined() -> None:
-    known = _defined("invariants.md") | _defined("leases.md")
+    known = _defined("why/invariants.md") | _defined("why/leases.md")
     assert {"I1", "I11", "S1", "S7", "P1", "P4", "L1", "L3"} <= known
     dead = [
         f"{path.relative_to(ROOT)}: {cited}"
@@ -90,13 +90,13 @@ def test_cited_invariants_are_defined() -> None:
     assert not dead, "\n".join(dead)
 
 
-@pytest.mark.parametrize("page", ["invariants.md", "trust.md", "leases.md"])
+@pytest.mark.parametrize("page", ["why/invariants.md", "run/secure.md", "why/leases.md"])
 def test_cited_tests_are_there(page: str) -> None:
     dead = [cited for cited in _cited_tests(_read(ROOT / "docs" / page)) if not _is_there(*cited)]
     assert not dead, "\n".join(map("::".join, dead))
 
 
-@pytest.mark.parametrize("page", ["invariants.md", "states.md", "leases.md"])
+@pytest.mark.parametrize("page", ["why/invariants.md", "learn/states.md", "why/leases.md"])
 def test_cited_names_are_there(page: str) -> None:
     words = _words()
     dead = {

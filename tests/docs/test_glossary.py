@@ -1,4 +1,4 @@
-"""The glossary has every noun: of docs/concepts.md, of the schema, of the states that are drawn."""
+"""The glossary has every noun: of docs/learn/concepts.md, of the schema, of the states that are drawn."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def terms(page: str) -> set[str]:
 
 
 def _words_of_the_concepts() -> set[str]:
-    text = (DOCS / "concepts.md").read_text(encoding="utf-8")
+    text = (DOCS / "learn" / "concepts.md").read_text(encoding="utf-8")
     words = text.partition("## Words\n")[2].partition("\n## ")[0]
     return {word.lower() for word in re.findall(r"\*\*([^*]+)\*\*", words)}
 
@@ -29,7 +29,7 @@ def _words_of_the_concepts() -> set[str]:
 def test_every_noun_of_the_concepts_is_in_it() -> None:
     words = _words_of_the_concepts()
     assert len(words) > 20
-    assert not words - terms("glossary.md")
+    assert not words - terms("reference/glossary.md")
 
 
 def test_every_table_is_in_it() -> None:
@@ -39,12 +39,14 @@ def test_every_table_is_in_it() -> None:
     sql.append(ROOT / "sql/db/queries/schema.sql")
     tables = {name for path in sql for name in _TABLE.findall(path.read_text())}
     assert {"topic", "lease", "dead_letter", "migration"} <= tables
-    named = set(re.findall(r"`(\w+)`", (DOCS / "glossary.md").read_text(encoding="utf-8")))
+    named = set(
+        re.findall(r"`(\w+)`", (DOCS / "reference" / "glossary.md").read_text(encoding="utf-8"))
+    )
     assert not {name for name in tables if not _PART.fullmatch(name)} - named
 
 
 def test_no_entry_is_there_twice() -> None:
-    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    text = (DOCS / "reference" / "glossary.md").read_text(encoding="utf-8")
     entries = re.findall(r"^\*\*([^*]+)\*\*", text, re.MULTILINE)
     assert len(entries) == len(set(entries))
 
@@ -57,7 +59,7 @@ def test_no_entry_is_there_twice() -> None:
     ],
 )
 def test_every_state_is_drawn(heading: str, values: tuple[str, ...]) -> None:
-    text = (DOCS / "states.md").read_text(encoding="utf-8")
+    text = (DOCS / "learn" / "states.md").read_text(encoding="utf-8")
     section = text.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     drawn = section.partition("```text")[2].partition("```")[0]
     for state in _states(values[0]):

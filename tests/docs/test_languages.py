@@ -1,4 +1,4 @@
-"""The programs of docs/other-languages.md: JavaScript's runs where node is, all their SQL is prepared."""
+"""The programs of docs/use/clients.md: JavaScript's runs where node is, all their SQL is prepared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from docs.blocks import ROOT, blocks_of
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 
-PAGE = ROOT / "docs" / "other-languages.md"
+PAGE = ROOT / "docs" / "use" / "clients.md"
 _STATEMENT = re.compile(r'["`]((?:select|insert) [^"`]*)["`]')
 _PLAY = """
 import { place, work, close } from "./shop.mjs";

@@ -65,18 +65,22 @@ def test_the_index_of_packages_gets_absolute_links() -> None:
     text = found.json["description"]
     source = dict(line.split(", ") for line in found.get_all("Project-URL", []))["Source"]
     targets = [match["target"] for match in _LINK.finditer(_CODE.sub("", text))]
-    assert f"{source}/blob/HEAD/docs/concepts.md" in targets
-    assert f"{source}/raw/HEAD/docs/console.svg" in targets
+    assert f"{source}/blob/HEAD/docs/learn/concepts.md" in targets
+    assert f"{source}/raw/HEAD/docs/run/console.svg" in targets
     assert all(target.startswith(("https://", "#")) for target in targets)
 
 
 def test_every_page_has_a_place_in_the_site() -> None:
     """Without the tools that build it: test_the_site_builds takes a minute."""
     placed = re.findall(
-        r'^    \(".+", "([\w-]+\.md)"\),$', (ROOT / "bin" / "_site.py").read_text(), re.MULTILINE
+        r'^        \(".+", "([\w/-]+\.md)"\),$',
+        (ROOT / "bin" / "_site.py").read_text(),
+        re.MULTILINE,
     )
-    assert sorted({*placed} - {"index.md"}) == sorted(
-        page.name for page in (ROOT / "docs").glob("*.md")
+    assert sorted(placed) == sorted(
+        page.relative_to(ROOT / "docs").as_posix()
+        for page in (ROOT / "docs").rglob("*.md")
+        if page.parent.name not in {"decisions", "docs"}
     )
 
 
@@ -87,12 +91,20 @@ def test_the_site_builds(tmp_path: Path) -> None:
         [ROOT / "bin" / "docs", tmp_path / "site"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    for page in ("", "operations", "states", "contributing", "python", "sql", "commands"):
+    for page in (
+        *("", "run/operations", "learn/states", "contributing"),
+        *("reference/python", "reference/sql", "reference/commands"),
+    ):
         assert (tmp_path / "site" / page / "index.html").is_file()
-    drawn = (tmp_path / "site" / "states" / "index.html").read_text()
+    drawn = (tmp_path / "site" / "learn" / "states" / "index.html").read_text()
     assert "letter_failed(): ───────► dead" in re.sub("<[^>]+>", "", drawn)
-    assert "gapless dlq redrive" in (tmp_path / "site" / "commands" / "index.html").read_text()
-    assert "gapless.publish" in (tmp_path / "site" / "sql" / "index.html").read_text()
-    assert "memberTtlMs" in (tmp_path / "site" / "settings" / "index.html").read_text()
-    assert "connect" in (tmp_path / "site" / "python" / "index.html").read_text()
+    assert (
+        "gapless dlq redrive"
+        in (tmp_path / "site" / "reference" / "commands" / "index.html").read_text()
+    )
+    assert "gapless.publish" in (tmp_path / "site" / "reference" / "sql" / "index.html").read_text()
+    assert (
+        "memberTtlMs" in (tmp_path / "site" / "reference" / "settings" / "index.html").read_text()
+    )
+    assert "connect" in (tmp_path / "site" / "reference" / "python" / "index.html").read_text()
     assert list((tmp_path / "site").rglob("search*")), "it can be searched"

@@ -1,4 +1,4 @@
-"""The table of metrics in docs/observability.md is made of the one in the code: `python tests/docs/test_observability.py`."""
+"""The table of metrics in docs/run/observe.md is made of the one in the code: `python tests/docs/test_observability.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gapless.telemetry.names import METRICS
 
-PAGE = Path(__file__).parents[2] / "docs" / "observability.md"
+PAGE = Path(__file__).parents[2] / "docs" / "run" / "observe.md"
 _TABLE = re.compile(r"(?<=<!-- metrics -->\n).*?(?=<!-- /metrics -->)", re.DOTALL)
 
 

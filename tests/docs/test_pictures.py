@@ -13,7 +13,7 @@ from gapless.status.draw import WORDS
 from gapless.status.keys import HELP
 
 ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
+DOCS = ROOT / "docs" / "run"
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +42,8 @@ def test_the_pages_show_the_pictures(made: dict[str, str]) -> None:
     page = (DOCS / "console.md").read_text(encoding="utf-8")
     assert all(f"]({name})" in page for name in made)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert "](docs/console.svg)" in readme
-    assert "](docs/console.md)" in readme
+    assert "](docs/run/console.svg)" in readme
+    assert "](docs/run/console.md)" in readme
 
 
 def test_the_page_has_every_key_and_word_of_the_help() -> None:

@@ -1,4 +1,4 @@
-"""Pages and messages are plain, modern English, without the words that docs/style.md replaces."""
+"""Pages and messages are plain, modern English, without the words that docs/why/style.md replaces."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_pages_are_plain_english() -> None:
         old = list(found(_blanked(page.read_text(encoding="utf-8")), IN_PAGES))
         assert not old, "\n".join(old)
 
-    # docs/style.md names the words.
+    # docs/why/style.md names the words.
     every(check, [page for page in PAGES if page.name != "style.md"], Path.as_posix)
 
 

@@ -1,4 +1,4 @@
-"""The sequencer's traps, one by one (docs/concepts.md, Sequencing)."""
+"""The sequencer's traps, one by one (docs/learn/concepts.md, Sequencing)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A database of a checkout of before 0.1.0 is refused in a line, as it is; the remedy of docs/operations.md works."""
+"""A database of a checkout of before 0.1.0 is refused in a line, as it is; the remedy of docs/run/operations.md works."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from support.clients import psql
 
-PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
+PAGE = Path(__file__).parents[2] / "docs" / "run" / "operations.md"
 # Of migrations it had others, and no baseline.
 EARLIER = """
 delete from gapless.migration where kind = 'tables';
@@ -51,7 +51,7 @@ def test_each_door_names_the_remedy(door: Callable[[Connection], Any], earlier: 
     assert (
         "made by a checkout of before 0.1.0, and is not upgraded: save its events with psql" in said
     )
-    assert "## From an earlier checkout\n" in PAGE.read_text(), "the message names this section"
+    assert "## Earlier checkouts\n" in PAGE.read_text(), "the message names this section"
     assert earlier.execute(CATALOG).fetchone() == before
 
 
@@ -75,7 +75,7 @@ def test_its_events_are_saved_and_published_again(
     had = [conn.execute(EVENTS, [key, key]).fetchall() for key in KEYS]
     conn.execute(EARLIER)
 
-    section = PAGE.read_text().partition("## From an earlier checkout\n")[2]
+    section = PAGE.read_text().partition("## Earlier checkouts\n")[2]
     save = section.partition("```sql\n")[2].partition("```")[0]
     saved = tmp_path / "orders.jsonl"
     saved.write_text(psql(dsn, save.replace(":'topic'", "'orders'")))

@@ -90,7 +90,7 @@ def test_the_script_for_psql_does_the_same(empty: Connection, empty_dsn: str) ->
 
 
 def test_roles_and_grants_are_made_again_when_asked(conn: Connection) -> None:
-    """As after a restore without owners and privileges (docs/operations.md)."""
+    """As after a restore without owners and privileges (docs/run/operations.md)."""
     conn.execute("revoke usage on schema gapless from gapless_consumer")
     conn.execute(
         "alter function gapless.ask_condition(uuid, gapless.condition_event[],"

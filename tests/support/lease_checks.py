@@ -1,4 +1,4 @@
-"""The invariants of docs/leases.md as a fixture's two ends: record from now on; check what was recorded."""
+"""The invariants of docs/why/leases.md as a fixture's two ends: record from now on; check what was recorded."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 -- name: guard_session
--- A lock or an open transaction must not outlive its client (docs/leases.md): keepalives find a
+-- A lock or an open transaction must not outlive its client (docs/why/leases.md): keepalives find a
 -- dead host, user_timeout a cut with data in flight, the check interval a client gone mid-query.
 -- The styles: psycopg reads times and intervals in these only; the order of day and month stays.
 -- Nothing is compiled (JIT): ours are look-ups, of which the planner may think more, and then takes seconds.

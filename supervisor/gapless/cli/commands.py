@@ -66,7 +66,7 @@ _DATABASE_HELP = """\
 The database is the first of these that is said: --dsn, GAPLESS_DSN, dsn: in the configuration,
 libpq's own environment (PGHOST, PGSERVICE, ...). Without any, gapless starts a server of its own:
 gapless server tells where its data are (GAPLESS_HOME chooses the folder, GAPLESS_PG_BINDIR the bin
-folder of the PostgreSQL). Exit codes: docs/exit-codes.md.
+folder of the PostgreSQL). Exit codes: docs/reference/exit-codes.md.
 """
 _PROGRAM = {"prog": "gapless", "description": _DESCRIPTION, "epilog": _DATABASE_HELP}
 _Commands = argparse._SubParsersAction  # noqa: SLF001 - what add_subparsers() returns has no other name

@@ -1,7 +1,8 @@
 """The command `gapless`: find the command's module, run it, turn errors into one line.
 
 Exit codes: 0 done; 1 it failed at run time; 2 the input is wrong or the database refuses; 3 it
-cannot be reached now; 130 Ctrl-C; 141 whoever read the output went away. See docs/exit-codes.md.
+cannot be reached now; 130 Ctrl-C; 141 the reader of the output is gone. All of them:
+docs/reference/exit-codes.md.
 """
 
 from __future__ import annotations

@@ -255,7 +255,7 @@ def _refuse_other(files: list[_File], applied: dict[tuple[str, str], str]) -> No
         raise SchemaError(
             f"the {schema_words()} was made by a checkout of before 0.1.0, and is not upgraded: "
             "save its events with psql and gapless.read(), then gapless uninstall, gapless init, "
-            "and gapless publish TOPIC --file FILE (docs/operations.md, From an earlier checkout)"
+            "and gapless publish TOPIC --file FILE (docs/run/operations.md, Earlier checkouts)"
         )
     known = {(file.kind, file.name) for file in files}
     unknown = sorted(n for kind, n in applied if kind in _ONCE and (kind, n) not in known)

@@ -2,7 +2,7 @@
 
 A step is five of them. Through a cursor each is parsed, planned, waited for and adapted by itself,
 and that takes more of both CPUs than its work does; libpq's pipeline mode sends them together
-(docs/benchmarks.md). What psycopg does for a cursor stays: its types, its errors, its lock.
+(docs/why/benchmarks.md). What psycopg does for a cursor stays: its types, its errors, its lock.
 
 A statement that is prepared with a generic plan would lock every chunk; the server weighs that and
 plans anew. What is prepared may be gone: psycopg deallocates all when it rolls a savepoint back,

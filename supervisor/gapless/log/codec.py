@@ -2,7 +2,7 @@
 
 Python's own json writes, so that what is stored is what `json.dumps` makes: integers of any size
 survive, NaN and infinity are refused. msgspec reads, with json's values and errors
-(docs/decisions/0013-json.md).
+(docs/why/decisions/0013-json.md).
 """
 
 from __future__ import annotations

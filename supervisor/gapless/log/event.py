@@ -100,8 +100,8 @@ class Event(Generic[P_co]):
     Of a handler with payload=Order it is an Event[Order], and its payload an Order.
 
     topic, partition (from 0), offset (from 1, without holes in its partition): where it is.
-    filter_error: why the group's filter could not be asked about it (docs/filters.md); nearly
-    always None. subscriptions: those of its group that it matched (docs/subscriptions.md).
+    filter_error: why the group's filter could not be asked about it (docs/use/filters.md); nearly
+    always None. subscriptions: those of its group that it matched (docs/use/subscriptions.md).
     """
 
     filter_error: str | None = None
@@ -165,7 +165,7 @@ class Event(Generic[P_co]):
 
     @property
     def to_group(self) -> str | None:
-        """The only group that it is for (docs/direct.md); None: for all."""
+        """The only group that it is for (docs/use/messages.md); None: for all."""
         raw = self._row[4]
         if raw is None or _TO_GROUP not in raw:
             return None

@@ -98,8 +98,8 @@ def publish(
     transaction, all of `what` is one transaction.
     Raises PublishError for what cannot be stored, for an unknown topic, to_group or
     to_subscription (nothing was written), and as InvalidPayloadError for a payload that the topic's
-    schema does not take (docs/schemas.md); UsageError for what is no connection; the driver's own
-    error for what is the database's trouble. What the server refused has aborted the caller's
+    schema does not take (docs/use/schemas.md); UsageError for what is no connection; the driver's
+    own error for what is the database's trouble. What the server refused has aborted the caller's
     transaction, as any failed statement does.
     """
     if not isinstance(topic, str):

@@ -23,7 +23,7 @@ from gapless.ops.text import quantity, size_text
 if TYPE_CHECKING:
     from psycopg import Connection
 
-# Measured on 2 cores, rows of 1 KB: docs/decisions/0032-classic-names.md.
+# Measured on 2 cores, rows of 1 KB: docs/why/decisions/0032-classic-names.md.
 FILE_MS = 1.0
 READ_ROWS_PER_S = 140_000
 WRITTEN_ROWS_PER_S = 75_000

@@ -3,7 +3,7 @@
 `check(conn, folder)` after the load ended and everything was drained: conn is a superuser's session
 in the run's database, folder has the JSONL files of chaos.history, the tables are those of
 tables.sql. Everything is sorted once and walked once: O(n log n). One file is one family of
-invariants (docs/invariants.md); each has find(facts), which yields violations.
+invariants (docs/why/invariants.md); each has find(facts), which yields violations.
 
 Unknown COMMITs are resolved by pg_xact_status(), so that no "maybe" is left.
 """

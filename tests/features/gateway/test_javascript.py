@@ -1,4 +1,4 @@
-"""The JavaScript of docs/gateway.md, by node: publish, and follow the topic."""
+"""The JavaScript of docs/use/gateway.md, by node: publish, and follow the topic."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from psycopg import Connection
 from docs.blocks import ROOT, blocks_of
 from support.gateways import Client
 
-PAGE = ROOT / "docs" / "gateway.md"
+PAGE = ROOT / "docs" / "use" / "gateway.md"
 # What a browser has and node has not: addresses without a host, and (before node 22) EventSource.
 _BROWSER = """
 class EventSource {

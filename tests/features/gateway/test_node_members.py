@@ -1,6 +1,6 @@
 """Node clients over plain fetch, and a supervisor, in one group; killed, paused, and nothing lost.
 
-The program of the clients is the one of docs/gateway.md, as it stands there.
+The program of the clients is the one of docs/use/gateway.md, as it stands there.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def nodes(folder: Path, urls: list[str]) -> Iterator[list[Node]]:
         pytest.skip("node is not installed")
     (program,) = [
         each.text
-        for each in blocks_of(ROOT / "docs" / "gateway.md")
+        for each in blocks_of(ROOT / "docs" / "use" / "gateway.md")
         if each.text.startswith("// member.mjs")
     ]
     (folder / "member.mjs").write_text(program)

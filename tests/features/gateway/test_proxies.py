@@ -1,4 +1,4 @@
-"""The configurations of docs/behind-a-proxy.md, by the real nginx and caddy: streams, sizes, who asks."""
+"""The configurations of docs/run/behind-a-proxy.md, by the real nginx and caddy: streams, sizes, who asks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from support.fleet import until
 from support.gateways import EVENTS, Client, Open, problem
 from support.ports import free_port
 
-PAGE = ROOT / "docs" / "behind-a-proxy.md"
+PAGE = ROOT / "docs" / "run" / "behind-a-proxy.md"
 pytestmark = pytest.mark.long
 _NGINX = """
 daemon off;

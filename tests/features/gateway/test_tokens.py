@@ -430,7 +430,9 @@ def test_what_a_file_may_say(tmp_path: Path) -> None:
 
 def test_the_file_of_the_page(tmp_path: Path) -> None:
     (text,) = [
-        block.text for block in blocks_of(ROOT / "docs" / "gateway.md") if block.language == "yaml"
+        block.text
+        for block in blocks_of(ROOT / "docs" / "use" / "gateway.md")
+        if block.language == "yaml"
     ]
     (tmp_path / "t.yml").write_text(text)
     found = read_issuer(str(tmp_path / "t.yml"))

@@ -1,5 +1,5 @@
 -- Queue groups: any number of workers and of clients in any language share a partition, without order between
--- them (docs/decisions/0016-queue-groups.md). Nothing of the log is written for it: what is finished ahead of
+-- them (docs/why/decisions/0016-queue-groups.md). Nothing of the log is written for it: what is finished ahead of
 -- the floor is a row for each range, and goes when the floor passes it.
 
 -- Where a queue group is: all events below next_offset are finished or set aside. Appended, never updated: the

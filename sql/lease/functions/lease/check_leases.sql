@@ -1,4 +1,4 @@
--- What must be true of leases whenever one looks; no row when it is. docs/leases.md names the invariants:
+-- What must be true of leases whenever one looks; no row when it is. docs/why/leases.md names the invariants:
 -- S5 the fence's epoch is one that the lease gave out; S6 one owner, who has what the fence says;
 -- P1 a plan that knows the present members is balanced to within one, inside capacities.
 create or replace function gapless.check_leases()

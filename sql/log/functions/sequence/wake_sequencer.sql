@@ -1,4 +1,4 @@
--- The producer's side of the wake handshake (docs/concepts.md, Publishing): a sleeping sequencer holds
+-- The producer's side of the wake handshake (docs/learn/concepts.md, Publishing): a sleeping sequencer holds
 -- lock (7427001, 2) exclusively. If we get it shared, the sequencer is awake, and cannot fall asleep
 -- before we end: nothing to do. If not, it sleeps: notify it. So NOTIFY, which serialises commits, is rare.
 -- It runs once for each; `later` says that it should look for what is due as well.

@@ -212,15 +212,15 @@ def handler(
     outside any transaction, `concurrency` calls (1 to 1000) at a time, in order for each key; a
     unit that was in hand when the worker died is given to it again (`unit.attempt`,
     `unit.idempotency_key`).
-    mode "queue": any number of workers share each partition, in no order (docs/queues.md). One
+    mode "queue": any number of workers share each partition, in no order (docs/use/queue.md). One
     event is one unit; topic may be a list, in order of preference, or give shares from 1 to 1000:
     {"urgent": 8, "mails": 1}. At least once, each event in hand is reserved for visibility_s (0.1
     to 86 400 s, or a timedelta), renewed until its call ends or its worker is gone.
     event_types, where, params: which events the group takes; of others its offset passes, and they
-    are neither sent nor handled (docs/filters.md). Types, in which * stands for any characters; a
-    jsonpath predicate over the payload, "$.total > $min", and {"min": 100} for its variables.
+    are neither sent nor handled (docs/use/filters.md). Types, in which * stands for any characters;
+    a jsonpath predicate over the payload, "$.total > $min", and {"min": 100} for its variables.
     on_invalid "dead-letter": a unit with an event that fits no version of its schema goes to the
-    dead letters, and the function does not see it (docs/schemas.md).
+    dead letters, and the function does not see it (docs/use/schemas.md).
     Raises UsageError for an option that is out of its range or does not fit another one; the
     decorator raises it for a function that cannot be called so.
     """

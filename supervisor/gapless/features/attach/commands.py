@@ -12,7 +12,7 @@ from gapless.errors import UsageError
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
-A table is named as SQL names it: public.outbox, 'public."Order Lines"'. See docs/attach.md.
+A table is named as SQL names it: public.outbox, 'public."Order Lines"'. See docs/use/attach.md.
 
 examples:
   gapless attach add public.outbox orders --map payload=body,key=customer --dry-run

@@ -8,7 +8,7 @@ from gapless.cli.screen import answer, changed, listed
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
-A table is named as SQL names it: public.orders, 'public."Order Lines"'. See docs/capture.md.
+A table is named as SQL names it: public.orders, 'public."Order Lines"'. See docs/use/capture.md.
 
 examples:
   gapless capture add public.orders orders.changes

@@ -8,7 +8,7 @@ from gapless.cli.screen import changed, listed
 from gapless.features.classic.ops import CLASSIC_CHANNEL, CLASSIC_VIEW
 
 EXAMPLES = """\
-Each classic name and its successor: docs/classic.md.
+Each classic name and its successor: docs/use/classic.md.
 
 examples:
   gapless classic show billing

@@ -12,7 +12,7 @@ from gapless.features.filters.asked import json_object
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
-A group with subscriptions takes the events that one of them matches; see docs/subscriptions.md.
+A group with subscriptions takes the events that one of them matches; see docs/use/subscriptions.md.
 
 examples:
   gapless subscriptions add mails/orders ann --match '{"id": "$.customer_id"}' --params '{"id": 17}'

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 It keeps nothing: start as many as you like behind any balancer. SIGTERM lets requests finish.
-docs/gateway.md has the routes; /openapi.json describes them.
+docs/use/gateway.md has the routes; /openapi.json describes them.
 
 examples:
   gapless gateway
@@ -48,7 +48,7 @@ command = Command("gateway")
     ),
     opt(
         "--tokens FILE",
-        "ask for a token (JWT) of the issuer that the file describes (docs/gateway.md)",
+        "ask for a token (JWT) of the issuer that the file describes (docs/use/gateway.md)",
     ),
     flag("--operate", "have the routes for what an operator does, too"),
     opt("--tls-cert FILE", "speak TLS: certificate and chain, PEM"),
@@ -59,7 +59,7 @@ command = Command("gateway")
     ),
     opt(
         "--host NAME",
-        "a name that it has, beside localhost; repeat for several (docs/gateway.md)",
+        "a name that it has, beside localhost; repeat for several (docs/use/gateway.md)",
         action="append",
         default=[],
     ),

@@ -37,7 +37,7 @@ _BY_KIND: dict[type[Exception], int] = {
     GaplessError: 500,
 }
 _TEXTS = {
-    "42501": "the gateway's role may not do that: grant it what docs/gateway.md names",
+    "42501": "the gateway's role may not do that: grant it what docs/use/gateway.md names",
     "55P03": "another request is at it: repeat this one",
 }
 # What a client of an ordered group does next, as member `next` of the answer.

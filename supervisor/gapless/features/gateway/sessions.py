@@ -3,7 +3,7 @@
 gapless.ops speaks through ordinary connections, so a request runs in a thread, with a session for
 as long. publish() has an async form, too, so it speaks through the same session in the loop: it
 saves the way to a thread and the threads' turns at the interpreter, a third of what a publish costs
-(docs/decisions/0039). What waits for something to happen holds none.
+(docs/why/decisions/0039). What waits for something to happen holds none.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an endpoint's answer means for the unit that it was called with (pure): docs/webhooks.md."""
+"""The meaning of an endpoint's answer for the unit of the call (pure): docs/use/webhooks.md."""
 
 from __future__ import annotations
 

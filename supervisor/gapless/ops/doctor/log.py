@@ -15,7 +15,7 @@ from gapless.ops.text import duration, plain, quantity, size_text
 from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
 
 _SHOWN_MAX = 5
-_ALL_FAILS = "when-something-fails.md, When everything fails"
+_ALL_FAILS = "learn/failures.md, When everything fails"
 _STILL_S = 5.0  # so long an event may be without an offset
 _TURN_S_MAX = 3600.0  # so long the keys of publishers may be kept longer than wanted
 
@@ -212,7 +212,7 @@ def partitions(patient: Patient) -> Iterator[Finding]:
     for standing in ill[:_SHOWN_MAX]:
         level = warning if _is_tried(standing) else fail
         text = f"{standing.name} does not continue: {plain(standing.error or '')}"
-        page = _ALL_FAILS if "slowed down" in text else "operations.md, When a partition stops"
+        page = _ALL_FAILS if "slowed down" in text else "run/operations.md, When a partition stops"
         yield level("partitions", text, f"see docs/{page}")
     if len(ill) > _SHOWN_MAX:
         more = f"{quantity(len(ill) - _SHOWN_MAX, 'more partition')} without progress"
@@ -249,7 +249,7 @@ def retention(patient: Patient) -> Iterator[Finding]:
         yield warning(
             "retention",
             f"{quantity(len(held), 'chunk')} of the log stay for somebody: {why}",
-            "start what handles them, or see gapless retention and docs/operations.md, Retention",
+            "start what handles them, or see gapless retention; docs/run/operations.md, Retention",
         )
     else:
         yield ok("retention", f"{quantity(len(found), 'chunk')} of the log, nobody holds one back")

@@ -31,7 +31,7 @@ def primary(patient: Patient) -> Iterator[Finding]:
         yield warning(
             "primary",
             f"{name} is {value} for this role or database, and gapless {does} all the same",
-            "stop supervisors where nothing is to be written (docs/operations.md)",
+            "stop supervisors where nothing is to be written (docs/run/operations.md)",
         )
     if not found:
         yield ok("primary", "the server takes writes")

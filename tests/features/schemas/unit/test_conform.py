@@ -122,7 +122,7 @@ def test_numbers_keep_their_digits() -> None:
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
 
 
-# What docs/schemas.md says is recognised: change, whether backward, whether forward; None: cannot tell.
+# What docs/use/schemas.md says is recognised: change, whether backward, whether forward; None: cannot tell.
 @pytest.mark.parametrize(
     ("before", "after", "backward", "forward"),
     [

@@ -51,7 +51,7 @@ def test_found_by_its_name_and_complete(spark: SparkSession, dsn: str, published
 def test_a_filter_of_one_query_never_reaches_another(
     spark: SparkSession, dsn: str, published: int
 ) -> None:
-    """Spark's push-down for Python sources leaks (docs/spark.md): it must not be reachable."""
+    """Spark's push-down for Python sources leaks (docs/use/spark.md): it must not be reachable."""
     from pyspark_gapless.source import GaplessReader
 
     assert "pushFilters" not in vars(GaplessReader)

@@ -1,4 +1,4 @@
-"""The first example of docs/spark.md runs as it stands there."""
+"""The first example of docs/use/spark.md runs as it stands there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.log.topics import ensure_topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).parents[4] / "docs" / "spark.md"
+PAGE = Path(__file__).parents[4] / "docs" / "use" / "spark.md"
 
 
 @pytest.mark.long

@@ -83,7 +83,7 @@ def load_pipelines(path: Path) -> dict[str, Pipeline]:
         document = yaml.safe_load(path.read_text())
     except OSError as error:
         raise ConfigError(
-            f"{path}: {error.strerror}; --file names another one, docs/spark.md shows what is in it"
+            f"{path}: {error.strerror}; --file names another, docs/use/spark.md shows its content"
         ) from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not YAML: {' '.join(str(error).split())}") from error
