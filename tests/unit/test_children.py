@@ -365,6 +365,19 @@ def test_it_is_served_with_the_others_again_once_it_has_been_quiet(shared: Home)
     assert shared.forked[2].orders[-1] == ("serve", 100, 0)
 
 
+def test_with_nobody_else_it_stays_where_it_is_and_takes_others(shared: Home) -> None:
+    shared.start(0)
+    shared.board.begin(shared.forked[0].slot, 100)
+    shared.end(shared.forked[0], -9)
+    shared.start(0)
+    solo = shared.forked[1]
+    solo.age_s = STEADY_AFTER_S
+    shared.children.watch()
+    assert solo.orders == []
+    shared.start(1)
+    assert solo.orders == [("serve", 101, 1)]
+
+
 def test_the_end_of_a_service_is_heard_while_its_worker_continues(
     shared: Home, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -398,6 +411,16 @@ def test_the_end_of_a_queues_worker_counts_as_any(home: Home) -> None:
         assert home.children.has_ended()
         waits.append(home.wait_s())
     assert waits == [None, 0.2, 0.4]
+
+
+def test_the_next_worker_of_a_group_goes_on_counting_in_the_same_row(home: Home) -> None:
+    for _ in range(3):
+        home.start()
+        home.children.drain(place(0))
+        home.end(home.forked[-1], ExitCode.DRAINED)
+    assert len(list(home.meters.read())) == 1
+    home.children.keep_sequencer()
+    assert len(list(home.meters.read())) == 2
 
 
 _NO_SPEC = SimpleNamespace(close_fds=())
