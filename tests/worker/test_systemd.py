@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP, SIGTERM
-from uuid import uuid4
 
 import pytest
 
-from gapless.worker.systemd import ServiceManager
 from support.fleet import Fleet, until
 
 WATCHDOG_S = 1.0
@@ -102,44 +99,3 @@ def test_a_supervisor_that_lost_its_database_is_alive(fleet: Fleet, manager: Man
     until(lambda: manager.hear().count("WATCHDOG=1") >= 2, "its loop turns", within=a.log)
     fleet.open_door()
     until(lambda: "READY=1" in manager.hear(), "it is a member again", within=a.log)
-
-
-@pytest.mark.long
-def test_nobody_listens(fleet: Fleet, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "nobody"))
-    a = fleet.start("a")
-    fleet.until_owners(a=4)
-    assert a.logged("systemd cannot be told anything")
-
-
-def test_a_manager_that_does_not_read(manager: Manager) -> None:
-    """Its socket is full: the supervisor's loop does not wait for it."""
-    told = ServiceManager()
-    for number in range(5000):
-        told.turn(uuid4() if number % 2 else None, drains=False)
-    told.close()
-
-
-@pytest.mark.skipif(os.uname().sysname != "Linux", reason="abstract sockets are Linux's")
-def test_an_abstract_socket() -> None:
-    address = f"@gapless-{uuid4().hex}"
-    manager = Manager(address)
-    told = ServiceManager({"NOTIFY_SOCKET": address})
-    told.turn(uuid4(), drains=False)
-    told.close()
-    assert manager.hear()[0] == "READY=1"
-    assert "WATCHDOG=1" not in manager.hear(), "nobody asked for it"
-    manager.socket.close()
-
-
-@pytest.mark.parametrize(
-    ("pid", "is_ours"),
-    [("", True), ("ours", True), ("1", False)],  # not the pid: xdist compares names
-)
-def test_the_watchdog_is_for_one_process(manager: Manager, pid: str, is_ours: bool) -> None:
-    environment = dict(os.environ) | {"WATCHDOG_PID": pid.replace("ours", str(os.getpid()))}
-    told = ServiceManager(environment)
-    told.turn(uuid4(), drains=False)
-    told.close()
-    assert ("WATCHDOG=1" in manager.hear()) is is_ours
-    assert not {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC"} & set(environment)

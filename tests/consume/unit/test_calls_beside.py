@@ -144,16 +144,6 @@ def test_what_is_due_begins_and_its_end_is_noted(world: World) -> None:
     assert not beside.going_on
 
 
-@pytest.mark.parametrize(
-    ("outcome", "done"), [("dead", {"dead": 1}), ("gone", {}), ("handled", {"handled": 1})]
-)
-def test_how_one_ended_is_told(world: World, outcome: str, done: Any) -> None:
-    beside = world.beside()
-    beside.turn(world.job, [4])
-    world.ends, world.outcomes = {4: REFUSED}, {4: outcome}
-    assert beside.turn(world.job) == Step(outcome="done", **done)
-
-
 def test_only_so_many_at_a_time(world: World) -> None:
     beside = world.beside()
     beside.turn(world.job, range(1, AT_A_TIME + 5))
@@ -195,18 +185,6 @@ def test_what_too_many_died_of_is_called_no_more(world: World) -> None:
     assert not beside.going_on
     beside.turn(world.job, [5])
     assert world.told() == [("try", 5), ("call", 5)]
-
-
-@pytest.mark.parametrize("by_claim", [True, False])
-def test_what_is_not_due_any_more_does_not_begin(world: World, *, by_claim: bool) -> None:
-    beside = world.beside()
-    if by_claim:
-        world.claims = {4: "gone"}
-    else:
-        world.tries = {4: 0}
-    assert beside.turn(world.job, [4]) == IDLE
-    assert world.told() == [("try", 4)]
-    assert not beside.going_on
 
 
 @pytest.mark.parametrize("by", ["claim", "try", "end"])
@@ -251,17 +229,6 @@ def test_what_ended_and_is_anothers_is_forgotten(world: World) -> None:
     world.told()
     assert beside.turn(world.job) == IDLE
     assert world.told() == []
-
-
-def test_an_end_that_could_not_be_noted_is_noted_later(world: World) -> None:
-    beside = world.beside()
-    beside.turn(world.job, [4])
-    world.ends, world.outcomes = {4: None}, {4: ConnectionError("lost")}
-    with pytest.raises(ConnectionError):
-        beside.turn(world.job)
-    assert beside.going_on
-    world.outcomes = {}
-    assert beside.turn(world.job) == Step(outcome="done", handled=1)
 
 
 def test_without_a_wake_a_turn_waits_until_all_have_ended(world: World) -> None:

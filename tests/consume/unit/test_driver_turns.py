@@ -16,7 +16,7 @@ import pytest
 
 import gapless
 from gapless.consume import drive as module
-from gapless.consume.agenda import DOZE_S, LETTERS_EVERY_S, LOOK_BUSY_S, LOOK_S
+from gapless.consume.agenda import DOZE_S, LETTERS_EVERY_S, LOOK_BUSY_S
 from gapless.consume.drive import GOES_ON_S, Driver
 from gapless.consume.job import Job, Step
 from gapless.consume.user.handler import Handler
@@ -183,14 +183,6 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(monkeypatch)
 
 
-def test_what_it_works_with(world: World) -> None:
-    driver = world.driver()
-    assert (driver.conn, driver.assignment) == (CONN, OURS)
-    assert not driver.going_on
-    assert not driver.has_attempt
-    assert driver.oldest_s is None
-
-
 # -- the log and what was set aside ---------------------------------------------------------------
 
 
@@ -287,26 +279,6 @@ def test_whether_anything_is_due_is_looked_for_at_once(world: World) -> None:
     assert world.told() == ["look", "look"]
 
 
-@pytest.mark.parametrize("holds_keys", [True, False])
-def test_whether_some_are_parked_is_asked_first_and_as_long_as_they_are(
-    world: World, *, holds_keys: bool
-) -> None:
-    driver = world.driver()
-    world.holds_keys = holds_keys
-    driver.turn()
-    assert world.told() == ["keys?", "look", ("step", None)]
-    assert world.jobs[-1].parked == world.jobs[-1].parks == holds_keys
-    world.now_s += LOOK_S
-    driver.turn()
-    assert world.told() == [*["keys?"] * holds_keys, "look", ("step", None)]
-
-
-def test_under_a_policy_that_parks_it_needs_no_question(world: World) -> None:
-    driver = world.driver(on_failure="park-key")
-    driver.turn()
-    assert world.told() == ["look", ("step", None)]
-
-
 # -- how long it sleeps ---------------------------------------------------------------------------
 
 
@@ -347,14 +319,6 @@ def test_after_all_there_was_it_dozes(world: World, done: Step, doze_s: float) -
     assert driver.wait_s(DONE, 1.0) == 0.0
 
 
-def test_what_is_left_of_what_was_read_ahead_says_that_it_is_not_the_end(world: World) -> None:
-    driver = world.driver()
-    world.steps = [FEW, FEW]
-    assert driver.wait_s(driver.turn(), 1.0) == DOZE_S
-    world.jobs[-1].backlog.events = 5
-    assert driver.wait_s(driver.turn(), 1.0) == 0.0
-
-
 def test_outside_a_note_says_nothing_of_the_end(world: World) -> None:
     driver = world.driver(outside=True)
     world.outside.answers = [FEW]
@@ -389,20 +353,6 @@ def test_who_is_woken_in_vain_looks_at_what_is_due(world: World) -> None:
 
 
 # -- calls outside --------------------------------------------------------------------------------
-
-
-def test_while_calls_go_on_what_is_due_waits_for_them_and_none_begins(world: World) -> None:
-    driver = world.driver(outside=True)
-    world.due = [([7], None)]
-    world.outside.going_on = True
-    assert driver.turn() == IDLE
-    assert world.told() == ["keys?", "look", ("outside", 10, "rests")]
-    world.outside.answers = [FEW]
-    assert driver.turn(batch_size=4) is FEW
-    assert world.told() == [("outside", 4, "rests")]
-    world.outside.going_on = False
-    assert driver.turn() == Step(outcome="done", handled=1)
-    assert world.told() == [("aside", 7)]
 
 
 def test_what_is_due_leaves_the_calls_time(world: World) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -255,36 +256,100 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(monkeypatch)
 
 
-# -- all is well ----------------------------------------------------------------------------------
+# What the world is given, and how the step is asked; what it comes to, and the story.
+CALLS = [11, 13, 15, 17, 19]
+AHEAD = {"at_once": 4, "units": [1], "ahead": [True, True]}
+ON: dict[str, Any] = {"goes_on": lambda: True}
+BLIND = {"failing": {17: REFUSED}, "knows_which": False}
+PARKS = {"on_failure": "park-key"}
+HISTORIES: dict[str, tuple[dict[str, Any], dict[str, Any], Step, list[Any]]] = {
+    "all that was claimed": ({}, {}, _done(10, 21), [*BEGUN, *CALLS, "allow 5", "commit"]),
+    "nothing is there": ({"log_units": 0}, {}, Step(outcome="idle"), [*BEGUN, "commit"]),
+    "another owner": ({"outcome": "fenced"}, {}, Step(outcome="fenced"), [*BEGUN, "commit"]),
+    "a batch is one call": ({}, {"batch": True}, _done(10, 21), [*BEGUN, "batch", *CALLS, "allow 1", "commit"]),
+    "fewer are asked for": ({}, {"batch_size": 4}, _done(4, 15), ["begin", "claim 4", 11, 13, "allow 2", "commit"]),
+    "not going on": (AHEAD, {}, _done(4, 15), [*BEGUN, 11, 13, "allow 2", "commit"]),
+    "told not to go on": (AHEAD, {"goes_on": lambda: False}, _done(4, 15), [*BEGUN, 11, 13, "allow 2", "commit"]),
+    "what was committed before a failure": (
+        AHEAD | {"ahead": [True], "failing": {17: REFUSED}}, ON, _done(8, 19),
+        [*BEGUN, 11, 13, "allow 2", "commit", "claim read 10", 15, 17, "rollback", ("isolate", 15, 2, 1)],
+    ),
+    "the first that failed": (
+        {"failing": {15: REFUSED}}, {}, _done(10, 21), [*BEGUN, 11, 13, 15, "rollback", ("isolate", 11, 5, 2)],
+    ),
+    "which of many failed is found by halves": (
+        BLIND, {"units_per_commit": 3}, _done(4, 15),
+        [*BEGUN, 11, 13, 15, 17, "rollback", "begin", "claim 4", 11, 13, "allow 2", "commit"],
+    ),
+    "of few it is looked for one by one": (
+        BLIND | {"next_offset": 15}, {"units_per_commit": 3}, _done(6, 21), [*BEGUN, 15, 17, "rollback", ("isolate", 15, 3, None)],
+    ),
+    "it ended the transaction": (
+        {"failing": {13: TransactionBrokenError("ended")}}, {}, _done(10, 21), [*BEGUN, 11, 13, "rollback", ("isolate", 11, 5, None)],
+    ),
+    "a COMMIT that fails is somebody's fault": (
+        {"commits": [LATE]}, {}, _done(10, 21), [*BEGUN, *CALLS, "allow 5", "rollback", ("isolate", 11, 5, None)],
+    ),
+    "one that passes, where it is known now how to call": (
+        {"commits": [CONFLICT], "learns": [True]}, {}, _done(10, 21),
+        [*BEGUN, *CALLS, "allow 5", "rollback", *BEGUN, *CALLS, "allow 5", "commit"],
+    ),
+    "what stands before a hole": (
+        {"claims": [HoleError("lost", whole=4)], "units": [1], "ahead": [True]}, ON, _done(4, 15),
+        [*BEGUN, "rollback", "forget", "begin", "claim 4", 11, 13, "allow 2", "commit"],
+    ),
+    "nothing is parked": ({}, PARKS, _done(10, 21), [*BEGUN, "parking?", *CALLS, "allow 5", "commit"]),
+    "of a batch it is left out": (
+        {"parked": {13}}, PARKS | {"batch": True}, _done(10, 21, parked=1),
+        [*BEGUN, "parking?", "batch", 11, 15, 17, 19, "settle", "allow 1", "commit"],
+    ),
+    "of a batch all is parked": (
+        {"parked": set(CALLS)}, PARKS | {"batch": True}, _done(10, 21, parked=5),
+        [*BEGUN, "parking?", "settle", "allow 1", "commit"],
+    ),
+}  # fmt: skip
 
 
-def test_all_that_was_claimed_is_called_and_committed(world: World) -> None:
-    assert step(world.job()) == _done(10, 21)
-    assert world.told() == [*BEGUN, 11, 13, 15, 17, 19, "allow 5", "commit"]
-    assert step(world.job()) == Step(outcome="idle")
-    assert world.told() == [*BEGUN, "commit"]
-    world.outcome = "fenced"
-    assert step(world.job()) == Step(outcome="fenced")
+def _asked(world: World, given: dict[str, Any], options: dict[str, Any]) -> Step:
+    for name, value in given.items():
+        setattr(world, name, deepcopy(value))
+    how = {name: options[name] for name in ("batch_size", "goes_on") if name in options}
+    return step(world.job(**{name: options[name] for name in options.keys() - how.keys()}), **how)
 
 
-def test_as_many_are_claimed_as_is_said(world: World) -> None:
-    assert step(world.job(), batch_size=4) == _done(4, 15)
-    assert world.told()[1] == "claim 4"
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_step(world: World, name: str) -> None:
+    given, options, done, story = HISTORIES[name]
+    assert _asked(world, given, options) == done
+    assert world.told() == story
+
+
+# What is given, and the error that is raised.
+RAISED: dict[str, tuple[dict[str, Any], BaseException]] = {
+    "a later claim": (AHEAD | {"ahead": [CONFLICT]}, CONFLICT),
+    "a claim": ({"claims": [LATE]}, LATE),
+    "a claim, for now": ({"claims": [CONFLICT]}, CONFLICT),
+    "a call's, of the database": ({"failing": {13: LATE}}, LATE),
+    "a call's, for now": ({"failing": {13: CONFLICT}}, CONFLICT),
+    "a COMMIT, for now": ({"commits": [CONFLICT]}, CONFLICT),
+    "a COMMIT of a claim that keeps nothing": ({"keeps": [], "commits": [LATE]}, LATE),
+    "a hole with nothing before it": ({"claims": [(hole := HoleError("lost"))]}, hole),
+}
+
+
+@pytest.mark.parametrize("name", RAISED)
+def test_what_is_no_units_fault_is_raised(world: World, name: str) -> None:
+    given, error = RAISED[name]
+    with pytest.raises(type(error)):
+        _asked(world, given, ON)
+    assert world.told()[-1] == "rollback"
+
+
+def test_who_publishes_late_is_claimed_alone(world: World) -> None:
     job = world.job()
     job.handler.habits.defers = True
-    assert step(job) == _done(2, 17)
+    assert step(job) == _done(2, 13)
     assert world.told()[1] == "claim 1"
-
-
-def test_a_batch_is_one_call(world: World) -> None:
-    assert step(world.job(batch=True)) == _done(10, 21)
-    assert world.told() == [*BEGUN, "batch", 11, 13, 15, 17, 19, "allow 1", "commit"]
-
-
-def test_of_what_a_filter_keeps_events_are_counted_and_all_is_passed(world: World) -> None:
-    world.keeps = [12, 17]
-    assert step(world.job()) == _done(2, 21, units=2)
-    assert world.told() == [*BEGUN, 11, 17, "allow 2", "commit"]
 
 
 def test_what_is_read_between_the_calls_is_read_warily(
@@ -298,10 +363,7 @@ def test_what_is_read_between_the_calls_is_read_warily(
 
     monkeypatch.setattr(world, "_claimed", one_by_one)
     step(world.job())
-    assert world.told() == [*BEGUN, "wary", 11, 13, 15, 17, 19, "allow 5", "commit"]
-
-
-# -- what goes on ---------------------------------------------------------------------------------
+    assert world.told() == [*BEGUN, "wary", *CALLS, "allow 5", "commit"]
 
 
 def test_what_was_read_ahead_follows_with_a_commit_each(world: World) -> None:
@@ -316,41 +378,7 @@ def test_what_was_read_ahead_follows_with_a_commit_each(world: World) -> None:
     assert asked == [11, 15], "after each batch, while there is more"
 
 
-def test_it_does_not_go_on_unless_it_is_told(world: World) -> None:
-    world.at_once, world.units, world.ahead = 4, [1], [True, True]
-    assert step(world.job()) == _done(4, 15)
-    assert step(world.job(), goes_on=lambda: False) == _done(4, 19)
-
-
-def test_what_is_not_next_any_more_the_next_step_finds_out(world: World) -> None:
-    world.at_once, world.units = 4, [1]
-    assert step(world.job(), goes_on=lambda: True) == _done(4, 15)
-    assert world.told()[-2:] == ["claim read 10", "commit"]
-
-
-def test_what_was_committed_before_a_failure_counts(world: World) -> None:
-    world.at_once, world.units, world.ahead = 4, [1], [True]
-    world.failing = {17: REFUSED}
-    assert step(world.job(), goes_on=lambda: True) == _done(8, 19)
-    assert world.told()[-2:] == ["rollback", ("isolate", 15, 2, 1)]
-
-
-def test_an_error_of_a_later_claim_is_raised(world: World) -> None:
-    world.at_once, world.units, world.ahead = 4, [1], [CONFLICT]
-    with pytest.raises(psycopg.errors.SerializationFailure):
-        step(world.job(), goes_on=lambda: True)
-
-
-# -- what fails -----------------------------------------------------------------------------------
-
-
-def test_the_first_that_failed_is_isolated(world: World) -> None:
-    world.failing = {15: REFUSED}
-    assert step(world.job()) == _done(10, 21)
-    assert world.told() == [*BEGUN, 11, 13, 15, "rollback", ("isolate", 11, 5, 2)]
-
-
-def test_it_is_isolated_until_it_is_done(world: World) -> None:
+def test_what_failed_is_isolated_until_it_is_done(world: World) -> None:
     world.failing = {15: REFUSED}
     spans = Spans(11, [11, 12, 13, 14], [2, 4])
     world.redone = [Redo(spans=spans, failed=1), Redo(spans=spans[1:], hopeless=REFUSED)]
@@ -358,106 +386,6 @@ def test_it_is_isolated_until_it_is_done(world: World) -> None:
     assert world.told()[-3:] == [
         ("isolate", 11, 5, 2), ("isolate", 11, 2, 1), ("give up", 13, 1, Failure(error=REFUSED), None),
     ]  # fmt: skip
-
-
-def test_which_of_many_failed_is_found_by_halves(world: World) -> None:
-    world.failing, world.knows_which = {17: REFUSED}, False
-    assert step(world.job(units_per_commit=3)) == _done(4, 15)
-    assert world.told() == [
-        *BEGUN, 11, 13, 15, 17, "rollback", "begin", "claim 4", 11, 13, "allow 2", "commit",
-    ]  # fmt: skip
-    assert step(world.job(units_per_commit=3)) == _done(6, 21)
-    assert world.told() == [*BEGUN, 15, 17, "rollback", ("isolate", 15, 3, None)]
-
-
-def test_of_a_filter_half_is_counted_by_what_it_keeps(world: World) -> None:
-    world.keeps, world.failing, world.knows_which = [12, 13, 15, 16, 17], {17: REFUSED}, False
-    step(world.job(units_per_commit=2))
-    assert world.told()[len(BEGUN) :][5:7] == ["begin", "claim 2"]
-
-
-def test_what_is_learned_is_tried_at_once_and_as_before(world: World) -> None:
-    world.failing, world.learns = {15: REFUSED}, [True]
-    world.keeps = [12, 13, 15]
-    step(world.job())
-    assert world.told() == [
-        *BEGUN, 11, 13, 15, "rollback", "begin", "claim 3", 11, 13, "allow 2",
-        "commit",
-    ]  # fmt: skip
-
-
-def test_who_ended_the_transaction_is_looked_for(world: World) -> None:
-    world.failing = {13: TransactionBrokenError("ended")}
-    step(world.job())
-    assert world.told()[-1] == ("isolate", 11, 5, None)
-
-
-@pytest.mark.parametrize("error", [CONFLICT, LATE])
-def test_an_error_of_ours_before_the_calls_have_ended_is_raised(
-    world: World, error: psycopg.Error
-) -> None:
-    world.claims = [error]
-    with pytest.raises(type(error)):
-        step(world.job())
-    world.failing = {13: error}
-    with pytest.raises(type(error)):
-        step(world.job())
-    assert world.told()[-1] == "rollback"
-
-
-def test_a_commit_that_fails_is_somebodys_fault_unless_it_passes(world: World) -> None:
-    world.commits = [LATE]
-    assert step(world.job()) == _done(10, 21)
-    assert world.told()[-2:] == ["rollback", ("isolate", 11, 5, None)]
-    world.commits = [CONFLICT]
-    with pytest.raises(psycopg.errors.SerializationFailure):
-        step(world.job())
-    world.commits, world.learns = [CONFLICT], [True]
-    assert step(world.job()) == _done(10, 21), "now it is known how to call"
-    assert world.told()[-1] == "commit"
-
-
-def test_of_a_claim_that_keeps_nothing_an_error_is_raised(world: World) -> None:
-    world.keeps, world.commits = [], [LATE]
-    with pytest.raises(psycopg.errors.UniqueViolation):
-        step(world.job())
-
-
-def test_what_stands_before_a_hole_is_handled(world: World) -> None:
-    world.claims = [HoleError("lost", whole=4)]
-    world.units, world.ahead = [1], [True]
-    assert step(world.job(), goes_on=lambda: True) == _done(4, 15)
-    assert world.told() == [
-        *BEGUN, "rollback", "forget", "begin", "claim 4", 11, 13, "allow 2", "commit",
-    ]  # fmt: skip
-    world.claims = [HoleError("lost")]
-    with pytest.raises(HoleError):
-        step(world.job())
-
-
-# -- what is parked -------------------------------------------------------------------------------
-
-
-def test_what_is_parked_is_not_called(world: World) -> None:
-    world.parked = {13}
-    assert step(world.job("park-key")) == _done(10, 21, parked=1)
-    assert world.told() == [
-        *BEGUN, "parking?", "wary", 11, 15, 17, 19, "settle", "allow 5", "commit",
-    ]  # fmt: skip
-    world.next_offset, world.parked = 11, set()
-    assert step(world.job("park-key")) == _done(10, 21)
-    assert "settle" not in world.told()
-
-
-def test_of_a_batch_what_is_parked_is_left_out(world: World) -> None:
-    world.parked = {13}
-    step(world.job("park-key", batch=True))
-    assert world.told()[2:] == ["parking?", "batch", 11, 15, 17, 19, "settle", "allow 1", "commit"]
-    world.next_offset, world.parked = 11, {11, 13, 15, 17, 19}
-    assert step(world.job("park-key", batch=True)) == _done(10, 21, parked=5)
-    assert world.told()[2:] == ["parking?", "settle", "allow 1", "commit"], (
-        "nothing is to be called"
-    )
 
 
 # -- alone ----------------------------------------------------------------------------------------
@@ -493,20 +421,6 @@ def test_one_alone_is_written_down_before(world: World, fast: list[Any]) -> None
     with pytest.raises(psycopg.errors.SerializationFailure):
         _alone(world)
     assert world.told()[-2:] == ["step 1", "forgotten"]
-
-
-@pytest.mark.parametrize("outcome", ["idle", "fenced"])
-def test_where_there_is_none_nothing_is_written(
-    world: World, fast: list[Any], outcome: str
-) -> None:
-    world.outcome = outcome
-    assert _alone(world) == Step(outcome=outcome)  # type: ignore[arg-type]
-    assert world.told() == ["begin, looks", "commit"]
-
-
-def test_another_owner_is_told_by_the_attempt(world: World, fast: list[Any]) -> None:
-    assert _alone(world, None) == Step(outcome="fenced")
-    assert "step 1" not in world.told()
 
 
 def test_what_a_filter_passes_needs_no_attempt(world: World, fast: list[Any]) -> None:

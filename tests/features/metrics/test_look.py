@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from time import perf_counter
 
 import pytest
 from psycopg import Connection
 
-from gapless.db.connect import connect
 from gapless.features.compaction.latest import compact, set_compaction
 from gapless.features.metrics.collect import found_in, write
 from gapless.features.metrics.look import DatabaseLook, Standstill, take_look
-from gapless.features.metrics.looks import Looks
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
@@ -55,32 +52,6 @@ def test_a_look_at_64_partitions(dsn: str, conn: Connection) -> None:
     assert sum(each.lag for each in found.standings) == 2000
     assert sum(each.units for each in found.letters if each.state == "dead") == 2000
     assert min(took_s) <= patience(LOOK_S_MAX)
-
-
-def test_the_database_is_asked_every_5_s_at_most(dsn: str) -> None:
-    opened = []
-
-    def count() -> Connection:
-        opened.append(connect(dsn, role="exporter"))
-        return opened[-1]
-
-    looks = Looks(count)
-    first = looks.newest()
-    assert isinstance(first, DatabaseLook)
-    assert looks.newest() is first
-    opened[0].close()
-    looks._due_s = 0.0
-    assert looks.newest() is not first, "a session that is lost is made again"
-    assert len(opened) == 2
-    opened[1].close()
-
-
-def test_who_cannot_look_says_why() -> None:
-    looks = Looks(partial(connect, "host=/nowhere", role="exporter"))
-    why = looks.newest()
-    assert isinstance(why, str)
-    assert "/nowhere" in why
-    assert looks.newest() is why, "not asked again at once"
 
 
 def test_retention_that_is_held(dsn: str, conn: Connection) -> None:

@@ -180,16 +180,6 @@ def test_nothing_has_ended_at_first_and_queues_are_watched_too(
     assert watched == ["queues"]
 
 
-def test_one_with_room_takes_one_more(shared: Home) -> None:
-    for number in range(4):
-        shared.start(number)
-    assert [each.orders for each in shared.forked] == [
-        [("serve", 101, 1), ("serve", 102, 2)], [],
-    ]  # fmt: skip
-    shared.children.drain(place(1))
-    assert shared.forked[0].orders[-1] == ("drop", 101)
-
-
 def test_who_dies_again_and_again_waits_ever_longer(home: Home) -> None:
     waits = []
     for _ in range(3):
@@ -228,15 +218,6 @@ def test_just_so_old_is_not_old(home: Home) -> None:
         home.forked[-1].age_s = STEADY_AFTER_S
         home.end(home.forked[-1], ExitCode.CRASHED)
     assert home.wait_s() == 0.2
-
-
-def test_who_ends_as_asked_is_forked_again_at_once(home: Home) -> None:
-    for _ in range(3):
-        home.start()
-        home.children.drain(place(0))
-        home.end(home.forked[-1], ExitCode.DRAINED)
-        assert home.children.has_ended()
-        assert home.wait_s() is None
 
 
 def test_the_slots_of_those_that_ended_are_used_again(home: Home) -> None:
@@ -417,36 +398,6 @@ def test_the_end_of_a_service_is_heard_while_its_worker_continues(
     child.said = [["ended", "101", "0"]]
     shared.children.watch()
     assert len(caplog.messages) == 2, "as asked"
-
-
-def test_drained_whole_or_in_part_a_partition_is_draining(shared: Home) -> None:
-    for number in range(4):
-        shared.start(number)
-    assert not any(each.draining for each in shared.children.running().values())
-    shared.children.drain(place(1))
-    shared.forked[1].drain()
-    draining = {each for each, running in shared.children.running().items() if running.draining}
-    assert draining == {place(1), place(3)}
-
-
-def test_a_crash_while_draining_is_a_failure(home: Home, caplog: pytest.LogCaptureFixture) -> None:
-    home.start()
-    home.children.drain(place(0))
-    home.end(home.forked[0], ExitCode.CRASHED)
-    assert caplog.messages == ["worker g/t/0 ended: exit code 1"]
-
-
-def test_a_worker_is_called_after_what_it_serves_now(shared: Home) -> None:
-    for number in range(3):
-        shared.start(number)
-    [child] = shared.forked
-    assert child.name == "worker g/t/0,1,2"
-    child.said = [["ended", "101", "0"]]
-    shared.children.watch()
-    assert child.name == "worker g/t/0,2"
-    child.said = [["ended", "177", "0"]]  # of none that it has
-    shared.children.watch()
-    assert set(shared.children.running()) == {place(0), place(2)}
 
 
 def test_the_end_of_a_queues_worker_counts_as_any(home: Home) -> None:

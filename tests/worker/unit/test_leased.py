@@ -35,7 +35,6 @@ from gapless.worker.states import (
     LOCK_POLL_S_MAX,
     OWN_LOOK_S,
     Installing,
-    Waiting,
     Working,
 )
 
@@ -305,18 +304,6 @@ def test_at_rest_it_leaves_the_look_to_a_supervisor_that_looked_within_the_perio
     assert world.due_in_s == world.service.due_s - world.now_s, "what failed has its own time"
 
 
-@pytest.mark.parametrize("what", ["calls are under way", "all fails"])
-def test_at_work_it_looks_itself(world: World, what: str) -> None:
-    world.take()
-    world.waits_s, world.going_on = OWN_LOOK_S, what == "calls are under way"
-    world.board.look(world.now_s + 60)
-    if what == "all fails":
-        world.step(_failing(BRAKE_UNITS))
-        world.now_s += BRAKE_S_MIN
-    world.step(Step(outcome="idle"))
-    assert world.periods_s[-1] == 1.0
-
-
 def _failing(failed: int = 1, **more: int) -> Step:
     return Step(outcome="done", events=failed, units=failed, waiting=failed, **more)
 
@@ -373,12 +360,6 @@ def test_another_partition_that_handles_something_ends_it_at_once(world: World) 
     assert world.due_in_s == world.waits_s
 
 
-def test_a_wish_to_be_tried_again_slows_nothing_down(world: World) -> None:
-    world.take()
-    for _ in range(3):
-        assert len(world.step(_failing(BRAKE_UNITS, asked=BRAKE_UNITS))) == 1
-
-
 def test_while_calls_are_under_way_the_brake_lets_them_end(world: World) -> None:
     world.take()
     world.going_on, world.waits_s = True, 0.1
@@ -397,12 +378,6 @@ def test_after_a_death_units_are_tried_alone_for_a_batch(world: World) -> None:
     assert world.step(Step(outcome="idle")) == [("alone", BATCH)]
     assert world.step() == [("turn", BATCH)]
     world.done = Step(outcome="done", events=1)
-    assert world.step() == [("turn", BATCH)]
-
-
-def test_events_that_are_left_behind_count(world: World) -> None:
-    world.take(unclean=True)
-    world.step(Step(outcome="done", events=BATCH + 5))
     assert world.step() == [("turn", BATCH)]
 
 
@@ -462,12 +437,6 @@ def test_what_passes_is_tried_again_and_told_in_the_lease_the_third_time(
     assert world.step() == [("turn", BATCH)], "told once"
     world.leased.wake()
     assert world.due_in_s == 0
-
-
-def test_who_may_not_say_so_does_not(world: World) -> None:
-    world.take()
-    for _ in range(4):
-        assert world.step(REVOKED) == [("turn", BATCH)]
 
 
 def test_a_policy_that_stops_it_is_told_at_once(world: World) -> None:
@@ -549,13 +518,6 @@ def test_dropped_it_lets_go_at_once(world: World, caplog: Any) -> None:
     assert caplog.messages == ["g/t/0: released"]
 
 
-def test_dropped_while_it_waits_there_is_nothing_to_let_go_of(world: World) -> None:
-    world.leased.drop()
-    assert world.leased.turn() == ExitCode.DRAINED
-    assert world.story == []
-    assert isinstance(world.leased._state, Waiting)
-
-
 def test_dropped_with_calls_under_way_it_lets_them_end_and_begins_none(world: World) -> None:
     world.take()
     world.going_on, world.oldest_s = True, 990.0
@@ -564,14 +526,3 @@ def test_dropped_with_calls_under_way_it_lets_them_end_and_begins_none(world: Wo
     assert world.step() == ["rest"]
     world.going_on = False
     assert world.leased.turn() == ExitCode.DRAINED
-
-
-def test_nothing_is_under_way_where_nothing_is_worked_on(world: World) -> None:
-    assert (world.leased.going_on, world.leased.oldest_s) == (False, None)
-
-
-def test_waiting_it_is_woken_at_once(world: World) -> None:
-    world.step()
-    assert world.due_in_s > 0
-    world.leased.wake()
-    assert world.due_in_s == 0

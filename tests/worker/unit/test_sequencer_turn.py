@@ -320,16 +320,6 @@ def test_where_nobody_notifies_it_looks_often(
     assert ("wait", module.POLL_S) in world.told()
 
 
-def test_what_is_due_later_comes_after_what_waited(world: World) -> None:
-    world.is_later_due = True
-    world.found, world.later, world.run_s = [4, 3], [1], 0.001
-    world.turn().take()
-    assert world.told() == ["chunks", "sequence", "promote", "sequence", 0.004]
-    world.found, world.later = [4], [0]
-    world.turn().take()
-    assert world.told()[1:3] == ["sequence", "promote"]
-
-
 def test_chunks_are_made_now_and_then_and_after_many_events(world: World) -> None:
     turn = world.turn()
 
@@ -344,19 +334,6 @@ def test_chunks_are_made_now_and_then_and_after_many_events(world: World) -> Non
     assert makes_chunks()
     world.found = [module.CHUNKS_EVERY_EVENTS - 1, 1]
     assert [makes_chunks() for _ in range(4)] == [False, False, True, False]
-
-
-def test_in_anybodys_way_it_makes_chunks_a_second_later(world: World) -> None:
-    turn = world.turn()
-    world.chunks = [psycopg.errors.LockNotAvailable("somebody reads")]
-    turn.take()
-    assert world.told()[:2] == ["chunks", "sequence"], "offsets do not wait for it"
-    world.now_s += 0.9
-    turn.take()
-    assert "chunks" not in world.told()
-    world.now_s += 0.1
-    turn.take()
-    assert "chunks" in world.told()
 
 
 def test_who_reads_for_long_is_told_of_and_asked_ever_more_rarely(
@@ -445,16 +422,6 @@ def test_a_single_event_without_a_topic_is_told_of(
     assert len(caplog.messages) == 1
 
 
-def test_events_are_counted_from_the_start(world: World) -> None:
-    turn = world.turn()
-    turn.take()
-    world.told()
-    world.found = [module.CHUNKS_EVERY_EVENTS]
-    turn.take()
-    turn.take()
-    assert "chunks" in world.told()
-
-
 class Standing:
     """The active sequencer, as a candidate sees it."""
 
@@ -541,15 +508,6 @@ def test_one_that_gets_on_or_has_nothing_to_do_is_left_alone(
         standing.run = None
         standing.watch(candidate, 3.0)
     assert standing.broken == []
-
-
-def test_what_was_ended_by_itself_is_not_told_of(
-    standing: Standing, candidate: _Candidate, caplog: pytest.LogCaptureFixture
-) -> None:
-    standing.run, standing.does_break = 7, False
-    standing.watch(candidate, 3.0)
-    assert standing.broken == [7]
-    assert caplog.messages == []
 
 
 def test_one_that_may_not_be_ended_is_stood_in_for(

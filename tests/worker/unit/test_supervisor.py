@@ -227,14 +227,6 @@ def test_a_partition_is_handed_over_when_its_next_worker_is_ready(
     assert desk.asked("children.drain") == drains
 
 
-def test_what_was_ready_for_an_older_plan_is_forgotten(desk: Desk) -> None:
-    desk.served = {place(0): Running(partition=place(0))}
-    desk.leases, desk.payloads = [lease(0)], [["ready 100"]]
-    assert desk.turn() == ["leases"]
-    desk.leases, desk.changed = [lease(0, target=PEER)], True
-    assert desk.turn() == ["leases"]
-
-
 def test_the_first_request_to_stop_drains_and_the_second_kills(desk: Desk) -> None:
     desk.leases = [lease(0, target=PEER)]
     desk.served = {place(0): Running(partition=place(0))}
@@ -248,11 +240,6 @@ def test_the_first_request_to_stop_drains_and_the_second_kills(desk: Desk) -> No
     assert desk.turn() == [], "drains are told once"
     desk.stops = 1
     assert desk.turn() == [("children.kill_all",)]
-
-
-def test_two_requests_at_once_kill(desk: Desk) -> None:
-    desk.stops = 2
-    assert ("children.kill_all",) in desk.turn()
 
 
 def test_who_has_not_drained_in_time_is_killed(desk: Desk) -> None:
@@ -286,13 +273,6 @@ def test_leaving_it_gives_successors_time_unless_there_are_none(desk: Desk) -> N
     desk.now_s += 0.01
     desk.turn()
     assert desk.asked("children.drain"), "the time is over"
-
-
-def test_leaving_it_starts_nobody(desk: Desk) -> None:
-    desk.stops = 1
-    desk.leases = [lease(0, owner=PEER)]
-    desk.turn()
-    assert not desk.asked("children.start")
 
 
 def test_who_may_be_taken_for_dead_ends_all(desk: Desk) -> None:
@@ -463,20 +443,6 @@ def test_it_runs_until_it_is_told_to_stop_and_all_have_drained(
     assert home.turns == 2
     assert home.story[0] == "join"
     assert home.story[-2:] == [("control.leave",), *ENDING]
-
-
-def test_it_does_not_leave_as_long_as_a_worker_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    home = Home(monkeypatch)
-    ends = iter([False, False, True])
-    home.children.is_empty = lambda: next(ends)
-    assert home.it.run() == 0
-    assert home.turns == 4
-
-
-def test_told_to_stop_before_it_has_joined_it_only_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    home = Home(monkeypatch, joins=False)
-    assert home.it.run() == 0
-    assert home.story == ["join", ("control.leave",), *ENDING]
 
 
 def test_whatever_ends_it_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -190,11 +190,6 @@ def test_one_that_comes_after_the_last_one_has_ended_is_told_of_it(desk: Desk) -
     assert desk.it.over() == ExitCode.DRAINED
 
 
-def test_with_nothing_ever_served_it_has_drained(desk: Desk) -> None:
-    desk.it._leased.clear()
-    assert desk.it.over() == ExitCode.DRAINED
-
-
 def test_without_its_supervisor_it_ends(desk: Desk) -> None:
     desk.is_orphan = True
     assert desk.it.over() == ExitCode.ORPHANED
@@ -219,21 +214,6 @@ def test_whose_turn_is_next(
     zero, one = desk.place(0), desk.place(1)
     zero.due_s, zero.is_owned, one.due_s, one.is_owned = zero_due_s, owned_0, one_due_s, owned_1
     assert desk.it.next() is desk.place(first)
-
-
-def test_without_a_session_it_hurries_when_it_is_to_drain(desk: Desk) -> None:
-    assert not desk.it.hurries()
-    desk.orders = [b"serve 101 1"]
-    assert not desk.it.hurries(), "it is for the next worker"
-    desk.orders = [b"drop 100", b"serve 101 1"]
-    assert desk.it.hurries()
-    assert desk.orders, "it hears no more"
-
-
-def test_the_end_of_its_supervisor_is_a_reason_too(desk: Desk) -> None:
-    desk.is_closed = True
-    assert desk.it.hurries()
-    assert desk.it.hurries()
 
 
 def test_who_is_notified_has_a_turn(desk: Desk) -> None:

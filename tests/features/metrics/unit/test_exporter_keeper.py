@@ -13,7 +13,7 @@ import pytest
 
 from gapless.features.metrics import keep as module
 from gapless.features.metrics import process
-from gapless.features.metrics.keep import SILENCE_S_MAX, STEADY_AFTER_S, ExporterKeeper
+from gapless.features.metrics.keep import ROWS_MAX, SILENCE_S_MAX, STEADY_AFTER_S, ExporterKeeper
 from gapless.settings import Settings
 from gapless.worker import retries
 from gapless.worker.child import Child
@@ -95,6 +95,7 @@ def home(monkeypatch: pytest.MonkeyPatch, listening: socket) -> Home:
 
 def test_it_is_forked_once_with_all_that_it_needs(home: Home, listening: socket) -> None:
     assert home.keeper.filenos() == [listening.fileno()]
+    assert home.keeper.meters._rows_max == ROWS_MAX
     assert [home.turn() for _ in range(3)] == [1, 1, 1]
     assert home.keeper.filenos() == [listening.fileno(), 903]
     ((spec, pipe, board, shared),) = home.ran
@@ -113,6 +114,7 @@ def test_without_a_socket_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None
     home = Home(monkeypatch, None)
     assert home.turn() == 0
     assert home.keeper.filenos() == []
+    assert home.keeper.meters._rows_max == 0, "nobody asks, so nobody counts"
     home.keeper.end()
 
 

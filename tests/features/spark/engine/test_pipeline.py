@@ -39,7 +39,7 @@ POINTS = {
 KILLED = {
     "archive": ("pipeline.staged",),  # and moved: between two files
     "lake": ("pipeline.looked",),
-    "totals": _ALWAYS,
+    "totals": ("pipeline.written", "pipeline.done"),
     "again": ("pipeline.applied",),
 }
 DOCUMENT = """
