@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from benchmarks.fill import sequence_all
 from benchmarks.pgbench import transactions_per_s
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
-from benchmarks.supervised import supervised, wait_for
+from benchmarks.supervised import few_workers, supervised, wait_for
 from benchmarks.tailed import tailed
 from gapless import handler
 from gapless.consume.user.handler import Handler
@@ -36,6 +37,8 @@ CLASSIC = "one counter row + NOTIFY"
 COUNTERS = counters.NAME
 AWAKE = "sequenced"
 CONSUMING = f"{PARTITIONS} workers"
+SHARING = f"{PARTITIONS} partitions, auto"
+BOUND = "publishing and offsets alone cost as much as the rival: 0.9 to 1.1 if workers cost nothing"
 
 
 class _Rates(NamedTuple):
@@ -61,7 +64,7 @@ def run(setup: Setup) -> list[Figure]:
     fast = _measure(
         setup,
         setup.commit_delay_ms,
-        [PLAIN, AWAKE] if setup.size == "tiny" else [TAILED, *rivals],
+        [PLAIN, AWAKE] if setup.size == "tiny" else [TAILED, *rivals, SHARING],
         setup.rounds,
     )
     figures = _compared(fast, "batch 1", 0.8, consuming=1.1)
@@ -97,10 +100,13 @@ def _compared(
     if CONSUMING in results:
         figures += [
             *(_published(results, what, CONSUMING, rival) for rival in (PLAIN, CLASSIC)),
-            _published(results, what, CONSUMING, COUNTERS, consuming),
             _handled(results, what),
-            *_costs(results, what, CONSUMING, COUNTERS),
         ]
+    for form in (CONSUMING, SHARING):
+        if form in results:
+            rate = _published(results, what, form, COUNTERS, consuming)
+            rate = replace(rate, bound=BOUND if rate.target else "")
+            figures += [rate, *_costs(results, what, form, COUNTERS)]
     return figures
 
 
@@ -148,6 +154,7 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str], rounds: int
             COUNTERS: partial(load.run, "counters", range(PARTITIONS)),
             AWAKE: partial(load.run_supervised, idle),
             CONSUMING: partial(load.run_supervised, consuming),
+            SHARING: partial(load.run_supervised, consuming, auto=True),
         }
         if setup.size != "tiny":
             load.warm_up()
@@ -180,9 +187,10 @@ class _Load:
         with tailed(self._dsn):
             return self.run("plain")
 
-    def run_supervised(self, served: Handler) -> _Rates:
+    def run_supervised(self, served: Handler, *, auto: bool = False) -> _Rates:
         """Publish beside a supervisor; wait until everything is handled that is to be handled."""
-        with supervised(self._dsn, served, total_partitions=PARTITIONS):
+        settings = few_workers(auto=auto)
+        with supervised(self._dsn, served, total_partitions=PARTITIONS, **settings):
             self._wait_for_rest(served)
             meter = Meter(self._dsn)
             before = self._progress(served)
