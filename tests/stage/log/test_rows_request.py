@@ -20,7 +20,7 @@ from gapless.db.connect import connect
 from gapless.errors import InvalidPayloadError, PublishError, ReplyError, UsageError
 from gapless.features.messages import request as module
 from gapless.features.messages.request import reply, request
-from gapless.features.schemas import stored as schemas
+from gapless.log import known
 from gapless.log.event import Event
 from gapless.log.wait import require_covered
 
@@ -261,7 +261,7 @@ def test_what_the_database_says_of_it(conn: Connection[Any], state: str, is_ours
 def test_a_payload_that_does_not_fit_is_not_asked(
     conn: Connection[Any], monkeypatch: pytest.MonkeyPatch, is_async: bool
 ) -> None:
-    monkeypatch.setattr(schemas, "LOOK_S", 0.0)
+    monkeypatch.setattr(known, "LOOK_S", 0.0)
     ops.add_schema(conn, "orders", '{"type": "integer"}', event_type="t")
     try:
         with pytest.raises(InvalidPayloadError):

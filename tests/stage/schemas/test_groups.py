@@ -12,7 +12,7 @@ from gapless import Unit, ops, testing
 from gapless.consume.user import guard
 from gapless.consume.user.handler import Handler, handler
 from gapless.errors import UsageError
-from gapless.features.schemas import stored as schemas
+from gapless.log import known
 
 ORDER = '{"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}'
 seen: list[Any] = []
@@ -23,7 +23,7 @@ def shop(dsn: str, conn: Connection, monkeypatch: pytest.MonkeyPatch) -> str:
     testing.install(dsn, topics={"orders": 1})
     ops.add_schema(conn, "orders", ORDER, event_type="order")
     monkeypatch.setattr(guard, "LOOK_S", 0.0)
-    monkeypatch.setattr(schemas, "LOOK_S", 0.0)
+    monkeypatch.setattr(known, "LOOK_S", 0.0)
     seen.clear()
     return dsn
 
