@@ -6,7 +6,7 @@ held for long and Ctrl-C is heard; the connection may be of either kind.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from time import monotonic
 from typing import Any, Literal, NamedTuple, cast, overload
@@ -95,12 +95,20 @@ def wait_for(
     happen (`state` says why, `group` of which group); UsageError for an unknown group, inside the
     publishing transaction, or above READ COMMITTED.
     """
+    script = waiting(group, transaction_id, timeout_s, through)
+    return play(conn, script, partial(explained, wait_error))
+
+
+def waiting(
+    group: str, transaction_id: UUID | str, timeout_s: float = 10.0, through: Iterable[str] = ()
+) -> Callable[[object], Script[Handled]]:
+    """Return what makes the script of wait_for(), which raises as that does."""
     try:
         give_up_s = monotonic() + max(0.0, timeout_s)
     except TypeError as error:
         raise UsageError(f"timeout_s={timeout_s!r}: a number of seconds") from error
     wanted = _Wanted(_path(group, through), str(_uuid(transaction_id)))
-    return play(conn, partial(_waited, wanted, give_up_s), partial(explained, _explain))
+    return partial(_waited, wanted, give_up_s)
 
 
 def require_covered(conn: Connection[Any], group: str, topic: str) -> None:
@@ -155,5 +163,6 @@ def _uuid(value: UUID | str) -> UUID:
         raise UsageError(f"transaction_id {value!r} is not a UUID") from error
 
 
-def _explain(trouble: Trouble) -> Exception:
+def wait_error(trouble: Trouble) -> Exception:
+    """Turn what the database refuses into a UsageError; leave everything else as it is."""
     return UsageError(trouble.message) if trouble.state.startswith("GL") else trouble.error

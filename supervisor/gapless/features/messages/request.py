@@ -6,7 +6,7 @@ waits, and any session that knows the id may wait. The server waits, in short ca
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from time import monotonic
 from typing import Any, overload
@@ -66,9 +66,8 @@ def request(
             "request() needs a connection in autocommit, outside a transaction: nobody handles "
             "what is not committed"
         )
-    params = _params(topic, payload, timeout_s, fields)
-    script = partial(_requested, params, monotonic() + timeout_s)
-    return play(conn, script, partial(explained, _explain))
+    script = requesting(topic, payload, timeout_s, fields)
+    return play(conn, script, partial(explained, request_error))
 
 
 @overload
@@ -87,12 +86,13 @@ def reply(
     headers = event.headers
     (_, _, _, header_text, *_) = record(NewEvent(payload=None, headers=headers))
     params = {"topic": event.topic, "headers": header_text, "payload": text}
-    return play(conn, partial(_replied, params), partial(explained, _explain))
+    return play(conn, partial(_replied, params), partial(explained, request_error))
 
 
-def _params(
+def requesting(
     topic: str, payload: object, timeout_s: float, fields: dict[str, Any]
-) -> dict[str, Any]:
+) -> Callable[[object], Script[Any]]:
+    """Return what makes the script of request(), which raises as that does."""
     if unknown := sorted(set(fields) - set(_FIELDS)):
         raise PublishError(
             f"request() does not know {', '.join(unknown)}; it takes {', '.join(_FIELDS)}"
@@ -104,7 +104,8 @@ def _params(
     del params["transaction_id"]
     params["to_group"] = to_group = group_text(fields.get("to_group"))
     params["to_subscription"] = subscription_text(fields.get("to_subscription"), to_group)
-    return {"topic": topic, **params, "timeout_s": timeout_s}
+    asked = {"topic": topic, **params, "timeout_s": timeout_s}
+    return partial(_requested, asked, monotonic() + timeout_s)
 
 
 def _requested(params: dict[str, Any], give_up_s: float, conn: object) -> Script[Any]:
@@ -128,7 +129,8 @@ def _replied(params: dict[str, Any], _: object) -> Script[bool]:
     return bool(is_published)
 
 
-def _explain(trouble: Trouble) -> Exception:
+def request_error(trouble: Trouble) -> Exception:
+    """Turn what the database refuses into a PublishError; leave everything else as it is."""
     if trouble.state in _REFUSED or trouble.state.startswith("22"):
         return PublishError(trouble.message)
     return trouble.error
