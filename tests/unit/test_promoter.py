@@ -16,7 +16,6 @@ from gapless.features.scheduled.later import (
     cancel,
     delay_text,
     moment_text,
-    promote_all,
 )
 
 NOBODY: Any = None  # what is asked through a connection, and answered below
@@ -163,7 +162,7 @@ def test_all_that_is_due_is_promoted(world: World) -> None:
     world.answers = [
         answer(1000, 0.0, "a"), answer(0, 0.0, "b", held=5), answer(1, 0.0, "c"), answer(0, 0.0, "c"),
     ]  # fmt: skip
-    assert promote_all(NOBODY) == 1001
+    assert Promoter().promote_all(NOBODY) == 1001
     assert [low for low, _ in world.asked] == [AGAIN, "a", "b", "c"]
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
 from typing import Any, Self
 
 from gapless.db.queries import query
-from gapless.log.script import Row, Trouble
+from gapless.log.script import ABORT, Row, Trouble
 
 _PLACEHOLDER = re.compile(r"%\((\w+)\)[sb]")
 # asyncpg would hand these to whatever codec its connection has for them; as text they stay text.
@@ -25,8 +25,8 @@ class Psycopg2Sender:
         self._driver: Any = sys.modules["psycopg2"]
         self._cursor: Any = None
 
-    def __enter__(self) -> Self:
-        return self
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if self._cursor is not None:
@@ -48,17 +48,18 @@ class Psycopg2Sender:
         """Begin and commit, unless a transaction is open, or one begins with a statement."""
         conn = self._conn
         idle = self._driver.extensions.TRANSACTION_STATUS_IDLE
-        if not conn.autocommit or conn.info.transaction_status != idle:
-            yield
-            return
+        is_alone = conn.autocommit and conn.info.transaction_status == idle
         with conn.cursor() as cursor:
-            cursor.execute("begin")
+            if is_alone:
+                cursor.execute("begin")
             try:
                 yield
             except BaseException:
-                cursor.execute("rollback")
+                with suppress(self._driver.Error):
+                    cursor.execute("rollback" if is_alone else ABORT)
                 raise
-            cursor.execute("commit")
+            if is_alone:
+                cursor.execute("commit")
 
 
 class AsyncpgSender:
@@ -84,11 +85,16 @@ class AsyncpgSender:
 
     @asynccontextmanager
     async def whole(self) -> AsyncIterator[None]:
-        if self._conn.is_in_transaction():
-            yield
+        if not self._conn.is_in_transaction():
+            async with self._conn.transaction():
+                yield
             return
-        async with self._conn.transaction():
+        try:
             yield
+        except BaseException:
+            with suppress(sys.modules["asyncpg"].PostgresError):
+                await self._conn.execute(ABORT)
+            raise
 
 
 @cache

@@ -11,10 +11,9 @@ from dataclasses import dataclass, replace
 from time import monotonic
 from typing import Any, Protocol
 
-from psycopg import AsyncConnection, Connection
-
 from gapless import feature
 from gapless.errors import UncheckedError
+from gapless.log.borrowed import PSYCOPG
 from gapless.log.given import Events
 from gapless.log.script import Row, Script
 
@@ -103,7 +102,7 @@ def _read(topic: str, text: str | None) -> Rules | None:
 
 def _place_of(conn: Any, topic: str) -> tuple[object, ...]:
     """Return a topic of a database, by a connection of psycopg, psycopg2 or asyncpg to it."""
-    if isinstance(conn, Connection | AsyncConnection):
+    if isinstance(conn, PSYCOPG):
         pgconn = conn.pgconn
         return (pgconn.host, pgconn.port, pgconn.db, topic)
     if hasattr(conn, "get_server_pid"):  # asyncpg's

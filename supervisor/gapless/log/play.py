@@ -7,8 +7,7 @@ sends a statement, and says what is a transaction and what an error there (log.f
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
-from functools import partial
+from contextlib import asynccontextmanager, contextmanager, suppress
 from inspect import isawaitable
 from operator import attrgetter
 from typing import Any, Self, overload
@@ -21,50 +20,58 @@ from psycopg.rows import tuple_row
 from gapless.db.queries import query
 from gapless.log.borrowed import borrow
 from gapless.log.foreign import AsyncpgSender, Psycopg2Sender
-from gapless.log.script import COPY, WHOLE, Row, Script, T, Trouble
-
-Frame = Callable[[], AbstractContextManager[None]]
+from gapless.log.script import ABORT, COPY, WHOLE, Row, Script, T, Trouble
 
 
-@contextmanager
-def explained(explain: Callable[[Trouble], Exception]) -> Iterator[None]:
-    """Raise what `explain` makes of a Trouble within the block; the driver's own error, perhaps."""
-    try:
-        yield
-    except Trouble as trouble:
-        error = explain(trouble)
-        raise error from error.__cause__ if error is trouble.error else trouble.error
+class Explained:
+    """Around a play: raises what `explain` makes of a Trouble, perhaps the driver's own error."""
+
+    def __init__(self, explain: Callable[[Trouble], Exception]) -> None:
+        self.explain = explain
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Say what was wrong."""
+        if isinstance(error, Trouble):
+            told = self.explain(error)
+            raise told from told.__cause__ if told is error.error else error.error
 
 
-as_it_is: Frame = partial(explained, attrgetter("error"))
+AS_IT_IS = Explained(attrgetter("error"))
 
 
-@overload
-def play(conn: Connection[Any], script_of: Callable[[Any], Script[T]], frame: Frame = ...) -> T: ...
 @overload
 def play(
-    conn: object, script_of: Callable[[Any], Script[T]], frame: Frame = ...
+    conn: Connection[Any], script_of: Callable[[Any], Script[T]], frame: Explained = ...
+) -> T: ...
+@overload
+def play(
+    conn: object, script_of: Callable[[Any], Script[T]], frame: Explained = ...
 ) -> T | Awaitable[T]: ...
 def play(
-    conn: object, script_of: Callable[[Any], Script[T]], frame: Frame = as_it_is
+    conn: object, script_of: Callable[[Any], Script[T]], frame: Explained = AS_IT_IS
 ) -> T | Awaitable[T]:
     """Return what a script comes to, awaitable if `conn` is; conn: whatever publish() takes.
 
-    script_of: makes the script for the driver's connection. frame: is entered around the play, and
-    makes of a Trouble what the caller is told. Raises UsageError for what is no connection.
+    script_of: makes the script for the driver's connection. Raises UsageError for what is no
+    connection.
     """
-    found = conn if isinstance(conn, Connection | AsyncConnection) else borrow(conn)
-    if isinstance(found, AsyncConnection) or isawaitable(found):
-        return _play_async(found, script_of, frame)
-    with frame(), _Sender(found) if isinstance(found, Connection) else Psycopg2Sender(found) as to:
-        return _played(to, script_of(found))
+    if not isinstance(conn, Connection):
+        conn = borrow(conn)
+        if isinstance(conn, AsyncConnection) or isawaitable(conn):
+            return _play_async(conn, script_of, frame)
+    to = _Sender(conn) if isinstance(conn, Connection) else Psycopg2Sender(conn)
+    with frame, to:
+        return _played(to, script_of(conn))
 
 
-async def _play_async(found: Any, script_of: Callable[[Any], Script[T]], frame: Frame) -> T:
+async def _play_async(found: Any, script_of: Callable[[Any], Script[T]], frame: Explained) -> T:
     conn = await found if isawaitable(found) else found
-    is_ours = isinstance(conn, AsyncConnection)
-    with frame():
-        async with _AsyncSender(conn) if is_ours else AsyncpgSender(conn) as to:
+    sender = _AsyncSender if isinstance(conn, AsyncConnection) else AsyncpgSender
+    with frame:
+        async with sender(conn) as to:
             return await _played_async(to, script_of(conn))
 
 
@@ -103,8 +110,8 @@ class _Sender:
         # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
         self._cursor = Cursor(conn, row_factory=tuple_row)
 
-    def __enter__(self) -> Self:
-        return self
+    def __enter__(self) -> None:
+        pass
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._cursor.close()
@@ -130,8 +137,8 @@ class _Sender:
             yield
         except BaseException:
             if _is_open(conn):
-                with self._cursor.copy(query("log", COPY)):
-                    raise
+                with suppress(psycopg.Error):
+                    self._cursor.execute(ABORT)
             raise
 
 
@@ -169,8 +176,8 @@ class _AsyncSender:
             yield
         except BaseException:
             if _is_open(conn):
-                async with self._cursor.copy(query("log", COPY)):
-                    raise
+                with suppress(psycopg.Error):
+                    await self._cursor.execute(ABORT)
             raise
 
 
@@ -184,10 +191,7 @@ def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
 
 
 def _is_open(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """Tell whether the caller's transaction could commit a part of the script.
-
-    Then a COPY that fails MUST abort it, whatever the error was, also one of our own.
-    """
+    """Tell whether the caller could commit a part of the script: then it MUST be aborted."""
     return conn.info.transaction_status == TransactionStatus.INTRANS
 
 

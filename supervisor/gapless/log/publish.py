@@ -7,8 +7,7 @@ statement, many are a COPY. What a handler publishes is published for the unit a
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any, overload
 from uuid import UUID
@@ -22,7 +21,7 @@ from gapless.log.borrowed import AsyncHost
 from gapless.log.cause import Origin, current_origin, told_of
 from gapless.log.given import Events, given
 from gapless.log.outgoing import outgoing, sent
-from gapless.log.play import explained, play
+from gapless.log.play import Explained, play
 from gapless.log.script import Trouble
 from gapless.log.statements import script_of
 
@@ -94,19 +93,30 @@ def publish(
         raise PublishError(f"publish(conn, topic, …): a topic is text, not {topic!r}")
     events = outgoing(given(what, fields))
     told = told_of(cause or current_origin())
-    return play(conn, partial(script_of, topic, events, told), partial(publishing, topic, events))
+    return play(conn, partial(script_of, topic, events, told), Publishing(topic, events))
 
 
-@contextmanager
-def publishing(topic: str, events: Events) -> Iterator[None]:
-    """Within the block the events are published: count them, and say what is wrong with one."""
-    hit("publish.before")
-    try:
-        with sent(topic, events), explained(publish_error):
-            yield
-    except UnicodeEncodeError as error:
-        raise _not_text(error) from error
-    hit("publish.after")
+class Publishing(Explained):
+    """Around a play that publishes: count the events, and say what is wrong with one."""
+
+    def __init__(self, topic: str, events: Events) -> None:
+        self.explain = publish_error
+        self._sent = sent(topic, events)
+
+    def __enter__(self) -> None:
+        """Begin."""
+        hit("publish.before")
+        self._sent.__enter__()
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        """Count; say what was wrong."""
+        cause = error.error if isinstance(error, Trouble) else error
+        self._sent.__exit__(None if cause is None else type(cause), cause, trace)
+        super().__exit__(kind, error, trace)
+        if isinstance(error, UnicodeEncodeError):
+            raise _not_text(error) from error
+        if error is None:
+            hit("publish.after")
 
 
 def publish_error(trouble: Trouble) -> Exception:

@@ -19,7 +19,7 @@ from gapless.log.keyed import Published, block_of, blocks_of
 from gapless.log.known import known_topic
 from gapless.log.outgoing import outgoing
 from gapless.log.play import play
-from gapless.log.publish import publishing
+from gapless.log.publish import Publishing
 from gapless.log.record import columns, key_text
 from gapless.log.script import WHOLE, Asked, Script
 
@@ -38,7 +38,7 @@ def publish_request(
         raise PublishError("a request has one key, and its events no dedupe_key or transaction_id")
     traced: list[Any] = list(outgoing(iter(events)))
     script = partial(_stored, topic, traced, {"request_key": key, "digest": digest})
-    published: Published = play(conn, script, partial(publishing, topic, iter(traced)))
+    published: Published = play(conn, script, Publishing(topic, iter(traced)))
     return published
 
 

@@ -18,7 +18,10 @@ Script = Generator[Asked, Any, T]
 
 COPY: Final = "copy_events"
 WHOLE: Final[Asked] = ("begin", None, False)
-"""No statement: from here on the script is one transaction, the caller's if there is one. Once."""
+"""No statement: from here on the script is one transaction, the caller's if there is one. Once.
+An error within, also one of our own, MUST abort the caller's, or a part could be committed."""
+ABORT: Final = "rollback to savepoint gapless_has_none"
+"""What fails in any transaction, and so aborts it."""
 
 
 class Trouble(Exception):  # noqa: N818 - it carries one; who asked says what it means

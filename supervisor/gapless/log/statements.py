@@ -8,9 +8,8 @@ from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
-from psycopg import AsyncConnection, Connection
-
 from gapless.log import keyed
+from gapless.log.borrowed import PSYCOPG
 from gapless.log.cause import Told
 from gapless.log.event import GIVEN
 from gapless.log.given import Events
@@ -31,9 +30,10 @@ def script_of(topic: str, events: Events, told: Told, conn: object) -> Script[UU
     """
     known = yield from known_topic(conn, topic)
     events, prepare = known.checked(topic, events), known.prepare
-    copies = isinstance(conn, Connection | AsyncConnection)
-    blocks = (events,) if copies else _blocks(events)
-    calls = [statement_of(topic, block, told, copies=copies) for block in blocks]
+    if isinstance(conn, PSYCOPG):
+        calls = [statement_of(topic, events, told)]
+    else:
+        calls = [statement_of(topic, each, told, copies=False) for each in _blocks(events)]
     name, params, rest = calls[0]
     if name in _AT_ONCE and len(calls) == 1:
         return transaction_id((yield name, params, prepare))
@@ -125,7 +125,8 @@ def _blocks(events: Events) -> Iterator[Events]:
 def transaction_id(row: tuple[Any, ...]) -> UUID:
     """Return the transaction_id, which a row begins with."""
     # Whether a UUID arrives as one is up to the adapters of the caller's connection.
-    return UUID(str(row[0]))
+    found: object = row[0]
+    return found if type(found) is UUID else UUID(str(found))
 
 
 def told_before(row: tuple[Any, ...]) -> Told:

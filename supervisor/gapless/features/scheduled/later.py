@@ -114,6 +114,14 @@ class Promoter:
             self._due_s = self._asleep_due_s = self._locked_until_s = monotonic() + _LOCKED_S
             return 0
 
+    def promote_all(self, conn: Connection[Any]) -> int:
+        """Promote all that is due; return how many events it were. Before: as promote()."""
+        total, look, before = 0, _promote(conn, _START), _START
+        while look.goes_on(before):
+            total += look.promoted or 0
+            look, before = _promote(conn, look), look
+        return total
+
     def _look(self, conn: Connection[Any]) -> int:
         began_s = monotonic()
         is_round_due = began_s >= self._round_due_s
@@ -149,15 +157,6 @@ class Promoter:
             self._round, self.holds = None, now.holds
             self._round_due_s = now_s + max(now.took_s * _ROUNDS_APART, _AGAIN_S)
         return look.promoted or 0
-
-
-def promote_all(conn: Connection[Any]) -> int:
-    """Promote all that is due; return how many events it were. Before: as Promoter.promote()."""
-    total, look, before = 0, _promote(conn, _START), _START
-    while look.goes_on(before):
-        total += look.promoted or 0
-        look, before = _promote(conn, look), look
-    return total
 
 
 def _promote(
