@@ -14,9 +14,8 @@ from gapless.features.scheduled.later import (
     Promoted,
     Promoter,
     cancel,
-    delay_text,
-    moment_text,
 )
+from gapless.log.record import delay_text, moment_text
 
 NOBODY: Any = None  # what is asked through a connection, and answered below
 START = later._START

@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
-from typing import Any, Self
+from typing import Any
 
 from gapless.db.queries import query
 from gapless.log.script import ABORT, Row, Trouble
@@ -23,25 +23,19 @@ class Psycopg2Sender:
     def __init__(self, conn: Any) -> None:
         self._conn = conn
         self._driver: Any = sys.modules["psycopg2"]
-        self._cursor: Any = None
+        self.errors: type[Exception] = self._driver.Error
+        self.cursor: Any = None
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if self._cursor is not None:
-            self._cursor.close()
-        if isinstance(error, self._driver.Error):
-            diag = error.diag
-            message = diag.message_primary or str(error)
-            raise Trouble(error, error.pgcode or "", message, diag.message_detail) from error
+    def trouble(self, error: Any) -> Trouble:
+        message = error.diag.message_primary or str(error)
+        return Trouble(error, error.pgcode or "", message, error.diag.message_detail)
 
     def ask(self, name: str, params: Any, _: object) -> Row:
-        if self._cursor is None:
+        if self.cursor is None:
             # Not the connection's own kind of cursor: its rows may be dictionaries.
-            self._cursor = self._conn.cursor(cursor_factory=self._driver.extensions.cursor)
-        self._cursor.execute(_text_for_psycopg2(name), params)
-        return tuple(self._cursor.fetchone())
+            self.cursor = self._conn.cursor(cursor_factory=self._driver.extensions.cursor)
+        self.cursor.execute(_text_for_psycopg2(name), params)
+        return tuple(self.cursor.fetchone())
 
     @contextmanager
     def whole(self) -> Iterator[None]:
@@ -55,7 +49,7 @@ class Psycopg2Sender:
             try:
                 yield
             except BaseException:
-                with suppress(self._driver.Error):
+                with suppress(self.errors):
                     cursor.execute("rollback" if is_alone else ABORT)
                 raise
             if is_alone:
@@ -67,17 +61,14 @@ class AsyncpgSender:
 
     def __init__(self, conn: Any) -> None:
         self._conn = conn
+        self.errors: type[Exception] = sys.modules["asyncpg"].PostgresError
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, sys.modules["asyncpg"].PostgresError):
-            state, message, detail = (
-                getattr(error, name, None) for name in ("sqlstate", "message", "detail")
-            )
-            # As text it has the detail in it.
-            raise Trouble(error, state or "", message or str(error), detail) from error
+    def trouble(self, error: Any) -> Trouble:
+        state, message, detail = (
+            getattr(error, name, None) for name in ("sqlstate", "message", "detail")
+        )
+        # As text it has the detail in it.
+        return Trouble(error, state or "", message or str(error), detail)
 
     async def ask(self, name: str, params: Any, _: object) -> Row:
         text, names = _text_for_asyncpg(name)
@@ -92,7 +83,7 @@ class AsyncpgSender:
         try:
             yield
         except BaseException:
-            with suppress(sys.modules["asyncpg"].PostgresError):
+            with suppress(self.errors):
                 await self._conn.execute(ABORT)
             raise
 

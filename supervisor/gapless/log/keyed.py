@@ -17,6 +17,7 @@ from gapless.log.record import (
     columns,
     delay_text,
     group_text,
+    is_special,
     key_text,
     moment_text,
     subscription_text,
@@ -110,21 +111,6 @@ def told(row: Sequence[Any] | None) -> Published:
     assert row is not None
     hit("keyed.stored")
     return _published(str(row[0]), row[1], row[2], row[3])
-
-
-def is_later(event: Any) -> bool:
-    """Tell whether an event has a time before which it is not delivered. MUST be quick."""
-    return event.deliver_at is not None or event.deliver_in is not None
-
-
-def is_direct(event: Any) -> bool:
-    """Tell whether an event is for one group, or says so of a subscription. MUST be quick."""
-    return event.to_group is not None or event.to_subscription is not None
-
-
-def is_special(event: Any) -> bool:
-    """Tell whether it has a dedupe_key, is for later or for a group. MUST be quick, as record()."""
-    return event.dedupe_key is not None or is_direct(event) or is_later(event)
 
 
 def summed(rows: Sequence[Sequence[Any]], own: UUID | None = None, stored: int = 0) -> UUID:

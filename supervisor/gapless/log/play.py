@@ -7,10 +7,11 @@ sends a statement, and says what is a transaction and what an error there (log.f
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
 from inspect import isawaitable
 from operator import attrgetter
-from typing import Any, Self, overload
+from typing import Any, NoReturn, overload
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
@@ -18,16 +19,23 @@ from psycopg.pq import TransactionStatus
 from psycopg.rows import tuple_row
 
 from gapless.db.queries import query
-from gapless.log.borrowed import borrow
+from gapless.log.borrowed import PSYCOPG, borrow
 from gapless.log.foreign import AsyncpgSender, Psycopg2Sender
 from gapless.log.script import ABORT, COPY, WHOLE, Row, Script, T, Trouble
 
+Frame = AbstractContextManager[None]
 
+
+def raise_told(trouble: Trouble, told: Exception) -> NoReturn:
+    """Raise what the caller is told of a Trouble, perhaps the driver's own error."""
+    raise told from told.__cause__ if told is trouble.error else trouble.error
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
-    """Around a play: raises what `explain` makes of a Trouble, perhaps the driver's own error."""
+    """Around a play: raises what `explain` makes of a Trouble."""
 
-    def __init__(self, explain: Callable[[Trouble], Exception]) -> None:
-        self.explain = explain
+    explain: Callable[[Trouble], Exception]
 
     def __enter__(self) -> None:
         """Begin."""
@@ -35,44 +43,49 @@ class Explained:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         """Say what was wrong."""
         if isinstance(error, Trouble):
-            told = self.explain(error)
-            raise told from told.__cause__ if told is error.error else error.error
+            raise_told(error, self.explain(error))
 
 
 AS_IT_IS = Explained(attrgetter("error"))
 
 
 @overload
-def play(
-    conn: Connection[Any], script_of: Callable[[Any], Script[T]], frame: Explained = ...
-) -> T: ...
+def play(conn: Connection[Any], script_of: Callable[[Any], Script[T]], frame: Frame = ...) -> T: ...
 @overload
 def play(
-    conn: object, script_of: Callable[[Any], Script[T]], frame: Explained = ...
+    conn: object, script_of: Callable[[Any], Script[T]], frame: Frame = ...
 ) -> T | Awaitable[T]: ...
 def play(
-    conn: object, script_of: Callable[[Any], Script[T]], frame: Explained = AS_IT_IS
+    conn: object, script_of: Callable[[Any], Script[T]], frame: Frame = AS_IT_IS
 ) -> T | Awaitable[T]:
     """Return what a script comes to, awaitable if `conn` is; conn: whatever publish() takes.
 
     script_of: makes the script for the driver's connection. Raises UsageError for what is no
     connection.
     """
-    if not isinstance(conn, Connection):
-        conn = borrow(conn)
-        if isinstance(conn, AsyncConnection) or isawaitable(conn):
-            return _play_async(conn, script_of, frame)
-    to = _Sender(conn) if isinstance(conn, Connection) else Psycopg2Sender(conn)
-    with frame, to:
-        return _played(to, script_of(conn))
-
-
-async def _play_async(found: Any, script_of: Callable[[Any], Script[T]], frame: Explained) -> T:
-    conn = await found if isawaitable(found) else found
-    sender = _AsyncSender if isinstance(conn, AsyncConnection) else AsyncpgSender
+    found: Any = conn if isinstance(conn, PSYCOPG) else borrow(conn)
+    is_ours = isinstance(found, Connection)
+    if not is_ours and (isinstance(found, AsyncConnection) or isawaitable(found)):
+        return _play_async(found, script_of, frame)
+    to: Any = _Sender(found) if is_ours else Psycopg2Sender(found)
     with frame:
-        async with sender(conn) as to:
+        try:
+            return _played(to, script_of(found))
+        except to.errors as error:
+            raise to.trouble(error) from error
+        finally:
+            if to.cursor is not None:
+                to.cursor.close()
+
+
+async def _play_async(found: Any, script_of: Callable[[Any], Script[T]], frame: Frame) -> T:
+    conn = await found if isawaitable(found) else found
+    to: Any = _AsyncSender(conn) if isinstance(conn, AsyncConnection) else AsyncpgSender(conn)
+    with frame:
+        try:
             return await _played_async(to, script_of(conn))
+        except to.errors as error:
+            raise to.trouble(error) from error
 
 
 def _played(to: _Sender | Psycopg2Sender, script: Script[T]) -> T:
@@ -103,32 +116,33 @@ async def _played_async(to: _AsyncSender | AsyncpgSender, script: Script[T]) -> 
         row = await to.ask(*asked)
 
 
+def _trouble(error: psycopg.Error) -> Trouble:
+    diag = error.diag
+    message = diag.message_primary or next(iter(str(error).splitlines()), "")
+    return Trouble(error, error.sqlstate or "", message, diag.message_detail)
+
+
 class _Sender:
     """Sends through a connection of psycopg."""
 
+    errors = psycopg.Error
+    trouble = staticmethod(_trouble)
+
     def __init__(self, conn: Connection[Any]) -> None:
         # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
-        self._cursor = Cursor(conn, row_factory=tuple_row)
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self._cursor.close()
-        if isinstance(error, psycopg.Error):
-            raise _trouble(error) from error
+        self.cursor = Cursor(conn, row_factory=tuple_row)
 
     def ask(self, name: str, given: Any, prepare: bool | None) -> Row | int | None:  # noqa: FBT001
         if name != COPY:
-            return self._cursor.execute(query("log", name), given, prepare=prepare).fetchone()
-        with self._cursor.copy(query("log", name)) as copy:
+            return self.cursor.execute(query("log", name), given, prepare=prepare).fetchone()
+        with self.cursor.copy(query("log", name)) as copy:
             for row in given:
                 copy.write_row(row)
-        return self._cursor.rowcount
+        return self.cursor.rowcount
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        conn = self._cursor.connection
+        conn = self.cursor.connection
         if _is_alone(conn):
             with conn.transaction():
                 yield
@@ -138,36 +152,31 @@ class _Sender:
         except BaseException:
             if _is_open(conn):
                 with suppress(psycopg.Error):
-                    self._cursor.execute(ABORT)
+                    self.cursor.execute(ABORT)
             raise
 
 
 class _AsyncSender:
     """The same, through one that is awaited."""
 
+    errors = psycopg.Error
+    trouble = staticmethod(_trouble)
+
     def __init__(self, conn: AsyncConnection[Any]) -> None:
-        self._cursor = AsyncCursor(conn, row_factory=tuple_row)
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
-        await self._cursor.close()
-        if isinstance(error, psycopg.Error):
-            raise _trouble(error) from error
+        self.cursor = AsyncCursor(conn, row_factory=tuple_row)
 
     async def ask(self, name: str, given: Any, prepare: bool | None) -> Row | int | None:  # noqa: FBT001
         if name != COPY:
-            await self._cursor.execute(query("log", name), given, prepare=prepare)
-            return await self._cursor.fetchone()
-        async with self._cursor.copy(query("log", name)) as copy:
+            await self.cursor.execute(query("log", name), given, prepare=prepare)
+            return await self.cursor.fetchone()
+        async with self.cursor.copy(query("log", name)) as copy:
             for row in given:
                 await copy.write_row(row)
-        return self._cursor.rowcount
+        return self.cursor.rowcount
 
     @asynccontextmanager
     async def whole(self) -> AsyncIterator[None]:
-        conn = self._cursor.connection
+        conn = self.cursor.connection
         if _is_alone(conn):
             async with conn.transaction():
                 yield
@@ -177,7 +186,7 @@ class _AsyncSender:
         except BaseException:
             if _is_open(conn):
                 with suppress(psycopg.Error):
-                    await self._cursor.execute(ABORT)
+                    await self.cursor.execute(ABORT)
             raise
 
 
@@ -193,9 +202,3 @@ def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
 def _is_open(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
     """Tell whether the caller could commit a part of the script: then it MUST be aborted."""
     return conn.info.transaction_status == TransactionStatus.INTRANS
-
-
-def _trouble(error: psycopg.Error) -> Trouble:
-    diag = error.diag
-    message = diag.message_primary or next(iter(str(error).splitlines()), "")
-    return Trouble(error, error.sqlstate or "", message, diag.message_detail)

@@ -8,7 +8,9 @@ statement, many are a COPY. What a handler publishes is published for the unit a
 from __future__ import annotations
 
 from collections.abc import Awaitable
+from dataclasses import dataclass, field
 from functools import partial
+from types import TracebackType
 from typing import Any, overload
 from uuid import UUID
 
@@ -21,7 +23,7 @@ from gapless.log.borrowed import AsyncHost
 from gapless.log.cause import Origin, current_origin, told_of
 from gapless.log.given import Events, given
 from gapless.log.outgoing import outgoing, sent
-from gapless.log.play import Explained, play
+from gapless.log.play import Frame, play, raise_told
 from gapless.log.script import Trouble
 from gapless.log.statements import script_of
 
@@ -96,23 +98,26 @@ def publish(
     return play(conn, partial(script_of, topic, events, told), Publishing(topic, events))
 
 
-class Publishing(Explained):
+@dataclass(slots=True)
+class Publishing:
     """Around a play that publishes: count the events, and say what is wrong with one."""
 
-    def __init__(self, topic: str, events: Events) -> None:
-        self.explain = publish_error
-        self._sent = sent(topic, events)
+    topic: str
+    events: Events
+    _sent: Frame = field(init=False)
 
     def __enter__(self) -> None:
         """Begin."""
         hit("publish.before")
+        self._sent = sent(self.topic, self.events)
         self._sent.__enter__()
 
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+    def __exit__(self, _: object, error: BaseException | None, trace: TracebackType | None) -> None:
         """Count; say what was wrong."""
         cause = error.error if isinstance(error, Trouble) else error
         self._sent.__exit__(None if cause is None else type(cause), cause, trace)
-        super().__exit__(kind, error, trace)
+        if isinstance(error, Trouble):
+            raise_told(error, publish_error(error))
         if isinstance(error, UnicodeEncodeError):
             raise _not_text(error) from error
         if error is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 from uuid import UUID
 
 from gapless.errors import PublishError
@@ -72,6 +72,17 @@ def _text(value: object, name: str) -> str | None:
     if "\0" in text:
         raise PublishError(f"{name} {text!r} has a NUL character, which PostgreSQL cannot store")
     return text
+
+
+def is_special(event: Any) -> bool:
+    """Tell whether it has a dedupe_key, is for later or for a group. MUST be quick, as record()."""
+    return (
+        event.dedupe_key is not None
+        or event.deliver_at is not None
+        or event.deliver_in is not None
+        or event.to_group is not None
+        or event.to_subscription is not None
+    )
 
 
 def json_text(value: object, name: str) -> str:

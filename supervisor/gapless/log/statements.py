@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -14,7 +15,7 @@ from gapless.log.cause import Told
 from gapless.log.event import GIVEN
 from gapless.log.given import Events
 from gapless.log.known import known_topic
-from gapless.log.record import columns, key_text, record
+from gapless.log.record import columns, is_special, key_text, record
 from gapless.log.script import COPY, WHOLE, Script
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
@@ -79,18 +80,20 @@ def statement_of(
     """
     end = "_from" if told else ""
     if isinstance(events, list):
-        one = {"topic": topic, **dict(zip(GIVEN, record(events[0]), strict=True))}
-        if keyed.is_later(events[0]) or keyed.is_direct(events[0]):
-            return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
-        if (key := key_text(events[0].dedupe_key)) is not None:
+        (event,) = events
+        one = {"topic": topic, **dict(zip(GIVEN, record(event), strict=True))}
+        if not is_special(event):
+            return f"publish_one{end}", {**one, **told}, iter(())
+        key = key_text(event.dedupe_key)
+        if not is_special(replace(event, dedupe_key=None)):
             return "publish_once", {**one, "dedupe_key": key}, iter(())
-        return f"publish_one{end}", {**one, **told}, iter(())
+        return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
     head: list[Any] = list(islice(events, _COPY_ABOVE + 1))
     if len(head) > _COPY_ABOVE or (copies and _are_large(head)):
         # As they are: the server is not to wait until their JSON is made.
         return "publish_many", {"topic": topic}, chain(head, events)
     some = columns(head)
-    if any(map(keyed.is_special, head)):
+    if any(map(is_special, head)):
         return "publish_each", keyed.block_of(topic, head, some), iter(())
     return f"publish_some{end}", {"topic": topic, **some, **told}, iter(())
 
