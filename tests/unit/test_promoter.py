@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from gapless import feature
 from gapless.errors import PublishError, UsageError
 from gapless.features.scheduled import later
 from gapless.features.scheduled.later import (
@@ -15,6 +16,7 @@ from gapless.features.scheduled.later import (
     Promoter,
     cancel,
 )
+from gapless.log.promote import promoter
 from gapless.log.record import delay_text, moment_text
 
 NOBODY: Any = None  # what is asked through a connection, and answered below
@@ -247,3 +249,11 @@ def test_what_is_no_delay(value: object, why: str) -> None:
     with pytest.raises(PublishError) as caught:
         delay_text(value)
     assert str(caught.value) == why
+
+
+def test_without_the_feature_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(promoter(), Promoter)
+    monkeypatch.setattr(feature, "listed", feature.no_features)
+    made = promoter()
+    said = (made.holds, made.is_due(), made.wait_s(3), made.rest_s(3))
+    assert (*said, made.promote(NOBODY), made.promote_all(NOBODY)) == (False, False, 3, 3, 0, 0)

@@ -119,6 +119,7 @@ def test_what_came_before_is_told(own: Publisher, looker: Connection[Any], count
     """Of each how often, and of all of them the id of the first."""
     special = {n: {"dedupe_key": f"d{n}"} for n in range(count)}
     first = own.publish("orders", events(count, special), cause=UNIT)
+    assert {row[3] for row in rows(looker)} == {"g/t/0@1"}
     again = own.publish("orders", events(count, special), cause=OTHER)
     assert isinstance(again, Published)
     assert (str(again), again.duplicate, again.duplicates) == (str(first), True, count)
