@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, contextmanag
 from dataclasses import dataclass
 from inspect import isawaitable
 from operator import attrgetter
-from typing import Any, NoReturn, overload
+from typing import Any, ClassVar, NoReturn, overload
 
 import psycopg
 from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
@@ -67,7 +67,8 @@ def play(
     is_ours = isinstance(found, Connection)
     if not is_ours and (isinstance(found, AsyncConnection) or isawaitable(found)):
         return _play_async(found, script_of, frame)
-    to: Any = _Sender(found) if is_ours else Psycopg2Sender(found)
+    # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
+    to: Any = _Sender(Cursor(found, row_factory=tuple_row)) if is_ours else Psycopg2Sender(found)
     with frame:
         try:
             return _played(to, script_of(found))
@@ -80,7 +81,10 @@ def play(
 
 async def _play_async(found: Any, script_of: Callable[[Any], Script[T]], frame: Frame) -> T:
     conn = await found if isawaitable(found) else found
-    to: Any = _AsyncSender(conn) if isinstance(conn, AsyncConnection) else AsyncpgSender(conn)
+    is_ours = isinstance(conn, AsyncConnection)
+    to: Any = (
+        _AsyncSender(AsyncCursor(conn, row_factory=tuple_row)) if is_ours else AsyncpgSender(conn)
+    )
     with frame:
         try:
             return await _played_async(to, script_of(conn))
@@ -122,15 +126,13 @@ def _trouble(error: psycopg.Error) -> Trouble:
     return Trouble(error, error.sqlstate or "", message, diag.message_detail)
 
 
+@dataclass(slots=True)
 class _Sender:
     """Sends through a connection of psycopg."""
 
-    errors = psycopg.Error
-    trouble = staticmethod(_trouble)
-
-    def __init__(self, conn: Connection[Any]) -> None:
-        # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
-        self.cursor = Cursor(conn, row_factory=tuple_row)
+    cursor: Cursor[Row]
+    errors: ClassVar = psycopg.Error
+    trouble: ClassVar = staticmethod(_trouble)
 
     def ask(self, name: str, given: Any, prepare: bool | None) -> Row | int | None:  # noqa: FBT001
         if name != COPY:
@@ -156,14 +158,13 @@ class _Sender:
             raise
 
 
+@dataclass(slots=True)
 class _AsyncSender:
     """The same, through one that is awaited."""
 
-    errors = psycopg.Error
-    trouble = staticmethod(_trouble)
-
-    def __init__(self, conn: AsyncConnection[Any]) -> None:
-        self.cursor = AsyncCursor(conn, row_factory=tuple_row)
+    cursor: AsyncCursor[Row]
+    errors: ClassVar = psycopg.Error
+    trouble: ClassVar = staticmethod(_trouble)
 
     async def ask(self, name: str, given: Any, prepare: bool | None) -> Row | int | None:  # noqa: FBT001
         if name != COPY:

@@ -20,7 +20,7 @@ from psycopg import Connection
 from gapless.errors import PublishError, RefusedError
 from gapless.failpoints import hit
 from gapless.log.borrowed import AsyncHost
-from gapless.log.cause import Origin, current_origin, told_of
+from gapless.log.cause import Origin, told_of
 from gapless.log.given import Events, given
 from gapless.log.outgoing import outgoing, sent
 from gapless.log.play import Frame, play, raise_told
@@ -94,7 +94,7 @@ def publish(
     if not isinstance(topic, str):
         raise PublishError(f"publish(conn, topic, …): a topic is text, not {topic!r}")
     events = outgoing(given(what, fields))
-    told = told_of(cause or current_origin())
+    told = told_of(cause)
     return play(conn, partial(script_of, topic, events, told), Publishing(topic, events))
 
 
