@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any
@@ -80,12 +79,12 @@ def statement_of(
     """
     end = "_from" if told else ""
     if isinstance(events, list):
-        (event,) = events
+        event: Any = events[0]
         one = {"topic": topic, **dict(zip(GIVEN, record(event), strict=True))}
         if not is_special(event):
             return f"publish_one{end}", {**one, **told}, iter(())
         key = key_text(event.dedupe_key)
-        if not is_special(replace(event, dedupe_key=None)):
+        if event.deliver_at is event.deliver_in is event.to_group is event.to_subscription is None:
             return "publish_once", {**one, "dedupe_key": key}, iter(())
         return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
     head: list[Any] = list(islice(events, _COPY_ABOVE + 1))
