@@ -13,8 +13,10 @@ Handle each event exactly once, in order:
 What is not named here is not public.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from gapless import feature as _door
 from gapless.lazily import attributes
 
 if TYPE_CHECKING:
@@ -66,6 +68,15 @@ __all__ = [
     "schedule",
     "wait_for",
 ]
+
+
+def _features() -> Sequence[_door.Feature]:
+    from gapless.features import FEATURES  # noqa: PLC0415 - most programs need none of them
+
+    return FEATURES
+
+
+_door.listed = _features
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = attributes(

@@ -9,6 +9,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from gapless.log.known import RulesReader
+    from gapless.log.promote import Promoter
     from gapless.ops.doctor.finding import Finding, Patient
     from gapless.worker.spec import SequencerSpec
 
@@ -32,8 +34,22 @@ class Feature:
 
     commands: by name, in the order of the help. checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
+    publishing: what reads the rules by which events of a topic are checked before they are stored.
+    promoting: makes what gets events for later into the log. One feature at most has one of these.
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
+    publishing: Callable[[], RulesReader] | None = None
+    promoting: Callable[[], Callable[[], Promoter]] | None = None
+
+
+def no_features() -> Sequence[Feature]:
+    """Return none, as long as nobody has handed any down."""
+    return ()
+
+
+listed: Callable[[], Sequence[Feature]] = no_features
+"""The features of the program. gapless/__init__.py, which runs before any other module of it, hands
+the list down here: so the core imports none, and nothing that publishes can forget it."""

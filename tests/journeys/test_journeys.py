@@ -5,16 +5,24 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from psycopg import Connection
 
+import gapless
 from gapless.cli.main import main
 from gapless.consume.drive import Driver
 from gapless.consume.step import step
 from gapless.consume.unit import Unit
+from gapless.db.connect import connect
+from gapless.features.gateway.gateway import Limits
+from gapless.features.gateway.serve import ServeSpec, make_server
+from gapless.features.gateway.sessions import Sessions
+from gapless.features.metrics.serve import open_socket
 from gapless.lease import hold
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
@@ -36,6 +44,8 @@ BOUNDS = {
     "a step of 10 events": (40, 8, 30),
     "a step of 10 events read ahead": (40, 8, 30),
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
+    "publish": (27, 10, 30),
+    "publish over HTTP": (92, 27, 110),  # 90 / 26 / 106 when no other task of the loop runs
     "gapless topics list": (83, 25, 150),  # it names who has locked a table
 }
 
@@ -148,6 +158,51 @@ def test_an_acquire(world: World, report: Report) -> None:
             assert leased.turn() is None
     report("an acquire", found)
     group.conn.close()
+
+
+def test_a_publish(world: World, report: Report) -> None:
+    with connect(world.dsn, role="test") as conn:
+        for _ in range(WARM):
+            gapless.publish(conn, world.topic.name, {"n": 1}, key="k")
+        with trail() as found:
+            gapless.publish(conn, world.topic.name, {"n": 1}, key="k")
+    report("publish", found)
+
+
+def test_a_publish_over_http(world: World, report: Report) -> None:
+    """From the bytes of a request to those of its answer; the shortest, for others look meanwhile."""
+    body = b'{"payload": {"n": 1}, "key": "k"}'
+    head = f"POST /v1/topics/{world.topic.name}/events HTTP/1.1\r\nHost: localhost\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+
+    async def play() -> list[Trail]:
+        listening = open_socket("127.0.0.1:0")
+        server = make_server(sessions, spec)
+        serving = asyncio.create_task(server.serve(sockets=[listening]))
+        reader, writer = await asyncio.open_connection(*listening.getsockname()[:2])
+        trails = []
+        for _ in range(WARM + 10):
+            with trail() as found:
+                writer.write(head.encode() + body)
+                answer = await reader.readuntil(b"\r\n\r\n")
+            assert b" 202 " in answer
+            await reader.readuntil(b"}")
+            trails.append(found)
+        writer.close()
+        server.handle_exit(signal.SIGTERM, None)
+        await serving
+        return trails[WARM:]
+
+    limits = Limits(event_bytes_max=1 << 20, batch_bytes_max=1 << 20, batch_events_max=100)
+    spec = ServeSpec(
+        dsn=world.dsn, sessions=1, connect_timeout_s=5, drain_timeout_s=5, limits=limits
+    )
+    sessions = Sessions(world.dsn, sessions=1, connect_timeout_s=5)
+    try:
+        trails = asyncio.run(play())
+    finally:
+        sessions.close()
+    report("publish over HTTP", min(trails, key=lambda found: (found.functions, found.changes)))
 
 
 @pytest.mark.long

@@ -1,7 +1,8 @@
 """publish() and wait_for() through what programs have: SQLAlchemy, asyncpg, psycopg2.
 
 For each: what is published commits, and is rolled back, with what the program wrote beside it; also
-within a savepoint; and in autocommit it is one transaction. Django has a file of its own.
+within a savepoint; and in autocommit it is one transaction. Django has a file of its own, and what each
+driver sends is in test_rows_publish.
 """
 
 from __future__ import annotations
@@ -154,53 +155,6 @@ def test_events_for_later_wait_and_can_be_taken_back(
     assert waiting(conn) == [{"n": 1}, {"n": 2}][cancelled:]
 
 
-@pytest.mark.few(3)
-def test_of_many_some_may_be_for_later(host: Any, conn: Connection) -> None:
-    """Also behind what is stored at once, and in several statements."""
-    later = range(150, 601, 50)
-
-    async def story(host: Host) -> None:
-        published = await host.publish(
-            gapless.NewEvent(payload=n, deliver_in=3600 if n in later else None) for n in range(601)
-        )
-        assert len(set(published.scheduled_ids)) == len(later)
-        assert not published.duplicate
-
-    host(story, autocommit=True)
-    assert stored(conn) == [n for n in range(601) if n not in later]
-    assert waiting(conn) == list(later)
-
-
-@pytest.mark.few(2)
-def test_of_many_none_is_stored_when_one_cannot_be(host: Any, conn: Connection) -> None:
-    async def story(host: Host) -> None:
-        many = [gapless.NewEvent(payload=n) for n in range(300)]
-        for bad in (b"no json", {1, 2}):
-            with pytest.raises(gapless.PublishError):
-                await host.publish([*many, gapless.NewEvent(payload=bad)])
-
-    host(story, autocommit=True)
-    assert stored(conn) == []
-
-
-@pytest.mark.few(2)
-def test_a_dedupe_key_is_known(host: Any, conn: Connection) -> None:
-    async def story(host: Host) -> None:
-        first = await host.publish(1, dedupe_key="x")
-        again = await host.publish(1, dedupe_key="x")
-        assert (first.duplicate, again.duplicate) == (False, True)
-        assert first == again
-        many = [gapless.NewEvent(payload=n) for n in range(2, 250)]
-        keyed = [gapless.NewEvent(payload=1, dedupe_key="x")]
-        some = await host.publish([*many, *keyed])
-        assert (some.duplicate, some.duplicates) == (False, 1)
-        assert (await host.publish(keyed)).duplicate
-        await host.commit()
-
-    host(story)
-    assert stored(conn) == list(range(1, 250))
-
-
 @pytest.mark.few(2)
 def test_what_cannot_be_stored_is_said(host: Any) -> None:
     async def story(host: Host) -> None:
@@ -212,22 +166,6 @@ def test_what_cannot_be_stored_is_said(host: Any) -> None:
         await host.rollback()
 
     host(story)
-
-
-@pytest.mark.few(2)
-def test_its_cause_is_told_and_untold(host: Any, conn: Connection) -> None:
-    unit = gapless.testing.make_unit([1], topic="outbox", group="g")
-
-    async def story(host: Host) -> None:
-        await host.publish(1, cause=unit)
-        await host.publish(2, cause=unit, dedupe_key="x")
-        await host.publish([gapless.NewEvent(payload=3)], cause=unit)
-        await host.publish(4)
-        await host.commit()
-
-    host(story)
-    rows = conn.execute("select cause from gapless.outbox_message_t order by id").fetchall()
-    assert rows == [("g/outbox/0@1",)] * 3 + [(None,)]
 
 
 @pytest.mark.few(2)

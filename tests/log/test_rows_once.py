@@ -14,7 +14,7 @@ from psycopg.rows import dict_row
 from gapless import NewEvent, Published, PublishError, ops
 from gapless.db.connect import connect
 from gapless.errors import InvalidPayloadError, RefusedError
-from gapless.features.schemas import stored as schemas
+from gapless.log import known
 from gapless.log.publish_request import publish_request
 
 LOGGED = (
@@ -147,7 +147,7 @@ def test_a_payload_that_does_not_fit(
     conn: Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is said which of them; the others are not stored."""
-    monkeypatch.setattr(schemas, "LOOK_S", 0.0)
+    monkeypatch.setattr(known, "LOOK_S", 0.0)
     ops.add_schema(conn, "orders", '{"type": "object"}', event_type="t")
     wrong = [NewEvent(payload={}, event_type="t"), NewEvent(payload=7, event_type="t")]
     with pytest.raises(InvalidPayloadError, match=r"^event 2 of many: "):

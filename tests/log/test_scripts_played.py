@@ -1,33 +1,35 @@
-"""Scripts through psycopg2 and asyncpg: one transaction or the caller's, and what the server says of it."""
+"""One table over the players of scripts: what they send, whose transaction it is, and what the server says of it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 from uuid import UUID
 
-import asyncpg
 import psycopg2
-import psycopg2.extras
 import pytest
 from psycopg import Connection
-from psycopg.conninfo import conninfo_to_dict
 
-from gapless.log.foreign import Script, Trouble, play, play_async
+from gapless.log.play import Explained, play
+from gapless.log.script import COPY, WHOLE, Script, Trouble
 from gapless.log.topics import Topic
 from support.log import published_nothing
+from support.publisher import ERROR, KINDS, Publisher, publisher
 
 EVENT: dict[str, Any] = {
     "topic": "outbox", "payload": "1", "key": None, "event_type": None, "headers": None,
     "host_id": None, "user_id": None, "transaction_id": None,
 }  # fmt: skip
 GONE = 'topic "nowhere" does not exist: create it with gapless topics create nowhere'
-ERROR = (psycopg2.Error, asyncpg.PostgresError)
 
 
 class OwnError(Exception):
     """Raised by a script, between two questions."""
+
+
+class ToldError(Exception):
+    """Raised of a Trouble, which it has."""
 
 
 @pytest.fixture(scope="module")
@@ -41,76 +43,36 @@ def nothing(topic: Topic, conn: Connection) -> None:
     published_nothing(conn)
 
 
-class Driver:
-    """A connection of one of them, and what differs between the two."""
-
-    def __init__(self, conn: Any, wait: Callable[[Awaitable[Any]], Any] | None) -> None:
-        self.conn = conn
-        self._wait = wait
-
-    def play(self, script: Script[Any], *, whole: bool) -> Any:
-        if self._wait is None:
-            return play(self.conn, script, whole=whole)
-        return self._wait(play_async(self.conn, script, whole=whole))
-
-    def execute(self, text: str) -> None:
-        if self._wait is not None:
-            self._wait(self.conn.execute(text))
-            return
-        with self.conn.cursor() as cursor:
-            cursor.execute(text)
-
-    @property
-    def is_idle(self) -> bool:
-        if self._wait is not None:
-            return not self.conn.is_in_transaction()
-        return bool(self.conn.info.transaction_status == 0)
-
-    def close(self) -> None:
-        if self._wait is None:
-            self.conn.close()
-        else:
-            self._wait(self.conn.close())
-
-
-@pytest.fixture(params=["psycopg2", "asyncpg"])
-def driver(request: pytest.FixtureRequest, dsn: str) -> Iterator[Driver]:
+@pytest.fixture(params=KINDS)
+def own(request: pytest.FixtureRequest, dsn: str) -> Iterator[Publisher]:
     """A connection in autocommit."""
-    if request.param == "psycopg2":
-        conn = psycopg2.connect(dsn, cursor_factory=psycopg2.extras.RealDictCursor)
-        conn.autocommit = True
-        made = Driver(conn, None)
+    with publisher(dsn, request.param) as made:
         yield made
-        made.close()
-        return
-    parts = conninfo_to_dict(dsn)
-    with asyncio.Runner() as runner:
-
-        async def connected() -> Any:
-            return await asyncpg.connect(
-                host=parts["host"], port=parts.get("port"), user=parts["user"],
-                password=parts.get("password"), database=parts["dbname"],
-            )  # fmt: skip
-
-        made = Driver(runner.run(connected()), lambda what: runner.run(_awaited(what)))
-        yield made
-        made.close()
 
 
-async def _awaited(what: Awaitable[Any]) -> Any:
-    return await what
-
-
-def publishing(*payloads: str, error: Exception | None = None, **last: Any) -> Script[list[Any]]:
+def publishing(
+    _: object,
+    payloads: Sequence[str] = (),
+    whole: bool = False,
+    error: Exception | None = None,
+    **last: Any,
+) -> Script[list[Any]]:
     """Publish each; then ask what is not answered, or raise."""
     rows = []
+    if whole:
+        yield WHOLE
     for payload in payloads:
-        rows.append((yield "publish_one", EVENT | {"payload": payload}))  # noqa: PERF401
+        rows.append((yield "publish_one", EVENT | {"payload": payload}, None))  # noqa: PERF401
     if error is not None:
         raise error
     if last:
-        yield "publish_one", EVENT | last
+        yield "publish_one", EVENT | last, False
     return rows
+
+
+def played(own: Publisher, *payloads: str, **more: Any) -> Any:
+    script = partial(publishing, payloads=payloads, **more)
+    return own.call(play, script, Explained(ToldError))
 
 
 def stored(conn: Connection) -> list[Any]:
@@ -126,91 +88,137 @@ def transactions(conn: Connection) -> int:
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_script_is_told_each_row_and_comes_to_something(
-    driver: Driver, conn: Connection, whole: bool
+    own: Publisher, conn: Connection, whole: bool
 ) -> None:
-    rows = driver.play(publishing("1", "2"), whole=whole)
+    rows = played(own, "1", "2", whole=whole)
     assert [len(row) for row in rows] == [1, 1]
     assert all(type(row) is tuple and UUID(str(row[0])) for row in rows), (
         "whatever its cursors make"
     )
     assert stored(conn) == [1, 2]
     assert transactions(conn) == (1 if whole else 2)
-    assert driver.is_idle
+    assert own.is_idle
 
 
 @pytest.mark.parametrize("whole", [True, False])
-def test_in_a_transaction_it_is_part_of_that(driver: Driver, conn: Connection, whole: bool) -> None:
-    driver.execute("begin")
-    driver.play(publishing("1", "2"), whole=whole)
+def test_in_a_transaction_it_is_part_of_that(own: Publisher, conn: Connection, whole: bool) -> None:
+    own.execute("begin")
+    played(own, "1", "2", whole=whole)
     assert stored(conn) == []
-    assert not driver.is_idle
-    driver.execute("commit")
+    assert not own.is_idle
+    own.execute("commit")
     assert stored(conn) == [1, 2]
     assert transactions(conn) == 1
-    driver.execute("begin")
-    driver.play(publishing("3"), whole=whole)
-    driver.execute("rollback")
+    own.execute("begin")
+    played(own, "3", whole=whole)
+    own.execute("rollback")
     assert stored(conn) == [1, 2]
 
 
 @pytest.mark.parametrize("whole", [True, False])
 def test_what_is_whole_is_stored_whole_or_not_at_all(
-    driver: Driver, conn: Connection, whole: bool
+    own: Publisher, conn: Connection, whole: bool
 ) -> None:
-    with pytest.raises(Trouble):
-        driver.play(publishing("1", "2", topic="nowhere"), whole=whole)
+    with pytest.raises(ToldError):
+        played(own, "1", "2", whole=whole, topic="nowhere")
     with pytest.raises(OwnError):
-        driver.play(publishing("3", error=OwnError()), whole=whole)
+        played(own, "3", whole=whole, error=OwnError())
     assert stored(conn) == ([] if whole else [1, 2, 3])
-    assert driver.is_idle
-    driver.play(publishing("4"), whole=whole)
+    assert own.is_idle
+    played(own, "4", whole=whole)
     assert stored(conn)[-1] == 4, "the connection is as good as before"
 
 
+@pytest.mark.parametrize("whole", [True, False])
 def test_one_that_fails_in_a_transaction_is_the_callers_to_roll_back(
-    driver: Driver, conn: Connection
+    own: Publisher, conn: Connection, whole: bool
 ) -> None:
     """No savepoint is set behind his back, which costs whether it fails or not."""
-    driver.execute("begin")
-    with pytest.raises(Trouble):
-        driver.play(publishing("1", topic="nowhere"), whole=True)
+    own.execute("begin")
+    with pytest.raises(ToldError):
+        played(own, "1", whole=whole, topic="nowhere")
     with pytest.raises(ERROR, match="current transaction is aborted"):
-        driver.execute("select 1")
-    driver.execute("rollback")
+        own.execute("select 1")
+    own.execute("rollback")
     assert stored(conn) == []
 
 
-def test_what_the_server_says_is_told(driver: Driver) -> None:
-    with pytest.raises(Trouble) as caught:
-        driver.play(publishing(topic="nowhere"), whole=True)
-    trouble = caught.value
+@pytest.mark.parametrize("error", [OwnError(), KeyboardInterrupt()])
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_an_error_of_our_own_amid_the_whole_lets_no_part_commit(
+    dsn: str, conn: Connection, kind: str, error: BaseException
+) -> None:
+    """Only psycopg's scripts make statements after the first is sent."""
+    with publisher(dsn, kind) as own:
+        own.execute("begin")
+        with pytest.raises(type(error)):
+            played(own, "1", whole=True, error=error)
+        own.execute("commit")
+        assert stored(conn) == []
+        played(own, "2")
+    assert stored(conn) == [2]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("fails", [True, False])
+def test_rows_are_copied_as_they_come(dsn: str, conn: Connection, kind: str, fails: bool) -> None:
+    def rows() -> Iterator[tuple[Any, ...]]:
+        for n in range(3):
+            yield (1, str(n), None, None, None, None, None, None)
+        if fails:
+            raise OwnError
+
+    def script(_: object) -> Script[int]:
+        yield WHOLE
+        count: int = yield COPY, rows(), None
+        return count
+
+    with publisher(dsn, kind) as own:
+        if fails:
+            with pytest.raises(OwnError):
+                own.call(play, script)
+        else:
+            assert own.call(play, script) == 3
+        assert own.is_idle
+    assert stored(conn) == ([] if fails else [0, 1, 2])
+
+
+def test_what_the_server_says_is_told(own: Publisher) -> None:
+    with pytest.raises(ToldError) as caught:
+        played(own, whole=True, topic="nowhere")
+    (trouble,) = caught.value.args
+    assert isinstance(trouble, Trouble)
+    assert caught.value.__cause__ is trouble.error
     assert isinstance(trouble.error, ERROR)
     assert (trouble.state, trouble.message, trouble.detail) == ("GL404", GONE, None)
     assert str(trouble) == GONE
-    with pytest.raises(Trouble) as caught:
-        driver.play(publishing(payload="no"), whole=False)
-    trouble = caught.value
+    with pytest.raises(ToldError) as caught:
+        played(own, payload="no")
+    (trouble,) = caught.value.args
     assert (trouble.state, trouble.detail) == ("22P02", 'Token "no" is invalid.')
     assert trouble.message == "invalid input syntax for type json"
+    with pytest.raises(ERROR) as own_error:
+        own.call(play, lambda conn: publishing(conn, topic="nowhere"))
+    assert own_error.value.__cause__ is None, "the driver's own error, as if nobody had caught it"
 
 
 def test_an_error_of_the_driver_alone_has_its_own_words(dsn: str) -> None:
-    conn = psycopg2.connect(dsn)
-    conn.close()
-    with pytest.raises(Trouble) as caught:
-        play(conn, publishing("1"), whole=True)
-    trouble = caught.value
+    with publisher(dsn, "psycopg2") as own:
+        own.conn.close()
+        with pytest.raises(ToldError) as caught:
+            played(own, "1", whole=True)
+    (trouble,) = caught.value.args
     assert isinstance(trouble.error, psycopg2.InterfaceError)
     assert (trouble.state, trouble.message) == ("", "connection already closed")
 
 
+@pytest.mark.parametrize("kind", ["sync", "async", "psycopg2"])
 def test_a_connection_that_begins_by_itself_stays_in_its_transaction(
-    dsn: str, conn: Connection
+    dsn: str, conn: Connection, kind: str
 ) -> None:
-    """As psycopg2 is by default: what commits is the program's."""
-    own = psycopg2.connect(dsn)
-    play(own, publishing("1"), whole=True)
-    assert stored(conn) == []
-    own.commit()
-    assert stored(conn) == [1]
-    own.close()
+    """As these are by default: what commits is the program's."""
+    with publisher(dsn, kind, autocommit=False) as own:
+        played(own, "1", whole=True)
+        assert stored(conn) == []
+        own.execute("commit")
+        assert stored(conn) == [1]

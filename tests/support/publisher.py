@@ -1,67 +1,94 @@
-"""The same publish() through a sync and an async connection, so that one suite tests both."""
+"""The same calls through a connection of each driver, so that one table tests all players of scripts."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, Final
 from uuid import UUID
 
+import asyncpg
+import psycopg
+import psycopg2
+import psycopg2.extras
 from psycopg import AsyncConnection, Connection
+from psycopg.conninfo import conninfo_to_dict
 
 from gapless.log.publish import publish
 
+KINDS: Final = ("sync", "async", "psycopg2", "asyncpg")
+ERROR = (psycopg.Error, psycopg2.Error, asyncpg.PostgresError)
 
-class Publisher(Protocol):
-    """A connection of either kind, made synchronous."""
+
+class Publisher:
+    """A connection, made synchronous. copies: whether many events go by COPY."""
+
+    def __init__(self, conn: Any, run: Callable[[Any], Any] | None) -> None:
+        self.conn = conn
+        self.copies = isinstance(conn, Connection | AsyncConnection)
+        self._run = run
+
+    def call(self, function: Callable[..., Any], *args: Any, **fields: Any) -> Any:
+        """What a function of gapless does through the connection."""
+        if self._run is None:
+            return function(self.conn, *args, **fields)
+
+        async def called() -> Any:
+            found = function(self.conn, *args, **fields)
+            return await found if inspect.isawaitable(found) else found
+
+        return self._run(called())
+
+    def publish(self, topic: str, what: object, /, **fields: Any) -> UUID:
+        told: UUID = self.call(publish, topic, what, **fields)
+        return told
+
+    def execute(self, statement: str) -> None:
+        if not isinstance(self.conn, psycopg2.extensions.connection):
+            self.call(lambda conn: conn.execute(statement))
+            return
+        with self.conn.cursor() as cursor:
+            cursor.execute(statement)
 
     @property
-    def conn(self) -> Connection[Any] | AsyncConnection[Any]: ...
+    def is_idle(self) -> bool:
+        """Whether no transaction is open."""
+        if hasattr(self.conn, "is_in_transaction"):
+            return not self.conn.is_in_transaction()
+        return bool(self.conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE)
 
-    def publish(self, topic: str, what: object, /, **fields: Any) -> UUID: ...
-    def execute(self, statement: str) -> None: ...
-
-
-class _Sync:
-    def __init__(self, conn: Connection[Any]) -> None:
-        self.conn = conn
-
-    def publish(self, topic: str, what: object, /, **fields: Any) -> UUID:
-        return publish(self.conn, topic, what, **fields)
-
-    def execute(self, statement: str) -> None:
-        self.conn.execute(statement.encode())
-
-
-class _Async:
-    def __init__(self, conn: AsyncConnection[Any], runner: asyncio.Runner) -> None:
-        self.conn = conn
-        self._runner = runner
-
-    def publish(self, topic: str, what: object, /, **fields: Any) -> UUID:
-        async def call() -> UUID:
-            return await publish(self.conn, topic, what, **fields)
-
-        return self._runner.run(call())
-
-    def execute(self, statement: str) -> None:
-        async def call() -> None:
-            await self.conn.execute(statement.encode())
-
-        self._runner.run(call())
+    def close(self) -> None:
+        self.call(lambda conn: conn.close())
 
 
 @contextmanager
 def publisher(dsn: str, kind: str, *, autocommit: bool = True) -> Iterator[Publisher]:
-    """Open a connection of one kind ("sync" or "async") for publishing."""
-    if kind == "sync":
-        with Connection.connect(dsn, autocommit=autocommit) as conn:
-            yield _Sync(conn)
-        return
+    """Open a connection of one of KINDS for publishing."""
     with asyncio.Runner() as runner:
-        opened = runner.run(AsyncConnection.connect(dsn, autocommit=autocommit))
+        made: Any
+        if kind == "sync":
+            made = Publisher(Connection.connect(dsn, autocommit=autocommit), None)
+        elif kind == "psycopg2":
+            # Rows that are dictionaries: gapless reads its own as tuples.
+            own = psycopg2.connect(dsn, cursor_factory=psycopg2.extras.RealDictCursor)
+            own.autocommit = autocommit
+            made = Publisher(own, None)
+        elif kind == "async":
+            opened = runner.run(AsyncConnection.connect(dsn, autocommit=autocommit))
+            made = Publisher(opened, runner.run)
+        else:
+            made = Publisher(runner.run(_asyncpg(dsn)), runner.run)
         try:
-            yield _Async(opened, runner)
+            yield made
         finally:
-            runner.run(opened.close())
+            made.close()
+
+
+async def _asyncpg(dsn: str) -> Any:
+    parts = conninfo_to_dict(dsn)
+    return await asyncpg.connect(
+        host=parts["host"], port=parts.get("port"), user=parts["user"],
+        password=parts.get("password"), database=parts["dbname"],
+    )  # fmt: skip

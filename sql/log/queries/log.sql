@@ -55,17 +55,17 @@ from gapless.events_of(%(ids)s::bigint[]) o
 select id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts, cause, correlation
 from gapless.latest_events(%(ids)s::bigint[])
 
--- name: schemas_of
+-- name: rules_of
 -- The schemas of a topic, each type's versions, the newest first; null if they are those that are known. There is
 -- always one row. backend_pid: other than the client was told where a pooler stands between.
-select t.schemas_no, case when t.schemas_no is distinct from %(known)s::bigint then (
+select t.schemas_no as rules_no, case when t.schemas_no is distinct from %(known)s::bigint then (
   select coalesce(json_agg(
     json_build_object('event_type', s.event_type, 'version', s.version, 'schema', s.schema::text)
     order by s.event_type, s.version desc
   ), '[]')::text
   from gapless.topic_schema s
   where s.topic_id = t.topic_id and s.removed_ts is null
-) end as schemas, pg_backend_pid() as backend_pid
+) end as rules, pg_backend_pid() as backend_pid
 from (select %(topic)s::text as name) wanted
 left join gapless.topic t using (name)
 

@@ -14,6 +14,8 @@ from psycopg import AsyncConnection, Connection
 
 from gapless.errors import UsageError
 
+PSYCOPG = (Connection, AsyncConnection)
+
 
 class _RunsSync(Protocol):
     """An AsyncConnection, AsyncSession of SQLAlchemy, as its types tell them from the others."""
@@ -56,7 +58,7 @@ def borrow(conn: Any) -> Any:
     A transaction is open on it afterwards wherever the other library would have opened one.
     Raises UsageError for what has none, for another database's, and another driver's.
     """
-    if isinstance(conn, Connection | AsyncConnection):
+    if isinstance(conn, PSYCOPG):
         return conn
     home = home_of(conn)
     if home == "sqlalchemy":

@@ -11,7 +11,7 @@ from psycopg import Connection
 from gapless.db.connect import is_pooled, lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError
-from gapless.features.scheduled.later import promote_all
+from gapless.log.promote import promoter
 from gapless.log.sequence import create_chunks, sequence
 
 _LOCK_MS = 100
@@ -63,7 +63,7 @@ def _give_offsets(conn: Connection) -> int:
     Another reader that is at it is waited for: its snapshot may be older than our caller's events.
     """
     sequenced = sequence(conn, patience_s=_LOCK_MS / 1000)
-    return sequenced + sequence(conn) if promote_all(conn) else sequenced
+    return sequenced + sequence(conn) if promoter().promote_all(conn) else sequenced
 
 
 def catch_up(conn: Connection) -> None:

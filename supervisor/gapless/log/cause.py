@@ -54,7 +54,8 @@ def current_origin() -> Origin | None:
 
 
 def told_of(origin: Origin | None) -> Told:
-    """Return what the statements are told of an origin."""
+    """Return what the statements are told of an origin; None: of what is being handled, if any."""
+    origin = origin or current_origin()
     if origin is None:
         return {}
     correlation = origin.correlation

@@ -1,125 +1,91 @@
-"""Run the named queries of publish() and wait_for() through psycopg2 and asyncpg.
-
-The same statements as through psycopg, but no COPY: many events are a statement each 200. What is
-to be asked comes from a script, a generator that is told each row; so both drivers share it.
-"""
+"""Send the statements of a script through psycopg2 and asyncpg: the same ones, but no COPY."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import AsyncIterator, Generator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import cache
-from typing import Any, TypeVar
+from typing import Any
 
 from gapless.db.queries import query
-from gapless.log.borrowed import is_psycopg2
-
-Row = tuple[Any, ...]
-Question = tuple[str, Mapping[str, Any]]
-"""A named query of `sql/log/queries/log.sql`, with its parameters."""
-T = TypeVar("T")
-Script = Generator[Question, Row, T]
+from gapless.log.script import ABORT, Row, Trouble
 
 _PLACEHOLDER = re.compile(r"%\((\w+)\)[sb]")
 # asyncpg would hand these to whatever codec its connection has for them; as text they stay text.
 _CODED = re.compile(r"(\$\d+)::(jsonb?|uuid)\b")
 
 
-class Trouble(Exception):  # noqa: N818 - it carries one; who asked says what it means
-    """What the server answered instead of a row: its SQLSTATE, its message, perhaps a detail."""
+class Psycopg2Sender:
+    """Sends through a connection of psycopg2."""
 
-    def __init__(self, error: Exception, state: str, message: str, detail: str | None) -> None:
-        super().__init__(message)
-        self.error = error
-        self.state = state
-        self.message = message
-        self.detail = detail
+    def __init__(self, conn: Any) -> None:
+        self._conn = conn
+        self._driver: Any = sys.modules["psycopg2"]
+        self.errors: type[Exception] = self._driver.Error
+        self.cursor: Any = None
+
+    def trouble(self, error: Any) -> Trouble:
+        message = error.diag.message_primary or str(error)
+        return Trouble(error, error.pgcode or "", message, error.diag.message_detail)
+
+    def ask(self, name: str, params: Any, _: object) -> Row:
+        if self.cursor is None:
+            # Not the connection's own kind of cursor: its rows may be dictionaries.
+            self.cursor = self._conn.cursor(cursor_factory=self._driver.extensions.cursor)
+        self.cursor.execute(_text_for_psycopg2(name), params)
+        return tuple(self.cursor.fetchone())
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        """Begin and commit, unless a transaction is open, or one begins with a statement."""
+        conn = self._conn
+        idle = self._driver.extensions.TRANSACTION_STATUS_IDLE
+        is_alone = conn.autocommit and conn.info.transaction_status == idle
+        with conn.cursor() as cursor:
+            if is_alone:
+                cursor.execute("begin")
+            try:
+                yield
+            except BaseException:
+                with suppress(self.errors):
+                    cursor.execute("rollback" if is_alone else ABORT)
+                raise
+            if is_alone:
+                cursor.execute("commit")
 
 
-def play(conn: Any, script: Script[T], *, whole: bool) -> T:
-    """Ask a script's questions through a connection of psycopg2; return what it comes to.
+class AsyncpgSender:
+    """Sends through a connection of asyncpg."""
 
-    whole: it is one transaction, also where `conn` is in autocommit outside of one.
-    Raises Trouble for what the server refuses.
-    """
-    assert is_psycopg2(conn)
-    driver: Any = sys.modules["psycopg2"]
-    try:
-        # Not the connection's own kind of cursor: its rows may be dictionaries.
-        with conn.cursor(cursor_factory=driver.extensions.cursor) as cursor:
-            if not (whole and _is_alone(conn)):
-                return _played(cursor, script)
-            with _begun(cursor):
-                return _played(cursor, script)
-    except driver.Error as error:
-        diag = error.diag
-        message = diag.message_primary or str(error)
-        raise Trouble(error, error.pgcode or "", message, diag.message_detail) from error
+    def __init__(self, conn: Any) -> None:
+        self._conn = conn
+        self.errors: type[Exception] = sys.modules["asyncpg"].PostgresError
 
-
-async def play_async(conn: Any, script: Script[T], *, whole: bool) -> T:
-    """Do the same through a connection of asyncpg."""
-    driver: Any = sys.modules["asyncpg"]
-    try:
-        async with _begun_async(conn, whole=whole and not conn.is_in_transaction()):
-            return await _played_async(conn, script)
-    except driver.PostgresError as error:
+    def trouble(self, error: Any) -> Trouble:
         state, message, detail = (
             getattr(error, name, None) for name in ("sqlstate", "message", "detail")
         )
         # As text it has the detail in it.
-        raise Trouble(error, state or "", message or str(error), detail) from error
+        return Trouble(error, state or "", message or str(error), detail)
 
+    async def ask(self, name: str, params: Any, _: object) -> Row:
+        text, names = _text_for_asyncpg(name)
+        return tuple(await self._conn.fetchrow(text, *(params[name] for name in names)))
 
-def _played(cursor: Any, script: Script[T]) -> T:
-    try:
-        name, params = next(script)
-        while True:
-            cursor.execute(_text_for_psycopg2(name), params)
-            name, params = script.send(tuple(cursor.fetchone()))
-    except StopIteration as done:
-        ended: T = done.value
-        return ended
-
-
-async def _played_async(conn: Any, script: Script[T]) -> T:
-    question = next(script)
-    while True:
-        text, names = _text_for_asyncpg(question[0])
-        row = await conn.fetchrow(text, *(question[1][name] for name in names))
+    @asynccontextmanager
+    async def whole(self) -> AsyncIterator[None]:
+        if not self._conn.is_in_transaction():
+            async with self._conn.transaction():
+                yield
+            return
         try:
-            question = script.send(tuple(row))
-        except StopIteration as done:
-            ended: T = done.value
-            return ended
-
-
-def _is_alone(conn: Any) -> bool:
-    """Tell whether no transaction is open, and none begins with a statement."""
-    idle = sys.modules["psycopg2"].extensions.TRANSACTION_STATUS_IDLE
-    return bool(conn.autocommit and conn.info.transaction_status == idle)
-
-
-@contextmanager
-def _begun(cursor: Any) -> Iterator[None]:
-    cursor.execute("begin")
-    try:
-        yield
-    except BaseException:
-        cursor.execute("rollback")
-        raise
-    cursor.execute("commit")
-
-
-@asynccontextmanager
-async def _begun_async(conn: Any, *, whole: bool) -> AsyncIterator[None]:
-    if not whole:
-        yield
-        return
-    async with conn.transaction():
-        yield
+            yield
+        except BaseException:
+            with suppress(self.errors):
+                await self._conn.execute(ABORT)
+            raise
 
 
 @cache

@@ -7,23 +7,23 @@ duplicates, and nothing of later (log.later).
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final, Self
 from uuid import UUID
 
-from psycopg import AsyncCursor, Cursor
-from psycopg.pq import TransactionStatus
-
-from gapless.db.queries import query
-from gapless.errors import PublishError
 from gapless.failpoints import hit
-from gapless.features.scheduled.later import delay_text, moment_text
+from gapless.log.record import (
+    columns,
+    delay_text,
+    group_text,
+    is_special,
+    key_text,
+    moment_text,
+    subscription_text,
+)
 
 NAMES: Final = ("publish_once", "publish_each")  # the queries whose rows told() reads
-KEY_LENGTH_MAX: Final = 500  # characters; as in publish_once.sql
-SUBSCRIPTION_LENGTH_MAX: Final = 200  # characters; as in check_subscription.sql
 _BLOCK = 200  # events in a statement
 _BLOCK_BYTES = 512 * 1024  # of their payloads, of which a statement makes five copies
 _Columns = Mapping[str, Sequence[str | None] | None]
@@ -69,32 +69,6 @@ class Published(UUID):
         return self
 
 
-class Tally:
-    """What became of events in several statements; `own`: the transaction's own id."""
-
-    def __init__(self, own: UUID, stored: int = 0) -> None:
-        self._own = own
-        self._first: UUID | None = None
-        self._duplicates = 0
-        self._stored = stored
-        self._scheduled: tuple[int, ...] = ()
-
-    def add(self, row: Sequence[Any] | None) -> None:
-        """Count what publish_each has returned."""
-        one = told(row)
-        self._first = self._first or one
-        self._duplicates += one.duplicates
-        self._stored += 0 if one.duplicate else 1
-        self._scheduled += one.scheduled_ids
-
-    def told(self) -> UUID:
-        """Return what the caller is told."""
-        if self._first is None:
-            return self._own
-        known = self._own if self._stored else self._first
-        return _published(str(known), self._duplicates, self._stored, self._scheduled)
-
-
 class Split:
     """Many events: those before the first special one go by COPY, the rest in blocks, in order."""
 
@@ -111,9 +85,7 @@ class Split:
                 return
             yield made
 
-    def blocks(
-        self, topic: str, columns: Callable[[Sequence[Any]], _Columns]
-    ) -> Iterator[dict[str, Any]]:
+    def blocks(self, topic: str) -> Iterator[dict[str, Any]]:
         """Return the parameters of publish_each for all that unkeyed() has left."""
         for block in blocks_of(self._rest):
             yield block_of(topic, block, columns(block))
@@ -134,33 +106,6 @@ def blocks_of(events: Iterator[Any]) -> Iterator[list[Any]]:
         yield block
 
 
-@contextmanager
-def all_or_none(cursor: Cursor[Any]) -> Iterator[None]:
-    """Abort the caller's transaction at any error, also one of our own, as an error in a COPY does.
-
-    Some statements are done by then, and who continues and commits would have published a part.
-    """
-    try:
-        yield
-    except BaseException:
-        if cursor.connection.info.transaction_status == TransactionStatus.INTRANS:
-            with cursor.copy(query("log", "copy_events")):
-                raise
-        raise
-
-
-@asynccontextmanager
-async def all_or_none_async(cursor: AsyncCursor[Any]) -> AsyncIterator[None]:
-    """Do the same through an async connection."""
-    try:
-        yield
-    except BaseException:
-        if cursor.connection.info.transaction_status == TransactionStatus.INTRANS:
-            async with cursor.copy(query("log", "copy_events")):
-                raise
-        raise
-
-
 def told(row: Sequence[Any] | None) -> Published:
     """Return what the caller is told, from the row of publish_once or publish_each."""
     assert row is not None
@@ -168,69 +113,20 @@ def told(row: Sequence[Any] | None) -> Published:
     return _published(str(row[0]), row[1], row[2], row[3])
 
 
-def is_later(event: Any) -> bool:
-    """Tell whether an event has a time before which it is not delivered. MUST be quick."""
-    return event.deliver_at is not None or event.deliver_in is not None
+def summed(rows: Sequence[Sequence[Any]], own: UUID | None = None, stored: int = 0) -> UUID:
+    """Return what the caller is told of several statements; a row of an id alone is not special.
 
-
-def is_direct(event: Any) -> bool:
-    """Tell whether an event is for one group, or says so of a subscription. MUST be quick."""
-    return event.to_group is not None or event.to_subscription is not None
-
-
-def is_special(event: Any) -> bool:
-    """Tell whether it has a dedupe_key, is for later or for a group. MUST be quick, as record()."""
-    return event.dedupe_key is not None or is_direct(event) or is_later(event)
-
-
-def summed(rows: Sequence[Sequence[Any]]) -> Published:
-    """Return what the caller is told of several statements; a row of an id alone is not special."""
+    own: the transaction's id, which counts if anything was stored, or without a row; stored: events
+    that were, beside these rows.
+    """
     all_told = [told(row) if len(row) > 1 else _published(str(row[0]), 0, 1) for row in rows]
+    if own is not None and not all_told:
+        return own
+    stored += sum(not each.duplicate for each in all_told)
     known = next((each for each in all_told if not each.duplicate), all_told[0])
-    stored = sum(not each.duplicate for each in all_told)
     scheduled = [number for each in all_told for number in each.scheduled_ids]
-    return _published(str(known), sum(each.duplicates for each in all_told), stored, scheduled)
-
-
-def key_text(value: object) -> str | None:
-    """Return a dedupe_key as text. Raises PublishError for what cannot be one."""
-    if value is None:
-        return None
-    if not isinstance(value, str | UUID):
-        raise PublishError(f"dedupe_key must be text, not {type(value).__name__}")
-    text = str(value)
-    if not 0 < len(text) <= KEY_LENGTH_MAX:
-        raise PublishError(
-            f"dedupe_key must have 1 to {KEY_LENGTH_MAX} characters, not {len(text)}"
-        )
-    if "\0" in text:
-        raise PublishError(
-            f"dedupe_key {text!r} has a NUL character, which PostgreSQL cannot store"
-        )
-    return text
-
-
-def group_text(value: object) -> str | None:
-    """Return the name of a group. Raises PublishError for what cannot be one."""
-    if value is None:
-        return None
-    if not isinstance(value, str) or not value or "\0" in value:
-        raise PublishError(f"to_group must be the name of a group, not {value!r:.100}")
-    return value
-
-
-def subscription_text(value: object, to_group: object) -> str | None:
-    """Return the name of a subscription of a group. Raises PublishError for what cannot be one."""
-    if value is None:
-        return None
-    if to_group is None:
-        raise PublishError(f"to_subscription {value!r:.100} is of no group: say to_group, too")
-    if not isinstance(value, str) or not 0 < len(value) <= SUBSCRIPTION_LENGTH_MAX or "\0" in value:
-        raise PublishError(
-            f"to_subscription must be the name of a subscription (1 to {SUBSCRIPTION_LENGTH_MAX} "
-            f"characters), not {value!r:.100}"
-        )
-    return value
+    duplicates = sum(each.duplicates for each in all_told)
+    return _published(str(own if own and stored else known), duplicates, stored, scheduled)
 
 
 def block_of(topic: str, events: Sequence[Any], columns: _Columns) -> dict[str, Any]:

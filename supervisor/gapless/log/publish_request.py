@@ -7,25 +7,21 @@ another request with the same key (sql/log/functions/publish/publish_request.sql
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
-import psycopg
-from psycopg import Connection, Cursor
-from psycopg.rows import tuple_row
+from psycopg import Connection
 
-from gapless.db.queries import query
-from gapless.db.refused import refused
 from gapless.errors import PublishError
-from gapless.failpoints import hit
-from gapless.features.schemas import stored as schemas
 from gapless.log.event import NewEvent
-from gapless.log.keyed import Published, block_of, blocks_of, key_text
-from gapless.log.outgoing import outgoing, sent
-from gapless.log.publish import publish_error
-from gapless.log.record import columns
-from gapless.log.statements import row_of
+from gapless.log.keyed import Published, block_of, blocks_of
+from gapless.log.known import known_topic
+from gapless.log.outgoing import outgoing
+from gapless.log.play import play
+from gapless.log.publish import Publishing
+from gapless.log.record import columns, key_text
+from gapless.log.script import WHOLE, Asked, Script
 
 
 def publish_request(
@@ -40,39 +36,33 @@ def publish_request(
     """
     if key_text(key) is None or any(e.dedupe_key or e.transaction_id for e in events):
         raise PublishError("a request has one key, and its events no dedupe_key or transaction_id")
-    traced = list(outgoing(iter(events)))
-    hit("publish.before")
-    try:
-        with sent(topic, iter(traced)), refused(), conn.cursor(row_factory=tuple_row) as cursor:
-            first, scheduled_ids = _store(
-                cursor, topic, traced, {"request_key": key, "digest": digest}
-            )
-    except (psycopg.Error, UnicodeEncodeError) as error:
-        raise publish_error(error) from error
-    transaction_id, is_duplicate, *_ = first
-    hit("publish.after")
+    traced: list[Any] = list(outgoing(iter(events)))
+    script = partial(_stored, topic, traced, {"request_key": key, "digest": digest})
+    published: Published = play(conn, script, Publishing(topic, iter(traced)))
+    return published
+
+
+def _stored(
+    topic: str, events: list[Any], request: dict[str, Any], conn: object
+) -> Script[Published]:
+    """Store them a block at a time; the answer to the first one says whether it is a repetition."""
+    known = yield from known_topic(conn, topic)
+
+    def asked(name: str, block: list[Any]) -> Asked:
+        return name, block_of(topic, block, columns(block)) | request, known.prepare
+
+    blocks = blocks_of(iter(known.checked(topic, iter(events))))
+    head = list(islice(blocks, 2))
+    if len(head) > 1:
+        yield WHOLE
+    transaction_id, is_duplicate, numbers = yield asked("publish_request", head[0])
+    scheduled_ids = list(numbers or ())
+    for block in () if is_duplicate else chain(head[1:], blocks):
+        *_, more = yield asked("publish_each", block)
+        scheduled_ids += more or ()
     return Published(
         str(transaction_id),
         duplicates=len(events) if is_duplicate else 0,
         stored=0 if is_duplicate else len(events),
         scheduled_ids=scheduled_ids,
     )
-
-
-def _store(
-    cursor: Cursor[Any], topic: str, events: list[Any], request: dict[str, Any]
-) -> tuple[tuple[Any, ...], list[int]]:
-    """Store them a block at a time; return what became of the first one, and numbers of all."""
-
-    def ask(name: str, block: list[Any]) -> tuple[Any, ...]:
-        params = block_of(topic, block, columns(block)) | request
-        return row_of(cursor.execute(query("log", name), params).fetchone())
-
-    blocks = blocks_of(iter(schemas.checked_by(cursor, topic, iter(events))))
-    head = list(islice(blocks, 2))
-    with cursor.connection.transaction() if len(head) > 1 else nullcontext():
-        first = ask("publish_request", head[0])
-        scheduled_ids = list(first[2] or ())
-        for block in () if first[1] else chain(head[1:], blocks):
-            scheduled_ids += ask("publish_each", block)[3] or ()
-    return first, scheduled_ids

@@ -1,25 +1,71 @@
-"""The statements that store events, whatever sends them: which, with what, and what comes of it."""
+"""The script of publishing: which statements store events, and what comes of them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 from uuid import UUID
 
-from gapless.features.schemas import stored as schemas
 from gapless.log import keyed
+from gapless.log.borrowed import PSYCOPG
 from gapless.log.cause import Told
 from gapless.log.event import GIVEN
-from gapless.log.foreign import Script
 from gapless.log.given import Events
-from gapless.log.record import columns, record
+from gapless.log.known import known_topic
+from gapless.log.record import columns, is_special, key_text, record
+from gapless.log.script import COPY, WHOLE, Script
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
 _COPY_ABOVE_BYTES = 1024 * 1024  # of payloads, of which a statement would make five copies
+_AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_from")
+"""The queries that need no others; around the rest a cause is told, and untold."""
 
-AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_from")
-"""The queries that are all there is to do; around the others a cause is told, and untold."""
+
+def script_of(topic: str, events: Events, told: Told, conn: object) -> Script[UUID]:
+    """Store the events through a driver's connection, checked by what is known of the topic.
+
+    Without psycopg's COPY nothing is sent before all of them are known to be good.
+    """
+    known = yield from known_topic(conn, topic)
+    events, prepare = known.checked(topic, events), known.prepare
+    if isinstance(conn, PSYCOPG):
+        calls = [statement_of(topic, events, told)]
+    else:
+        calls = [statement_of(topic, each, told, copies=False) for each in _blocks(events)]
+    name, params, rest = calls[0]
+    if name in _AT_ONCE and len(calls) == 1:
+        return transaction_id((yield name, params, prepare))
+    yield WHOLE
+    tells = told and any(name not in _AT_ONCE for name, *_ in calls)
+    before = (yield "tell", told, prepare) if tells else None
+    rows = []
+    for name, params, _ in calls:
+        rows.append((yield name, params, prepare))
+    if name == "publish_many":
+        published = yield from _copied(topic, rows[0], rest, prepare)
+    elif any(len(row) > 1 for row in rows):
+        published = keyed.summed(rows)
+    else:
+        published = transaction_id(rows[0])
+    if before is not None:
+        yield "tell", told_before(before), prepare
+    return published
+
+
+def _copied(
+    topic: str,
+    row: tuple[Any, ...],
+    events: Iterator[Any],
+    prepare: bool | None,  # noqa: FBT001
+) -> Script[UUID]:
+    split = keyed.Split(events)
+    count = yield COPY, split.unkeyed(partial(copied, *row[1:])), None
+    rows = []
+    for block in split.blocks(topic):
+        rows.append((yield "publish_each", block, prepare))  # noqa: PERF401
+    return keyed.summed(rows, transaction_id(row), count)
 
 
 def statement_of(
@@ -33,18 +79,20 @@ def statement_of(
     """
     end = "_from" if told else ""
     if isinstance(events, list):
-        one = {"topic": topic, **dict(zip(GIVEN, record(events[0]), strict=True))}
-        if keyed.is_later(events[0]) or keyed.is_direct(events[0]):
-            return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
-        if (key := keyed.key_text(events[0].dedupe_key)) is not None:
+        event: Any = events[0]
+        one = {"topic": topic, **dict(zip(GIVEN, record(event), strict=True))}
+        if not is_special(event):
+            return f"publish_one{end}", {**one, **told}, iter(())
+        key = key_text(event.dedupe_key)
+        if event.deliver_at is event.deliver_in is event.to_group is event.to_subscription is None:
             return "publish_once", {**one, "dedupe_key": key}, iter(())
-        return f"publish_one{end}", {**one, **told}, iter(())
+        return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
     head: list[Any] = list(islice(events, _COPY_ABOVE + 1))
     if len(head) > _COPY_ABOVE or (copies and _are_large(head)):
         # As they are: the server is not to wait until their JSON is made.
         return "publish_many", {"topic": topic}, chain(head, events)
     some = columns(head)
-    if any(map(keyed.is_special, head)):
+    if any(map(is_special, head)):
         return "publish_each", keyed.block_of(topic, head, some), iter(())
     return f"publish_some{end}", {"topic": topic, **some, **told}, iter(())
 
@@ -55,25 +103,6 @@ def copied(topic_id: Any, caused: Any, event: object) -> tuple[Any, ...]:
     if caused is None or made[-1] is not None:
         return (topic_id, *made)
     return (topic_id, *made[:-1], caused)
-
-
-def script_of(conn: object, topic: str, events: Events, told: Told) -> Script[UUID]:
-    """Store the events without a COPY; nothing is, before all of them are known to be good."""
-    place = schemas.place_of(conn, topic)
-    known = schemas.fresh(place)
-    if known is None:
-        row = yield "schemas_of", schemas.asked(place)
-        known = schemas.remember(place, row, schemas.pid_of(conn))
-    events = known.checked(topic, events)
-    calls = [statement_of(topic, block, told, copies=False)[:2] for block in _blocks(events)]
-    is_keyed = any(name in keyed.NAMES for name, _ in calls)
-    before = (yield "tell", told) if told and is_keyed else None
-    rows = []
-    for name, params in calls:
-        rows.append((yield name, params))
-    if before is not None:
-        yield "tell", told_before(before)
-    return keyed.summed(rows) if is_keyed else transaction_id(rows[0])
 
 
 def _are_large(events: list[Any]) -> bool:
@@ -95,16 +124,11 @@ def _blocks(events: Events) -> Iterator[Events]:
             return
 
 
-def transaction_id(row: tuple[Any, ...] | None) -> UUID:
+def transaction_id(row: tuple[Any, ...]) -> UUID:
     """Return the transaction_id, which a row begins with."""
     # Whether a UUID arrives as one is up to the adapters of the caller's connection.
-    return UUID(str(row_of(row)[0]))
-
-
-def row_of(row: tuple[Any, ...] | None) -> tuple[Any, ...]:
-    """Return the row that is always there."""
-    assert row is not None
-    return row
+    found: object = row[0]
+    return found if type(found) is UUID else UUID(str(found))
 
 
 def told_before(row: tuple[Any, ...]) -> Told:

@@ -6,20 +6,19 @@ held for long and Ctrl-C is heard; the connection may be of either kind.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable
-from inspect import isawaitable
+from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from time import monotonic
-from typing import Any, Literal, NamedTuple, NoReturn, cast, overload
+from typing import Any, Literal, NamedTuple, cast, overload
 from uuid import UUID
 
-import psycopg
-from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
-from psycopg.rows import tuple_row
+from psycopg import Connection
 
 from gapless.db.queries import query
 from gapless.errors import UsageError, WaitError
-from gapless.log.borrowed import AsyncHost, borrow
-from gapless.log.foreign import Script, Trouble, play, play_async
+from gapless.log.borrowed import AsyncHost
+from gapless.log.play import Explained, play
+from gapless.log.script import Row, Script, Trouble
 
 Handled = Literal["handled", "dead"]
 
@@ -96,31 +95,20 @@ def wait_for(
     happen (`state` says why, `group` of which group); UsageError for an unknown group, inside the
     publishing transaction, or above READ COMMITTED.
     """
+    script = waiting(group, transaction_id, timeout_s, through)
+    return play(conn, script, Explained(wait_error))
+
+
+def waiting(
+    group: str, transaction_id: UUID | str, timeout_s: float = 10.0, through: Iterable[str] = ()
+) -> Callable[[object], Script[Handled]]:
+    """Return what makes the script of wait_for(), which raises as that does."""
     try:
         give_up_s = monotonic() + max(0.0, timeout_s)
     except TypeError as error:
         raise UsageError(f"timeout_s={timeout_s!r}: a number of seconds") from error
     wanted = _Wanted(_path(group, through), str(_uuid(transaction_id)))
-    found = borrow(conn)
-    if isawaitable(found):
-        return _wait_awaited(found, wanted, give_up_s)
-    if isinstance(found, AsyncConnection):
-        return _wait_async(found, wanted, give_up_s)
-    while True:
-        row = _ask(found, wanted, give_up_s)
-        if (handled := _verdict(row, wanted, give_up_s)) is not None:
-            return handled
-
-
-async def _wait_awaited(found: Awaitable[Any], wanted: _Wanted, give_up_s: float) -> Handled:
-    return await _wait_async(await found, wanted, give_up_s)
-
-
-async def _wait_async(conn: Any, wanted: _Wanted, give_up_s: float) -> Handled:
-    while True:
-        row = await _ask_async(conn, wanted, give_up_s)
-        if (handled := _verdict(row, wanted, give_up_s)) is not None:
-            return handled
+    return partial(_waited, wanted, give_up_s)
 
 
 def require_covered(conn: Connection[Any], group: str, topic: str) -> None:
@@ -134,40 +122,20 @@ def require_covered(conn: Connection[Any], group: str, topic: str) -> None:
         raise UsageError(f"group {group} does not handle topic {topic}: nothing to wait for")
 
 
-def _ask(conn: Any, wanted: _Wanted, give_up_s: float) -> tuple[Any, ...] | None:
-    try:
-        if not isinstance(conn, Connection):
-            return play(conn, _script(wanted, give_up_s), whole=False)
-        with Cursor(conn, row_factory=tuple_row) as cursor:
-            # Not prepared: the next slice may meet another session, of a pooler.
-            cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s), prepare=False)
-            return cursor.fetchone()
-    except (psycopg.Error, Trouble) as error:
-        _explain(error)
-
-
-async def _ask_async(conn: Any, wanted: _Wanted, give_up_s: float) -> tuple[Any, ...] | None:
-    try:
-        if not isinstance(conn, AsyncConnection):
-            return await play_async(conn, _script(wanted, give_up_s), whole=False)
-        async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-            await cursor.execute(query("log", "wait_for"), _slice(wanted, give_up_s), prepare=False)
-            return await cursor.fetchone()
-    except (psycopg.Error, Trouble) as error:
-        _explain(error)
-
-
-def _script(wanted: _Wanted, give_up_s: float) -> Script[tuple[Any, ...]]:
-    return (yield "wait_for", _slice(wanted, give_up_s))
+def _waited(wanted: _Wanted, give_up_s: float, _: object) -> Script[Handled]:
+    while True:
+        # Not prepared: the next slice may meet another session, of a pooler.
+        row = yield "wait_for", _slice(wanted, give_up_s), False
+        if (handled := _verdict(row, wanted, give_up_s)) is not None:
+            return handled
 
 
 def _slice(wanted: _Wanted, give_up_s: float) -> dict[str, object]:
     return {**wanted._asdict(), "timeout_s": min(max(give_up_s - monotonic(), 0.0), _CALL_S_MAX)}
 
 
-def _verdict(row: tuple[Any, ...] | None, wanted: _Wanted, give_up_s: float) -> Handled | None:
+def _verdict(row: Row, wanted: _Wanted, give_up_s: float) -> Handled | None:
     """Return how it ended, None to continue. Raises WaitError when that cannot help."""
-    assert row is not None
     state: str = row[0]
     if state in _DONE:
         return cast("Handled", state)
@@ -195,11 +163,6 @@ def _uuid(value: UUID | str) -> UUID:
         raise UsageError(f"transaction_id {value!r} is not a UUID") from error
 
 
-def _explain(error: psycopg.Error | Trouble) -> NoReturn:
-    if isinstance(error, Trouble):
-        if error.state.startswith("GL"):
-            raise UsageError(error.message) from error.error
-        raise error.error from None
-    if (error.sqlstate or "").startswith("GL"):
-        raise UsageError(error.diag.message_primary or str(error)) from error
-    raise error
+def wait_error(trouble: Trouble) -> Exception:
+    """Turn what the database refuses into a UsageError; leave everything else as it is."""
+    return UsageError(trouble.message) if trouble.state.startswith("GL") else trouble.error

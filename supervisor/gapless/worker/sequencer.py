@@ -14,9 +14,9 @@ from gapless.db.connect import connect, end_of, is_transient, why_of
 from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
-from gapless.features.scheduled.later import Promoter
 from gapless.lease.room import missing_grant
 from gapless.lease.squatters import name_later_holders
+from gapless.log.promote import promoter
 from gapless.log.sequence import (
     LATER,
     ROLE_CHANNEL,
@@ -148,7 +148,7 @@ class _Turn:
         self._pause_s = spec.settings.sequencer_pause_ms / 1000
         self._pipe = pipe
         self._board = board
-        self._later = Promoter()
+        self._later = promoter()
         self._cadence = Cadence()
         self._holders: set[str] = set()  # of what is due, as the log was told
         self._around_due_s = 0.0

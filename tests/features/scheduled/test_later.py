@@ -16,7 +16,7 @@ import gapless
 from gapless import NewEvent, Published, PublishError
 from gapless.db.connect import connect
 from gapless.errors import UsageError
-from gapless.features.scheduled.later import Promoter, promote_all
+from gapless.features.scheduled.later import Promoter
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
@@ -69,7 +69,7 @@ def _ids(published: UUID) -> tuple[int, ...]:
 
 def _turn(conn: Connection) -> list[str | None]:
     """Do what a sequencer does; return the tags of what is in the log now."""
-    promote_all(conn)
+    Promoter().promote_all(conn)
     sequence(conn)
     return tags(placed(conn))
 
@@ -349,7 +349,7 @@ class TestCancel:
             shift(conn, 14)
             assert look() == (1, 0)
         assert conn.execute(ask, ["-infinity", 0]).fetchone()[0] == 10  # type: ignore[index]
-        assert promote_all(conn) == 110
+        assert Promoter().promote_all(conn) == 110
 
     @pytest.mark.invariant("I11")
     @pytest.mark.few(2)
@@ -542,7 +542,7 @@ class TestRoles:
             with pytest.raises(psycopg.errors.InsufficientPrivilege):
                 one.execute(early.encode())
             shift(conn, 11)
-            assert promote_all(one) == 1
+            assert Promoter().promote_all(one) == 1
 
     def test_a_producer_schedules_and_cancels_its_own(
         self, conn: Connection, topic: Topic, role: Any

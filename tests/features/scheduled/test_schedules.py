@@ -12,7 +12,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
-from gapless.features.scheduled.later import Promoter, promote_all
+from gapless.features.scheduled.later import Promoter
 from gapless.features.scheduled.schedule_ops import (
     list_schedules,
     pause_schedule,
@@ -47,7 +47,7 @@ def _dues(conn: Connection) -> list[str]:
 def _at(conn: Connection, moment: str) -> list[str]:
     """Let it be that time, and promote; return all that was ever due."""
     stop_at(conn, moment)
-    promote_all(conn)
+    Promoter().promote_all(conn)
     return _dues(conn)
 
 
@@ -82,8 +82,8 @@ class TestFiring:
         stop_at(conn, "2026-05-02 00:00Z")
         with other.transaction():
             assert other.execute("select promoted from gapless.promote()").fetchone() == (1,)
-            promote_all(conn)
-        promote_all(conn)
+            Promoter().promote_all(conn)
+        Promoter().promote_all(conn)
         assert len(_dues(conn)) == 1
 
     def test_one_in_the_hand_of_somebody_is_passed(
@@ -95,10 +95,10 @@ class TestFiring:
         promoter = Promoter()
         with other.transaction(force_rollback=True):
             other.execute("select gapless.pause_schedule('s')")
-            assert promote_all(conn) == 0
+            assert Promoter().promote_all(conn) == 0
             assert promoter.promote(conn) == 0
             assert not promoter.is_due()
-        assert promote_all(conn) == 1
+        assert Promoter().promote_all(conn) == 1
 
     def test_a_rollback_is_made_up_for(self, conn: Connection, topic: Topic) -> None:
         stop_at(conn, "2026-05-01 12:00Z")
@@ -106,7 +106,7 @@ class TestFiring:
         stop_at(conn, "2026-05-02 00:00Z")
         with conn.transaction(force_rollback=True):
             conn.execute("select gapless.promote()")
-        promote_all(conn)
+        Promoter().promote_all(conn)
         assert len(_dues(conn)) == 1
 
     def test_a_clock_that_goes_back_publishes_nothing_again(

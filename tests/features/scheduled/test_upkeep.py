@@ -18,7 +18,7 @@ from gapless.db.migrate import migrate
 from gapless.db.uninstall import uninstall
 from gapless.features.retention.chunks import Keep, Retention, apply_retention, set_retention
 from gapless.features.scheduled import later
-from gapless.features.scheduled.later import Promoter, promote_all
+from gapless.features.scheduled.later import Promoter
 from gapless.features.scheduled.schedules import Schedule, add_schedule
 from gapless.features.server.server import throwaway_cluster
 from gapless.log.publish import publish
@@ -74,7 +74,7 @@ def test_a_dump_keeps_what_waits(dsn: str, conn: Connection, topic: Topic, new_s
         assert isinstance(again, Published)
         assert again.scheduled_ids > cancelled.scheduled_ids
         shift(there, 3601)
-        promote_all(there)
+        Promoter().promote_all(there)
         sequence(there)
         assert sorted(map(str, tags(placed(there)))) == ["a0", "a1", "a2", "c"]
         (events,) = (run for run in placed(there).values() if any(each.tag == "a0" for each in run))
@@ -101,9 +101,9 @@ def test_a_promoted_standby_goes_on_with_what_waits() -> None:
                 second = publish(conn, "orders", 1, event_type="after", deliver_in=3600)
                 assert first != second
                 shift(conn, 3601)
-                promote_all(conn)
+                Promoter().promote_all(conn)
                 sequence(conn)
-                promote_all(conn)
+                Promoter().promote_all(conn)
                 sequence(conn)
                 assert tags(placed(conn)) == ["before", "after"]
                 ids = conn.execute(
@@ -240,7 +240,7 @@ class TestTold:
         else:
             conn.execute("update gapless.schedule set zone = 'Gone/Away'")
             stop_at(conn, "2100-01-01 00:00Z")
-            promote_all(conn)
+            Promoter().promote_all(conn)
             shift(conn, 0)
             assert any("Gone/Away" in text for level, text in _later(dsn) if level == "FAIL")
 

@@ -9,10 +9,10 @@ from psycopg import AsyncConnection, Connection
 
 import gapless
 from gapless import Unit, ops, testing
-from gapless.consume.user import guard
 from gapless.consume.user.handler import Handler, handler
 from gapless.errors import UsageError
-from gapless.features.schemas import stored as schemas
+from gapless.features.schemas import conform
+from gapless.log import known
 
 ORDER = '{"type": "object", "properties": {"total": {"type": "integer"}}, "required": ["total"]}'
 seen: list[Any] = []
@@ -22,8 +22,7 @@ seen: list[Any] = []
 def shop(dsn: str, conn: Connection, monkeypatch: pytest.MonkeyPatch) -> str:
     testing.install(dsn, topics={"orders": 1})
     ops.add_schema(conn, "orders", ORDER, event_type="order")
-    monkeypatch.setattr(guard, "LOOK_S", 0.0)
-    monkeypatch.setattr(schemas, "LOOK_S", 0.0)
+    monkeypatch.setattr(known, "LOOK_S", 0.0)
     seen.clear()
     return dsn
 
@@ -151,38 +150,13 @@ def test_a_handler_that_says_nothing_gets_all(shop: str, conn: Connection) -> No
     assert any_.guard is None
 
 
-def test_schemas_are_read_again_when_it_is_time(
-    shop: str, conn: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now_s = 1000.0
-    monkeypatch.setattr(guard, "LOOK_S", 5.0)
-    for module in (guard, schemas):
-        monkeypatch.setattr(module, "monotonic", lambda: now_s)
-    made = guard.Guard()
-
-    def known_after(pass_s: float) -> schemas.TopicSchemas:
-        nonlocal now_s
-        now_s += pass_s
-        made.look(conn, "orders")
-        return made._known["orders"]
-
-    first = known_after(0.0)
-    ops.add_schema(conn, "orders", "true", event_type="note")
-    assert known_after(4.999) is first
-    second = known_after(0.001)
-    assert [set(each.by_type) for each in (first, second)] == [{"order"}, {"order", "note"}]
-    assert second.seen_s == 1005.0
-    third = known_after(5.0)
-    assert third.by_type is second.by_type, "what has not changed is not sent again"
-    assert third.seen_s == 1010.0
-
-
 def test_another_word_is_refused() -> None:
     with pytest.raises(UsageError, match="on_invalid='skip'\\): \"dead-letter\""):
         handler(topic="orders", on_invalid="skip")  # type: ignore[call-overload]
 
 
 def test_without_what_checks_schemas_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guard, "is_at_hand", lambda: False)
-    with pytest.raises(UsageError, match='on_invalid="dead-letter"'):
-        guard.Guard()
+    monkeypatch.setattr(conform, "find_spec", lambda _: None)
+    with pytest.raises(UsageError) as caught:
+        handler(topic="orders", on_invalid="dead-letter")(note)
+    assert str(caught.value) == f'handler(on_invalid="dead-letter") {conform.NEEDED}'

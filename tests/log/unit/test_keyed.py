@@ -14,17 +14,11 @@ from gapless.log.event import NewEvent
 from gapless.log.keyed import (
     Published,
     Split,
-    Tally,
     block_of,
-    group_text,
-    is_direct,
-    is_later,
-    is_special,
-    key_text,
-    subscription_text,
     summed,
     told,
 )
+from gapless.log.record import group_text, is_special, key_text, subscription_text
 
 A, B, OWN = (str(UUID(int=n)) for n in (1, 2, 3))
 Seen = tuple[str, bool, int, tuple[int, ...]]
@@ -69,21 +63,13 @@ def test_a_row_is_told(row: Any, expected: Seen) -> None:
     ],
 )
 def test_several_statements_are_told_as_one(stored: int, rows: list[Any], expected: Seen) -> None:
-    tally = Tally(UUID(OWN), stored)
-    for row in rows:
-        tally.add(row)
-    assert seen(tally.told()) == expected
+    assert seen(summed(rows, UUID(OWN), stored)) == expected
 
 
-def test_without_a_special_event_it_is_the_id_alone() -> None:
-    assert type(Tally(UUID(OWN), 5).told()) is UUID
-    assert Tally(UUID(OWN)).told() == UUID(OWN)
-
-
-def test_nothing_was_stored_before_unless_it_is_said() -> None:
-    tally = Tally(UUID(OWN))
-    tally.add((A, 1, 0, None))
-    assert seen(tally.told()) == (A, True, 1, ())
+@pytest.mark.parametrize("stored", [0, 5])
+def test_without_a_special_event_it_is_the_id_alone(stored: int) -> None:
+    found = summed([], UUID(OWN), stored)
+    assert (type(found), found) == (UUID, UUID(OWN))
 
 
 @pytest.mark.parametrize(
@@ -100,21 +86,21 @@ def test_rows_are_summed(rows: list[Any], expected: Seen) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "kinds"),
+    ("fields", "special"),
     [
-        ({}, (False, False, False)),
-        ({"key": "a"}, (False, False, False)),
-        ({"dedupe_key": "a"}, (False, False, True)),
-        ({"dedupe_key": ""}, (False, False, True)),
-        ({"deliver_at": "x"}, (True, False, True)),
-        ({"deliver_in": 0}, (True, False, True)),
-        ({"to_group": "a"}, (False, True, True)),
-        ({"to_subscription": "a"}, (False, True, True)),
+        ({}, False),
+        ({"key": "a"}, False),
+        ({"dedupe_key": "a"}, True),
+        ({"dedupe_key": ""}, True),
+        ({"deliver_at": "x"}, True),
+        ({"deliver_in": 0}, True),
+        ({"to_group": "a"}, True),
+        ({"to_subscription": "a"}, True),
     ],
 )
-def test_what_is_special(fields: dict[str, Any], kinds: tuple[bool, bool, bool]) -> None:
+def test_what_is_special(fields: dict[str, Any], special: bool) -> None:
     event = NewEvent(payload=None, **fields)
-    assert (is_later(event), is_direct(event), is_special(event)) == kinds
+    assert is_special(event) is special
 
 
 @pytest.mark.parametrize("at", [0, 1, 3, None])
@@ -129,7 +115,7 @@ def test_events_before_the_first_special_one_go_alone(at: int | None, many: int)
     alone = list(split.unkeyed(lambda event: (event,)))
     special = many if at is None else first
     assert alone == [(event,) for event in events[:special]]
-    blocks = list(split.blocks("t", lambda block: {"payload": [str(e.payload) for e in block]}))
+    blocks = list(split.blocks("t"))
     rest = [str(n) for n in range(special, many)]
     assert [block["payload"] for block in blocks] == [
         rest[n : n + 200] for n in range(0, len(rest), 200)

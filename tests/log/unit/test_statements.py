@@ -6,15 +6,16 @@ from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
+import psycopg
 import pytest
 
 from gapless.errors import PublishError
 from gapless.log.event import NewEvent
-from gapless.log.foreign import Trouble
 from gapless.log.given import given
-from gapless.log.publish import publish_error
+from gapless.log.publish import Publishing, publish_error
 from gapless.log.read import as_array, in_order
-from gapless.log.statements import copied, row_of, statement_of, told_before, transaction_id
+from gapless.log.script import Trouble
+from gapless.log.statements import copied, statement_of, told_before, transaction_id
 
 TOLD = {"cause": "g/t/0@1", "correlation": None}
 OTHER = UUID(int=9)
@@ -98,9 +99,6 @@ def test_rows() -> None:
     assert transaction_id((str(OTHER), 1)) == OTHER
     assert transaction_id((OTHER,)) == OTHER
     assert told_before(("c", "d")) == {"cause": "c", "correlation": "d"}
-    assert row_of((1,)) == (1,)
-    with pytest.raises(AssertionError):
-        row_of(None)
 
 
 @pytest.mark.parametrize(
@@ -110,20 +108,27 @@ def test_rows() -> None:
         (Trouble(ValueError(), "GL409", "m", "d"), "m (d)"),
         (Trouble(ValueError(), "P0002", "m", "d"), "m (d)"),
         (Trouble(ValueError(), "22P02", "m", ""), "m"),
-        (
-            UnicodeEncodeError("utf-8", "a\ud800", 1, 2, "no surrogates"),
-            "text that is not valid Unicode cannot be stored: no surrogates",
-        ),
-        (
-            UnicodeEncodeError("latin-1", "a€b", 1, 2, "why"),
-            "the session's client_encoding (latin-1) lacks '\\u20ac': set it to UTF8",
-        ),
+        (Trouble(psycopg.DataError(), "", "m", None), "m"),
     ],
 )
 def test_what_the_event_caused_is_said(error: Any, text: str) -> None:
     found = publish_error(error)
     assert type(found) is PublishError
     assert str(found) == text
+
+
+@pytest.mark.parametrize(
+    ("encoding", "text"),
+    [
+        ("utf-8", "text that is not valid Unicode cannot be stored: why"),
+        ("latin-1", "the session's client_encoding (latin-1) lacks '\\u20ac': set it to UTF8"),
+    ],
+)
+def test_what_is_no_text_there_is_said(encoding: str, text: str) -> None:
+    with pytest.raises(PublishError) as caught:
+        with Publishing("t", iter(())):
+            raise UnicodeEncodeError(encoding, "a€b", 1, 2, "why")
+    assert str(caught.value) == text
 
 
 @pytest.mark.parametrize("state", ["", "GL400", "23505", "40001", "P0001"])

@@ -1,6 +1,6 @@
 """Keep events that fit no version of their schema from a handler that says on_invalid.
 
-The schemas are read through the session that handles, again after LOOK_S. The unit of such an event
+The rules are read through the session that handles, again after LOOK_S. The unit of such an event
 is a dead letter, whole (I5).
 """
 
@@ -8,57 +8,47 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
-from time import monotonic
 from typing import Any
 
 from psycopg import AsyncConnection, Connection
-from psycopg.rows import tuple_row
 
 from gapless.consume.batch import Batch
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.wish import InvalidEventError
-from gapless.db.queries import query
 from gapless.errors import UsageError
-from gapless.features.schemas.conform import NEEDED, is_at_hand
-from gapless.features.schemas.stored import LOOK_S, TopicSchemas, learned
+from gapless.log.known import KnownTopic, known_topic, rules_reader
+from gapless.log.play import play
 
 
 class Guard:
-    """What one handler knows of the schemas of its topics, in this process."""
+    """What one handler knows of the rules of its topics, in this process."""
 
     def __init__(self) -> None:
-        if not is_at_hand():
-            raise UsageError(f'handler(on_invalid="dead-letter") {NEEDED}')
-        self._known: dict[str, TopicSchemas] = {}
+        reader = rules_reader()
+        lacks = "needs the feature of schemas" if reader is None else reader.lacks()
+        if lacks is not None:
+            raise UsageError(f'handler(on_invalid="dead-letter") {lacks}')
+        self._known: dict[str, KnownTopic] = {}
 
     def look(self, conn: Connection[Any], topic: str) -> None:
-        """Read the schemas of a topic, if that was LOOK_S ago or never.
+        """Read the rules of a topic, if it is time.
 
         Whoever calls a handler without a connection does so before.
         """
-        known = self._known.get(topic)
-        if known is not None and monotonic() - known.seen_s < LOOK_S:
-            return
-        asked = {"topic": topic, "known": None if known is None else known.schemas_no}
-        with conn.cursor(row_factory=tuple_row) as cursor:
-            row = cursor.execute(query("log", "schemas_of"), asked).fetchone()
-        assert row is not None
-        self._known[topic] = learned(row, known)
+        self._known[topic] = play(conn, functools.partial(known_topic, topic=topic))
 
     def check(self, unit: Unit) -> None:
-        """Raise InvalidEventError for the first event that fits no version of its schema."""
+        """Raise InvalidEventError for the first event that its topic's rules refuse."""
         known = self._known.get(unit.topic)
-        if known is None or not known.by_type:
+        if known is None or known.rules is None:
             return
         for event in unit:
             raw = event.payload_json
-            found = known.refusal(event.event_type, "null" if raw is None else raw.decode())
-            if found is not None:
-                version, mismatch = found
-                raise InvalidEventError(
-                    f"{event.topic}/{event.partition}@{event.offset}: {mismatch} "
-                    f"(schema {version.version} of {event.topic}/{version.event_type})"
-                )
+            text = "null" if raw is None else raw.decode()
+            reason = known.rules.refusal(event.topic, event.event_type, text)
+            if reason is not None:
+                place = f"{event.topic}/{event.partition}@{event.offset}"
+                raise InvalidEventError(f"{place}: {reason}")
 
     def before(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Return a function that calls this one with what fits, and raises otherwise.

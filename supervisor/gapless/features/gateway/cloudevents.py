@@ -19,7 +19,7 @@ from starlette.datastructures import Headers
 from gapless.features.gateway.attributes import REQUIRED, attribute
 from gapless.features.gateway.scan import Scan
 from gapless.log.event import NewEvent
-from gapless.log.keyed import KEY_LENGTH_MAX
+from gapless.log.record import KEY_LENGTH_MAX
 
 _PREFIX = "ce-"
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')

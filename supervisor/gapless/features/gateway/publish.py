@@ -23,10 +23,11 @@ from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.waiting import look_until
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.event import NewEvent
-from gapless.log.keyed import KEY_LENGTH_MAX, Published, is_special
+from gapless.log.keyed import Published
 from gapless.log.located import Located, locate
 from gapless.log.publish import publish
 from gapless.log.publish_request import publish_request
+from gapless.log.record import KEY_LENGTH_MAX, is_special
 from gapless.log.topics import require_topic
 from gapless.log.wait import wait_for
 from gapless.ops.groups import show_group

@@ -13,9 +13,8 @@ from typing import Any, NoReturn
 from uuid import UUID
 
 from gapless.errors import PublishError
-from gapless.features.scheduled.later import delay_text, moment_text
 from gapless.log.event import NewEvent
-from gapless.log.keyed import key_text
+from gapless.log.record import delay_text, key_text, moment_text
 
 _BLANKS = " \t\r\n"
 _TEXT_FIELDS = (

@@ -6,30 +6,26 @@ waits, and any session that knows the id may wait. The server waits, in short ca
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
+from functools import partial
 from time import monotonic
 from typing import Any, overload
 
-import psycopg
-from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor
+from psycopg import AsyncConnection, Connection
 from psycopg.pq import TransactionStatus
-from psycopg.rows import tuple_row
 
-from gapless.db.queries import query
 from gapless.errors import PublishError, ReplyError, UsageError
-from gapless.features.schemas.stored import checked_by, checked_by_async, may_prepare
 from gapless.log.codec import decode
 from gapless.log.event import GIVEN, Event, NewEvent
-from gapless.log.keyed import group_text, subscription_text
-from gapless.log.record import record
+from gapless.log.known import known_topic
+from gapless.log.play import Explained, play
+from gapless.log.record import group_text, record, subscription_text
+from gapless.log.script import Script, Trouble
 
 TIMEOUT_S_MAX = 86_400.0
 _CALL_S_MAX = 0.5
 _REFUSED = ("GL400", "GL404", "GL409")
 _FIELDS = ("key", "event_type", "headers", "host_id", "user_id", "to_group", "to_subscription")
-
-Ask = tuple[str, dict[str, Any]]
-"""A named query with its parameters."""
 
 
 @overload
@@ -70,11 +66,8 @@ def request(
             "request() needs a connection in autocommit, outside a transaction: nobody handles "
             "what is not committed"
         )
-    first = _asked(topic, payload, timeout_s, fields)
-    give_up_s = monotonic() + timeout_s
-    if isinstance(conn, AsyncConnection):
-        return _request_async(conn, topic, first, give_up_s)
-    return _request_sync(conn, topic, first, give_up_s)
+    script = requesting(topic, payload, timeout_s, fields)
+    return play(conn, script, Explained(request_error))
 
 
 @overload
@@ -92,13 +85,14 @@ def reply(
     (text, *_) = record(NewEvent(payload=payload))
     headers = event.headers
     (_, _, _, header_text, *_) = record(NewEvent(payload=None, headers=headers))
-    ask: Ask = ("reply", {"topic": event.topic, "headers": header_text, "payload": text})
-    if isinstance(conn, AsyncConnection):
-        return _reply_async(conn, ask)
-    return bool(_one(conn, ask))
+    params = {"topic": event.topic, "headers": header_text, "payload": text}
+    return play(conn, partial(_replied, params), Explained(request_error))
 
 
-def _asked(topic: str, payload: object, timeout_s: float, fields: dict[str, Any]) -> Ask:
+def requesting(
+    topic: str, payload: object, timeout_s: float, fields: dict[str, Any]
+) -> Callable[[object], Script[Any]]:
+    """Return what makes the script of request(), which raises as that does."""
     if unknown := sorted(set(fields) - set(_FIELDS)):
         raise PublishError(
             f"request() does not know {', '.join(unknown)}; it takes {', '.join(_FIELDS)}"
@@ -110,78 +104,33 @@ def _asked(topic: str, payload: object, timeout_s: float, fields: dict[str, Any]
     del params["transaction_id"]
     params["to_group"] = to_group = group_text(fields.get("to_group"))
     params["to_subscription"] = subscription_text(fields.get("to_subscription"), to_group)
-    return "request", {"topic": topic, **params, "timeout_s": timeout_s}
+    asked = {"topic": topic, **params, "timeout_s": timeout_s}
+    return partial(_requested, asked, monotonic() + timeout_s)
 
 
-def _request_sync(conn: Connection[Any], topic: str, first: Ask, give_up_s: float) -> Any:
-    with Cursor(conn, row_factory=tuple_row) as cursor:
-        checked_by(cursor, topic, [_event_of(first)])
-    request_id = _one(conn, first)
+def _requested(params: dict[str, Any], give_up_s: float, conn: object) -> Script[Any]:
+    topic = params["topic"]
+    known = yield from known_topic(conn, topic)
+    payload = params["payload"].encode()
+    known.checked(topic, [NewEvent(payload=payload, event_type=params["event_type"])])
+    (request_id,) = yield "request", params, known.prepare
     while True:
-        found = _one(conn, _waited(topic, request_id, give_up_s))
-        if found is not None:
-            return decode(found)
-        _require_time(request_id, give_up_s)
+        wait_s = min(_CALL_S_MAX, max(0.0, give_up_s - monotonic()))
+        slice_ = {"topic": topic, "request_id": str(request_id), "wait_s": wait_s}
+        row = yield "wait_reply", slice_, known.prepare
+        if row is not None and row[0] is not None:
+            return decode(row[0])
+        if monotonic() >= give_up_s:
+            raise ReplyError(f"nobody has replied to request {request_id} in time")
 
 
-async def _request_async(
-    conn: AsyncConnection[Any], topic: str, first: Ask, give_up_s: float
-) -> Any:
-    async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-        await checked_by_async(cursor, topic, [_event_of(first)])
-    request_id = await _one_async(conn, first)
-    while True:
-        found = await _one_async(conn, _waited(topic, request_id, give_up_s))
-        if found is not None:
-            return decode(found)
-        _require_time(request_id, give_up_s)
+def _replied(params: dict[str, Any], _: object) -> Script[bool]:
+    (is_published,) = yield "reply", params, False
+    return bool(is_published)
 
 
-def _event_of(first: Ask) -> NewEvent:
-    """Return what the schema of the topic has to take."""
-    _, params = first
-    return NewEvent(payload=params["payload"].encode(), event_type=params["event_type"])
-
-
-async def _reply_async(conn: AsyncConnection[Any], ask: Ask) -> bool:
-    return bool(await _one_async(conn, ask))
-
-
-def _waited(topic: str, request_id: object, give_up_s: float) -> Ask:
-    wait_s = min(_CALL_S_MAX, max(0.0, give_up_s - monotonic()))
-    return "wait_reply", {"topic": topic, "request_id": str(request_id), "wait_s": wait_s}
-
-
-def _require_time(request_id: object, give_up_s: float) -> None:
-    if monotonic() >= give_up_s:
-        raise ReplyError(f"nobody has replied to request {request_id} in time")
-
-
-def _one(conn: Connection[Any], ask: Ask) -> Any:
-    """Return the one value of a query; None without a row."""
-    name, params = ask
-    prepare = may_prepare(conn, params["topic"])
-    try:
-        with Cursor(conn, row_factory=tuple_row) as cursor:
-            row = cursor.execute(query("log", name), params, prepare=prepare).fetchone()
-    except psycopg.Error as error:
-        raise _explain(error) from error
-    return None if row is None else row[0]
-
-
-async def _one_async(conn: AsyncConnection[Any], ask: Ask) -> Any:
-    name, params = ask
-    prepare = may_prepare(conn, params["topic"])
-    try:
-        async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-            await cursor.execute(query("log", name), params, prepare=prepare)
-            row = await cursor.fetchone()
-    except psycopg.Error as error:
-        raise _explain(error) from error
-    return None if row is None else row[0]
-
-
-def _explain(error: psycopg.Error) -> Exception:
-    if error.sqlstate in _REFUSED or (error.sqlstate or "").startswith("22"):
-        return PublishError(error.diag.message_primary or str(error))
-    return error
+def request_error(trouble: Trouble) -> Exception:
+    """Turn what the database refuses into a PublishError; leave everything else as it is."""
+    if trouble.state in _REFUSED or trouble.state.startswith("22"):
+        return PublishError(trouble.message)
+    return trouble.error

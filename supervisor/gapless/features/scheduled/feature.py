@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from gapless.feature import Check, Feature, Listed
+
+if TYPE_CHECKING:
+    from gapless.features.scheduled.later import Promoter
 
 
 def _commands() -> ModuleType:
@@ -26,6 +30,12 @@ def _checks() -> Sequence[Check]:
     return (later,)
 
 
+def _promoting() -> type[Promoter]:
+    from gapless.features.scheduled.later import Promoter
+
+    return Promoter
+
+
 SCHEDULED = Feature(
     commands={
         "later": Listed("list the events that wait for their time, cancel them", _commands),
@@ -35,4 +45,5 @@ SCHEDULED = Feature(
         ),
     },
     checks=_checks,
+    promoting=_promoting,
 )

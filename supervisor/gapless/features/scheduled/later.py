@@ -9,20 +9,18 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from inspect import isawaitable
+from functools import partial
 from time import monotonic
 from typing import Any, NamedTuple, overload
 
-from psycopg import AsyncConnection, AsyncCursor, Connection, Cursor, errors
-from psycopg.rows import tuple_row
+from psycopg import Connection, errors
 
-from gapless.db.queries import query
 from gapless.db.wire import fetch_all
-from gapless.errors import PublishError, UsageError
+from gapless.errors import UsageError
 from gapless.failpoints import hit
-from gapless.log.borrowed import AsyncHost, borrow
-from gapless.log.foreign import Script, Trouble, play, play_async
+from gapless.log.borrowed import AsyncHost
+from gapless.log.play import play
+from gapless.log.script import Script
 
 PROMOTED_EVENTS_MAX = 1000  # in one transaction; what is published meanwhile waits for no more
 _LOOK_EVERY_S = 0.01  # while the sequencer is busy and nothing was known to be due
@@ -116,6 +114,14 @@ class Promoter:
             self._due_s = self._asleep_due_s = self._locked_until_s = monotonic() + _LOCKED_S
             return 0
 
+    def promote_all(self, conn: Connection[Any]) -> int:
+        """Promote all that is due; return how many events it were. Before: as promote()."""
+        total, look, before = 0, _promote(conn, _START), _START
+        while look.goes_on(before):
+            total += look.promoted or 0
+            look, before = _promote(conn, look), look
+        return total
+
     def _look(self, conn: Connection[Any]) -> int:
         began_s = monotonic()
         is_round_due = began_s >= self._round_due_s
@@ -153,15 +159,6 @@ class Promoter:
         return look.promoted or 0
 
 
-def promote_all(conn: Connection[Any]) -> int:
-    """Promote all that is due; return how many events it were. Before: as Promoter.promote()."""
-    total, look, before = 0, _promote(conn, _START), _START
-    while look.goes_on(before):
-        total += look.promoted or 0
-        look, before = _promote(conn, look), look
-    return total
-
-
 def _promote(
     conn: Connection[Any], last: Promoted, max_events: int = PROMOTED_EVENTS_MAX
 ) -> Promoted:
@@ -194,75 +191,9 @@ def cancel(conn: object, scheduled_id: int) -> bool | Awaitable[bool]:
     """
     if type(scheduled_id) is not int or not 0 < scheduled_id <= _ID_MAX:
         raise UsageError(f"scheduled_id {scheduled_id!r} is no id of an event for later")
-    params = {"scheduled_id": scheduled_id}
-    found = borrow(conn)
-    if isawaitable(found):
-        return _cancel_awaited(found, params)
-    if isinstance(found, AsyncConnection):
-        return _cancel_async(found, params)
-    if isinstance(found, Connection):
-        with Cursor(found, row_factory=tuple_row) as cursor:
-            return _true(cursor.execute(query("log", "cancel"), params, prepare=False).fetchone())
-    try:
-        return play(found, _cancelled(params), whole=False)
-    except Trouble as trouble:
-        raise trouble.error from None
+    return play(conn, partial(_cancelled, scheduled_id))
 
 
-async def _cancel_awaited(found: Awaitable[Any], params: dict[str, int]) -> bool:
-    conn = await found
-    if isinstance(conn, AsyncConnection):
-        return await _cancel_async(conn, params)
-    try:
-        return await play_async(conn, _cancelled(params), whole=False)
-    except Trouble as trouble:
-        raise trouble.error from None
-
-
-async def _cancel_async(conn: AsyncConnection[Any], params: dict[str, int]) -> bool:
-    async with AsyncCursor(conn, row_factory=tuple_row) as cursor:
-        await cursor.execute(query("log", "cancel"), params, prepare=False)
-        return _true(await cursor.fetchone())
-
-
-def _cancelled(params: dict[str, int]) -> Script[bool]:
-    return _true((yield "cancel", params))
-
-
-def _true(row: tuple[Any, ...] | None) -> bool:
-    return row is not None and bool(row[0])
-
-
-def moment_text(value: object) -> str | None:
-    """Return a deliver_at as text. Raises PublishError for what is no moment."""
-    if value is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(value) if isinstance(value, str) else value
-    except ValueError:
-        raise PublishError(
-            f"deliver_at {value!r} is no time: write it as 2030-01-01T09:00Z"
-        ) from None
-    if not isinstance(moment, datetime):
-        raise PublishError(f"deliver_at must be a datetime or text, not {type(value).__name__}")
-    if moment.utcoffset() is None:
-        raise PublishError(f"deliver_at {value} has no time zone: add one, such as Z or +01:00")
-    return moment.isoformat()
-
-
-def delay_text(value: object) -> str | None:
-    """Return a deliver_in as text of an interval. Raises PublishError for what is no delay."""
-    if value is None:
-        return None
-    seconds = value.total_seconds() if isinstance(value, timedelta) else value
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        raise PublishError(f"deliver_in must be seconds or a timedelta, not {type(value).__name__}")
-    if not 0 <= seconds <= _DELAY_S_MAX:
-        raise PublishError(f"deliver_in {value} must be from 0 to {_DELAY_S_MAX} seconds")
-    hours, rest = divmod(seconds, 3600)  # before version 15 PostgreSQL reads no more than 2^31 s
-    return f"{hours:.0f} h {rest:.6f} s"
-
-
-_DELAY_S_MAX = (
-    250_000_000_000  # up to the year 9000 it is the database that says which are too many
-)
+def _cancelled(scheduled_id: int, _: object) -> Script[bool]:
+    (is_cancelled,) = yield "cancel", {"scheduled_id": scheduled_id}, False
+    return bool(is_cancelled)

@@ -65,9 +65,9 @@ class JsonSchema:
         )
 
 
-def is_at_hand() -> bool:
-    """Tell whether the library is installed."""
-    return find_spec("jsonschema_rs") is not None
+def lacks() -> str | None:
+    """Return what checking needs, if it is not installed."""
+    return NEEDED if find_spec("jsonschema_rs") is None else None
 
 
 @lru_cache(maxsize=256)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from gapless.feature import Check, Feature, Listed
+
+if TYPE_CHECKING:
+    from gapless.log.known import RulesReader
 
 
 def _commands() -> ModuleType:
@@ -20,6 +24,14 @@ def _checks() -> Sequence[Check]:
     return (schemas,)
 
 
+def _publishing() -> RulesReader:
+    from gapless.features.schemas.conform import lacks
+    from gapless.features.schemas.stored import topic_schemas
+    from gapless.log.known import RulesReader
+
+    return RulesReader(topic_schemas, lacks)
+
+
 SCHEMAS = Feature(
     commands={
         "schemas": Listed(
@@ -27,4 +39,5 @@ SCHEMAS = Feature(
         ),
     },
     checks=_checks,
+    publishing=_publishing,
 )

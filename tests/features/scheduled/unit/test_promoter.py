@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from gapless import feature
 from gapless.errors import PublishError, UsageError
 from gapless.features.scheduled import later
 from gapless.features.scheduled.later import (
     Promoted,
     Promoter,
     cancel,
-    delay_text,
-    moment_text,
-    promote_all,
 )
+from gapless.log.promote import promoter
+from gapless.log.record import delay_text, moment_text
 
 NOBODY: Any = None  # what is asked through a connection, and answered below
 START = later._START
@@ -163,7 +163,7 @@ def test_all_that_is_due_is_promoted(world: World) -> None:
     world.answers = [
         answer(1000, 0.0, "a"), answer(0, 0.0, "b", held=5), answer(1, 0.0, "c"), answer(0, 0.0, "c"),
     ]  # fmt: skip
-    assert promote_all(NOBODY) == 1001
+    assert Promoter().promote_all(NOBODY) == 1001
     assert [low for low, _ in world.asked] == [AGAIN, "a", "b", "c"]
 
 
@@ -249,3 +249,11 @@ def test_what_is_no_delay(value: object, why: str) -> None:
     with pytest.raises(PublishError) as caught:
         delay_text(value)
     assert str(caught.value) == why
+
+
+def test_without_the_feature_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(promoter(), Promoter)
+    monkeypatch.setattr(feature, "listed", feature.no_features)
+    made = promoter()
+    said = (made.holds, made.is_due(), made.wait_s(3), made.rest_s(3))
+    assert (*said, made.promote(NOBODY), made.promote_all(NOBODY)) == (False, False, 3, 3, 0, 0)

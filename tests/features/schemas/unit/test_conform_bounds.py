@@ -11,12 +11,13 @@ import pytest
 from gapless.features.schemas import conform
 from gapless.features.schemas.conform import (
     DEPTH_MAX,
+    NEEDED,
     SCHEMA_BYTES_MAX,
     Mismatch,
     NotASchemaError,
     covers,
-    is_at_hand,
     json_schema,
+    lacks,
 )
 
 ANY = json_schema("{}")
@@ -140,7 +141,7 @@ def test_nothing_is_fetched_to_compare() -> None:
 
 
 def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert is_at_hand()
+    assert lacks() is None
     imported = builtins.__import__
 
     def without(name: str, *rest: Any, **named: Any) -> Any:
@@ -154,7 +155,7 @@ def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.Monk
             ask()
         assert str(caught.value) == "a schema needs jsonschema-rs: pip install 'gapless[schema]'"
     monkeypatch.setattr(conform, "find_spec", lambda _name: None)
-    assert not is_at_hand()
+    assert lacks() == NEEDED
 
 
 def test_a_schema_is_read_once() -> None:

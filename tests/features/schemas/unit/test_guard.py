@@ -9,13 +9,11 @@ import pytest
 
 from gapless.consume.batch import Batch
 from gapless.consume.unit import Source, Unit
-from gapless.consume.user import guard as module
 from gapless.consume.user.guard import Guard, unguarded
 from gapless.consume.verdict.wish import InvalidEventError
-from gapless.errors import UsageError
-from gapless.features.schemas.conform import NEEDED
 from gapless.features.schemas.stored import SchemaVersion, TopicSchemas
 from gapless.keys import Partition
+from gapless.log.known import KnownTopic
 
 pytest.importorskip("jsonschema_rs")
 
@@ -34,7 +32,8 @@ def unit(*payloads: bytes | None, topic: str = "orders", first: int = 1) -> Unit
 
 def knowing(*versions: SchemaVersion) -> Guard:
     guard = Guard()
-    guard._known["orders"] = TopicSchemas(1, {"t": versions} if versions else {}, 0.0)
+    rules = TopicSchemas({"t": versions}) if versions else None
+    guard._known["orders"] = KnownTopic(1, rules, 0.0)
     return guard
 
 
@@ -65,13 +64,6 @@ def test_the_first_that_no_version_takes_is_told(
 
 def test_of_another_topic_nothing_is_known() -> None:
     knowing(INTEGER).check(unit(b'"x"', topic="other"))
-
-
-def test_without_what_checks_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "is_at_hand", lambda: False)
-    with pytest.raises(UsageError) as caught:
-        Guard()
-    assert str(caught.value) == f'handler(on_invalid="dead-letter") {NEEDED}'
 
 
 class _Watched(Guard):
