@@ -6,14 +6,43 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+
     from gapless.ops.doctor.finding import Finding, Patient
     from gapless.worker.spec import SequencerSpec
 
 Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
 Check = Callable[["Patient"], Iterator["Finding"]]
+
+
+class Declared(Protocol):
+    """A thing that a handler or the configuration declares, and a supervisor makes known first."""
+
+    def make_known(self, conn: Connection[Any], /) -> bool:
+        """Make it known unless it is, just so; return whether something changed."""
+
+
+class Inflow(Protocol):
+    """Events that are stored elsewhere until they are due; asked by each turn of a sequencer."""
+
+    @property
+    def holds(self) -> bool:
+        """Whether something is due that another session keeps back."""
+
+    def is_due(self) -> bool:
+        """Tell whether there may be something, while the sequencer is awake."""
+
+    def wait_s(self, most_s: float, /) -> float:
+        """Return for how long one may sleep that is woken when something is stored."""
+
+    def rest_s(self, most_s: float, /) -> float:
+        """Return for how long one may rest that is busy."""
+
+    def promote(self, conn: Connection[Any], /) -> int:
+        """Put what is due into the log; return how many events that were."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +61,12 @@ class Feature:
 
     commands: by name, in the order of the help. checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
+    inflow: into the log, in the sequencer's turns; one feature has it. topics: made by it alone,
+    with partitions of their own.
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
+    inflow: Callable[[], Inflow] | None = None
+    topics: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
-from gapless.feature import Duty
+from gapless.feature import Feature
 from gapless.features.queue.pool import Pools, Purpose, Run
 from gapless.keys import Partition
 from gapless.lease.member import Lease
@@ -48,11 +48,11 @@ class Children:
         supervisor_pid: int,
         private_fds: Callable[[], list[int]],
         meters: Meters,
-        duties: tuple[Duty, ...] = (),
+        features: tuple[Feature, ...] = (),
     ) -> None:
         self._meters = meters
         self._settings = settings
-        self._duties = duties
+        self._features = features
         self._common: dict[str, Any] = {
             "dsn": dsn,
             "supervisor_pid": supervisor_pid,
@@ -141,7 +141,7 @@ class Children:
             SequencerSpec,
             **self._common,
             settings=self._settings,
-            duties=self._duties,
+            features=self._features,
         )
         board, meters = self._board, self._meters
 

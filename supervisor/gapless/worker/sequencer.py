@@ -14,7 +14,6 @@ from gapless.db.connect import connect, end_of, is_transient, why_of
 from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
-from gapless.features.scheduled.later import Promoter
 from gapless.lease.room import missing_grant
 from gapless.lease.squatters import name_later_holders
 from gapless.log.sequence import (
@@ -37,6 +36,7 @@ from gapless.log.topics import count_unrouted
 from gapless.telemetry.meter import current
 from gapless.worker.board import Board
 from gapless.worker.cadence import Cadence
+from gapless.worker.inflow import inflow_of
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec
 
@@ -92,8 +92,9 @@ def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
     listen(conn, WAKE_CHANNEL)
     turn = _Turn(conn, spec, pipe, board)
     with ExitStack() as beside:
-        for duty in spec.duties:
-            beside.enter_context(duty(spec))
+        for feature in spec.features:
+            for duty in feature.duties():
+                beside.enter_context(duty(spec))
         while not pipe.poll() and not is_orphan(spec):
             turn.take()
     hit("sequencer.leaving")
@@ -148,7 +149,7 @@ class _Turn:
         self._pause_s = spec.settings.sequencer_pause_ms / 1000
         self._pipe = pipe
         self._board = board
-        self._later = Promoter()
+        self._later = inflow_of(spec.features)
         self._cadence = Cadence()
         self._holders: set[str] = set()  # of what is due, as the log was told
         self._around_due_s = 0.0

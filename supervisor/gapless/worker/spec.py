@@ -10,7 +10,7 @@ from uuid import UUID
 
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
-from gapless.feature import Duty
+from gapless.feature import Feature
 from gapless.keys import Partition
 from gapless.settings import Settings
 
@@ -104,11 +104,11 @@ class QueueSpec(ChildSpec):
 class SequencerSpec(ChildSpec):
     """What a sequencer candidate needs.
 
-    duties: what the active one makes threads of, beside its own work.
+    features: their duties are threads of the active one, their inflow is part of its turns.
     """
 
     settings: Settings
-    duties: tuple[Duty, ...]
+    features: tuple[Feature, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import ModuleType
 
-from gapless.feature import Check, Feature, Listed
+from gapless.feature import Check, Feature, Inflow, Listed
 
 
 def _commands() -> ModuleType:
@@ -26,6 +26,12 @@ def _checks() -> Sequence[Check]:
     return (later,)
 
 
+def _inflow() -> Inflow:
+    from gapless.features.scheduled.later import Promoter
+
+    return Promoter()
+
+
 SCHEDULED = Feature(
     commands={
         "later": Listed("list the events that wait for their time, cancel them", _commands),
@@ -35,4 +41,6 @@ SCHEDULED = Feature(
         ),
     },
     checks=_checks,
+    inflow=_inflow,
+    topics=("schedules",),
 )
