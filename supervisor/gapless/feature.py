@@ -18,7 +18,7 @@ Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
 Check = Callable[["Patient"], Iterator["Finding"]]
 
 
-class Declared(Protocol):
+class Declaration(Protocol):
     """A thing that a handler or the configuration declares, and a supervisor makes known first."""
 
     def make_known(self, conn: Connection[Any], /) -> bool:

@@ -161,6 +161,16 @@ def test_a_command(world: World, report: Report, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.long
+def test_a_look(world: World, group: Group, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--dsn", world.dsn, "status"]
+    assert main(words) == 0
+    with trail() as found:
+        assert main(words) == 0
+    assert group.name in capsys.readouterr().out
+    report("gapless status", found)
+
+
+@pytest.mark.long
 def test_state_that_changes(rows: list[Row]) -> None:
     """How many attributes of each class are assigned to after __init__."""
     most = sorted(((len(changed(node)), name) for name, _, node in classes()), reverse=True)

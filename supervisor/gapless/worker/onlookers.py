@@ -19,7 +19,7 @@ class Observer(Protocol):
     def filenos(self) -> list[int]: ...
 
 
-class Exporter(Protocol):
+class MetricsProcess(Protocol):
     """A process that shows what is measured, kept by its supervisor but none of the children.
 
     `meters`: what children count with.
@@ -32,5 +32,5 @@ class Exporter(Protocol):
     def end(self) -> None: ...
 
 
-MakeExporter = Callable[[Callable[[], list[int]]], Exporter]
+MakeExporter = Callable[[Callable[[], list[int]]], MetricsProcess]
 """Is told how to find the descriptors that an exporter must not keep."""

@@ -11,7 +11,7 @@ from psycopg import Connection
 from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
-from gapless.feature import Declared, Feature
+from gapless.feature import Declaration, Feature
 from gapless.settings import Settings
 
 
@@ -38,7 +38,7 @@ class Plan:
     handlers: dict[tuple[str, str], Handler]
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
-    declared: tuple[Declared, ...] = ()
+    declared: tuple[Declaration, ...] = ()
     source: HandlerSource | None = None
     features: tuple[Feature, ...] = ()
 
@@ -63,7 +63,7 @@ def make_plan(
     handlers: Sequence[Handler],
     *,
     asks_partitions: bool = True,
-    declared: Sequence[Declared] = (),
+    declared: Sequence[Declaration] = (),
     source: HandlerSource | None = None,
 ) -> Plan:
     """Settle which handler serves which group and topic.

@@ -35,7 +35,7 @@ from gapless.consume.user.signature import BatchFunction, CallFunction, Payload,
 from gapless.consume.user.typed import typed
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.errors import UsageError
-from gapless.feature import Declared
+from gapless.feature import Declaration
 from gapless.features.filters.stored import Filter, filter_of
 from gapless.log.typed import decoder_of
 from gapless.resources import Resource
@@ -93,7 +93,7 @@ class Handler:
     concurrency: int | None = None
     resources: Sequence[Resource[Any]] = ()
     coroutine: Callable[..., Any] | None = None
-    declares: Declared | None = None
+    declares: Declaration | None = None
     filter: Filter | None = None
     letters_beside: bool = False
     guard: Guard | None = field(default=None, compare=False, repr=False)
