@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from gapless.ops.doctor.finding import Finding, Patient
+    from gapless.status.section import StatusSection
     from gapless.worker.spec import SequencerSpec
 
 Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
@@ -59,13 +60,15 @@ class Feature:
 
     A slot that would import more than this module is a function.
 
-    commands: by name, in the order of the help. checks: of `gapless doctor`, after the core's.
+    commands: by name, in the order of the help. sections: of a look at all (status, the console).
+    checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
     inflow: into the log, in the sequencer's turns; one feature has it. topics: made by it alone,
     with partitions of their own.
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
+    sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
     inflow: Callable[[], Inflow] | None = None

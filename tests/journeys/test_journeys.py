@@ -36,7 +36,8 @@ BOUNDS = {
     "a step of 10 events": (40, 8, 30),
     "a step of 10 events read ahead": (40, 8, 30),
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
-    "gapless topics list": (83, 25, 150),  # it names who has locked a table
+    "gapless status": (122, 30, 185),
+    "gapless topics list": (83, 25, 120),  # it names who has locked a table
 }
 
 
@@ -161,7 +162,9 @@ def test_a_command(world: World, report: Report, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.long
-def test_a_look(world: World, group: Group, report: Report, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_look(
+    world: World, group: Group, report: Report, capsys: pytest.CaptureFixture[str]
+) -> None:
     words = ["--dsn", world.dsn, "status"]
     assert main(words) == 0
     with trail() as found:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Inflow, Listed
+
+if TYPE_CHECKING:
+    from gapless.status.section import StatusSection
 
 
 def _commands() -> ModuleType:
@@ -32,6 +36,12 @@ def _inflow() -> Inflow:
     return Promoter()
 
 
+def _sections() -> Sequence[StatusSection[Any]]:
+    from gapless.features.scheduled import section
+
+    return (section.SECTION,)
+
+
 SCHEDULED = Feature(
     commands={
         "later": Listed("list the events that wait for their time, cancel them", _commands),
@@ -43,4 +53,5 @@ SCHEDULED = Feature(
     checks=_checks,
     inflow=_inflow,
     topics=("schedules",),
+    sections=_sections,
 )

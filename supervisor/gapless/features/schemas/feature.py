@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
+
+if TYPE_CHECKING:
+    from gapless.status.section import StatusSection
 
 
 def _commands() -> ModuleType:
@@ -20,6 +24,12 @@ def _checks() -> Sequence[Check]:
     return (schemas,)
 
 
+def _sections() -> Sequence[StatusSection[Any]]:
+    from gapless.features.schemas import section
+
+    return (section.SECTION,)
+
+
 SCHEMAS = Feature(
     commands={
         "schemas": Listed(
@@ -27,4 +37,5 @@ SCHEMAS = Feature(
         ),
     },
     checks=_checks,
+    sections=_sections,
 )
