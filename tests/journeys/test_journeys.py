@@ -16,6 +16,7 @@ from gapless.consume.drive import Driver
 from gapless.consume.step import step
 from gapless.consume.unit import Unit
 from gapless.lease import hold
+from gapless.settings import Settings
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
 from gapless.worker.service import Shared
@@ -205,8 +206,7 @@ def desk(group: Group) -> Shared:
         supervisor_pid=0,
         close_fds=(),
         slot=0,
-        wait_period_s=1.0,
-        connect_timeout_s=10,
+        settings=Settings(zombie_after_ms=60_000),
         partition=group.assignment.partition,
         lease_no=lease_no(group),
         partitions_max=1,
@@ -215,8 +215,5 @@ def desk(group: Group) -> Shared:
         handler=worker,
         terms=terms(worker),
         former_end="",
-        max_processing_ms=60_000,
-        statement_timeout_ms=0,
-        zombie_after_s=60.0,
     )
     return Shared(spec, group.conn, Board(1), Wakeup())

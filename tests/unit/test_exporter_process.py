@@ -11,6 +11,7 @@ import pytest
 from gapless.features.metrics import process as module
 from gapless.features.metrics.look import ChunkState, DatabaseLook
 from gapless.features.metrics.process import CONNECT_S_MAX, Exporter, run_exporter
+from gapless.settings import Settings
 from gapless.telemetry.meter import Meters
 from gapless.telemetry.pulse import Pulse
 from gapless.worker.board import Board
@@ -30,8 +31,8 @@ LOOK = DatabaseLook(
 def _spec(**said: Any) -> Any:
     return SimpleNamespace(
         **{
-            "dsn": "", "connect_timeout_s": 1, "groups": frozenset({("t", "g")}), "slot": SLOT,
-            "silence_s_max": 60.0, "standstill_s": 60.0, "listening": "socket",
+            "dsn": "", "settings": Settings(), "groups": frozenset({("t", "g")}), "slot": SLOT,
+            "silence_s_max": 60.0, "listening": "socket",
         } | said
     )  # fmt: skip
 
@@ -75,7 +76,9 @@ def test_probes_are_answered_with_a_line(
 
 @pytest.mark.parametrize(("configured", "limit"), [(2, 2), (60, CONNECT_S_MAX)])
 def test_it_connects_within_seconds(configured: int, limit: int) -> None:
-    connect: Any = Exporter(_spec(connect_timeout_s=configured), Meters(0), Pulse())._looks._connect
+    connect: Any = Exporter(
+        _spec(settings=Settings(connect_timeout_s=configured)), Meters(0), Pulse()
+    )._looks._connect
     assert connect.keywords == {"role": "exporter", "connect_timeout_s": limit}
 
 

@@ -56,11 +56,12 @@ class World:
         monkeypatch.setattr(module, "has_to_poll", lambda _conn: False)
 
     def turn(self, pause_s: float = 0.0, wait_period_s: float = 0.4) -> _Turn:
-        settings = Settings(sequencer_pause_ms=round(1000 * pause_s))
+        settings = Settings(
+            sequencer_pause_ms=round(1000 * pause_s), wait_period_ms=round(1000 * wait_period_s)
+        )
         spec: Any = SimpleNamespace(
             slot=SLOT,
             settings=settings,
-            wait_period_s=wait_period_s,
             features=(Feature(inflow=lambda: self),),  # type: ignore[arg-type,return-value]
         )
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE)
@@ -637,7 +638,7 @@ class Life:
         return self.turns <= 0 and why == self.ends
 
     def run(self) -> list[object]:
-        spec: Any = SimpleNamespace(slot=SLOT, dsn="", connect_timeout_s=1, features=())
+        spec: Any = SimpleNamespace(slot=SLOT, dsn="", settings=Settings(), features=())
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE, poll=lambda: self._is_over("told"))
         board = Board(2)
         assert module._run(spec, pipe, board) == ExitCode.DRAINED

@@ -56,8 +56,7 @@ class Children:
         self._common: dict[str, Any] = {
             "dsn": dsn,
             "supervisor_pid": supervisor_pid,
-            "wait_period_s": settings.wait_period_ms / 1000,
-            "connect_timeout_s": settings.connect_timeout_s,
+            "settings": settings,
         }
         self._private_fds = private_fds
         self._board = Board(SLOTS)
@@ -91,7 +90,7 @@ class Children:
     def _start_worker(
         self, lease: Lease, member_id: UUID, handler: Handler, terms: Terms, *, solo: bool
     ) -> None:
-        partition, settings = lease.partition, self._settings
+        partition = lease.partition
         spec = partial(
             WorkerSpec,
             **self._common,
@@ -103,9 +102,6 @@ class Children:
             handler=handler,
             terms=terms,
             former_end=self._ends.get(partition, ""),
-            max_processing_ms=settings.max_processing_ms,
-            statement_timeout_ms=settings.statement_timeout_ms,
-            zombie_after_s=settings.zombie_after_ms / 1000,
         )
         board, meters = self._board, self._meters
 
@@ -140,7 +136,6 @@ class Children:
         spec = partial(
             SequencerSpec,
             **self._common,
-            settings=self._settings,
             features=self._features,
         )
         board, meters = self._board, self._meters
