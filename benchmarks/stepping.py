@@ -14,11 +14,11 @@ from gapless.consume.step import step
 from gapless.consume.terms import Terms, agree
 from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
-from gapless.features.filters.subscribe import subscription_of
 from gapless.lease import hold
 from gapless.lease.member import Member, Timing
 from gapless.log.topics import require_topic
 from gapless.settings import Settings
+from gapless.worker.served import subscription_of
 
 
 @contextmanager

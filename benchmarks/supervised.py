@@ -16,7 +16,7 @@ import psycopg
 from benchmarks.crew import PATIENCE_S
 from benchmarks.queries import query
 from gapless.consume.user.handler import Handler
-from gapless.features import duties
+from gapless.features import FEATURES
 from gapless.settings import Settings
 from gapless.worker.plan import HandlerSource, make_plan
 from gapless.worker.supervisor import Supervisor
@@ -98,4 +98,4 @@ def _supervise(
     agreed = Settings(create_topics=True, **settings)
     found = None if source is None else source(agreed)
     plan = make_plan(agreed, dsn, handlers, source=found)
-    os._exit(Supervisor(replace(plan, duties=duties())).run())
+    os._exit(Supervisor(replace(plan, features=FEATURES)).run())

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         Retry,
         Skip,
     )
-    from gapless.db.find import connect
     from gapless.errors import GaplessError, PublishError, ReplyError, ResourceError, WaitError
     from gapless.features.messages.request import reply, request
     from gapless.features.scheduled.declared import schedule
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
     from gapless.log.keyed import Published
     from gapless.log.publish import publish
     from gapless.log.wait import wait_for
+    from gapless.ops.find import connect
     from gapless.resources import resource
 
 __all__ = [
@@ -88,7 +88,7 @@ if not TYPE_CHECKING:
             "gapless.consume.unit": "Unit",
             "gapless.log.wait": "wait_for",
             "gapless.consume.verdict.wish": "DeadLetter InvalidEventError PayloadError Retry Skip",
-            "gapless.db.find": "connect",
+            "gapless.ops.find": "connect",
             "gapless.errors": "GaplessError PublishError ReplyError ResourceError WaitError",
             "gapless.log.event": "Event NewEvent",
             "gapless.log.keyed": "Published",

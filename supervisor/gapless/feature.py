@@ -6,16 +6,26 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+
     from gapless.log.known import RulesReader
     from gapless.log.promote import Promoter
     from gapless.ops.doctor.finding import Finding, Patient
+    from gapless.status.section import StatusSection
     from gapless.worker.spec import SequencerSpec
 
 Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
 Check = Callable[["Patient"], Iterator["Finding"]]
+
+
+class Declaration(Protocol):
+    """A thing that a handler or the configuration declares, and a supervisor makes known first."""
+
+    def make_known(self, conn: Connection[Any], /) -> bool:
+        """Make it known unless it is, just so; return whether something changed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,17 +42,21 @@ class Feature:
 
     A slot that would import more than this module is a function.
 
-    commands: by name, in the order of the help. checks: of `gapless doctor`, after the core's.
+    commands: by name, in the order of the help. sections: of a look at all (status, the console).
+    checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
     publishing: what reads the rules by which events of a topic are checked before they are stored.
     promoting: makes what gets events for later into the log. One feature at most has one of these.
+    topics: made by it alone, with partitions of their own.
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
+    sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
     publishing: Callable[[], RulesReader] | None = None
     promoting: Callable[[], Callable[[], Promoter]] | None = None
+    topics: tuple[str, ...] = ()
 
 
 def no_features() -> Sequence[Feature]:

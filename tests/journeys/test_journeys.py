@@ -24,6 +24,7 @@ from gapless.features.gateway.serve import ServeSpec, make_server
 from gapless.features.gateway.sessions import Sessions
 from gapless.features.metrics.serve import open_socket
 from gapless.lease import hold
+from gapless.settings import Settings
 from gapless.worker.board import Board
 from gapless.worker.leased import Leased
 from gapless.worker.service import Shared
@@ -46,7 +47,8 @@ BOUNDS = {
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
     "publish": (27, 10, 30),
     "publish over HTTP": (92, 27, 110),  # 90 / 26 / 106 when no other task of the loop runs
-    "gapless topics list": (83, 25, 150),  # it names who has locked a table
+    "gapless status": (122, 30, 185),
+    "gapless topics list": (83, 25, 120),  # it names who has locked a table
 }
 
 
@@ -216,6 +218,18 @@ def test_a_command(world: World, report: Report, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.long
+def test_a_look(
+    world: World, group: Group, report: Report, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--dsn", world.dsn, "status"]
+    assert main(words) == 0
+    with trail() as found:
+        assert main(words) == 0
+    assert group.name in capsys.readouterr().out
+    report("gapless status", found)
+
+
+@pytest.mark.long
 def test_state_that_changes(rows: list[Row]) -> None:
     """How many attributes of each class are assigned to after __init__."""
     most = sorted(((len(changed(node)), name) for name, _, node in classes()), reverse=True)
@@ -247,8 +261,7 @@ def desk(group: Group) -> Shared:
         supervisor_pid=0,
         close_fds=(),
         slot=0,
-        wait_period_s=1.0,
-        connect_timeout_s=10,
+        settings=Settings(zombie_after_ms=60_000),
         partition=group.assignment.partition,
         lease_no=lease_no(group),
         partitions_max=1,
@@ -257,8 +270,5 @@ def desk(group: Group) -> Shared:
         handler=worker,
         terms=terms(worker),
         former_end="",
-        max_processing_ms=60_000,
-        statement_timeout_ms=0,
-        zombie_after_s=60.0,
     )
     return Shared(spec, group.conn, Board(1), Wakeup())

@@ -21,6 +21,7 @@ from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
 from gapless.errors import UsageError
+from gapless.features.scheduled.feature import SCHEDULED
 from gapless.features.scheduled.schedules import TOPIC
 from gapless.lease.room import Own
 from gapless.log.topics import ensure_topic
@@ -97,7 +98,7 @@ class Desk:
         self._admin = connect(dsn, role="test")
         self.news = SourceNews()
         self.looks = 0
-        for name in ("require_schema", "apply_schedules", "require_topics"):
+        for name in ("require_schema", "require_topics"):
             monkeypatch.setattr(module, name, self._checks(name))
         monkeypatch.setattr(module, "require_room", self._require_room)
         monkeypatch.setattr(module, "missing_grant", lambda _conn: "grant is missing")
@@ -105,12 +106,23 @@ class Desk:
         monkeypatch.setattr(module, "connect", self._connect)
         monkeypatch.setattr(module, "Member", lambda conn, *_, **__: Peer(self, conn))
         every = {"heartbeat_ms": 2000, "presence_poll_ms": 500, "member_ttl_ms": 10_000}
-        plan = Plan(settings=Settings(**every | settings), dsn=dsn, handlers={}, terms={})
+        plan = Plan(
+            settings=Settings(**every | settings),
+            dsn=dsn,
+            handlers={},
+            terms={},
+            declared=(self,),
+            features=(SCHEDULED,),
+        )
         self.control = Control(plan)
         self.control._follower = SimpleNamespace(look=self._look)  # type: ignore[assignment]
         self.control._cut_off = SimpleNamespace(  # type: ignore[assignment]
             failed=lambda _error: 0.5, ended=lambda: self.story.append("back"), is_revoked=False
         )
+
+    def make_known(self, _conn: object) -> bool:
+        self.story.append("make_known")
+        return True
 
     def _checks(self, name: str) -> Any:
         return lambda *_: self.story.append(name)
@@ -184,7 +196,7 @@ def test_it_joins_after_all_that_would_forbid_it(
     assert not control.changed()
     control.join()
     assert desk.story == [
-        "require_schema", "apply_schedules", "require_topics", "require_room", "join", "sync",
+        "require_schema", "make_known", "require_topics", "require_room", "join", "sync",
     ]  # fmt: skip
     assert (control.is_member, control.filenos()) == (True, [desk.sessions[0].fileno()])
     assert isinstance(control.member_id, UUID)

@@ -38,10 +38,6 @@ begin
     then
       -- Its worker may not have looked again.
       perform gapless.announce(_group_id, _topic_id, old.partition_id, behind, here.layout);
-      delete from gapless.queue_floor f
-      using gapless.lease l
-      where l.group_id = _group_id and l.topic_id = _topic_id and l.partition_id = old.partition_id
-        and f.lease_no = l.lease_no;
       delete from gapless.lease l
       where l.group_id = _group_id and l.topic_id = _topic_id
         and l.partition_id = old.partition_id;

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.cli.screen import remark
 from gapless.db.connect import connect, connect_shared
-from gapless.db.find import configured_dsn, find
 from gapless.db.migrate import require_schema
 from gapless.db.schema import schema, use_schema
+from gapless.ops.find import configured_dsn, find
 from gapless.settings import load
 from gapless.settings.schema import DEFAULT_SCHEMA
 

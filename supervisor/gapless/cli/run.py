@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from socket import socket
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from gapless.cli.context import flags_of, load_all, server_dsn
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
-from gapless.features import duties
+from gapless.features import FEATURES
 from gapless.features.metrics.serve import open_metrics
 from gapless.features.scheduled.schedules import Schedule
 from gapless.features.spark.asked import on_spark, spark_conf
@@ -119,15 +120,18 @@ def _supervise(args: Args) -> int:
         return serve_on_spark(
             plan, tuple(references), master=args.master, conf=conf, metrics=metrics
         )
+    from gapless.features.metrics.keep import ExporterKeeper  # noqa: PLC0415 - with the supervisor
+
+    make_exporter = partial(ExporterKeeper, plan, metrics)
     wants_console = settings.log_format == "auto" and not args.no_console
     if sys.stdout.isatty() and os.environ.get("TERM") not in _NO_SCREEN and wants_console:
         from gapless.worker.console import supervise_with_console  # noqa: PLC0415
 
-        return supervise_with_console(plan, _letters, metrics)
+        return supervise_with_console(plan, _letters, make_exporter)
     _log_on(settings.log_format, metrics)
     from gapless.worker.supervisor import Supervisor  # noqa: PLC0415 - half of what --help costs
 
-    return Supervisor(plan, metrics=metrics).run()
+    return Supervisor(plan, make_exporter=make_exporter).run()
 
 
 def _letters() -> Letters:
@@ -149,10 +153,10 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
         handlers,
         # The default asks for nothing: a topic may have been given another number since.
         asks_partitions=loaded.sources["totalPartitions"] != "default",
-        schedules=[Schedule(**each.record()) for each in loaded.schedules],
+        declared=[Schedule(**each.record()) for each in loaded.schedules],
         source=_webhooks(settings, dsn) if args.webhooks else None,
     )
-    return replace(plan, duties=duties())
+    return replace(plan, features=FEATURES)
 
 
 def _webhooks(settings: Settings, dsn: str) -> HandlerSource:

@@ -1,6 +1,5 @@
 """Features: a room each, which the core does not know. Their list, in the order of the help."""
 
-from gapless.feature import Duty
 from gapless.features.attach.feature import ATTACH
 from gapless.features.capture.feature import CAPTURE
 from gapless.features.chains.feature import CHAINS
@@ -36,8 +35,3 @@ FEATURES = (
     SPARK,
     SERVER,
 )
-
-
-def duties() -> tuple[Duty, ...]:
-    """Return what all of them have done beside the sequencer."""
-    return tuple(duty for each in FEATURES for duty in each.duties())

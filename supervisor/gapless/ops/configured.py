@@ -15,7 +15,6 @@ from gapless.log.topics import Topic, find_topic
 from gapless.ops.install import Installed, install_schema
 from gapless.ops.text import quantity
 from gapless.ops.topics import ensure_as_configured
-from gapless.worker.declared import apply_schedules
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -97,12 +96,13 @@ def install_as_configured(conn: Connection[Any], loaded: Loaded) -> InstalledAsC
     if asks:
         topic, is_new = ensure_as_configured(conn, loaded.settings.topic, loaded)
     schedules = [Schedule(**each.record()) for each in loaded.schedules]
+    changed = [each.name for each in schedules if each.make_known(conn)]
     return InstalledAsConfigured(
         database=conn.info.dbname,
         installed=installed,
         topic=topic,
         is_new=is_new,
-        schedules=apply_schedules(conn, schedules),
+        schedules=changed,
     )
 
 

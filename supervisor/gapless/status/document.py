@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any
 
-from gapless.features.expiry.section import Expiring
-from gapless.features.filters.section import Filtered
-from gapless.features.filters.subscribed import Subscribed
-from gapless.features.scheduled.section import Later
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.history import History
 from gapless.status.news import Happening
+from gapless.status.section import CHUNKS_IN_DOCUMENT, sections
 from gapless.status.snapshot import (
     Change,
     Eviction,
@@ -105,11 +104,11 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     """
     server = snapshot.server
     return {
-        "taken_at": _iso(server.taken_ts),
+        "taken_at": iso(server.taken_ts),
         "database": {
             "name": server.database,
             "server_version": server.version,
-            "started_at": _iso(server.started_ts),
+            "started_at": iso(server.started_ts),
             "sessions": server.sessions,
             "commits": server.commits,
             "rollbacks": server.rollbacks,
@@ -135,57 +134,47 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "groups": [_group(line) for line in group_lines(snapshot, history)],
         "partitions": [_partition(row, history) for row in snapshot.partitions],
         "changes": [_change(change) for change in snapshot.changes],
-        **_strangers(snapshot),
-        "filters": [_renamed(each) for each in snapshot.filters],
-        "subscribed": [_renamed(each) for each in snapshot.subscribed],
-        "checked": [asdict(each) for each in snapshot.checked],
-        "expiring": [_renamed(each) for each in snapshot.expiring],
-        "chunks": snapshot.chunks,
-        "later": _later(snapshot.later),
+        "squatters": [asdict(each) for each in snapshot.squatters],
+        "obstacles": [asdict(each) for each in snapshot.obstacles],
+        "unrouted": [asdict(each) for each in snapshot.unrouted],
+        **_beside(snapshot),
         "held": [each.reason for each in snapshot.held],
         "dead_letters": [_letter(letter) for letter in snapshot.letters],
         "evictions": [_eviction(gone) for gone in snapshot.evictions],
     }
 
 
-def _strangers(snapshot: Snapshot) -> dict[str, Any]:
-    """Return what others left in the way, and what is not as they were promised."""
-    return {
-        "squatters": [asdict(each) for each in snapshot.squatters],
-        "obstacles": [asdict(each) for each in snapshot.obstacles],
-        "unrouted": [asdict(each) for each in snapshot.unrouted],
-        "compactions": [asdict(each) for each in snapshot.compactions],
-        "captures": [asdict(each) for each in snapshot.captures],
-        "attachments": [asdict(each) for each in snapshot.attachments],
-        "classic": [asdict(each) for each in snapshot.classics],
-    }
+def _beside(snapshot: Snapshot) -> dict[str, Any]:
+    """Return the sections of features, and the chunks, in their order."""
+    ranked: list[tuple[int, str, object]] = [(CHUNKS_IN_DOCUMENT, "chunks", snapshot.chunks)]
+    for each in sections():
+        document, rows = each.document or _listed, snapshot.beside.get(each.record, ())
+        ranked.append((each.rank.document, each.key, document(rows)))
+    return {key: value for _, key, value in sorted(ranked, key=itemgetter(0))}
+
+
+def _listed(rows: Sequence[Any]) -> object:
+    """Return all fields of rows; a group is called so."""
+    return [
+        {"group" if name == "group_id" else name: value for name, value in asdict(row).items()}
+        for row in rows
+    ]
 
 
 def happening(news: Happening) -> dict[str, Any]:
     """Return a line of news: at, kind, text."""
-    return {"at": _iso(news.ts), "kind": news.kind, "text": news.text}
+    return {"at": iso(news.ts), "kind": news.kind, "text": news.text}
 
 
 def _sequencer(sequencer: Sequencing) -> dict[str, Any]:
     return {
         "state": sequencer.state,
         "run": sequencer.run,
-        "ran_at": _iso(sequencer.ran_ts),
+        "ran_at": iso(sequencer.ran_ts),
         "run_events": sequencer.events,
         "pid": sequencer.pid,
         "needs_rebase": sequencer.needs_rebase,
     }
-
-
-def _later(later: Later) -> dict[str, Any]:
-    found = {**asdict(later), "stopped": list(later.stopped)}
-    next_ts = found.pop("next_ts")
-    return {**found, "next_at": None if next_ts is None else _iso(next_ts)}
-
-
-def _renamed(each: Filtered | Expiring | Subscribed) -> dict[str, Any]:
-    found = asdict(each)
-    return {"group": found.pop("group_id"), **found}
 
 
 def _letter(letter: RecentLetter) -> dict[str, Any]:
@@ -195,7 +184,7 @@ def _letter(letter: RecentLetter) -> dict[str, Any]:
         "partition": letter.partition_id,
         "offset": letter.first_offset,
         "error": letter.error,
-        "at": _iso(letter.last_failed_ts),
+        "at": iso(letter.last_failed_ts),
     }
 
 
@@ -204,7 +193,7 @@ def _eviction(gone: Eviction) -> dict[str, Any]:
         "member": gone.name,
         "member_id": str(gone.member_id),
         "reason": gone.reason,
-        "at": _iso(gone.evicted_ts),
+        "at": iso(gone.evicted_ts),
     }
 
 
@@ -266,13 +255,13 @@ def _partition(row: Standing, history: History | None) -> dict[str, Any]:
         "lag": row.lag,
         "lag_s": row.lag_s,
         "error": row.error,
-        "error_at": None if row.error_ts is None else _iso(row.error_ts),
+        "error_at": None if row.error_ts is None else iso(row.error_ts),
         "dead_letters": row.dead_letters,
         "dead_events": row.dead_events,
         "waiting": row.waiting,
         "parked": row.parked,
         "waits_for": list(row.waits_for),
-        "paused_at": None if row.paused_ts is None else _iso(row.paused_ts),
+        "paused_at": None if row.paused_ts is None else iso(row.paused_ts),
         "pause": row.pause,
         "handled_per_s": None if history is None else history.rate(row.key),
         "mode": row.mode,
@@ -296,5 +285,6 @@ def _change(change: Change) -> dict[str, Any]:
     }
 
 
-def _iso(ts: datetime) -> str:
+def iso(ts: datetime) -> str:
+    """Write a time as documents have it."""
     return ts.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 
 from rich.text import Text
 
-from gapless.features.expiry.section import Expiring
-from gapless.features.filters.subscribed import Subscribed
+from gapless.status.section import UNROUTED_AS_PROBLEM, sections
 from gapless.status.snapshot import COUNT_MAX, Snapshot
 from gapless.status.unsequenced import unsequenced
 from gapless.status.view import At, Canvas, ConsoleState, Look
@@ -101,32 +101,6 @@ def warning_lines(look: Look, canvas: Canvas) -> Iterator[Text]:
         yield Text(cut(clean(text, canvas.glyphs), canvas.width, canvas.glyphs), style=style)
 
 
-def _expiring(each: Expiring) -> str:
-    units = f", with {some(each.set_aside, 'unit')} set aside" if each.set_aside else ""
-    return (
-        f"group {each.group_id} is dropped in {age(each.left_s)}{units}: nobody has used it for "
-        f"{age(each.idle_s)}; gapless groups expire {each.group_id} --never keeps it"
-    )
-
-
-def _stopped(each: Subscribed) -> str:
-    some_stopped = some(each.stopped, "subscription")
-    return (
-        f"{some_stopped} of group {each.name} stopped, for their SQL conditions raise or are slow, "
-        "or they are webhooks that do not answer, and their events wait: "
-        f"gapless subscriptions list {each.name}"
-    )
-
-
-def _leaving(each: Subscribed) -> str:
-    near = some(each.near, "subscription")
-    first = age(each.first_left_s or 0.0)
-    return (
-        f"{near} of group {each.name} will be dropped unless somebody renews them, the first in "
-        f"{first}: gapless subscriptions list {each.name}"
-    )
-
-
 def conditions(snapshot: Snapshot) -> Iterator[str]:
     """Yield what somebody should do something about, the worst first."""
     server = snapshot.server
@@ -144,16 +118,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     yield from (f"{member.revoked}: {member.remedy}" for member in revoked)
     yield from map(str, snapshot.squatters)
     yield from map(str, snapshot.obstacles)
-    yield from snapshot.later.problems()
-    yield from map(str, snapshot.unrouted[:1])  # the most; gapless topics unrouted shows all
-    yield from (str(each) for each in snapshot.compactions if each.stands_still)
-    yield from map(str, snapshot.captures[:1])  # gapless capture shows all
-    yield from map(_expiring, snapshot.expiring)
-    yield from (_stopped(each) for each in snapshot.subscribed if each.stopped)
-    yield from (_leaving(each) for each in snapshot.subscribed if each.near)
-    yield from (each.trouble for each in snapshot.filters if each.is_troubled)
-    yield from map(str, snapshot.attachments[:1])  # gapless attach shows all
-    yield from map(str, snapshot.classics[:1])
+    yield from _beside(snapshot)
     yield from map(str, snapshot.changes)
     for each in snapshot.held:
         yield f"retention waits: {each.reason}"
@@ -166,6 +131,22 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
         who = server.oldest_transaction or "a client"
         yield f"{who}: transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"
+
+
+def _beside(snapshot: Snapshot) -> Iterator[str]:
+    """Yield problems of features, and those of events without a topic among them."""
+    # The most; gapless topics unrouted shows all.
+    unrouted = map(str, snapshot.unrouted[:1])
+    ranked: list[tuple[int, Iterable[str]]] = [
+        (UNROUTED_AS_PROBLEM, unrouted),
+        *(
+            (each.rank.problem, each.problems(snapshot.of(each.record)))
+            for each in sections()
+            if each.problems is not None
+        ),
+    ]
+    for _, problems in sorted(ranked, key=itemgetter(0)):
+        yield from problems
 
 
 def _set_aside(waiting: int, parked: int) -> str:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 
 from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
 from gapless.db.locked import naming_holders
 from gapless.db.queries import query
-from gapless.features.compaction.section import Compacting
-from gapless.features.expiry.section import Expiring
-from gapless.features.filters.section import Filtered
-from gapless.features.filters.subscribed import Subscribed
-from gapless.features.scheduled.section import Later
-from gapless.status.checked import Checked
+from gapless.status.section import sections
 from gapless.status.snapshot import (
     Change,
     Eviction,
@@ -28,14 +23,7 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
-from gapless.status.strangers import (
-    FaultyAttachment,
-    FaultyCapture,
-    FaultyClassic,
-    Obstacle,
-    Squatting,
-    Unrouted,
-)
+from gapless.status.strangers import Obstacle, Squatting, Unrouted
 
 R = TypeVar("R")
 
@@ -46,14 +34,6 @@ _LISTS: dict[str, type[Any]] = {
     "changes": Change,
     "held": HeldLog,
     "unrouted": Unrouted,
-    "compactions": Compacting,
-    "captures": FaultyCapture,
-    "filters": Filtered,
-    "subscribed": Subscribed,
-    "checked": Checked,
-    "expiring": Expiring,
-    "attachments": FaultyAttachment,
-    "classics": FaultyClassic,
     "squatters": Squatting,
     "obstacles": Obstacle,
 }
@@ -69,18 +49,18 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
     with naming_holders(conn), conn.pipeline(), conn.transaction():
         conn.execute(query("status", "one_look"))
         conn.execute(query("status", "bounds"))
-        server = _ask(conn, "server", Server)
-        sequencing = _ask(conn, "sequencer", Sequencing)
-        members = _ask(conn, "members", Presence)
-        evictions = _ask(conn, "evictions", Eviction)
-        topics = _ask(conn, "topics", TopicEnd)
+        server = _ask(conn, query("status", "server"), Server)
+        sequencing = _ask(conn, query("status", "sequencer"), Sequencing)
+        members = _ask(conn, query("status", "members"), Presence)
+        evictions = _ask(conn, query("status", "evictions"), Eviction)
+        topics = _ask(conn, query("status", "topics"), TopicEnd)
         conn.execute(query("status", "by_index"))
-        pending = _ask(conn, "pending", Pending)
-        lists = {name: _ask(conn, name, record) for name, record in _LISTS.items()}
-        later = _ask(conn, "later", Later)
+        pending = _ask(conn, query("status", "pending"), Pending)
+        lists = {name: _ask(conn, query("status", name), record) for name, record in _LISTS.items()}
+        beside = {each.record: _ask(conn, query(*each.query), each.record) for each in sections()}
         chunks = conn.execute(query("status", "chunks"))
         conn.execute(query("status", "by_hash"))
-        partitions = _ask(conn, "partitions", Standing)
+        partitions = _ask(conn, query("status", "partitions"), Standing)
         sequencer = _one(sequencing)
         return Snapshot(
             place=_place(conn),
@@ -90,17 +70,17 @@ def snapshot(conn: Connection[Any]) -> Snapshot:
             pending=() if sequencer.needs_rebase else tuple(pending),  # those of another cluster
             members=tuple(members),
             partitions=tuple(partitions),
-            later=_one(later),
+            beside={record: tuple(rows) for record, rows in beside.items()},
             evictions=tuple(evictions),
             chunks=_one(chunks)[0],
             **{name: tuple(rows) for name, rows in lists.items()},
         )
 
 
-def _ask(conn: Connection[Any], name: str, record: type[R]) -> Cursor[R]:
+def _ask(conn: Connection[Any], text: LiteralString, record: type[R]) -> Cursor[R]:
     """Send a query; its rows are fetched later, so that all of them are one round trip."""
     cursor = conn.cursor(row_factory=class_row(record))
-    cursor.execute(query("status", name))
+    cursor.execute(text)
     return cursor
 
 

@@ -5,30 +5,19 @@ Ages are seconds by the database's clock at `Server.taken_ts`. Large counts stop
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal, TypeVar
 from uuid import UUID
 
-from gapless.features.compaction.section import Compacting
-from gapless.features.expiry.section import Expiring
-from gapless.features.filters.section import Filtered
-from gapless.features.filters.subscribed import Subscribed
-from gapless.features.scheduled.section import NOTHING_WAITS, Later
-from gapless.status.checked import Checked
 from gapless.status.standing import Key, Standing, State
-from gapless.status.strangers import (
-    FaultyAttachment,
-    FaultyCapture,
-    FaultyClassic,
-    Obstacle,
-    Squatting,
-    Unrouted,
-)
+from gapless.status.strangers import Obstacle, Squatting, Unrouted
 
 __all__ = ["Key", "Standing", "State"]  # they are part of what is here
+
+R = TypeVar("R")
 
 COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are not counted
 
@@ -184,7 +173,10 @@ class Eviction:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Everything as of one moment. `place` says where the database is; chunks are of the log."""
+    """Everything as of one moment. `place` says where the database is; chunks are of the log.
+
+    beside: rows of the sections of features, by their type.
+    """
 
     place: str
     server: Server
@@ -197,19 +189,15 @@ class Snapshot:
     changes: tuple[Change, ...] = ()
     held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
-    compactions: tuple[Compacting, ...] = ()
-    captures: tuple[FaultyCapture, ...] = ()
-    filters: tuple[Filtered, ...] = ()
-    subscribed: tuple[Subscribed, ...] = ()
-    checked: tuple[Checked, ...] = ()
-    expiring: tuple[Expiring, ...] = ()
-    attachments: tuple[FaultyAttachment, ...] = ()
-    classics: tuple[FaultyClassic, ...] = ()
     squatters: tuple[Squatting, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0
-    later: Later = NOTHING_WAITS
+    beside: Mapping[type, tuple[Any, ...]] = field(default_factory=dict)
+
+    def of(self, record: type[R]) -> tuple[R, ...]:
+        """Return the rows of a feature's section, by their type."""
+        return self.beside.get(record, ())
 
     @cached_property
     def lag(self) -> int:

@@ -47,39 +47,3 @@ class Obstacle:
 
     def __str__(self) -> str:
         return f"{self.problem}: {self.remedy}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultyCapture:
-    """A captured table of which not every change is published, or not in order; what helps."""
-
-    table: str
-    problem: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"capture of {self.table}: {self.problem}; {self.remedy}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultyAttachment:
-    """An attached table of which not every row is published, or some were changed; what helps."""
-
-    table: str
-    problem: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"attachment of {self.table}: {self.problem}; {self.remedy}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FaultyClassic:
-    """A classic name that shows or announces nothing, though somebody asked for it; what helps."""
-
-    name: str
-    problem: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"classic {self.name}: {self.problem}; {self.remedy}"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.cells import cell_len
 
 from gapless.status.document import to_document
+from gapless.status.section import sections
 from gapless.status.snapshot import Snapshot
 from gapless.status.words import SEQUENCER, age, clean, counted
 
@@ -21,7 +22,6 @@ _NUMBERS = frozenset(
     {
         *("PARTITION", "EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "DEAD"),
         *("PARTITIONS", "EVENTS", "PENDING", "ASSIGNED", "HEARTBEAT", "UP"),
-        *("KEPT", "PASSED", "UNASKED", "VERSIONS", "UNFIT", "KEYS", "TO-TAKE-IN"),
     }
 )
 
@@ -89,34 +89,9 @@ def _matter(row: dict[str, Any]) -> tuple[object, ...]:
 def _beside(snapshot: Snapshot) -> list[str]:
     """Return what few installations have: captures, filters, subscriptions, schemas and so on."""
     return [
-        _table(
-            ("COMPACTED", "KEYS", "TO-TAKE-IN", "STANDS-STILL"),
-            [
-                (each.topic, each.keys, each.lag, age(each.stands_s) if each.stands_still else None)
-                for each in snapshot.compactions
-            ],
-        ),
-        _table(
-            ("CAPTURED", "PROBLEM", "REMEDY"),
-            [(each.table, each.problem, each.remedy) for each in snapshot.captures],
-        ),
-        _table(
-            ("FILTERED", "TOPIC", "KEPT", "PASSED", "UNASKED", "TAKES"),
-            [
-                (each.group_id, each.topic, each.kept, each.passed, each.unasked, each.takes)
-                for each in snapshot.filters
-            ],
-        ),
-        _subscribed(snapshot),
-        _checked(snapshot),
-        _table(
-            ("ATTACHED", "PROBLEM", "REMEDY"),
-            [(each.table, each.problem, each.remedy) for each in snapshot.attachments],
-        ),
-        _table(
-            ("CLASSIC", "PROBLEM", "REMEDY"),
-            [(each.name, each.problem, each.remedy) for each in snapshot.classics],
-        ),
+        _table(each.head, list(map(each.cells, snapshot.beside.get(each.record, ()))), each.numbers)
+        for each in sorted(sections(), key=lambda each: each.rank.table)
+        if each.cells is not None
     ]
 
 
@@ -156,29 +131,6 @@ def _why(row: dict[str, Any]) -> str | None:
     return None if row["error"] is None else str(row["error"])
 
 
-def _subscribed(snapshot: Snapshot) -> str:
-    return _table(
-        ("SUBSCRIBED", "TOPIC", "SUBSCRIPTIONS", "FORMS", "STOPPED", "SOON-GONE", "FIRST-IN"),
-        [
-            (
-                *(each.group_id, each.topic, each.subscriptions, each.forms),
-                *(each.stopped, each.near, age(each.first_left_s)),
-            )
-            for each in snapshot.subscribed
-        ],
-    )
-
-
-def _checked(snapshot: Snapshot) -> str:
-    return _table(
-        ("CHECKED", "TYPES", "VERSIONS", "UNFIT"),
-        [
-            (each.topic, ",".join(each.types), each.versions, each.unfit)
-            for each in snapshot.checked
-        ],
-    )
-
-
 def _members(snapshot: Snapshot) -> str:
     rows = [
         (
@@ -193,21 +145,26 @@ def _members(snapshot: Snapshot) -> str:
     return _table(head, rows)
 
 
-def _table(head: Sequence[str], rows: Sequence[Row]) -> str:
+def _table(head: Sequence[str], rows: Sequence[Row], numbers: frozenset[str] = _NUMBERS) -> str:
     """Lay out one table; without rows there is none."""
     if not rows:
         return ""
     cells = [list(head), *([_cell(value) for value in row] for row in rows)]
     widths = [max(cell_len(line[n]) for line in cells) for n in range(len(head))]
-    return "\n".join(_lines(head, cells, widths)) + "\n"
+    return "\n".join(_lines(head, cells, widths, numbers)) + "\n"
 
 
-def _lines(head: Sequence[str], cells: Sequence[list[str]], widths: Sequence[int]) -> Iterator[str]:
+def _lines(
+    head: Sequence[str],
+    cells: Sequence[list[str]],
+    widths: Sequence[int],
+    numbers: frozenset[str],
+) -> Iterator[str]:
     for line in cells:
         padded = []
         for name, text, width in zip(head, line, widths, strict=True):
             blanks = " " * (width - cell_len(text))
-            padded.append(blanks + text if name in _NUMBERS else text + blanks)
+            padded.append(blanks + text if name in numbers else text + blanks)
         yield GAP.join(padded).rstrip()
 
 

@@ -19,7 +19,6 @@ from gapless.consume.user.handler import Handler
 from gapless.consume.user.load import load_handlers
 from gapless.db.connect import connect
 from gapless.errors import UsageError
-from gapless.features.filters.subscribe import subscription_of
 from gapless.features.queue.drive import QueueDriver
 from gapless.features.queue.place import open_queue
 from gapless.keys import Assignment
@@ -29,6 +28,7 @@ from gapless.log.catch_up import sequence_all
 from gapless.log.topics import require_topic
 from gapless.resources import close_all, open_all
 from gapless.settings import Settings
+from gapless.worker.served import subscription_of
 
 ROUNDS_MAX = 1000
 _TIMING = Timing(

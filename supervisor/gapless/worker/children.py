@@ -11,7 +11,7 @@ from uuid import UUID
 
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
-from gapless.feature import Duty
+from gapless.feature import Feature
 from gapless.features.queue.pool import Pools, Purpose, Run
 from gapless.keys import Partition
 from gapless.lease.member import Lease
@@ -48,16 +48,15 @@ class Children:
         supervisor_pid: int,
         private_fds: Callable[[], list[int]],
         meters: Meters,
-        duties: tuple[Duty, ...] = (),
+        features: tuple[Feature, ...] = (),
     ) -> None:
         self._meters = meters
         self._settings = settings
-        self._duties = duties
+        self._features = features
         self._common: dict[str, Any] = {
             "dsn": dsn,
             "supervisor_pid": supervisor_pid,
-            "wait_period_s": settings.wait_period_ms / 1000,
-            "connect_timeout_s": settings.connect_timeout_s,
+            "settings": settings,
         }
         self._private_fds = private_fds
         self._board = Board(SLOTS)
@@ -91,7 +90,7 @@ class Children:
     def _start_worker(
         self, lease: Lease, member_id: UUID, handler: Handler, terms: Terms, *, solo: bool
     ) -> None:
-        partition, settings = lease.partition, self._settings
+        partition = lease.partition
         spec = partial(
             WorkerSpec,
             **self._common,
@@ -103,9 +102,6 @@ class Children:
             handler=handler,
             terms=terms,
             former_end=self._ends.get(partition, ""),
-            max_processing_ms=settings.max_processing_ms,
-            statement_timeout_ms=settings.statement_timeout_ms,
-            zombie_after_s=settings.zombie_after_ms / 1000,
         )
         board, meters = self._board, self._meters
 
@@ -140,8 +136,7 @@ class Children:
         spec = partial(
             SequencerSpec,
             **self._common,
-            settings=self._settings,
-            duties=self._duties,
+            features=self._features,
         )
         board, meters = self._board, self._meters
 

@@ -14,13 +14,13 @@ import signal
 import sys
 import termios
 from collections.abc import Callable
-from socket import socket
 from time import monotonic, sleep
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from gapless.logs import set_up_logs
 from gapless.worker.log_pipe import LogPipe
+from gapless.worker.onlookers import MakeExporter
 from gapless.worker.plan import Plan
 from gapless.worker.supervisor import Supervisor
 
@@ -36,7 +36,7 @@ _TAKE_BACK = "\x1b[?7h\x1b[?1049l\x1b[?25h"
 
 
 def supervise_with_console(
-    plan: Plan, letters: Callable[[], Letters], metrics: socket | None = None
+    plan: Plan, letters: Callable[[], Letters], make_exporter: MakeExporter | None = None
 ) -> int:
     """Run a supervisor under the live console; the terminal is as before on every way out.
 
@@ -47,7 +47,7 @@ def supervise_with_console(
     lines.write_here()
     try:
         with console:
-            return Supervisor(plan, console, metrics).run()
+            return Supervisor(plan, console, make_exporter).run()
     finally:
         lines.close()
         console.end()

@@ -19,19 +19,17 @@ from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.hidden import require_rows
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, one_line
-from gapless.features.filters.subscribe import partitions_a_worker, require_topics, subscription_of
 from gapless.features.queue.pool import Pools
-from gapless.features.scheduled.schedules import TOPIC
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import Own, missing_grant, own_sessions, require_room
 from gapless.log.topics import Topic, create_topic, find_topic
 from gapless.settings import Settings
 from gapless.worker.bells import Bells
 from gapless.worker.cut_off import CutOff
-from gapless.worker.declared import apply_schedules
 from gapless.worker.follow import Follower
 from gapless.worker.plan import Plan
 from gapless.worker.rhythm import Rhythm
+from gapless.worker.served import partitions_a_worker, require_topics, subscription_of
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -44,6 +42,7 @@ class Control:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._settings = plan.settings
+        self._own_topics = {name for each in plan.features for name in each.topics}
         self._conn: Connection[Any] | None = None
         self._bells: Bells | None = None  # of that session
         self._member: Member | None = None
@@ -94,7 +93,8 @@ class Control:
 
     def _join(self, conn: Connection[Any], settings: Settings) -> None:
         require_schema(conn)
-        apply_schedules(conn, self._plan.schedules)
+        for each in self._plan.declared:
+            each.make_known(conn)
         self._follower.look(conn)  # for what follows
         require_topics(conn, self._plan.handlers, self._plan.makes)
         require_room(
@@ -231,7 +231,7 @@ class Control:
     def _topic(self, conn: Connection[Any], name: str) -> Topic:
         """Return a topic; make it if it is to be made, and refuse another number of partitions."""
         topic = find_topic(conn, name)
-        if topic is not None and (name == TOPIC or not self._plan.asks_partitions):
+        if topic is not None and (name in self._own_topics or not self._plan.asks_partitions):
             return topic
         wanted = self._settings.total_partitions
         keep_s = self._settings.retention_s

@@ -41,7 +41,8 @@ class Leased:
         """When (time.monotonic) the next turn is."""
         service = self._service
         looked_s = service.shared.board.looked_s
-        return min(service.due_s, max(service.look_s, looked_s + service.shared.spec.wait_period_s))
+        period_s = service.shared.spec.settings.wait_period_ms / 1000
+        return min(service.due_s, max(service.look_s, looked_s + period_s))
 
     @property
     def is_owned(self) -> bool:

@@ -34,12 +34,13 @@ def run_worker(spec: WorkerSpec, pipe: Pipe, board: Board) -> None:
 
 
 def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
-    timeout_s = spec.connect_timeout_s
+    settings = spec.settings
+    timeout_s = settings.connect_timeout_s
     opening = Opening(
         connect=lambda: connect(spec.dsn, role=_role(spec), connect_timeout_s=timeout_s),
-        max_processing_ms=spec.max_processing_ms,
+        max_processing_ms=settings.max_processing_ms,
         patience_s=timeout_s,
-        statement_timeout_ms=spec.statement_timeout_ms,
+        statement_timeout_ms=settings.statement_timeout_ms,
     )
     conn = opening.open()
     spec.handler.habits.interruptible = False  # signals are the supervisor's

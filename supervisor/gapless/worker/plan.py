@@ -11,8 +11,7 @@ from psycopg import Connection
 from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
-from gapless.feature import Duty
-from gapless.features.scheduled.schedules import Schedule
+from gapless.feature import Declaration, Feature
 from gapless.settings import Settings
 
 
@@ -30,7 +29,8 @@ class Plan:
     asks_partitions: somebody said totalPartitions, so a topic with another number is refused, and
     the topic of the configuration is made if nobody made it.
     source: of handlers that come and go while it runs; they are among the others (follow.py).
-    duties: what is done beside its sequencer.
+    declared: by handlers and the configuration, and made known before it joins.
+    features: they add to its sequencer.
     """
 
     settings: Settings
@@ -38,9 +38,9 @@ class Plan:
     handlers: dict[tuple[str, str], Handler]
     terms: dict[tuple[str, str], Terms]
     asks_partitions: bool = True
-    schedules: tuple[Schedule, ...] = ()
+    declared: tuple[Declaration, ...] = ()
     source: HandlerSource | None = None
-    duties: tuple[Duty, ...] = ()
+    features: tuple[Feature, ...] = ()
 
     @property
     def queues(self) -> list[tuple[str, Handler, Terms]]:
@@ -63,14 +63,14 @@ def make_plan(
     handlers: Sequence[Handler],
     *,
     asks_partitions: bool = True,
-    schedules: Sequence[Schedule] = (),
+    declared: Sequence[Declaration] = (),
     source: HandlerSource | None = None,
 ) -> Plan:
     """Settle which handler serves which group and topic.
 
     asks_partitions: refuse a topic with another number than total_partitions, and make the topic
     of the settings if nobody made it.
-    schedules: made known at the start, beside those that the handlers declare.
+    declared: made known at the start, beside what the handlers declare.
     source: of handlers that come and go; with one there may be none at the start.
 
     Raises UsageError for a handler without a group, two for the same group and topic, or one that
@@ -103,7 +103,7 @@ def make_plan(
         handlers=chosen,
         terms=terms,
         asks_partitions=asks_partitions,
-        schedules=(*schedules, *(each.schedule for each in handlers if each.schedule)),
+        declared=(*declared, *(each.declares for each in handlers if each.declares)),
         source=source,
     )
 

@@ -78,7 +78,7 @@ def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
 
 
 def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
-    conn = connect(spec.dsn, role="sequencer", connect_timeout_s=spec.connect_timeout_s)
+    conn = connect(spec.dsn, role="sequencer", connect_timeout_s=spec.settings.connect_timeout_s)
     listen(conn, ROLE_CHANNEL)
     candidate = _Candidate(conn)
     while not try_role(conn):
@@ -92,8 +92,9 @@ def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
     listen(conn, WAKE_CHANNEL)
     turn = _Turn(conn, spec, pipe, board)
     with ExitStack() as beside:
-        for duty in spec.duties:
-            beside.enter_context(duty(spec))
+        for feature in spec.features:
+            for duty in feature.duties():
+                beside.enter_context(duty(spec))
         while not pipe.poll() and not is_orphan(spec):
             turn.take()
     hit("sequencer.leaving")
@@ -155,7 +156,7 @@ class _Turn:
         self._chunks_due = 0.0
         self._events_since = 0
         self._refusals = 0  # so often, one after the other, somebody was in the way of a chunk
-        sleep_s = POLL_S if has_to_poll(conn) else spec.wait_period_s
+        sleep_s = POLL_S if has_to_poll(conn) else spec.settings.wait_period_ms / 1000
         self._sleep_s = min(sleep_s, WAIT_S_MAX)
         self._is_asleep = False
         self._look_due_s = 0.0  # asleep: for events that nobody has told of

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
-from gapless.feature import Duty
+from gapless.feature import Feature
 from gapless.keys import Partition
 from gapless.settings import Settings
 
@@ -61,8 +61,7 @@ class ChildSpec:
     supervisor_pid: int
     close_fds: tuple[int, ...]
     slot: int
-    wait_period_s: float
-    connect_timeout_s: int
+    settings: Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,9 +82,6 @@ class WorkerSpec(ChildSpec):
     handler: Handler
     terms: Terms
     former_end: str
-    max_processing_ms: int
-    statement_timeout_ms: int
-    zombie_after_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,19 +92,16 @@ class QueueSpec(ChildSpec):
     worker: str
     handler: Handler
     terms: Terms
-    max_processing_ms: int
-    statement_timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequencerSpec(ChildSpec):
     """What a sequencer candidate needs.
 
-    duties: what the active one makes threads of, beside its own work.
+    features: their duties are threads of the active one, their inflow is part of its turns.
     """
 
-    settings: Settings
-    duties: tuple[Duty, ...]
+    features: tuple[Feature, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,4 +114,3 @@ class ExporterSpec(ChildSpec):
     listening: socket
     groups: frozenset[tuple[str, str]]
     silence_s_max: float
-    standstill_s: float

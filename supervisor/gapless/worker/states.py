@@ -87,7 +87,7 @@ class Waiting:
         if now >= self._ready_due_s:
             self._ready_due_s = now + hold.READY_EVERY_MS / 1000
             hold.announce(service.shared.conn, service.partition)
-            is_overdue = now - service.began_s > service.shared.spec.zombie_after_s
+            is_overdue = now - service.began_s > service.shared.spec.settings.zombie_after_ms / 1000
             if is_overdue and self._zombie.end():
                 self._lock_poll_s = LOCK_POLL_S
         service.due_s = now + self._lock_poll_s
@@ -231,7 +231,7 @@ class Working:
 
     def _wait_s(self, done: Step, now_s: float) -> float:
         """Return how long to sleep: longer at rest, where the supervisor looks for it."""
-        period_s = self._service.shared.spec.wait_period_s
+        period_s = self._service.shared.spec.settings.wait_period_ms / 1000
         if done.outcome == "idle" and not (self.driver.going_on or self._brake.is_on):
             self._service.look_s = now_s + period_s
             period_s = max(period_s, OWN_LOOK_S)

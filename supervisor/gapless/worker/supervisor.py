@@ -9,21 +9,20 @@ from __future__ import annotations
 import logging
 import os
 from contextlib import suppress
-from socket import socket
 from time import monotonic
-from typing import Protocol
 
 import psycopg
 
 from gapless.db.listen import readable
 from gapless.errors import ConnectError
 from gapless.failpoints import hit
-from gapless.features.metrics.keep import ExporterKeeper
 from gapless.features.queue.pool import DEATH_LOOK_S
 from gapless.lease.member import Lease
 from gapless.lease.room import MANY_PARTITIONS
+from gapless.telemetry.meter import Meters
 from gapless.worker.children import Children
 from gapless.worker.control import Control
+from gapless.worker.onlookers import MakeExporter, Observer
 from gapless.worker.plan import Plan
 from gapless.worker.reconcile import reconcile
 from gapless.worker.signals import SignalQueue
@@ -39,24 +38,14 @@ _DIGITS_MAX = 19  # of a lease_no
 SUCCESSOR_WAIT_S = 0.5  # on leaving: so long may the successors take to get ready
 
 
-class Observer(Protocol):
-    """Somebody who looks on, such as a console; called from the loop, must not block long.
-
-    `filenos()` are its descriptors that a forked child must close.
-    """
-
-    def tick(self) -> None: ...
-    def filenos(self) -> list[int]: ...
-
-
 class Supervisor:
-    """Runs a plan until SIGTERM or SIGINT; `run()` returns when everything is drained.
-
-    metrics: a socket that listens, where what is measured can be read; None: nowhere.
-    """
+    """Runs a plan until SIGTERM or SIGINT; `run()` returns when everything is drained."""
 
     def __init__(
-        self, plan: Plan, observer: Observer | None = None, metrics: socket | None = None
+        self,
+        plan: Plan,
+        observer: Observer | None = None,
+        make_exporter: MakeExporter | None = None,
     ) -> None:
         self._plan = plan
         self._settings = plan.settings
@@ -64,14 +53,14 @@ class Supervisor:
         self._signals = SignalQueue()
         self._control = Control(plan)
         self._manager = ServiceManager()
-        self._exporter = ExporterKeeper(plan, metrics, self._fds_of_others)
+        self._exporter = None if make_exporter is None else make_exporter(self._fds_of_others)
         self._children = Children(
             plan.dsn,
             plan.settings,
             os.getpid(),
             self._private_fds,
-            self._exporter.meters,
-            plan.duties,
+            Meters(0) if self._exporter is None else self._exporter.meters,
+            plan.features,
         )
         self._ready: set[int] = set()  # lease_no of partitions whose next worker waits
         self._leases: list[Lease] = []
@@ -96,7 +85,8 @@ class Supervisor:
                 self._control.leave()
             finally:
                 self._children.kill_all()
-                self._exporter.end()
+                if self._exporter is not None:
+                    self._exporter.end()
                 self._manager.close()
         log.info("supervisor: drained")
         return 0
@@ -129,7 +119,8 @@ class Supervisor:
         """Say to those who watch from outside that the loop turned, and as which member."""
         member_id = self._control.member_id
         drains = self._stopping_since_s is not None
-        self._exporter.turn(member_id, drains=drains)
+        if self._exporter is not None:
+            self._exporter.turn(member_id, drains=drains)
         self._manager.turn(member_id, drains=drains)
 
     def _wait(self) -> None:
@@ -268,7 +259,7 @@ class Supervisor:
                 self._children.start(leases[action.partition], me, handler, terms)
 
     def _private_fds(self) -> list[int]:
-        return [*self._own_fds(), *self._exporter.filenos()]
+        return [*self._own_fds(), *(self._exporter.filenos() if self._exporter else [])]
 
     def _fds_of_others(self) -> list[int]:
         """Return what the exporter must not keep."""

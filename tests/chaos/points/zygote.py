@@ -29,7 +29,7 @@ from chaos.mutants.apply import mutate
 from chaos.points import traps
 from chaos.producer import Draft, Producer
 from gapless.db.connect import connect
-from gapless.features import duties
+from gapless.features import FEATURES
 from gapless.settings import Settings
 from gapless.worker.plan import make_plan
 from gapless.worker.supervisor import Supervisor
@@ -113,7 +113,7 @@ def supervise(dsn: str, folder: Path, wanted: dict[str, Any]) -> int:
     gapless.consume.drive.GOES_ON_S = GOES_ON_S
     settings = Settings(instance_name=wanted["name"], **wanted["settings"])
     plan = make_plan(settings, dsn, [make_handler("g", "t")])
-    return Supervisor(replace(plan, duties=duties())).run()
+    return Supervisor(replace(plan, features=FEATURES)).run()
 
 
 def produce(dsn: str, folder: Path, wanted: dict[str, Any]) -> int:

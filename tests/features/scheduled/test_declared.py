@@ -14,10 +14,14 @@ from gapless.errors import UsageError
 from gapless.features.scheduled.schedule_ops import list_schedules
 from gapless.features.scheduled.schedules import TOPIC, Schedule
 from gapless.log.topics import Topic, find_topic
-from gapless.worker.declared import apply_schedules
 
 HOURLY = Schedule(name="hourly", topic="outbox", cron="0 * * * *")
 DAILY = Schedule(name="daily", topic="outbox", cron="@daily")
+
+
+def apply_schedules(conn: Connection, schedules: list[Schedule]) -> list[str]:
+    """Make them known, in their order; return the names of those that were changed."""
+    return [each.name for each in schedules if each.make_known(conn)]
 
 
 def test_what_is_as_declared_already_is_not_told_of(

@@ -20,6 +20,7 @@ from gapless.features.retention.chunks import Keep, Retention, apply_retention, 
 from gapless.features.scheduled import later
 from gapless.features.scheduled.later import Promoter
 from gapless.features.scheduled.schedules import Schedule, add_schedule
+from gapless.features.scheduled.section import Later
 from gapless.features.server.server import throwaway_cluster
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence
@@ -211,14 +212,14 @@ def test_retention_leaves_what_waits_alone(conn: Connection, topic: Topic) -> No
 
 class TestTold:
     def test_status_counts_it(self, conn: Connection, topic: Topic) -> None:
-        assert snapshot(conn).later.scheduled == 0
+        assert waiting(conn).scheduled == 0
         publish(conn, "outbox", 1, deliver_in=10)
         add_schedule(conn, Schedule(name="s", topic="outbox", cron="@yearly"))
-        now = snapshot(conn).later
+        now = waiting(conn)
         assert (now.scheduled, now.schedules, now.late_s) == (1, 1, 0.0)
         shift(conn, 100)
-        assert snapshot(conn).later.late_s == pytest.approx(90, abs=20)
-        assert any("due for" in text for text in snapshot(conn).later.problems())
+        assert waiting(conn).late_s == pytest.approx(90, abs=20)
+        assert any("due for" in text for text in waiting(conn).problems())
 
     @pytest.mark.long
     @pytest.mark.parametrize("trouble", ["nobody", "topic", "zone"])
@@ -250,6 +251,12 @@ class TestTold:
         uninstall(conn)
         row = conn.execute("select count(*) from pg_class where relname like 'schedule%'")
         assert row.fetchone() == (0,)
+
+
+def waiting(conn: Connection) -> Later:
+    """Return what status says of all that waits."""
+    (row,) = snapshot(conn).of(Later)
+    return row
 
 
 def _later(dsn: str) -> list[tuple[str, str]]:

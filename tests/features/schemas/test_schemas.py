@@ -13,10 +13,10 @@ from gapless import ops
 from gapless.errors import RefusedError, UsageError
 from gapless.features.schemas import ops as schema_ops
 from gapless.features.schemas.checks import schemas
+from gapless.features.schemas.section import Checked
 from gapless.log.topics import ensure_topic
 from gapless.ops.doctor.finding import Patient
 from gapless.status import snapshot
-from gapless.status.checked import Checked
 from gapless.status.text import to_text
 
 NUMBER, INTEGER = '{"type": "number"}', '{"type": "integer"}'
@@ -130,5 +130,5 @@ def test_doctor_counts_what_groups_set_aside(dsn: str, conn: Connection) -> None
     assert found.text.startswith("g/orders set 1 unit aside that fit no schema")
     ops.add_schema(conn, "orders", INTEGER, event_type="order")
     look = snapshot(conn)
-    assert look.checked == (Checked(topic="orders", types=["*", "order"], versions=2, unfit=1),)
+    assert look.of(Checked) == (Checked(topic="orders", types=["*", "order"], versions=2, unfit=1),)
     assert re.search(r"^orders +\*,order +2 +1$", to_text(look), re.MULTILINE)

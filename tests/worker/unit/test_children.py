@@ -5,8 +5,9 @@ With children that live and end as a test wants, and a clock that stands still.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -22,7 +23,7 @@ from gapless.worker import children as module
 from gapless.worker import retries
 from gapless.worker.child import explain_exit
 from gapless.worker.children import SEQUENCING_S_MAX, SILENCE_S_MAX, STEADY_AFTER_S, Children
-from gapless.worker.spec import ExitCode
+from gapless.worker.spec import ExitCode, ExporterSpec, QueueSpec, SequencerSpec, WorkerSpec
 
 ME = UUID(int=1)
 OWN_FD = 900
@@ -150,10 +151,17 @@ def test_a_worker_is_forked_for_a_partition_and_keeps_nothing_of_the_others(home
     assert set(home.children.running()) == {place(0), place(1)}
     assert not home.children.is_empty()
     assert home.board.silence_ms(second.slot) > 0, "its silence is counted from its start"
-    spec = home.specs[0]
-    assert (spec.wait_period_s, spec.zombie_after_s) == (
-        home.settings.wait_period_ms / 1000, home.settings.zombie_after_ms / 1000,
-    )  # fmt: skip
+    assert home.specs[0].settings is home.settings
+
+
+@pytest.mark.parametrize("spec", [WorkerSpec, QueueSpec, SequencerSpec, ExporterSpec])
+def test_a_child_is_told_all_settings_and_has_no_copy_of_one(spec: Any) -> None:
+    stems, told = (
+        {re.sub("_m?s$", "", each.name) for each in fields(of)} for of in (Settings, spec)
+    )
+    assert told & stems <= {"dsn", "group_id"}, (
+        "which are those of a database that was found, and of a partition"
+    )
 
 
 def test_each_child_counts_with_a_meter_of_its_own(home: Home) -> None:
@@ -289,7 +297,6 @@ def test_there_is_one_sequencer_and_after_an_end_that_nobody_asked_for_another(
     keep()
     assert [each.name for each in home.forked] == ["sequencer"]
     assert home.specs[0].settings is home.settings
-    assert home.specs[0].wait_period_s == home.settings.wait_period_ms / 1000
     home.end(home.forked[0], ExitCode.DRAINED)
     assert len(caplog.messages) == 1
     assert home.wait_s() is None, "the first time at once"

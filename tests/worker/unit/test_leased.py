@@ -22,6 +22,7 @@ from gapless.consume.verdict.policy import DEAD_LETTER
 from gapless.errors import BlockedError, HoleError, UnplacedError, UsageError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
+from gapless.settings import Settings
 from gapless.worker import leased, service, states
 from gapless.worker.board import Board
 from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS, REST_LOOK_S
@@ -93,8 +94,8 @@ class World:
         monkeypatch.setattr(leased, "has_turn", self.turns.append)
         monkeypatch.setattr(states, "in_use", [SimpleNamespace(happened=say)])
         spec: Any = SimpleNamespace(
-            slot=SLOT, member_id=UUID(int=2), zombie_after_s=5.0, handler=None, former_end="", is_auto=False,
-            wait_period_s=1.0, terms=SimpleNamespace(batch_size=BATCH, policy=DEAD_LETTER),
+            slot=SLOT, member_id=UUID(int=2), handler=None, former_end="", is_auto=False,
+            settings=Settings(zombie_after_ms=5000, wait_period_ms=1000), terms=SimpleNamespace(batch_size=BATCH, policy=DEAD_LETTER),
         )  # fmt: skip
         conn: Any = SimpleNamespace(closed=False)
         wakeup: Any = SimpleNamespace(ring=None)

@@ -52,7 +52,7 @@ def test_each_serves_its_group_and_topic_by_its_terms() -> None:
     assert plan.handlers == {("g", "t"): one, ("h", "u"): other}
     assert set(plan.terms) == set(plan.handlers)
     assert plan.terms["h", "u"].batch_size == 3
-    assert (plan.dsn, plan.asks_partitions, plan.schedules, plan.source) == ("here", True, (), None)
+    assert (plan.dsn, plan.asks_partitions, plan.declared, plan.source) == ("here", True, (), None)
 
 
 def test_workers_of_a_queue_are_counted_once_whatever_it_serves() -> None:
@@ -96,6 +96,6 @@ def test_with_handlers_that_come_there_may_be_none_yet() -> None:
 def test_schedules_are_those_that_are_given_and_those_of_handlers() -> None:
     given = Schedule(name="given", cron="* * * * *", topic="t")
     own = Schedule(name="own", cron="* * * * *", topic="t")
-    scheduled = replace(made(topic="t", group="g"), schedule=own)
-    plan = make_plan(Settings(), "", [made(topic="u", group="g"), scheduled], schedules=[given])
-    assert plan.schedules == (given, own)
+    scheduled = replace(made(topic="t", group="g"), declares=own)
+    plan = make_plan(Settings(), "", [made(topic="u", group="g"), scheduled], declared=[given])
+    assert plan.declared == (given, own)

@@ -53,11 +53,13 @@ class World:
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(module, "has_to_poll", lambda _conn: False)
-        monkeypatch.setattr(module, "Promoter", lambda: self)
+        monkeypatch.setattr(module, "promoter", lambda: self)
 
     def turn(self, pause_s: float = 0.0, wait_period_s: float = 0.4) -> _Turn:
-        settings = Settings(sequencer_pause_ms=round(1000 * pause_s))
-        spec: Any = SimpleNamespace(slot=SLOT, settings=settings, wait_period_s=wait_period_s)
+        settings = Settings(
+            sequencer_pause_ms=round(1000 * pause_s), wait_period_ms=round(1000 * wait_period_s)
+        )
+        spec: Any = SimpleNamespace(slot=SLOT, settings=settings)
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE)
         conn: Any = SimpleNamespace(closed=self.is_lost, fileno=lambda: CONN)
         return _Turn(conn, spec, pipe, self.board)
@@ -590,7 +592,7 @@ class Life:
         return self.turns <= 0 and why == self.ends
 
     def run(self) -> list[object]:
-        spec: Any = SimpleNamespace(slot=SLOT, dsn="", connect_timeout_s=1, duties=())
+        spec: Any = SimpleNamespace(slot=SLOT, dsn="", settings=Settings(), features=())
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE, poll=lambda: self._is_over("told"))
         board = Board(2)
         assert module._run(spec, pipe, board) == ExitCode.DRAINED

@@ -19,6 +19,7 @@ from gapless.errors import ConnectError
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
+from gapless.telemetry.meter import Meters
 from gapless.worker import supervisor as module
 from gapless.worker.plan import Plan
 from gapless.worker.reconcile import Running
@@ -107,7 +108,8 @@ class Desk:
         )
         self.outside: list[object] = []  # what is told to those who look on
         observer = Told("observer", self.outside, filenos=lambda: [3])
-        self.it = Supervisor(plan, observer)
+        exporter = Told("exporter", self.outside, meters=Meters(0), filenos=lambda: [5])
+        self.it = Supervisor(plan, observer, lambda _close: exporter)
         self.member = Told(
             "member", self.story, member_id=ME, leases=self._leases,
             has_peers=lambda: self.has_peers,
@@ -126,7 +128,6 @@ class Desk:
             is_empty=lambda: not self.served, is_killed=lambda: False, descriptors=list,
         )  # fmt: skip
         self.it._control, self.it._children = self.control, self.children  # type: ignore[assignment]
-        self.it._exporter = Told("exporter", self.outside, filenos=lambda: [5])  # type: ignore[assignment]
 
     def _leases(self) -> list[Lease]:
         self.story.append("leases")

@@ -10,6 +10,7 @@ import pytest
 from gapless.consume.verdict.policy import DEAD_LETTER
 from gapless.features.queue import worker as queue_worker
 from gapless.keys import Partition
+from gapless.settings import Settings
 from gapless.worker import loop
 from gapless.worker.session_loop import GUARD_MORE_MS, Opening
 from gapless.worker.spec import ExitCode
@@ -30,8 +31,10 @@ class Start:
         )
         self.spec: Any = SimpleNamespace(
             dsn="dsn", group_id="g", partition=HERE, partitions_max=1, is_auto=False, lease_no=7, slot=5,
-            connect_timeout_s=4, max_processing_ms=1000, statement_timeout_ms=300,
-            wait_period_s=0.5, handler=self.handler, worker="w", terms=TERMS,
+            settings=Settings(
+                connect_timeout_s=4, max_processing_ms=1000, statement_timeout_ms=300, wait_period_ms=500
+            ),
+            handler=self.handler, worker="w", terms=TERMS,
         )  # fmt: skip
         self.pipe: Any = SimpleNamespace(close=lambda: "closed")
         self.board: Any = SimpleNamespace(

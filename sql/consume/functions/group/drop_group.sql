@@ -1,5 +1,6 @@
 -- Remove a group with its offsets, leases and letters; the log stays, so it can be made again.
 -- Returns how many units were in its dead letter queue. Raises GL423 while somebody works for it.
+-- Rows of features go with the rows deleted here: by foreign keys that cascade, or triggers of theirs.
 create or replace function gapless.drop_group(group_id text)
 returns bigint
 language plpgsql
@@ -10,7 +11,6 @@ declare
   part record;
   members record;
   letters bigint;
-  digests uuid[];    -- SQL conditions of its subscriptions
 begin
   perform from gapless.group_partitions(drop_group.group_id);
   for part in
@@ -45,12 +45,6 @@ begin
     )
       using errcode = 'GL423';
   end if;
-  delete from gapless.queue_range r
-  using gapless.lease l
-  where l.group_id = drop_group.group_id and r.lease_no = l.lease_no;
-  delete from gapless.queue_floor f
-  using gapless.lease l
-  where l.group_id = drop_group.group_id and f.lease_no = l.lease_no;
   delete from gapless.delivery v where v.group_id = drop_group.group_id;
   delete from gapless.dead_letter_key k where k.group_id = drop_group.group_id;
   delete from gapless.dead_letter_event e where e.group_id = drop_group.group_id;
@@ -61,13 +55,7 @@ begin
   from gapless.consumer_offsets c where c.group_id = drop_group.group_id;
   delete from gapless.consumer_offsets c where c.group_id = drop_group.group_id;
   delete from gapless.lease l where l.group_id = drop_group.group_id;
-  delete from gapless.group_expiry e where e.group_id = drop_group.group_id;
-  digests := array(
-    select distinct f.condition_digest from gapless.subscription_form f
-    where f.group_id = drop_group.group_id and f.condition_digest is not null
-  );
   delete from gapless.consumer_group g where g.group_id = drop_group.group_id;
-  perform gapless.drop_condition(d) from unnest(digests) d;
   return letters;
 end
 $$;

@@ -69,3 +69,11 @@ select a.table_name as table, a.topic, a.id_column as id, a.map as columns, a.pl
   a.attached_by, a.created_ts, a.problem, a.remedy
 from gapless.attachments a
 order by 1
+
+-- name: in_status
+-- Attached tables of which not every row is published, or some were changed, or which wait to be copied to their end.
+-- returns: gapless.features.attach.section:FaultyAttachment
+select a.table_name as table, a.problem, a.remedy
+from gapless.attachments a
+where a.problem is not null
+order by 1

@@ -12,3 +12,11 @@ select gapless.mend_capture(%(table)s)
 select c.table_name as table, c.topic, c.key, c.columns, c.old, c.captured_by, c.created_ts, c.problem, c.remedy
 from gapless.captures c
 order by 1
+
+-- name: in_status
+-- Captured tables of which not every change is published, or not in order.
+-- returns: gapless.features.capture.section:FaultyCapture
+select c.table_name as table, c.problem, c.remedy
+from gapless.captures c
+where c.problem is not null
+order by 1

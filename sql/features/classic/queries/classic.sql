@@ -15,3 +15,11 @@ select gapless.silence_classic(%(topic)s)
 select c.kind, c.group_id as "group", c.topic, c.name, c.asked_by, c.created_ts, c.problem, c.remedy
 from gapless.classics c
 order by 1, 2, 3
+
+-- name: in_status
+-- Classic names that show or announce nothing, though somebody asked for it.
+-- returns: gapless.features.classic.section:FaultyClassic
+select distinct c.name, c.problem, c.remedy
+from gapless.classics c
+where c.problem is not null
+order by 1, 3

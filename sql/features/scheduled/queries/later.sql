@@ -56,3 +56,34 @@ select gapless.remove_schedule(%(name)s)
 
 -- name: run_schedule
 select gapless.run_schedule(%(name)s)
+
+-- name: in_status
+-- What waits for its time. Counted up to a limit: 10^7 may wait.
+-- returns: gapless.features.scheduled.section:Later
+select x.scheduled, x.next_ts, x.strays,
+  greatest(coalesce(extract(epoch from gapless.clock() - x.next_ts), 0), 0)::double precision as late_s,
+  x.schedules, x.paused, x.stopped
+from (
+  select
+    w.scheduled,
+    w.strays,
+    least(
+      (select s.deliver_at from gapless.scheduled s order by s.deliver_at limit 1),
+      (select min(s.next_due) from gapless.schedule s where s.paused_ts is null)
+    ) as next_ts,
+    (select count(*) from gapless.schedule) as schedules,
+    (select count(*) from gapless.schedule s where s.paused_ts is not null) as paused,
+    array(
+      select s.name || ': ' || coalesce(left(s.trouble, 200), 'topic ' || s.topic_id || ' is gone')
+      from gapless.schedule s
+      where s.trouble is not null
+        or not exists (select from gapless.topic t where t.topic_id = s.topic_id)
+      order by s.name limit 20
+    ) as stopped
+  from (
+    select count(*) as scheduled,
+      count(*) filter (where not exists (select from gapless.topic t where t.topic_id = c.topic_id))
+        as strays
+    from (select s.topic_id from gapless.scheduled s limit 10000) c
+  ) w
+) x

@@ -33,3 +33,18 @@ join gapless.topic t using (topic_id)
 where l.exception_class like '%%.InvalidEventError' and l.state = 'dead'
 group by l.group_id, t.name
 order by l.group_id, t.name
+
+-- name: in_status
+-- Topics with schemas. Letters are not indexed by what was raised, so a bounded number of them is looked at.
+-- returns: gapless.features.schemas.section:Checked
+with letters as materialized (
+  select l.topic_id, l.state, l.exception_class from gapless.dead_letter l limit 10000
+)
+select s.topic, array_agg(distinct s.event_type order by s.event_type) as types, count(*) as versions,
+  (
+    select count(*) from letters l join gapless.topic t using (topic_id)
+    where t.name = s.topic and l.state = 'dead' and l.exception_class like '%%.InvalidEventError'
+  ) as unfit
+from gapless.schemas s
+group by s.topic
+order by s.topic

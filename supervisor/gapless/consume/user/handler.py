@@ -9,7 +9,7 @@ def bill(unit: Unit, conn: Connection) -> None:
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypedDict, Unpack, overload
 
 from psycopg import AsyncConnection, Connection
@@ -35,8 +35,8 @@ from gapless.consume.user.signature import BatchFunction, CallFunction, Payload,
 from gapless.consume.user.typed import typed
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.errors import UsageError
+from gapless.feature import Declaration
 from gapless.features.filters.stored import Filter, filter_of
-from gapless.features.scheduled.schedules import Schedule
 from gapless.log.typed import decoder_of
 from gapless.resources import Resource
 
@@ -70,7 +70,7 @@ class Handler:
     batch_size: events of a claim, 1 to 100 000. concurrency: calls at a time, 1 to 1000.
     retry_delays_s: seconds until the second, third, … attempt.
     resources: opened in each worker before its first unit, closed at its end.
-    schedule: what calls it when it is due, of @gapless.schedule.
+    declares: made known before it runs, such as the schedule of @gapless.schedule.
     filter: which events its group takes. guard: keeps what fits no schema from the function.
     letters_beside: units that were set aside are called beside those of the log.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
@@ -93,7 +93,7 @@ class Handler:
     concurrency: int | None = None
     resources: Sequence[Resource[Any]] = ()
     coroutine: Callable[..., Any] | None = None
-    schedule: Schedule | None = None
+    declares: Declaration | None = None
     filter: Filter | None = None
     letters_beside: bool = False
     guard: Guard | None = field(default=None, compare=False, repr=False)
@@ -102,10 +102,6 @@ class Handler:
     def __call__(self, work: Unit | Batch, *conn: Connection[Any] | AsyncConnection[Any]) -> Any:
         """Call it by hand; an async one with an AsyncConnection, and it is to be awaited."""
         return (self.coroutine or self.function)(work, *conn)
-
-    def scheduled_as(self, schedule: Schedule) -> Handler:
-        """Return the same handler, which is called when that schedule is due."""
-        return replace(self, schedule=schedule)
 
     @property
     def name(self) -> str:

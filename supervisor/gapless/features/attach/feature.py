@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Feature, Listed
+
+if TYPE_CHECKING:
+    from gapless.status.section import StatusSection
 
 
 def _commands() -> ModuleType:
     from gapless.features.attach import commands
 
     return commands
+
+
+def _sections() -> Sequence[StatusSection[Any]]:
+    from gapless.features.attach import section
+
+    return (section.SECTION,)
 
 
 ATTACH = Feature(
@@ -20,4 +31,5 @@ ATTACH = Feature(
             _commands,
         ),
     },
+    sections=_sections,
 )

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Feature, Listed
+
+if TYPE_CHECKING:
+    from gapless.status.section import StatusSection
 
 
 def _commands() -> ModuleType:
     from gapless.features.classic import commands
 
     return commands
+
+
+def _sections() -> Sequence[StatusSection[Any]]:
+    from gapless.features.classic import section
+
+    return (section.SECTION,)
 
 
 CLASSIC = Feature(
@@ -21,4 +32,5 @@ CLASSIC = Feature(
             _commands,
         ),
     },
+    sections=_sections,
 )

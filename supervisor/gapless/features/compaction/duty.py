@@ -27,7 +27,8 @@ class Compactor(SideThread):
     def look(self) -> None:
         """Take steps as long as there is a compacted topic."""
         spec = self._spec
-        with connect(spec.dsn, role="compactor", connect_timeout_s=spec.connect_timeout_s) as conn:
+        timeout_s = spec.settings.connect_timeout_s
+        with connect(spec.dsn, role="compactor", connect_timeout_s=timeout_s) as conn:
             while (done := compact(conn)) is not None:
                 if self.ended.wait(0.0 if done else LOOK_S):
                     return

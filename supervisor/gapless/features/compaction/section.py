@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from gapless.status.section import Rank, StatusSection
 
 STANDS_S = 60.0
 
@@ -33,3 +35,25 @@ class Compacting:
         return (
             f"compaction of topic {self.topic} stands still: {events} {wait}; gapless run continues"
         )
+
+
+def _cells(each: Compacting) -> Sequence[object]:
+    from gapless.status.words import age  # noqa: PLC0415 - imports rich, JSON needs none
+
+    return each.topic, each.keys, each.lag, age(each.stands_s) if each.stands_still else None
+
+
+def _problems(rows: Sequence[Compacting]) -> Iterator[str]:
+    return (str(each) for each in rows if each.stands_still)
+
+
+SECTION = StatusSection(
+    record=Compacting,
+    query=("compaction", "in_status"),
+    key="compactions",
+    rank=Rank(document=10, table=10, problem=20),
+    head=("COMPACTED", "KEYS", "TO-TAKE-IN", "STANDS-STILL"),
+    numbers=frozenset({"KEYS", "TO-TAKE-IN"}),
+    cells=_cells,
+    problems=_problems,
+)

@@ -23,7 +23,7 @@ class ExpiryDuty(SideThread):
         """Drop what nobody uses, and say so."""
         spec = self._spec
         with connect(
-            spec.dsn, role="housekeeper", connect_timeout_s=spec.connect_timeout_s
+            spec.dsn, role="housekeeper", connect_timeout_s=spec.settings.connect_timeout_s
         ) as conn:
             for group in expire_groups(conn, spec.settings.retention_check_s):
                 self.log.warning(

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Duty, Feature
+
+if TYPE_CHECKING:
+    from gapless.status.section import StatusSection
 
 
 def _checks() -> Sequence[Check]:
@@ -19,7 +23,14 @@ def _duties() -> Sequence[Duty]:
     return (ExpiryDuty,)
 
 
+def _sections() -> Sequence[StatusSection[Any]]:
+    from gapless.features.expiry import section
+
+    return (section.SECTION,)
+
+
 EXPIRY = Feature(
     checks=_checks,
     duties=_duties,
+    sections=_sections,
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from gapless.status.section import Rank, StatusSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,3 +19,26 @@ class Expiring:
     idle_s: float
     left_s: float
     set_aside: int
+
+
+def _problems(rows: Sequence[Expiring]) -> Iterator[str]:
+    return map(_problem, rows)
+
+
+def _problem(each: Expiring) -> str:
+    from gapless.status.words import age, some  # noqa: PLC0415 - imports rich, JSON needs none
+
+    units = f", with {some(each.set_aside, 'unit')} set aside" if each.set_aside else ""
+    return (
+        f"group {each.group_id} is dropped in {age(each.left_s)}{units}: nobody has used it for "
+        f"{age(each.idle_s)}; gapless groups expire {each.group_id} --never keeps it"
+    )
+
+
+SECTION = StatusSection(
+    record=Expiring,
+    query=("expiry", "in_status"),
+    key="expiring",
+    rank=Rank(document=80, problem=40),
+    problems=_problems,
+)

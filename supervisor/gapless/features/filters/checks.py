@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from gapless.features.filters.section import Filtered
 from gapless.ops.doctor.finding import Finding, Patient, ok, warning
 from gapless.ops.text import plain, quantity
-
-if TYPE_CHECKING:
-    from gapless.features.filters.section import Filtered
 
 _SHOWN_MAX = 5
 
 
 def filters(patient: Patient) -> Iterator[Finding]:
     """Which groups have a filter, how much each passed, and what it could not be asked about."""
-    found = sorted(patient.look.filters, key=lambda each: -each.unasked)
+    found = sorted(patient.look.of(Filtered), key=lambda each: -each.unasked)
     if not found:
         yield ok("filters", "every group takes all events")
     for each in found[:_SHOWN_MAX]:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
+
+if TYPE_CHECKING:
+    from gapless.status.section import StatusSection
 
 
 def _commands() -> ModuleType:
@@ -24,6 +28,12 @@ def _checks() -> Sequence[Check]:
     )
 
 
+def _sections() -> Sequence[StatusSection[Any]]:
+    from gapless.features.filters import section, subscribed
+
+    return (section.SECTION, subscribed.SECTION)
+
+
 FILTERS = Feature(
     commands={
         "subscriptions": Listed(
@@ -31,4 +41,5 @@ FILTERS = Feature(
         ),
     },
     checks=_checks,
+    sections=_sections,
 )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+
+from gapless.status.section import Rank, StatusSection
 
 RECENT_S = 3600.0  # what a filter could not be asked about for longer is no news
 
@@ -39,3 +42,19 @@ class Filtered:
         return f"filter of {self.group_id}/{self.topic}: {events} delivered unasked, {place}: " + (
             self.unasked_why or ""
         )
+
+
+def _problems(rows: Sequence[Filtered]) -> Iterator[str]:
+    return (each.trouble for each in rows if each.is_troubled)
+
+
+SECTION = StatusSection(
+    record=Filtered,
+    query=("filters", "in_status"),
+    key="filters",
+    rank=Rank(document=50, table=30, problem=60),
+    head=("FILTERED", "TOPIC", "KEPT", "PASSED", "UNASKED", "TAKES"),
+    numbers=frozenset({"KEPT", "PASSED", "UNASKED"}),
+    cells=lambda it: (it.group_id, it.topic, it.kept, it.passed, it.unasked, it.takes),
+    problems=_problems,
+)

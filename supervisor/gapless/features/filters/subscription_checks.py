@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from gapless.features.filters.subscribed import Subscribed
 from gapless.ops.doctor.finding import Finding, Patient, ok, warning
 from gapless.ops.text import age_text, plain, quantity
-
-if TYPE_CHECKING:
-    from gapless.features.filters.subscribed import Subscribed
 
 _SHOWN_MAX = 5
 
 
 def subscriptions(patient: Patient) -> Iterator[Finding]:
     """Which groups have subscriptions, which pass all events, and which subscriptions go soon."""
-    found = sorted(patient.look.subscribed, key=lambda each: not _is_troubled(each))
+    found = sorted(patient.look.of(Subscribed), key=lambda each: not _is_troubled(each))
     if not found:
         yield ok("subscriptions", "no group has subscriptions")
     for each in found[:_SHOWN_MAX]:

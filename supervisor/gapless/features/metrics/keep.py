@@ -71,13 +71,11 @@ class ExporterKeeper:
             supervisor_pid=os.getpid(),
             close_fds=tuple(self._close_fds()),
             slot=0,
-            wait_period_s=settings.wait_period_ms / 1000,
-            connect_timeout_s=settings.connect_timeout_s,
+            settings=settings,
             listening=listening,
             groups=frozenset((topic, group) for group, topic in plan.handlers),
             # An attempt to connect may take the loop as long as that.
             silence_s_max=settings.member_ttl_ms / 1000 + settings.connect_timeout_s,
-            standstill_s=settings.standstill_s,
         )
         self._board.clear(0)
 

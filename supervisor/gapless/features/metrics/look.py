@@ -116,7 +116,7 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> DatabaseLook:
         standings = _ask(conn, query("observe", "standings"), GroupStanding)
         letters = _ask(conn, query("observe", "letters"), LetterCount)
         pending = _ask(conn, query("status", "pending"), Pending)
-        compacting = _ask(conn, query("status", "compactions"), Compacting)
+        compacting = _ask(conn, query("compaction", "in_status"), Compacting)
         found = standings.fetchall()
         one = _one(sequencer)
         return DatabaseLook(

@@ -31,7 +31,7 @@ class Exporter:
         self._spec = spec
         self._meters = meters
         self._pulse = pulse
-        connect_timeout_s = min(spec.connect_timeout_s, CONNECT_S_MAX)
+        connect_timeout_s = min(spec.settings.connect_timeout_s, CONNECT_S_MAX)
         self._looks = Looks(
             partial(connect, spec.dsn, role="exporter", connect_timeout_s=connect_timeout_s)
         )
@@ -62,7 +62,7 @@ class Exporter:
                 self._pulse,
                 self._looks.newest(),
                 groups=spec.groups,
-                standstill_s=spec.standstill_s,
+                standstill_s=spec.settings.standstill_s,
             )
         )
 

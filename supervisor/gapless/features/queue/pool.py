@@ -160,14 +160,11 @@ class Pools:
             QueueSpec,
             dsn=self._dsn,
             supervisor_pid=self._supervisor_pid,
-            wait_period_s=self._settings.wait_period_ms / 1000,
-            connect_timeout_s=self._settings.connect_timeout_s,
+            settings=self._settings,
             group_id=pool.queue.group_id,
             worker=worker,
             handler=pool.handler,
             terms=pool.terms,
-            max_processing_ms=self._settings.max_processing_ms,
-            statement_timeout_ms=self._settings.statement_timeout_ms,
         )
         board, meters = self._board, self._meters
 

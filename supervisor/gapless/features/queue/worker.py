@@ -47,13 +47,14 @@ def run_queue_worker(spec: QueueSpec, pipe: Pipe, board: Board) -> None:
 
 
 def _work(spec: QueueSpec, pipe: Pipe, board: Board) -> ExitCode:
-    timeout_s = spec.connect_timeout_s
+    settings = spec.settings
+    timeout_s = settings.connect_timeout_s
     role = f"queue worker {spec.group_id}"
     opening = Opening(
         connect=lambda: connect(spec.dsn, role=role, connect_timeout_s=timeout_s),
-        max_processing_ms=spec.max_processing_ms,
+        max_processing_ms=settings.max_processing_ms,
         patience_s=timeout_s,
-        statement_timeout_ms=spec.statement_timeout_ms,
+        statement_timeout_ms=settings.statement_timeout_ms,
     )
     conn = opening.open()
     spec.handler.habits.interruptible = False  # signals are the supervisor's
@@ -68,11 +69,11 @@ def _work(spec: QueueSpec, pipe: Pipe, board: Board) -> ExitCode:
         spec.group_id,
         worker=spec.worker,
         # Longer than a turn may take: who is killed for that gives it back by its death.
-        reserve_s=(spec.max_processing_ms + GUARD_MORE_MS) / 1000,
+        reserve_s=(settings.max_processing_ms + GUARD_MORE_MS) / 1000,
         holds=partial(board.hold, spec.slot),
         patience=Patience(),
     )
-    driver = QueueDriver(queue, wait_period_s=spec.wait_period_s, wake=wakeup.ring)
+    driver = QueueDriver(queue, wait_period_s=settings.wait_period_ms / 1000, wake=wakeup.ring)
     for channel in channels_of(queue):
         listen(conn, channel)
     return session_loop(_Host(_Serving(spec, board, driver), pipe, wakeup), opening)

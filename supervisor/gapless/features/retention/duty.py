@@ -26,7 +26,7 @@ class RetentionDuty(SideThread):
         spec, settings = self._spec, self._spec.settings
         keep = Keep(letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s)
         with connect(
-            spec.dsn, role="housekeeper", connect_timeout_s=spec.connect_timeout_s
+            spec.dsn, role="housekeeper", connect_timeout_s=spec.settings.connect_timeout_s
         ) as conn:
             for chunk in apply_retention(conn, keep):
                 self.log.info("retention: dropped the events of %s", chunk)

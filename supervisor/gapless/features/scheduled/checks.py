@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gapless.features.scheduled.section import Later, of_rows
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.text import duration, plain, quantity
 
@@ -13,7 +14,7 @@ _SHOWN_MAX = 5
 def later(patient: Patient) -> Iterator[Finding]:
     """Whether somebody promotes, and whether the topics of what waits are there."""
     found = patient.look
-    now = found.later
+    now = of_rows(found.of(Later))
     if now.is_late:
         why, remedy = "the sequencer does not get to it", "gapless run of this version does"
         if found.sequencer.state == "nobody":

@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import wraps
 from typing import Any, TypedDict, Unpack
@@ -96,7 +97,7 @@ def schedule(
         made = handler(topic=TOPIC, group=f"schedule.{own_name}", **options)(
             _called_when_due(function, own_name, publishes)
         )
-        return made.scheduled_as(declared)
+        return replace(made, declares=declared)
 
     return decorate
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
 
 if TYPE_CHECKING:
     from gapless.features.scheduled.later import Promoter
+    from gapless.status.section import StatusSection
 
 
 def _commands() -> ModuleType:
@@ -36,6 +37,12 @@ def _promoting() -> type[Promoter]:
     return Promoter
 
 
+def _sections() -> Sequence[StatusSection[Any]]:
+    from gapless.features.scheduled import section
+
+    return (section.SECTION,)
+
+
 SCHEDULED = Feature(
     commands={
         "later": Listed("list the events that wait for their time, cancel them", _commands),
@@ -46,4 +53,6 @@ SCHEDULED = Feature(
     },
     checks=_checks,
     promoting=_promoting,
+    topics=("schedules",),
+    sections=_sections,
 )

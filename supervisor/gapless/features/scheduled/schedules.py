@@ -6,19 +6,24 @@ own. Its cron text is read by gapless.cron_next() alone: one clock, one list of 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import psycopg
+from psycopg.errors import InsufficientPrivilege
 from psycopg.rows import tuple_row
 
 from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.errors import UsageError
+from gapless.log.topics import create_topic, find_topic
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+log = logging.getLogger("gapless.supervisor")
 
 Missed = Literal["once", "all", "skip"]
 TOPIC = "schedules"
@@ -47,6 +52,26 @@ class Schedule:
     payload: str | None = None
     headers: str | None = None
     starts_at: str | None = None
+
+    def make_known(self, conn: Connection[Any]) -> bool:
+        """Add or change it unless it is there, just so; return whether something changed.
+
+        The topic of scheduled functions is made, with one partition, where it is wanted.
+        Raises UsageError where it makes no sense, or this role may not change it.
+        """
+        if self.topic == TOPIC and find_topic(conn, TOPIC) is None:
+            create_topic(conn, TOPIC, partitions=1)
+        try:
+            changed = apply_schedule(conn, self)
+        except InsufficientPrivilege as error:
+            raise UsageError(
+                f'schedule "{self.name}" is not in the database as it is declared, and role '
+                f'"{conn.info.user}" may not change it: grant it gapless_operator, or let an '
+                "operator run gapless init or gapless schedule add"
+            ) from error
+        if changed:
+            log.info("supervisor: schedule %s is as declared now", self.name)
+        return changed
 
 
 def add_schedule(conn: Connection[Any], schedule: Schedule) -> datetime:

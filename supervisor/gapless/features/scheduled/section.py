@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime
+
+from gapless.status.document import iso
+from gapless.status.section import Rank, StatusSection
 
 _SHOWN_MAX = 3
 LATE_S_MAX = 5.0  # later than that somebody should look: nobody promotes, or not fast enough
@@ -39,4 +42,23 @@ class Later:
         yield from (f"schedule {each}" for each in self.stopped[:_SHOWN_MAX])
 
 
-NOTHING_WAITS = Later()
+def of_rows(rows: Sequence[Later]) -> Later:
+    """Return the one there is; none of a look that was made by hand."""
+    return rows[0] if rows else Later()
+
+
+def _document(rows: Sequence[Later]) -> object:
+    found = asdict(of_rows(rows))
+    next_ts = found.pop("next_ts")
+    found["stopped"] = list(found["stopped"])
+    return {**found, "next_at": None if next_ts is None else iso(next_ts)}
+
+
+SECTION = StatusSection(
+    record=Later,
+    query=("later", "in_status"),
+    key="later",
+    rank=Rank(document=90, problem=10),
+    document=_document,
+    problems=lambda rows: of_rows(rows).problems(),
+)

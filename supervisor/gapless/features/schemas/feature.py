@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
 
 if TYPE_CHECKING:
     from gapless.log.known import RulesReader
+    from gapless.status.section import StatusSection
 
 
 def _commands() -> ModuleType:
@@ -32,6 +33,12 @@ def _publishing() -> RulesReader:
     return RulesReader(topic_schemas, lacks)
 
 
+def _sections() -> Sequence[StatusSection[Any]]:
+    from gapless.features.schemas import section
+
+    return (section.SECTION,)
+
+
 SCHEMAS = Feature(
     commands={
         "schemas": Listed(
@@ -40,4 +47,5 @@ SCHEMAS = Feature(
     },
     checks=_checks,
     publishing=_publishing,
+    sections=_sections,
 )

@@ -132,5 +132,5 @@ def test_a_worker_counts_with_a_meter_of_its_own(
     forks.runs[0](_ANY, 0, ())
     assert len(used) == 1
     assert used != [None]
-    assert specs[0].wait_period_s == Settings().wait_period_ms / 1000
+    assert specs[0].settings == Settings()
     assert specs[0].worker.startswith(Settings().name_for_people())

@@ -61,7 +61,7 @@ def test_it_is_a_schedule_and_a_handler(
 ) -> None:
     made = gapless.schedule(cron, **options)(nightly)
     expected = Schedule(**{"name": "nightly", "topic": TOPIC, **declared})
-    assert made.schedule == expected
+    assert made.declares == expected
     assert (made.topic, made.group) == (TOPIC, f"schedule.{expected.name}")
     assert made.on_failure is None
 
@@ -118,8 +118,8 @@ def test_what_could_never_work_is_refused(
 def test_a_function_that_does_not_tell_its_arguments_is_taken() -> None:
     largest: Any = max
     made = gapless.schedule("@daily", name="n")(largest)
-    assert made.schedule is not None
-    assert gapless.schedule("@daily", name="n")(_Called()).schedule == made.schedule
+    assert isinstance(made.declares, Schedule)
+    assert gapless.schedule("@daily", name="n")(_Called()).declares == made.declares
 
 
 # -- what a call does -----------------------------------------------------------------------------

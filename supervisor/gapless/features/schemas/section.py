@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gapless.status.section import Rank, StatusSection
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
@@ -18,3 +20,14 @@ class Checked:
     types: list[str]
     versions: int
     unfit: int
+
+
+SECTION = StatusSection(
+    record=Checked,
+    query=("schemas", "in_status"),
+    key="checked",
+    rank=Rank(document=70, table=50),
+    head=("CHECKED", "TYPES", "VERSIONS", "UNFIT"),
+    numbers=frozenset({"VERSIONS", "UNFIT"}),
+    cells=lambda each: (each.topic, ",".join(each.types), each.versions, each.unfit),
+)

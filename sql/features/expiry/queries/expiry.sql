@@ -1,0 +1,8 @@
+-- name: in_status
+-- Groups that go soon, for nobody uses them.
+-- returns: gapless.features.expiry.section:Expiring
+select e.group_id, extract(epoch from e.idle)::float8 as idle_s,
+  extract(epoch from e.time_left)::float8 as left_s, e.set_aside
+from gapless.expiries e
+where e.is_near
+order by e.time_left, e.group_id

@@ -1,0 +1,22 @@
+-- name: in_status
+-- Groups that take some events only, and what that came to. unasked_s: how long ago the filter could not be asked.
+-- returns: gapless.features.filters.section:Filtered
+select f.group_id, f.topic,
+  concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition) as takes,
+  f.kept, f.passed, f.unasked, f.unasked_partition, f.unasked_offset, f.unasked_why,
+  case
+    when f.unasked_ts is not null then greatest(extract(epoch from now() - f.unasked_ts), 0)
+  end::double precision as unasked_s
+from gapless.filters f
+join gapless.topic t on t.name = f.topic
+join gapless.consumer_group g on g.group_id = f.group_id and g.topic_id = t.topic_id
+where not g.is_scratch
+order by f.group_id, f.topic
+
+-- name: subscribed_in_status
+-- Groups with subscriptions, and those whose last one has gone.
+-- returns: gapless.features.filters.subscribed:Subscribed
+select v.group_id, v.topic, v.subscriptions, v.forms, v.may_expire, v.near, v.stopped,
+  extract(epoch from v.first_left)::float8 as first_left_s
+from gapless.subscribed_groups v
+order by v.group_id, v.topic

@@ -1,0 +1,50 @@
+"""A section of a look: rows of one query of a feature, for documents, tables and people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Generic, LiteralString, NamedTuple, TypeVar
+
+from gapless.features import FEATURES
+
+R = TypeVar("R")
+
+
+class Rank(NamedTuple):
+    """Where a section stands among the others: the lowest number first, the worst problem first."""
+
+    document: int
+    table: int = 0
+    problem: int = 0
+
+
+CHUNKS_IN_DOCUMENT = 85  # the core's own, between sections
+UNROUTED_AS_PROBLEM = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StatusSection(Generic[R]):
+    """The rows that a query answers, each a record, and how they are shown.
+
+    query: its stage and name. key: in documents. document: other than a list of all their fields.
+    head, cells: a table of `gapless status`. numbers: columns of it that stand to the right.
+    problems: what somebody should look at.
+    """
+
+    record: type[R]
+    query: tuple[LiteralString, LiteralString]
+    key: str
+    rank: Rank
+    document: Callable[[Sequence[R]], object] | None = None
+    head: tuple[str, ...] = ()
+    numbers: frozenset[str] = frozenset()
+    cells: Callable[[R], Sequence[object]] | None = None
+    problems: Callable[[Sequence[R]], Iterator[str]] | None = None
+
+
+@cache
+def sections() -> tuple[StatusSection[Any], ...]:
+    """Return those of all features."""
+    return tuple(section for each in FEATURES for section in each.sections())
