@@ -20,10 +20,11 @@ from gapless.db.listen import listen
 from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.failpoints import hit
-from gapless.features.filters.stored import Filter, set_filter
+from gapless.features.filters.stored import set_filter
 from gapless.keys import Partition, partition_params
 from gapless.lease.room import SESSIONS_PER_SUPERVISOR
 from gapless.lease.squatters import end_squatters, name_prepared
+from gapless.log.filter import Filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

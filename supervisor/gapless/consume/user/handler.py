@@ -35,8 +35,8 @@ from gapless.consume.user.signature import BatchFunction, CallFunction, Payload,
 from gapless.consume.user.typed import typed
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.errors import UsageError
-from gapless.features.filters.stored import Filter, filter_of
 from gapless.features.scheduled.schedules import Schedule
+from gapless.log.filter import Filter, filter_of
 from gapless.log.typed import decoder_of
 from gapless.resources import Resource
 
