@@ -15,6 +15,7 @@ What is not named here is not public.
 
 from typing import TYPE_CHECKING
 
+from gapless import feature
 from gapless.lazily import attributes
 
 if TYPE_CHECKING:
@@ -87,3 +88,12 @@ if not TYPE_CHECKING:
             "gapless.resources": "resource",
         },
     )
+
+
+def _listed() -> tuple[feature.Feature, ...]:
+    from gapless.features import FEATURES  # noqa: PLC0415 - when the core asks
+
+    return FEATURES
+
+
+feature.listed = _listed

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from gapless.consume.read.claim import Reader
+    from gapless.lease.member import Subscription
     from gapless.ops.doctor.finding import Finding, Patient
     from gapless.worker.spec import SequencerSpec
 
 Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
 Check = Callable[["Patient"], Iterator["Finding"]]
+Option = Callable[["Connection[Any]", "Subscription"], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +37,26 @@ class Feature:
 
     commands: by name, in the order of the help. checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
+    options: what a handler says of its group, set when a member joins that.
+    reader: how groups are read that do not take every event; of one feature at most.
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
+    options: Sequence[Option] = ()
+    reader: Callable[[], Reader] | None = None
+
+
+listed: Callable[[], Sequence[Feature]] = tuple
+"""The list, for the core, which must not import it: `gapless` sets it, whatever is imported."""
+
+
+def options() -> Iterable[Option]:
+    """Return what is to be set for a group beside what the core knows."""
+    return (option for each in listed() for option in each.options)
+
+
+def reader() -> Reader:
+    """Return what reads for groups that do not take every event."""
+    return next(each.reader() for each in listed() if each.reader is not None)

@@ -41,10 +41,9 @@ class IsolatedWorld(Telling):
         self.commit: BaseException | None = None
         self.learns = False
         self.parked: set[int] = set()
-        self.alike = True
         for name in (
-            "transaction", "claim", "read_units", "wary", "call", "under_settings", "run", "settings_before",
-            "allow_commit", "set_aside", "settle_parking", "learn", "are_kept_alike", "_alone", "perf_counter",
+            "transaction", "read_units", "wary", "call", "under_settings", "run", "settings_before",
+            "allow_commit", "set_aside", "settle_parking", "learn", "_alone", "perf_counter",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(Parking, "load", self.load)
@@ -59,7 +58,10 @@ class IsolatedWorld(Telling):
             else gapless.handler(topic="orders")(_unit)
         )
         policy = Policy(on_failure=on_failure, retry_delays_s=(7.0,))
-        return turn(CONN, OURS, handler, policy=policy, units_per_commit=2, worker="w", **said)
+        ahead: Any = self
+        return turn(
+            CONN, OURS, handler, ahead, policy=policy, units_per_commit=2, worker="w", **said
+        )
 
     def perf_counter(self) -> float:
         self.now_s += 0.5
@@ -69,11 +71,11 @@ class IsolatedWorld(Telling):
         if self.commit is not None:
             raise self.commit
 
-    def claim(self, conn: object, ours: object, wanted: Wanted) -> Claim:
+    def ask(self, conn: object, ours: object, wanted: Wanted) -> Claim:
         assert (conn, ours) == (CONN, OURS)
         if self.claims:
             return self.claims.pop(0)  # type: ignore[no-any-return]
-        assert wanted == Wanted(wanted.batch_size, scan_max=wanted.batch_size)
+        assert wanted == Wanted(wanted.batch_size, exactly=True)
         units = wanted.batch_size // 2
         self.story.append(f"claim {wanted.batch_size}")
         return Claim(
@@ -83,10 +85,6 @@ class IsolatedWorld(Telling):
             claim_xid="xid",
             spans=ALL[:units],
         )
-
-    def are_kept_alike(self, spans: Spans, others: Spans) -> bool:
-        assert list(spans) == list(others)
-        return self.alike
 
     def read_units(
         self, conn: object, partition: object, spans: Spans, terms: object

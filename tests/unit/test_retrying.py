@@ -24,6 +24,7 @@ from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import HoleError
+from gapless.features.filters import matches
 from gapless.keys import Assignment, Partition, partition_params
 from support.told import Telling
 from support.turn import turn
@@ -63,6 +64,7 @@ class World(Telling):
             "transaction", "run", "run_at_commit", "call", "call_outside", "learn", "fetch_rows",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
+        monkeypatch.setattr(matches, "run", self.run)
         monkeypatch.setattr(module, "settings_before", lambda _conn: "as it was")
         monkeypatch.setattr(module.spans, "verdict", lambda *told: self.verdicts.append(told))
 
@@ -323,7 +325,7 @@ def test_it_is_told_which_subscriptions_it_matched(world: World, kept: list[bool
         (13, 8, "eighth", "{}"),
     ]
     world.retry()
-    assert world.params["letter_matches"] == HERE
+    assert world.params["letter_matches"] == {**partition_params(PLACE), "first_offset": 11}
     (unit,) = world.seen
     names = [[each.name for each in event.subscriptions] for event in unit]
     assert names == [*[[]] * kept[0], ["fifth"], ["seventh", "eighth"]]

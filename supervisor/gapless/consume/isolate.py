@@ -23,7 +23,7 @@ from gapless.consume.aside.letters import set_aside
 from gapless.consume.aside.parking import Parking, settle_parking
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job, Redo, Step, offsets
-from gapless.consume.read.claim import Claim, Wanted, claim
+from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.read.units import read_units, under_settings, wary
 from gapless.consume.session import (
     TransactionBrokenError,
@@ -40,7 +40,6 @@ from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.db.connect import is_passing
 from gapless.failpoints import hit
-from gapless.features.filters.kept import are_kept_alike
 
 SAVEPOINT = "gapless_unit"
 
@@ -171,12 +170,12 @@ def _claim_again(job: Job, spans: Spans) -> Claim | None:
     """
     first, last = offsets(spans)
     events = last - first + 1
-    claimed = claim(job.conn, job.assignment, Wanted(events, scan_max=events))
+    claimed = job.backlog.ask(job.conn, job.assignment, Wanted(events, exactly=True))
     if claimed.outcome == "fenced":
         return None
     if (claimed.first_offset, claimed.last_offset) != (first, last):
         raise psycopg.Rollback
-    if not are_kept_alike(claimed.spans, spans):  # another filter, since they were claimed
+    if not claimed.spans.is_like(spans):  # another filter, since they were claimed
         raise psycopg.Rollback
     return claimed
 

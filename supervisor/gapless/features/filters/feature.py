@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from gapless.consume.read.claim import Reader
+    from gapless.lease.member import Subscription
 
 
 def _commands() -> ModuleType:
@@ -24,6 +31,19 @@ def _checks() -> Sequence[Check]:
     )
 
 
+def _reader() -> Reader:
+    from gapless.features.filters.reader import FilteredReader
+
+    return FilteredReader()
+
+
+def _set_filter(conn: Connection[Any], subscription: Subscription) -> None:
+    from gapless.features.filters.stored import set_filter
+
+    if subscription.filter is not None:
+        set_filter(conn, subscription.group_id, subscription.topic, subscription.filter)
+
+
 FILTERS = Feature(
     commands={
         "subscriptions": Listed(
@@ -31,4 +51,6 @@ FILTERS = Feature(
         ),
     },
     checks=_checks,
+    options=(_set_filter,),
+    reader=_reader,
 )
