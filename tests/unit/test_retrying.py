@@ -65,7 +65,6 @@ class World(Telling):
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(matches, "run", self.run)
-        monkeypatch.setattr(module, "settings_before", lambda _conn: "as it was")
         monkeypatch.setattr(module.spans, "verdict", lambda *told: self.verdicts.append(told))
 
     def job(self, *, batch: bool = False, outside: bool = False, **said: Any) -> Job:
@@ -150,7 +149,7 @@ DIES = {"state": "dead", "retry_after_s": 0.0, "counted": True, "attempts": 1}
 def test_it_is_claimed_called_and_counts_as_handled(world: World) -> None:
     assert world.retry() == "handled"
     assert world.told() == [*TRY, *CLAIM, *READ, "call", "finish_letter", "commit"]
-    assert world.params["finish_letter"] == {**HERE, "claim_xid": "xid", "settings": "as it was"}
+    assert world.params["finish_letter"] == {**HERE, "claim_xid": "xid"}
     assert world.params["record_try"] == world.params["claim_letter"] == HERE
     (unit,) = world.seen
     assert (type(unit), unit.first_offset, unit.last_offset, unit.attempt) == (Unit, 11, 13, 1)

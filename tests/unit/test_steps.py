@@ -377,7 +377,7 @@ def test_of_a_filter_half_is_counted_by_what_it_keeps(world: World) -> None:
 
 
 def test_what_is_learned_is_tried_at_once_and_as_before(world: World) -> None:
-    world.failing, world.learns = {15: REFUSED}, [True]
+    world.failing, world.learns = {15: TransactionBrokenError("untold")}, [True]
     world.keeps = [12, 13, 15]
     step(world.job())
     assert world.told() == [

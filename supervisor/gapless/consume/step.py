@@ -199,14 +199,11 @@ def _retry(job: Job, spans: Spans, error: Exception, committed: Sequence[Done]) 
 
     Raises the error when nothing was called: a filter passed all of the claim.
     """
-    if not spans:
+    if not spans.ends:
         raise error
-    return Redo(
-        spans=spans,
-        failed=error.at if isinstance(error, UnitFailedError) else None,
-        done=_all_of(committed),
-        learned=learn(job.handler, error),
-    )
+    if isinstance(error, UnitFailedError):
+        return Redo(spans=spans, failed=error.at, done=_all_of(committed))
+    return Redo(spans=spans, done=_all_of(committed), learned=learn(job.handler, error))
 
 
 def _call_batch(job: Job, parking: Parking | None, units: Iterable[Unit]) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.session import after_commit, run, run_before
+from gapless.consume.session import after_commit, run, run_untimed
 from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
 from gapless.keys import Partition, partition_params
@@ -35,9 +35,7 @@ def set_aside(
         "parks": fate.parks,
         **span.seen(failure.only),
     }
-    run_before(conn, "lift_timeout")
-    run(conn, "set_aside", params)
-    run(conn, "put_timeout_back")
+    run_untimed(conn, "set_aside", params)
     verdict(failure.error, fate.state, failure.attempts)
     if fate.state == "dead":
         after_commit(conn, partial(tell_death, partition, span.first_offset, params))

@@ -27,7 +27,6 @@ from gapless.consume.session import (
     TransactionBrokenError,
     run,
     run_at_commit,
-    settings_before,
     transaction,
 )
 from gapless.consume.unit import Fetch, Source, Unit
@@ -202,7 +201,6 @@ def _finish(job: Job, first_offset: int, claimed: ClaimedLetter) -> None:
     params = {
         **_place(job.assignment, first_offset),
         "claim_xid": claimed.claim_xid,
-        "settings": settings_before(job.conn),
     }
     run_at_commit(job.conn, "finish_letter", params)
 
@@ -263,7 +261,8 @@ def _unit(
         place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
         kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
     seen = Seen(offsets, kept, rows, claimed.has_subscriptions)
-    reader = LOG if seen.is_all else feature.reader()
+    is_all = len(kept) == len(offsets) and not seen.is_matched
+    reader = LOG if is_all else feature.reader()
     return reader.unit_again(job.conn, source, seen)
 
 

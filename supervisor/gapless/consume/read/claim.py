@@ -76,11 +76,6 @@ class Seen(NamedTuple):
     rows: list[Row] | None
     is_matched: bool
 
-    @property
-    def is_all(self) -> bool:
-        """Whether it is the unit, and no more can be told of it."""
-        return len(self.kept) == len(self.offsets) and not self.is_matched
-
 
 class Reader(Protocol):
     """How a group reads its partition. Which one does, the fence says at each claim (Backlog)."""

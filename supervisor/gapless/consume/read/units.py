@@ -61,6 +61,18 @@ def read_units(
     return reader.units(spans)
 
 
+def wary_units(
+    handler: Handler,
+    conn: Connection[Any],
+    partition: Partition,
+    spans: Spans,
+    terms: Terms,
+) -> Iterable[Unit]:
+    """Return the units: few are read at once, before any is called; many as their turn comes."""
+    units = read_units(conn, partition, spans, terms)
+    return [*units] if len(spans.wanted) <= at_once(terms) else wary(handler, units)
+
+
 def read_apart(
     conn: Connection[Any],
     partition: Partition,
