@@ -137,7 +137,12 @@ def test_a_query_that_is_asked_for_exists() -> None:
     every(check, asking, Path.as_posix)
 
 
-_OF_A_STEP = {"run", "run_before", "run_at_commit"}  # (conn, name, …) of consume.session
+_OF_A_STEP = {
+    "run",
+    "run_before",
+    "run_untimed",
+    "run_at_commit",
+}  # (conn, name, …) of consume.session
 
 
 def test_a_query_that_a_step_runs_exists() -> None:

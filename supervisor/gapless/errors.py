@@ -6,7 +6,6 @@ traceback and exits with `exit_code`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 
@@ -104,18 +103,6 @@ class WaitError(GaplessError):
 
 class ReplyError(GaplessError):
     """Nobody has replied to a request in time; it may be handled all the same."""
-
-
-class ConditionError(GaplessError):
-    """SQL conditions of subscriptions raised, or were slow: these are to be stopped first.
-
-    reasons: by subscription_id, one line each.
-    """
-
-    def __init__(self, reasons: Mapping[int, str]) -> None:
-        some = next(iter(reasons.values()), "")
-        super().__init__(f"{len(reasons)} subscriptions have to be stopped: {some}")
-        self.reasons = reasons
 
 
 class HoleError(GaplessError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import ModuleType
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from psycopg import Connection
 
+    from gapless.consume.read.claim import Reader
+    from gapless.lease.member import Subscription
     from gapless.log.known import RulesReader
     from gapless.log.promote import Promoter
     from gapless.ops.doctor.finding import Finding, Patient
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
 Check = Callable[["Patient"], Iterator["Finding"]]
+Option = Callable[["Connection[Any]", "Subscription"], object]
 
 
 class Declaration(Protocol):
@@ -45,15 +48,19 @@ class Feature:
     commands: by name, in the order of the help. sections: of a look at all (status, the console).
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
+    options: of a handler, set for its group when a member joins that.
+    reader: how groups are read that do not take every event.
     publishing: what reads the rules by which events of a topic are checked before they are stored.
-    promoting: makes what gets events for later into the log. One feature at most has one of these.
-    topics: made by it alone, with partitions of their own.
+    promoting: makes what gets events for later into the log. topics: made by it alone, with
+    partitions of their own. One feature at most has a reader, a publishing, a promoting.
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
     sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
+    options: Sequence[Option] = ()
+    reader: Callable[[], Reader] | None = None
     publishing: Callable[[], RulesReader] | None = None
     promoting: Callable[[], Callable[[], Promoter]] | None = None
     topics: tuple[str, ...] = ()
@@ -66,4 +73,14 @@ def no_features() -> Sequence[Feature]:
 
 listed: Callable[[], Sequence[Feature]] = no_features
 """The features of the program. gapless/__init__.py, which runs before any other module of it, hands
-the list down here: so the core imports none, and nothing that publishes can forget it."""
+the list down here: so the core imports none, and no entry can forget it."""
+
+
+def options() -> Iterable[Option]:
+    """Return what is to be set for a group beside what the core knows."""
+    return (option for each in listed() for option in each.options)
+
+
+def reader() -> Reader:
+    """Return what reads for groups that do not take every event."""
+    return next(each.reader() for each in listed() if each.reader is not None)

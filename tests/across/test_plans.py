@@ -14,7 +14,8 @@ import pytest
 from psycopg import Connection
 
 from gapless.consume.aside.letters import set_aside
-from gapless.consume.read.claim import Wanted, claim
+from gapless.consume.read.backlog import Backlog
+from gapless.consume.read.claim import Wanted
 from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
 from gapless.db.connect import connect
@@ -168,7 +169,7 @@ def test_claim(place: Place, batch_size: int, events_max: int) -> None:
             with worker.transaction(force_rollback=True):
                 worker.execute("update gapless.consumer_offsets set next_offset = %s", [start])
                 with cost(worker) as spent:
-                    claimed = claim(
+                    claimed = Backlog().ask(
                         worker, place.group.assignments[0], Wanted(batch_size, events_max)
                     )
             assert not spent.scanned, f"call {n + 1} at {start}: {spent.scanned}"
@@ -190,7 +191,7 @@ def test_a_claim_locks_few_of_many_chunks(conn: Connection, dsn: str, topic: Top
         for _ in range(CALLS):
             for assignment in group.assignments:
                 with group.conn.transaction(force_rollback=True):
-                    claim(group.conn, assignment, Wanted(1, 1))
+                    Backlog().ask(group.conn, assignment, Wanted(1, 1))
                     (tables,) = group.conn.execute(locked).fetchone() or (0,)
                     assert tables <= 2
 

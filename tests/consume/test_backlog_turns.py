@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gapless.consume.read.backlog import BYTES_MAX, EVENTS_MAX, Backlog
+from gapless.consume.read.backlog import BYTES_MAX, EVENTS_MAX, LOG, Backlog
 from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import allow_commit, transaction
 from gapless.errors import HoleError
@@ -72,7 +72,7 @@ def test_a_worker_that_is_behind_reads_ahead_with_its_second_claim(group: Group)
     assert turns.take() == [26, 27, 28, 29, 30]
     assert turns.state == (20, 15)
     assert turns.backlog.place is not None
-    assert not turns.backlog.filtered
+    assert turns.backlog.reader is LOG
 
 
 def test_what_is_read_ahead_may_be_taken_in_other_sizes(group: Group) -> None:

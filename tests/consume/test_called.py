@@ -22,8 +22,8 @@ from gapless.consume.user.call import (
     call,
     call_each,
     call_outside,
+    excuse_of,
     require_transaction,
-    unready_cause,
 )
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import Failure, PartlyFailedError, UnitFailedError
@@ -371,7 +371,7 @@ def test_how_a_call_outside_failed(
     ],
 )  # fmt: skip
 def test_what_says_that_the_database_is_not_ready(error: Any, expected: Any) -> None:
-    assert unready_cause(error) is expected
+    assert excuse_of(error) is expected
 
 
 def test_a_batch_is_called_as_one(conn: Connection[Any], story: list[Any]) -> None:

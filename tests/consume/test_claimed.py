@@ -9,7 +9,8 @@ from uuid import uuid4
 
 import pytest
 
-from gapless.consume.read.claim import Claim, Wanted, claim
+from gapless.consume.read.backlog import Backlog
+from gapless.consume.read.claim import Claim, LogReader, Wanted
 from gapless.consume.read.place import (
     forget_attempt,
     record_attempt,
@@ -22,6 +23,7 @@ from gapless.errors import BeyondError, HoleError
 from gapless.features.filters.conditions import _together, limited
 from gapless.features.filters.kept import KeptSpans
 from gapless.features.filters.matches import find_matches
+from gapless.features.filters.reader import FilteredReader
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from support.world import Group, World
@@ -41,12 +43,18 @@ class Place:
 
     group: Group
     ids: list[int]
+    is_filtered: bool = False
+    """Whether the claim was made for a group with a filter."""
 
-    def claim(self, **wanted: Any) -> Claim:
+    def claim(self, *, filtered: bool = False, **wanted: Any) -> Claim:
+        """Claim; filtered: with the reader for groups with a filter, known or not."""
         found: Claim | None = None
+        backlog = Backlog()
+        backlog.reader = FilteredReader() if filtered else backlog.reader
         with pytest.raises(UndoneError), transaction(self.group.conn):
-            found = claim(self.group.conn, self.group.assignment, Wanted(**wanted))
+            found = backlog.ask(self.group.conn, self.group.assignment, Wanted(**wanted))
             raise UndoneError
+        self.is_filtered = not isinstance(backlog.reader, LogReader)
         assert found is not None
         return found
 
@@ -113,7 +121,7 @@ def test_a_claim(  # noqa: PLR0917 - the columns of a row
     assert (found.outcome, found.first_offset, found.last_offset) == ("claimed", 1, ends[-1])
     assert found.claim_xid
     assert found.place
-    assert not found.filtered
+    assert not place.is_filtered
     assert [*found.spans.ends] == ends
     assert place.offsets(found.spans.ids) == list(range(1, ends[-1] + 1))
     assert (found.rows is not None) is is_read
@@ -160,7 +168,7 @@ def test_a_claim_with_a_filter(  # noqa: PLR0917 - the columns of a row
     found = place.claim(batch_size=batch_size, events_max=events_max, filtered=is_known)
     spans = found.spans
     assert isinstance(spans, KeptSpans)
-    assert (found.outcome, found.filtered, found.first_offset) == ("claimed", True, 1)
+    assert (found.outcome, place.is_filtered, found.first_offset) == ("claimed", True, 1)
     assert found.claim_xid
     assert found.place
     assert place.offsets(spans.wanted) == kept == list(spans.kept.offsets)
@@ -188,13 +196,13 @@ def test_what_a_filter_could_not_be_asked_about_is_kept_with_the_reason(place: P
 
 def test_a_filter_that_is_gone_is_noticed(place: Place) -> None:
     found = place.claim(batch_size=2, events_max=3, filtered=True)
-    assert (found.filtered, [*found.spans.ends]) == (False, [1, 3])
+    assert (place.is_filtered, [*found.spans.ends]) == (False, [1, 3])
     assert found.rows is not None
 
 
 def test_a_claim_looks_at_so_much_of_the_log(place: Place) -> None:
     let_take(place, "nothing")
-    found = place.claim(batch_size=1, filtered=True, scan_max=4)
+    found = place.claim(batch_size=4, filtered=True, exactly=True)
     assert (found.outcome, found.last_offset, len(found.spans)) == ("claimed", 4, 0)
 
 
@@ -208,7 +216,7 @@ def test_nothing_new_is_no_claim(place: Place, filtered: bool) -> None:
         found = place.claim(batch_size=1, filtered=filtered)
     finally:
         group.world.value("select gapless.resume(%s)", group.name)
-    assert (found.outcome, found.filtered, len(found.spans)) == ("idle", filtered, 0)
+    assert (found.outcome, place.is_filtered, len(found.spans)) == ("idle", filtered, 0)
     assert (found.first_offset, found.last_offset, found.claim_xid) == (0, -1, "")
 
 

@@ -16,9 +16,9 @@ from gapless.consume.terms import Terms, agree
 from gapless.consume.user.handler import Handler, handler
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import UsageError
-from gapless.features.filters.stored import Filter
 from gapless.features.replay.plan import replay_terms as terms_of_replay
 from gapless.features.spark.engine import Engine
+from gapless.log.filter import Filter
 from gapless.settings import Settings
 from gapless.testing import drained
 from gapless.worker.plan import make_plan

@@ -12,8 +12,8 @@ from psycopg import Connection
 
 from gapless.db.listen import heard
 from gapless.errors import RefusedError
-from gapless.features.filters.stored import Filter
 from gapless.lease.member import Lease, Member, Subscription, Timing, create_group
+from gapless.log.filter import Filter
 from gapless.log.topics import ensure_topic
 from support.cast import TIMING, Cast
 

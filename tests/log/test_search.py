@@ -10,8 +10,8 @@ from uuid import UUID, uuid4
 import pytest
 from psycopg import Connection
 
-from gapless.features.filters.stored import filter_of
 from gapless.log.event import NewEvent
+from gapless.log.filter import filter_of
 from gapless.log.publish import publish
 from gapless.log.search import EventSearch, FoundEvents, search_events
 from gapless.log.sequence import sequence

@@ -15,9 +15,9 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
-from gapless.features.filters.stored import ALL, Filter, filter_of
 from gapless.log import ranges, search, tail
 from gapless.log.event import NewEvent
+from gapless.log.filter import ALL, Filter, filter_of
 from gapless.log.publish import publish
 from gapless.log.ranges import bounds_of, read_range
 from gapless.log.search import EventSearch, search_events

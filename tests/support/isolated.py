@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -41,10 +40,9 @@ class IsolatedWorld(Telling):
         self.commit: BaseException | None = None
         self.learns = False
         self.parked: set[int] = set()
-        self.alike = True
         for name in (
-            "transaction", "claim", "read_units", "wary", "call", "under_settings", "run", "settings_before",
-            "allow_commit", "set_aside", "settle_parking", "learn", "are_kept_alike", "_alone", "perf_counter",
+            "transaction", "wary_units", "wary", "call", "call_each", "require_good_unit",
+            "allow_commit", "set_aside", "settle_parking", "learn", "_alone", "perf_counter",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(Parking, "load", self.load)
@@ -59,7 +57,10 @@ class IsolatedWorld(Telling):
             else gapless.handler(topic="orders")(_unit)
         )
         policy = Policy(on_failure=on_failure, retry_delays_s=(7.0,))
-        return turn(CONN, OURS, handler, policy=policy, units_per_commit=2, worker="w", **said)
+        ahead: Any = self
+        return turn(
+            CONN, OURS, handler, ahead, policy=policy, units_per_commit=2, worker="w", **said
+        )
 
     def perf_counter(self) -> float:
         self.now_s += 0.5
@@ -69,11 +70,11 @@ class IsolatedWorld(Telling):
         if self.commit is not None:
             raise self.commit
 
-    def claim(self, conn: object, ours: object, wanted: Wanted) -> Claim:
+    def ask(self, conn: object, ours: object, wanted: Wanted) -> Claim:
         assert (conn, ours) == (CONN, OURS)
         if self.claims:
             return self.claims.pop(0)  # type: ignore[no-any-return]
-        assert wanted == Wanted(wanted.batch_size, scan_max=wanted.batch_size)
+        assert wanted == Wanted(wanted.batch_size, exactly=True)
         units = wanted.batch_size // 2
         self.story.append(f"claim {wanted.batch_size}")
         return Claim(
@@ -84,33 +85,26 @@ class IsolatedWorld(Telling):
             spans=ALL[:units],
         )
 
-    def are_kept_alike(self, spans: Spans, others: Spans) -> bool:
-        assert list(spans) == list(others)
-        return self.alike
-
-    def read_units(
-        self, conn: object, partition: object, spans: Spans, terms: object
-    ) -> Iterator[Unit]:
+    def wary_units(
+        self, handler: object, conn: object, partition: object, spans: Spans, terms: object
+    ) -> Iterable[Unit]:
         assert (conn, partition) == (CONN, PLACE)
         return iter(spans.units(Source(PLACE, lambda _: [], 10), [_row(n) for n in spans.ids]))
 
     def wary(self, handler: object, units: Iterable[Unit]) -> Iterable[Unit]:
         return units
 
-    @contextmanager
-    def under_settings(self, handler: object) -> Iterator[None]:
-        yield
-
-    def settings_before(self, conn: object) -> str:
-        assert conn is CONN
-        return "known"
-
-    def run(self, conn: object, name: str, params: object) -> list[Any]:
-        assert (conn, name, params) == (CONN, "check_unit", {"settings": "known"})
+    def require_good_unit(self, conn: object, *, sets: bool) -> None:
+        assert (conn, sets) == (CONN, False)
         self.story.append("check")
         if self.checks:
             raise self.checks.pop(0)
-        return []
+
+    def call_each(
+        self, handler: object, numbered: Iterable[tuple[int, Unit]], conn: object
+    ) -> None:
+        for _, unit in numbered:
+            self.call(handler, unit, conn)
 
     def call(self, handler: object, unit: Unit, conn: object) -> None:
         assert conn is CONN
@@ -146,6 +140,9 @@ class IsolatedWorld(Telling):
     def load(self, job: Job, spans: Spans) -> Any:
         self.story.append(f"look at {len(spans)}")
         return self
+
+    def numbered(self, units: Iterable[Unit]) -> Iterator[tuple[int, Unit]]:
+        return ((at, unit) for at, unit in enumerate(units) if not self.parks(unit))
 
     def parks(self, unit: Unit) -> bool:
         return unit.first_offset in self.parked

@@ -10,7 +10,7 @@ from gapless.cli.declare import Args, Command, Conn, flag, opt, partition, toget
 from gapless.cli.parser import whole
 from gapless.cli.screen import say
 from gapless.features.filters.asked import FILTER, filter_options
-from gapless.features.filters.stored import ALL, Filter, filter_of
+from gapless.log.filter import ALL, Filter, filter_of
 from gapless.ops.entries import entry_json, entry_line
 from gapless.ops.tail import NEWEST, TailOptions, read_tail
 

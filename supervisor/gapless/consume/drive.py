@@ -20,13 +20,11 @@ from gapless.consume.aside.retry import due_letters, forget_try, retry_aside
 from gapless.consume.job import Job, Step
 from gapless.consume.outside.beside import Beside
 from gapless.consume.outside.delivery import Outside, forget_deliveries
+from gapless.consume.read.claim import UnsettledError
 from gapless.consume.read.place import forget_attempt, skip_overrun, stop_beyond
-from gapless.consume.session import transaction
 from gapless.consume.step import step, step_alone
 from gapless.db.hidden import hidden_rows
-from gapless.errors import BeyondError, ConditionError, HoleError, OverrunError
-from gapless.failpoints import hit
-from gapless.features.filters.conditions import stop_subscriptions
+from gapless.errors import BeyondError, HoleError, OverrunError
 from gapless.keys import Assignment
 
 log = logging.getLogger("gapless.worker")
@@ -178,8 +176,10 @@ class Driver:
         """Take a turn of the log; raise what keeps the group from continuing, with what helps."""
         try:
             return self._log_turn(batch_size, alone=alone, rests=rests)
-        except ConditionError as error:
-            return self._stop_subscriptions(error)
+        except UnsettledError as error:
+            self._has_attempt = False
+            is_settled = error.settle(self.conn, self.assignment)
+            return Step(outcome="done" if is_settled else "fenced")
         except OverrunError as error:
             return self._skip_overrun(error)
         except BeyondError as error:
@@ -212,21 +212,6 @@ class Driver:
             done = step(job, batch_size=batch_size, goes_on=lambda: monotonic() < until_s)
         self._has_attempt = False
         return done
-
-    def _stop_subscriptions(self, error: ConditionError) -> Step:
-        """Set subscriptions apart whose condition raised or was slow; the next turn continues."""
-        self._has_attempt = False
-        hit("condition.raised")
-        with transaction(self.conn):
-            stopped = stop_subscriptions(self.conn, self.assignment, error.reasons)
-            hit("condition.stopped")
-        hit("condition.committed")
-        if stopped is None:
-            return Step(outcome="fenced")
-        why = next(iter(error.reasons.values()))
-        place = self.assignment.partition
-        log.error("%s: subscriptions stopped: %s, the first one: %s", place, stopped, why)
-        return Step(outcome="done")
 
     def _skip_overrun(self, error: OverrunError) -> Step:
         """Continue as autoOffsetReset says, behind what retention dropped."""

@@ -12,7 +12,7 @@ tried again with fewer units, and in the end with one, whose failure is then cer
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from itertools import islice
 from time import perf_counter
@@ -22,25 +22,23 @@ import psycopg
 from gapless.consume.aside.letters import set_aside
 from gapless.consume.aside.parking import Parking, settle_parking
 from gapless.consume.batch import Batch
-from gapless.consume.job import Job, Redo, Step, offsets
-from gapless.consume.read.claim import Claim, Wanted, claim
-from gapless.consume.read.units import read_units, under_settings, wary
+from gapless.consume.job import NONE, Job, Redo, Step
+from gapless.consume.read.claim import Claim, Wanted
+from gapless.consume.read.units import wary, wary_units
 from gapless.consume.session import (
     TransactionBrokenError,
     allow_commit,
-    run,
-    settings_before,
+    require_good_unit,
     transaction,
 )
 from gapless.consume.unit import Span, Spans, Unit
-from gapless.consume.user.call import call, require_transaction
+from gapless.consume.user.call import call, call_each, require_transaction
 from gapless.consume.user.chain import learn
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.db.connect import is_passing
 from gapless.failpoints import hit
-from gapless.features.filters.kept import are_kept_alike
 
 SAVEPOINT = "gapless_unit"
 
@@ -70,17 +68,15 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
                 return Step(outcome="fenced")
             hit("isolate.claimed")
             parking = Parking.load(job, chosen) if job.parks else None
-            units = wary(
-                job.handler,
-                read_units(job.conn, job.assignment.partition, chosen, job.terms),
-            )
-            _together(job, parking, islice(units, good))
+            partition = job.assignment.partition
+            units = iter(wary_units(job.handler, job.conn, partition, chosen, job.terms))
+            _together(job, parking, islice(units, good), good)
             for at, unit in enumerate(units, good):  # noqa: B007 - read when one raised
                 handle_alone(job, parking, unit, aside)
             at = None
             handled = True
-            aside.update(settle_parking(parking))
-            allow_commit(job.conn, claimed.claim_xid, len(chosen))
+            aside.update(NONE if parking is None else settle_parking(parking))
+            allow_commit(job.conn, claimed.claim_xid, len(chosen.ends))
     except (UnitFailedError, TransactionBrokenError) as error:
         if learn(job.handler, error):
             return Redo(spans=chosen, learned=True)
@@ -169,14 +165,13 @@ def _claim_again(job: Job, spans: Spans) -> Claim | None:
 
     Leaves the transaction by psycopg.Rollback when somebody moved the group's offset meanwhile.
     """
-    first, last = offsets(spans)
-    events = last - first + 1
-    claimed = claim(job.conn, job.assignment, Wanted(events, scan_max=events))
+    first, events = spans.first_offset, len(spans.ids)
+    claimed = job.backlog.ask(job.conn, job.assignment, Wanted(events, exactly=True))
     if claimed.outcome == "fenced":
         return None
-    if (claimed.first_offset, claimed.last_offset) != (first, last):
+    if (claimed.first_offset, claimed.last_offset) != (first, first + events - 1):
         raise psycopg.Rollback
-    if not are_kept_alike(claimed.spans, spans):  # another filter, since they were claimed
+    if not claimed.spans.is_like(spans):  # another filter, since they were claimed
         raise psycopg.Rollback
     return claimed
 
@@ -189,30 +184,20 @@ def _fewer(spans: Spans, count: int, error: BaseException) -> Redo:
     return Redo(spans=spans[: max(count, 1)])
 
 
-def _together(job: Job, parking: Parking | None, units: Iterable[Unit]) -> None:
+def _together(job: Job, parking: Parking | None, units: Iterable[Unit], count: int) -> None:
     """Handle units that ran well a moment ago. Raises UnitFailedError when they do not now."""
-    some = 0
-    for some, unit in enumerate(wary(job.handler, _unparked(parking, units)), 1):  # noqa: B007
-        call(job.handler, unit, job.conn)
-    if not some:
+    if not count:
         return
+    numbered: Iterable[tuple[int, Unit]] = enumerate(units)
+    if parking is not None:
+        numbered = wary(job.handler, parking.numbered(units))
+    call_each(job.handler, numbered, job.conn)
     try:
-        _check(job)
+        require_good_unit(job.conn, sets=job.handler.habits.sets)
     except psycopg.Error as error:
         if is_passing(error):
             raise
         raise UnitFailedError(error) from error
-
-
-def _unparked(parking: Parking | None, units: Iterable[Unit]) -> Iterator[Unit]:
-    """Yield the units that are not to be parked."""
-    return (unit for unit in units if parking is None or not parking.parks(unit))
-
-
-def _check(job: Job) -> None:
-    """Refuse now what COMMIT would refuse. Raises what the handler broke, or ChangedError."""
-    with under_settings(job.handler):
-        run(job.conn, "check_unit", {"settings": settings_before(job.conn)})
 
 
 def _alone(job: Job, unit: Unit) -> BaseException | None:
@@ -220,7 +205,7 @@ def _alone(job: Job, unit: Unit) -> BaseException | None:
     try:
         with job.conn.transaction(savepoint_name=SAVEPOINT):
             call(job.handler, Batch([unit]) if job.handler.batch else unit, job.conn)
-            _check(job)
+            require_good_unit(job.conn, sets=job.handler.habits.sets)
     except UnitFailedError as failure:
         require_transaction(job.conn, failure.error)
         return failure.error

@@ -14,7 +14,7 @@ from psycopg import Connection
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.terms import Terms
 from gapless.consume.unit import Spans
-from gapless.consume.user.call import cancelled_cause, unready_cause
+from gapless.consume.user.call import excuse_of
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import Fate
 from gapless.consume.verdict.patience import Patience
@@ -58,12 +58,12 @@ class Step:
         return cls(
             outcome="done",
             events=len(spans.wanted),
-            units=len(spans),
+            units=len(spans.ends),
             dead=aside.get("dead", 0),
             waiting=aside.get("waiting", 0),
             parked=aside.get("parked", 0),
             asked=aside.get("asked", 0),
-            handled=len(spans) - sum(aside.get(state, 0) for state in STATES),
+            handled=len(spans.ends) - sum(aside.get(state, 0) for state in STATES),
             next_offset=last + 1,
         )
 
@@ -170,8 +170,7 @@ class Job:
 
         Which database an at-least-once handler means is not known: its missing table is its own.
         """
-        cause = None if self.terms.delivery == "at-least-once" else unready_cause(error)
-        return cause or cancelled_cause(error)
+        return excuse_of(error, is_outside=self.terms.delivery == "at-least-once")
 
     def _patience_with(self, cause: BaseException | None) -> Patience | None:
         """Return what there is with such a cause; under block none is needed."""

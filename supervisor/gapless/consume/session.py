@@ -17,7 +17,7 @@ from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
 
 from gapless.db.inherited import keep_from_children
-from gapless.db.wire import distrust, drop_later, fetch_all, later
+from gapless.db.wire import drop_later, fetch_all, later
 from gapless.errors import limit_met
 from gapless.telemetry.meter import UNTIMED, Operation, in_use, timed
 
@@ -126,14 +126,24 @@ def explain(error: psycopg.Error) -> None:
         raise kind(error.diag.message_primary) from error
 
 
+def run_untimed(conn: Connection[Any], name: str, params: Mapping[str, object]) -> None:
+    """Run a named query that may take longer than statement_timeout, which is for handlers."""
+    later(conn, "consume", "lift_timeout")
+    run(conn, name, params)
+    run(conn, "put_timeout_back")
+
+
 def run_before(conn: Connection[Any], name: str, params: Mapping[str, object] = {}) -> None:
     """Run a named query right before the next one, in the same round trip."""
     later(conn, "consume", name, params)
 
 
 def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]) -> None:
-    """Run a named query right before COMMIT, in the same round trip; COMMIT fails if it does."""
-    later(conn, "consume", name, params)
+    """Run a named query right before COMMIT, in the same round trip; COMMIT fails if it does.
+
+    settings: one more of its parameters, what the session was set to before.
+    """
+    later(conn, "consume", name, {"settings": settings_before(conn), **params})
 
 
 def allow_commit(conn: Connection[Any], claim_xid: str, calls: int) -> None:
@@ -160,6 +170,23 @@ def settings_before(conn: Connection[Any]) -> str | None:
     """Return what the session was set to, for those who compare; None before its first use."""
     known = _settings.get(conn)
     return None if known is None else known.watched
+
+
+def require_good_unit(conn: Connection[Any], *, sets: bool) -> None:
+    """Refuse now what COMMIT would refuse.
+
+    sets: settings of the handler are put back after each call. Raises what the handler broke, or
+    ChangedError for what may have failed for its settings.
+    """
+    known = _settings.get(conn)
+    params = {"settings": None if known is None else known.watched}
+    try:
+        fetch_all(conn, "consume", "check_unit", params)
+    except psycopg.Error as error:
+        explain(error)
+        if sets or not is_of_settings(error):
+            raise
+        raise ChangedError(str(error)) from error
 
 
 def restore_settings(conn: Connection[Any]) -> None:
@@ -206,8 +233,7 @@ def _require_no_block(conn: Connection[Any]) -> None:
 
 def _roll_back(conn: Connection[Any]) -> None:
     """Undo what was done; a session that does not let us is closed by _make_idle()."""
-    drop_later(conn)
-    distrust(conn)  # a savepoint was rolled back, perhaps, with all that was prepared
+    drop_later(conn)  # a savepoint was rolled back, perhaps, with all that was prepared
     if conn.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
         with suppress(psycopg.Error):
             run(conn, "rollback")

@@ -21,7 +21,7 @@ from gapless.consume.batch import Batch
 from gapless.consume.isolate import give_up, isolate
 from gapless.consume.job import Job, Redo, Step
 from gapless.consume.read.backlog import Backlog
-from gapless.consume.read.claim import Claim, Wanted, claim
+from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.read.place import forget_attempt, record_attempt
 from gapless.consume.read.units import wary
 from gapless.consume.session import (
@@ -86,12 +86,12 @@ def step_alone(job: Job) -> Step:
     conn, assignment = job.conn, job.assignment
     job = replace(job, backlog=Backlog())  # what was read ahead is claimed by batches
     with contextlib.suppress(psycopg.Rollback), transaction(conn):
-        peek = claim(conn, assignment, Wanted(1, group_by=job.terms.group_by))
+        peek = job.backlog.ask(conn, assignment, Wanted(1, group_by=job.terms.group_by))
         if peek.outcome == "claimed":
             raise psycopg.Rollback
     if peek.outcome != "claimed":
         return Step(outcome=peek.outcome)
-    if not peek.spans:  # its filter keeps nothing here
+    if not peek.spans:  # all of it is passed
         return step(job, batch_size=1)
     hit("alone.peeked")
     attempts = record_attempt(conn, assignment)
@@ -199,14 +199,11 @@ def _retry(job: Job, spans: Spans, error: Exception, committed: Sequence[Done]) 
 
     Raises the error when nothing was called: a filter passed all of the claim.
     """
-    if not spans:
+    if not spans.ends:
         raise error
-    return Redo(
-        spans=spans,
-        failed=error.at if isinstance(error, UnitFailedError) else None,
-        done=_all_of(committed),
-        learned=learn(job.handler, error),
-    )
+    if isinstance(error, UnitFailedError):
+        return Redo(spans=spans, failed=error.at, done=_all_of(committed))
+    return Redo(spans=spans, done=_all_of(committed), learned=learn(job.handler, error))
 
 
 def _call_batch(job: Job, parking: Parking | None, units: Iterable[Unit]) -> None:

@@ -14,7 +14,7 @@ from gapless.consume.user.check import NEEDS_ORDER, GroupBy, Mode
 from gapless.consume.user.handler import Handler, require_single_units
 from gapless.consume.verdict.policy import DeliveryMode, Policy
 from gapless.errors import UsageError
-from gapless.features.filters.stored import Filter
+from gapless.log.filter import Filter
 from gapless.settings import Settings
 
 

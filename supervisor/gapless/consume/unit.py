@@ -6,11 +6,11 @@ partition: neighbours, handled together, committed or dead-lettered together (I5
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count, islice, pairwise, repeat
-from typing import Generic, overload
+from typing import ClassVar, Generic, overload
 from uuid import UUID
 
 from gapless.keys import Partition
@@ -36,7 +36,10 @@ class Span:
 
     ids: its events in offset order, never empty; the first is at `first_offset`.
     timeline: of the server that gave the first offset (sql/log/functions/sequence/timeline.sql).
+    is_passed: no handler is called with it.
     """
+
+    is_passed: ClassVar[bool] = False
 
     first_offset: int
     ids: Sequence[int]
@@ -46,6 +49,17 @@ class Span:
     def last_offset(self) -> int:
         return self.first_offset + len(self.ids) - 1
 
+    def alone(self) -> Spans:
+        """Return it as the places of several."""
+        return Spans(self.first_offset, self.ids, [len(self.ids)], ((0, self.timeline),))
+
+    def seen(self, _only: Collection[int] | None) -> Mapping[str, object]:
+        """Return what its handler gets of it, as set_aside() of SQL takes it; None: all.
+
+        _only: of its subscriptions, those for which it failed.
+        """
+        return {"kept": None, "matched": None}
+
 
 class Spans(Sequence[Span]):
     """The places of neighbouring units. A Span is made when asked for: most never are.
@@ -53,7 +67,7 @@ class Spans(Sequence[Span]):
     ids: the events of all of them, in offset order. ends: how many of these events there are up to
     the end of each unit; ascending, the last is all. timelines: (from which offset on, the timeline
     that gave it), ascending; nearly always one.
-    wanted, cuts: ids and ends of what a handler gets; the same, unless its group has a filter.
+    wanted, cuts: ids and ends of what a handler gets; the same, unless a reader passes some.
     """
 
     __slots__ = ("cuts", "ends", "first_offset", "ids", "timelines", "wanted")
@@ -69,11 +83,6 @@ class Spans(Sequence[Span]):
         self.ids = self.wanted = ids
         self.ends = self.cuts = ends
         self.timelines = timelines
-
-    @classmethod
-    def of(cls, span: Span) -> Spans:
-        """Return the place of one unit as those of several."""
-        return cls(span.first_offset, span.ids, [len(span.ids)], ((0, span.timeline),))
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -94,6 +103,14 @@ class Spans(Sequence[Span]):
         ends = _moved(self.ends[first:stop], start)
         ids = self.ids[start : start + ends[-1]] if ends else ()
         return Spans(self.first_offset + start, ids, ends, self.timelines)
+
+    def is_like(self, other: Spans) -> bool:
+        """Tell whether a handler gets the same of both, which are of one range."""
+        return list(self.wanted) == list(other.wanted)
+
+    def beyond(self, offset: int) -> Sequence[Span]:
+        """Return the units from an offset on, and between them what is passed."""
+        return self[bisect_right(self.ends, max(0, offset - self.first_offset)) :]
 
     def units(self, source: Source, rows: list[Row]) -> Iterable[Unit]:
         """Return the units of events that are read: `rows`, in offset order."""
@@ -280,21 +297,3 @@ class Unit(Generic[P_co]):
         source, ids = self.source, self._ids
         for start in range(0, len(ids), source.slice_events):
             yield source.fetch(ids[start : start + source.slice_events])
-
-
-def split(
-    first_offset: int,
-    ids: Sequence[int],
-    unit_ends: str,
-    timelines: Timelines = FIRST_TIMELINE,
-) -> Spans:
-    """Cut a range into its units: `unit_ends` has a "1" for every event that ends one.
-
-    The last event always ends one, since a claim is extended to the end of its last unit.
-    """
-    assert len(ids) == len(unit_ends)
-    assert unit_ends.endswith("1")
-    if "0" not in unit_ends:
-        return Spans(first_offset, ids, range(1, len(ids) + 1), timelines)
-    ends = [end.end() for end in re.finditer("1", unit_ends)]
-    return Spans(first_offset, ids, ends, timelines)

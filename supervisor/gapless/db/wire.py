@@ -110,14 +110,14 @@ def later(
         session.trusted = trusted and not session.robbed
 
 
-def distrust(conn: Connection[Any]) -> None:
-    """Expect that something was deallocated in the transaction that is open."""
-    _sessions.setdefault(conn, _Session()).trusted = False
-
-
 def drop_later(conn: Connection[Any]) -> None:
-    """Do not send what was to be sent with the next query."""
-    _sessions.setdefault(conn, _Session()).waiting.clear()
+    """Before a ROLLBACK: do not send what was to be sent with the next query.
+
+    And expect that something was deallocated in the transaction that is open.
+    """
+    session = _sessions.setdefault(conn, _Session())
+    session.waiting.clear()
+    session.trusted = False
 
 
 def fetch_all(

@@ -15,15 +15,16 @@ from uuid import UUID, uuid4
 from psycopg import Connection
 from psycopg.rows import class_row
 
+from gapless import feature
 from gapless.db.connect import lock_timeout
 from gapless.db.listen import listen
 from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.failpoints import hit
-from gapless.features.filters.stored import Filter, set_filter
 from gapless.keys import Partition, partition_params
 from gapless.lease.room import SESSIONS_PER_SUPERVISOR
 from gapless.lease.squatters import end_squatters, name_prepared
+from gapless.log.filter import Filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,8 +95,8 @@ def create_group(conn: Connection[Any], subscription: Subscription) -> int:
     with refused():
         row = conn.execute(query("lease", "create_group"), params).fetchone()
     assert row is not None
-    if subscription.filter is not None:
-        set_filter(conn, subscription.group_id, subscription.topic, subscription.filter)
+    for option in feature.options():
+        option(conn, subscription)
     return int(row[0])
 
 

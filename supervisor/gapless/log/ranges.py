@@ -11,7 +11,7 @@ from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.db.refused import refused
-from gapless.features.filters.stored import ALL, Filter
+from gapless.log.filter import ALL, Filter
 from gapless.log.tail import Entry, SlicePace
 from gapless.log.topics import require_topic
 

@@ -13,7 +13,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
-from gapless.features.filters.stored import ALL, Filter
+from gapless.log.filter import ALL, Filter
 from gapless.log.tail import Ends, Entry, partitions_of
 from gapless.log.topics import Topic
 

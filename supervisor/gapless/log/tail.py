@@ -18,7 +18,7 @@ from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.errors import UsageError
-from gapless.features.filters.stored import ALL, Filter
+from gapless.log.filter import ALL, Filter
 from gapless.log.topics import Topic
 
 _SLICE_EVENTS_MAX = 500

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gapless.db.connect import is_pooled
 from gapless.db.listen import listen, wait
-from gapless.features.filters.stored import ALL, Filter, check_filter
+from gapless.features.filters.stored import check_filter
 from gapless.log.catch_up import sequence_if_alone
+from gapless.log.filter import ALL, Filter
 from gapless.log.tail import Entry, Tail, choose_partitions
 from gapless.log.topics import require_topic
 

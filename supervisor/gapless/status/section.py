@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, LiteralString, NamedTuple, TypeVar
 
-from gapless.features import FEATURES
+from gapless import feature
 
 R = TypeVar("R")
 
@@ -47,4 +47,4 @@ class StatusSection(Generic[R]):
 @cache
 def sections() -> tuple[StatusSection[Any], ...]:
     """Return those of all features."""
-    return tuple(section for each in FEATURES for section in each.sections())
+    return tuple(section for each in feature.listed() for section in each.sections())

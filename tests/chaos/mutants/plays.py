@@ -20,7 +20,8 @@ from chaos.points.scenarios import PROVOKED_BY, work
 from chaos.points.theatre import StuckError, Theatre
 from chaos.points.traps import Action
 from chaos.producer import Draft, Producer
-from gapless.consume.read.claim import Wanted, claim
+from gapless.consume.read.backlog import Backlog
+from gapless.consume.read.claim import Wanted
 from gapless.consume.read.units import load_units
 from gapless.consume.session import allow_commit, transaction
 from gapless.consume.step import Step
@@ -274,7 +275,7 @@ def two_at_once(theatre: Theatre) -> list[Violation]:
         thread = threading.Thread(target=lambda: one_step(two, fence, by.handler))
         turn = make_turn(one, fence, by.handler)
         with transaction(one):
-            claimed = claim(one, fence, Wanted(turn.terms.batch_size))
+            claimed = Backlog().ask(one, fence, Wanted(turn.terms.batch_size))
             thread.start()
             waits = "select cardinality(pg_blocking_pids(%s)) > 0"
             theatre.until(lambda: theatre.value(waits, two.info.backend_pid), "the second waits")

@@ -12,7 +12,8 @@ from typing import Any
 import psycopg
 
 from gapless.consume.job import Job, Redo, Step
-from gapless.consume.read.claim import Wanted, claim
+from gapless.consume.read.backlog import Backlog
+from gapless.consume.read.claim import Wanted
 from gapless.consume.read.units import load_units
 from gapless.consume.session import allow_commit, transaction
 from gapless.consume.unit import Span
@@ -29,7 +30,7 @@ def offset_first(_: Any) -> Any:
 
     def fast(turn: Job, batch_size: int, *_: object) -> Step | Redo:
         with transaction(turn.conn):
-            claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
+            claimed = Backlog().ask(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
             allow_commit(turn.conn, claimed.claim_xid, len(claimed.spans))
@@ -46,7 +47,7 @@ def effects_first(_: Any) -> Any:
 
     def fast(turn: Job, batch_size: int, *_: object) -> Step | Redo:
         with contextlib.suppress(psycopg.Rollback), transaction(turn.conn):
-            claimed = claim(turn.conn, turn.assignment, Wanted(batch_size))
+            claimed = Backlog().ask(turn.conn, turn.assignment, Wanted(batch_size))
             if claimed.outcome == "claimed":
                 raise psycopg.Rollback
         if claimed.outcome != "claimed":
@@ -54,7 +55,7 @@ def effects_first(_: Any) -> Any:
         _handle(turn, claimed)
         hit("step.handled")
         with transaction(turn.conn):
-            again = claim(
+            again = Backlog().ask(
                 turn.conn,
                 turn.assignment,
                 Wanted(claimed.last_offset - claimed.first_offset + 1),

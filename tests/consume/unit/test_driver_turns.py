@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 from uuid import UUID
@@ -19,9 +18,10 @@ from gapless.consume import drive as module
 from gapless.consume.agenda import DOZE_S, LETTERS_EVERY_S, LOOK_BUSY_S
 from gapless.consume.drive import GOES_ON_S, Driver
 from gapless.consume.job import Job, Step
+from gapless.consume.read.claim import UnsettledError
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import OnFailure, Policy
-from gapless.errors import BeyondError, ConditionError, HoleError, OverrunError
+from gapless.errors import BeyondError, HoleError, OverrunError
 from gapless.keys import Assignment, Partition
 from support.turn import turn as make_turn
 
@@ -70,20 +70,18 @@ class World:
         self.outcomes: list[Any] = []
         self.due: list[tuple[list[int], float | None]] = []
         self.holds_keys = False
-        self.stopped: int | None = 2
         self.lost: int | None = 7
         self.went_on: list[bool] = []
         self.jobs: list[Job] = []
         self.outside, self.beside = Calls(self, "outside"), Calls(self, "beside")
         self.attempt: Callable[[], bool] = lambda: False
         for name in (
-            "step", "step_alone", "retry_aside", "due_letters", "stop_subscriptions",
+            "step", "step_alone", "retry_aside", "due_letters",
             "skip_overrun", "stop_beyond", "forget_try", "forget_attempt", "forget_deliveries",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(module, "holds_keys", self.asked_for_keys)
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
-        monkeypatch.setattr(module, "transaction", lambda _conn: nullcontext())
         monkeypatch.setattr(module, "hidden_rows", lambda _conn: None)
         monkeypatch.setattr(module, "Outside", lambda *_: self.outside)
         monkeypatch.setattr(module, "Beside", lambda *_: self.beside)
@@ -146,11 +144,6 @@ class World:
     def asked_for_keys(self, job: Job) -> bool:
         self.story.append("keys?")
         return self.holds_keys
-
-    def stop_subscriptions(self, conn: object, ours: object, reasons: object) -> int | None:
-        assert (conn, ours) == (CONN, OURS)
-        self.story.append(("stopped", reasons))
-        return self.stopped
 
     def skip_overrun(self, conn: object, ours: object, goal: str) -> int | None:
         assert (conn, ours) == (CONN, OURS)
@@ -472,21 +465,22 @@ def test_what_was_dropped_is_nobodys_fault(world: World) -> None:
         assert not driver.has_attempt
 
 
-def test_subscriptions_whose_condition_raises_are_set_apart(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    driver = world.driver()
-    reasons: Any = {4: "division by zero", 2: "too slow"}
-    error = ConditionError(reasons)
+class SettledOnceError(UnsettledError):
+    """The first time it can be settled, then another owner has the partition."""
+
+    settled = 0
+
+    def settle(self, conn: object, assignment: object) -> bool:
+        assert (conn, assignment) == (CONN, OURS)
+        self.settled += 1
+        return self.settled == 1
+
+
+def test_what_is_to_be_settled_first_is_settled(world: World) -> None:
+    driver, error = world.driver(), SettledOnceError()
     world.steps = [error, error]
-    with caplog.at_level(logging.ERROR, "gapless.worker"):
-        assert driver.turn(alone=True) == Step(outcome="done")
+    assert driver.turn(alone=True) == Step(outcome="done")
     assert not driver.has_attempt
-    assert world.told()[-1] == ("stopped", reasons)
-    assert caplog.messages == [
-        "g/orders/3: subscriptions stopped: 2, the first one: division by zero"
-    ]
-    world.stopped = None
     assert driver.turn() == FENCED
 
 

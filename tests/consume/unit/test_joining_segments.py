@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from gapless.consume.read.claim import _join, before_hole
-from gapless.consume.unit import FIRST_TIMELINE, NOTHING, split
+from gapless.consume.read.claim import before_hole, join, split
+from gapless.consume.unit import FIRST_TIMELINE, NOTHING
 from gapless.errors import HoleError
 from support.every import every
 
@@ -62,17 +62,17 @@ def test_a_claim_is_what_was_asked_for_up_to_the_first_hole() -> None:
         hole = asked.missing if asked.missing > asked.first else END + 1
         if hole <= asked.last and any(base > hole for _, _, _, _, _, base, *_ in segments(asked)):
             with pytest.raises(HoleError) as raised:
-                _join(segments(asked), asked.last, asked.until)
+                join(segments(asked), asked.last, asked.until)
             before = MARKS[asked.first - 1 : hole - 1].rfind("1") + 1
             assert (raised.value.first_offset, raised.value.whole) == (asked.first, before)
             assert f"offsets {hole} to {hole + len(BASES[hole]) - 1} are" in str(raised.value)
         elif hole <= asked.last:
             with pytest.raises(HoleError) as raised:
-                _join(segments(asked), asked.last, asked.until)
+                join(segments(asked), asked.last, asked.until)
             assert raised.value.first_offset == asked.first
         else:
             stop = min(asked.until, hole - 1, END) + 1
-            found, marks, lines = _join(segments(asked), asked.last, asked.until)
+            found, marks, lines = join(segments(asked), asked.last, asked.until)
             assert found == ids(asked.first, stop)
             assert marks == MARKS[asked.first - 1 : stop - 1]
             assert lines is FIRST_TIMELINE
@@ -93,16 +93,16 @@ def test_which_timeline_gave_an_offset(
     by_base: dict[int, int | None], lines: tuple[tuple[int, int], ...]
 ) -> None:
     asked = Asked(1, END, END, 0)
-    assert _join(segments(asked, by_base), END, END)[2] == lines
+    assert join(segments(asked, by_base), END, END)[2] == lines
 
 
 def test_a_claim_that_ends_amid_a_unit_is_a_hole_behind_the_last_whole_one() -> None:
     for first, last, whole in ((1, 3, 2), (2, 3, 1), (1, 7, 6), (1, 9, 8)):
         with pytest.raises(HoleError, match=f"offset {last} ends no unit") as raised:
-            _join(segments(Asked(first, last, END, 0)), last, END)
+            join(segments(Asked(first, last, END, 0)), last, END)
         assert (raised.value.first_offset, raised.value.whole) == (first, whole)
     with pytest.raises(HoleError, match="2 ids for the offsets 1 to 5"):
-        _join(segments(Asked(1, 2, 2, 0)), 5, 5)
+        join(segments(Asked(1, 2, 2, 0)), 5, 5)
 
 
 def test_what_is_missing_among_events_says_how_much_is_whole_before_it() -> None:

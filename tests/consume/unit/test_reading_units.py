@@ -11,7 +11,7 @@ import psycopg
 import pytest
 
 from gapless.consume.read import units as read
-from gapless.consume.read.claim import Claim
+from gapless.consume.read.claim import Claim, split
 from gapless.consume.read.units import (
     FETCH_EVENTS,
     at_once,
@@ -22,7 +22,7 @@ from gapless.consume.read.units import (
     wary,
 )
 from gapless.consume.session import ChangedError
-from gapless.consume.unit import Fetch, Span, Spans, split
+from gapless.consume.unit import Fetch, Span, Spans
 from gapless.consume.user.handler import handler
 from gapless.errors import HoleError
 from gapless.features.filters.kept import Kept, kept_spans

@@ -24,6 +24,7 @@ from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import HoleError
+from gapless.features.filters import matches
 from gapless.keys import Assignment, Partition, partition_params
 from support.told import Telling
 from support.turn import turn
@@ -63,7 +64,7 @@ class World(Telling):
             "transaction", "run", "run_at_commit", "call", "call_outside", "learn", "fetch_rows",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
-        monkeypatch.setattr(module, "settings_before", lambda _conn: "as it was")
+        monkeypatch.setattr(matches, "run", self.run)
         monkeypatch.setattr(module.spans, "verdict", lambda *told: self.verdicts.append(told))
 
     def job(self, *, batch: bool = False, outside: bool = False, **said: Any) -> Job:
@@ -148,7 +149,7 @@ DIES = {"state": "dead", "retry_after_s": 0.0, "counted": True, "attempts": 1}
 def test_it_is_claimed_called_and_counts_as_handled(world: World) -> None:
     assert world.retry() == "handled"
     assert world.told() == [*TRY, *CLAIM, *READ, "call", "finish_letter", "commit"]
-    assert world.params["finish_letter"] == {**HERE, "claim_xid": "xid", "settings": "as it was"}
+    assert world.params["finish_letter"] == {**HERE, "claim_xid": "xid"}
     assert world.params["record_try"] == world.params["claim_letter"] == HERE
     (unit,) = world.seen
     assert (type(unit), unit.first_offset, unit.last_offset, unit.attempt) == (Unit, 11, 13, 1)
@@ -323,7 +324,7 @@ def test_it_is_told_which_subscriptions_it_matched(world: World, kept: list[bool
         (13, 8, "eighth", "{}"),
     ]
     world.retry()
-    assert world.params["letter_matches"] == HERE
+    assert world.params["letter_matches"] == {**partition_params(PLACE), "first_offset": 11}
     (unit,) = world.seen
     names = [[each.name for each in event.subscriptions] for event in unit]
     assert names == [*[[]] * kept[0], ["fifth"], ["seventh", "eighth"]]

@@ -63,12 +63,12 @@ class World:
         self.is_open = False
         self.pending = 0
         for name in (
-            "transaction", "claim", "commit_and_begin", "allow_commit", "call", "call_each", "learn",
+            "transaction", "commit_and_begin", "allow_commit", "call", "call_each", "learn",
             "isolate", "give_up", "wary", "parking_for", "settle_parking", "record_attempt",
             "forget_attempt",
         ):  # fmt: skip
-            stand_in = "claim_alone" if name == "claim" else name
-            monkeypatch.setattr(module, name, getattr(self, stand_in))
+            monkeypatch.setattr(module, name, getattr(self, name))
+        monkeypatch.setattr(module.Backlog, "ask", self.claim_alone)
 
     def job(
         self, on_failure: OnFailure = "dead-letter", *, batch: bool = False, **said: Any

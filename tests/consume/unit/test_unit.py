@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.consume.batch import Batch
-from gapless.consume.unit import FIRST_TIMELINE, Source, Spans, Unit, split
+from gapless.consume.read.claim import split
+from gapless.consume.unit import FIRST_TIMELINE, Source, Spans, Unit
 from gapless.keys import Partition
 from gapless.log.event import Event, Row, transaction_uuid
 

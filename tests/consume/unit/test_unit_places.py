@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
+from gapless.consume.read.claim import split
 from gapless.consume.unit import (
     FIRST_TIMELINE,
     MADE_AT_ONCE,
     NOTHING,
     Source,
     Span,
-    Spans,
     Timelines,
     Unit,
-    split,
     timeline_at,
 )
 from gapless.keys import Partition
@@ -96,7 +95,7 @@ def test_of_none_there_is_nothing() -> None:
 
 def test_one_is_several() -> None:
     span = Span(15, [101, 102], 7)
-    spans = Spans.of(span)
+    spans = span.alone()
     assert (list(spans), spans.ends, spans.timelines) == ([span], [2], ((0, 7),))
 
 

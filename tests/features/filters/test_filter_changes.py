@@ -10,7 +10,8 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError
-from gapless.features.filters.stored import ALL, Filter, check_filter, clear_filter, set_filter
+from gapless.features.filters.stored import check_filter, clear_filter, set_filter
+from gapless.log.filter import ALL, Filter
 
 HERE = ("billing", "orders")
 FILTERS = (

@@ -22,6 +22,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import BlockedError, HoleError, UnplacedError
+from gapless.features.filters import reader
 from gapless.log.event import NewEvent, Row
 from support.blocked import until_blocked
 from support.patience import patience
@@ -585,7 +586,7 @@ class TestConditions:
         self, world: World, group: Group, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Each number of the array is compared with each: 400 million times."""
-        monkeypatch.setattr(claim, "KEPT_S_MAX", 0.2)
+        monkeypatch.setattr(reader, "KEPT_S_MAX", 0.2)
         world.events([NewEvent(payload={"a": list(range(20_000))})])
         let_take(group, where="exists($.a[*] ? ($.a[*] > @ + 1000000))")
         with pytest.raises(BlockedError, match=r"a jsonpath of its filter .* longer than 0\.2 s"):

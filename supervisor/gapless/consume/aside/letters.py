@@ -9,10 +9,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.session import after_commit, run, run_before
+from gapless.consume.session import after_commit, run, run_untimed
 from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import Failure, Fate
-from gapless.features.filters.kept import KeptSpan
 from gapless.keys import Partition, partition_params
 from gapless.telemetry.spans import verdict
 
@@ -26,9 +25,6 @@ def set_aside(
 
     Its handler gets again what it saw; of one that failed for some of its subscriptions, for these.
     """
-    kept = span.kept if isinstance(span, KeptSpan) else None
-    if kept is not None and failure.only is not None:
-        kept = kept.only(failure.only)
     params = {
         **partition_params(partition),
         **failure.params(fate.worker),
@@ -37,12 +33,9 @@ def set_aside(
         "state": fate.state,
         "retry_after_s": fate.retry_after_s,
         "parks": fate.parks,
-        "kept": None if kept is None else list(kept.offsets),
-        "matched": None if kept is None else kept.numbers,
+        **span.seen(failure.only),
     }
-    run_before(conn, "lift_timeout")
-    run(conn, "set_aside", params)
-    run(conn, "put_timeout_back")
+    run_untimed(conn, "set_aside", params)
     verdict(failure.error, fate.state, failure.attempts)
     if fate.state == "dead":
         after_commit(conn, partial(tell_death, partition, span.first_offset, params))

@@ -16,15 +16,17 @@ from typing import Any, Literal, NamedTuple
 import psycopg
 from psycopg import Connection
 
+from gapless import feature
 from gapless.consume.aside.letters import tell_death
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
+from gapless.consume.read.backlog import LOG
+from gapless.consume.read.claim import Seen
 from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
     run,
     run_at_commit,
-    settings_before,
     transaction,
 )
 from gapless.consume.unit import Fetch, Source, Unit
@@ -36,10 +38,8 @@ from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
-from gapless.features.filters.kept import Kept, KeptSpan, KeptUnit
-from gapless.features.filters.matches import Matches, matched_subscription
 from gapless.keys import Assignment, partition_params
-from gapless.log.event import MatchedSubscription, Row
+from gapless.log.event import Row
 from gapless.log.read import fetch_rows
 from gapless.telemetry import spans
 
@@ -201,7 +201,6 @@ def _finish(job: Job, first_offset: int, claimed: ClaimedLetter) -> None:
     params = {
         **_place(job.assignment, first_offset),
         "claim_xid": claimed.claim_xid,
-        "settings": settings_before(job.conn),
     }
     run_at_commit(job.conn, "finish_letter", params)
 
@@ -244,7 +243,7 @@ def _unit(
     claimed: ClaimedLetter,
     through: Callable[[Fetch], Fetch] = lambda fetch: fetch,
 ) -> Unit:
-    """Return what the handler is called with again: of a group with a filter, what it saw."""
+    """Return what the handler is called with again: what it saw."""
     source = Source(
         job.assignment.partition,
         through(partial(_fetch_kept, job, first_offset)),
@@ -261,21 +260,10 @@ def _unit(
     else:
         place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
         kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
-    matches = _matches(job, first_offset) if claimed.has_subscriptions else None
-    if len(kept) == len(offsets) and not matches:
-        return Unit(source, first_offset, rows, offsets)
-    span = KeptSpan(
-        first_offset, offsets, kept=Kept(ids=kept, offsets=kept, matches=matches or None)
-    )
-    return KeptUnit(source, span, rows)
-
-
-def _matches(job: Job, first_offset: int) -> Matches:
-    """Return which subscriptions the events of a unit matched, of those that are still there."""
-    found: dict[int, list[MatchedSubscription]] = {}
-    for offset, *row in run(job.conn, "letter_matches", _place(job.assignment, first_offset)):
-        found.setdefault(offset, []).append(matched_subscription(*row))
-    return {offset: tuple(each) for offset, each in found.items()}
+    seen = Seen(offsets, kept, rows, claimed.has_subscriptions)
+    is_all = len(kept) == len(offsets) and not seen.is_matched
+    reader = LOG if is_all else feature.reader()
+    return reader.unit_again(job.conn, source, seen)
 
 
 def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:

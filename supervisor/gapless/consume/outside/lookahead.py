@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from time import monotonic
@@ -13,11 +12,10 @@ import psycopg
 from gapless.consume.aside.parking import Parking
 from gapless.consume.job import Job
 from gapless.consume.outside.window import Window
-from gapless.consume.read.claim import Claim, Wanted, claim
+from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import Span
 from gapless.errors import HoleError
-from gapless.features.filters.kept import KeptSpan, KeptSpans
 from gapless.keys import partition_params
 
 AHEAD_EVENTS = 10_000  # what is finished ahead of the offset is written down, and held in memory
@@ -55,10 +53,10 @@ class Lookahead:
             self._looked_s = now
             peek = _peek(job, min(window.events + terms.batch_size, AHEAD_EVENTS))
             self._outcome = peek.outcome
-            more = _beyond(peek, window.end)
+            more = peek.spans.beyond(window.end)
             self._look_at_s = 0.0 if more else now + LOOK_AT_END_S
             if more:
-                self._extend(job, more, filtered=peek.filtered)
+                self._extend(job, more)
         return self._outcome
 
     def choose(self, job: Job, in_hand: Collection[int]) -> list[Span]:
@@ -78,7 +76,7 @@ class Lookahead:
                 break
         return chosen
 
-    def _extend(self, job: Job, more: Sequence[Span], *, filtered: bool) -> None:
+    def _extend(self, job: Job, more: Sequence[Span]) -> None:
         place = partition_params(job.assignment.partition)
         with transaction(job.conn):
             if self._finished is None:
@@ -88,24 +86,11 @@ class Lookahead:
                     (first, n) for first, n, is_finished in known if n and not is_finished
                 )
             # Of those that were read before, too: what was held then may have been let go.
-            called = [span for span in more if isinstance(span, KeptSpan)] if filtered else more
+            called = [span for span in more if not span.is_passed]
             self.sieve = Parking.load(job, [*self.window.unfinished(), *called])
-        if filtered:  # what its filter passes needs no call
-            self._finished |= {s.first_offset for s in more if not isinstance(s, KeptSpan)}
+        self._finished |= {span.first_offset for span in more if span.is_passed}
         self.window.extend(more, self.sieve.keys, self._finished)
         self._finished.difference_update(span.first_offset for span in more)
-
-
-def _beyond(peek: Claim, end: int) -> Sequence[Span]:
-    """Return what a peek found from the offset `end` on."""
-    spans = peek.spans
-    if not isinstance(spans, KeptSpans):
-        return spans[bisect_right(spans.ends, max(0, end - peek.first_offset)) :]
-    tiles = [tile for tile in spans.tiles() if tile.last_offset >= end]
-    if tiles and tiles[0].first_offset < end:  # more of what its filter passes
-        known = tiles[0]
-        tiles[0] = Span(end, known.ids[end - known.first_offset :], known.timeline)
-    return tiles
 
 
 def _peek(job: Job, events: int) -> Claim:
@@ -121,7 +106,7 @@ def _peek(job: Job, events: int) -> Claim:
 
 def _peek_whole(job: Job, events: int) -> Claim:
     with suppress(psycopg.Rollback), transaction(job.conn):
-        peek = claim(job.conn, job.assignment, Wanted(events))
+        peek = job.backlog.ask(job.conn, job.assignment, Wanted(events))
         if peek.outcome == "claimed":
             raise psycopg.Rollback
     return peek

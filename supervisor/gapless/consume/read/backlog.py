@@ -16,7 +16,8 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.read.claim import Claim, Wanted, before_hole, claim
+from gapless import feature
+from gapless.consume.read.claim import Claim, LogReader, Reader, Wanted, before_hole
 from gapless.consume.read.units import FETCH_EVENTS, load_units
 from gapless.consume.session import run
 from gapless.consume.terms import Terms
@@ -30,6 +31,7 @@ from gapless.telemetry.meter import UNTIMED, in_use, timed
 
 EVENTS_MAX = 2000
 BYTES_MAX = 4 << 20  # of payloads; guessed from the batch before
+LOG: Reader = LogReader()
 
 Claimed = tuple[Claim, Iterable[Unit]]
 """What was claimed, and its units in offset order; none unless the outcome is "claimed"."""
@@ -39,46 +41,42 @@ class Backlog:
     """Claims what is next, and remembers from claim to claim what it has read ahead.
 
     events: so many are worth reading at once with the next claim, 0 while the worker keeps up.
-    filtered: the group had a filter at the claim before; then nothing is read ahead, for a claim
-    reads as much of the log as it takes.
+    reader: how the group read at the claim before. Only of all events some are read ahead.
     place: where the claim before left the group's row; a hint that keeps claims flat while an old
     snapshot is held (sql/consume/functions/claim/claim_ahead.sql).
     """
 
-    __slots__ = ("_rows", "_spans", "_taken", "events", "filtered", "place")
+    __slots__ = ("_rows", "_spans", "_taken", "events", "place", "reader")
 
     def __init__(self) -> None:
         self.events = 0
-        self.filtered = False
+        self.reader = LOG
         self.place: str | None = None
         self.keep(NOTHING, [])
 
     def claim(
         self, conn: Connection[Any], assignment: Assignment, terms: Terms, batch_size: int
     ) -> Claimed:
-        """Claim what is next: `batch_size` events, to the end of a unit; see claim.claim().
+        """Claim what is next: `batch_size` events, to the end of a unit; see Reader.claim().
 
         What lies beyond them is read with them when the worker is behind.
         Raises HoleError, here or while iterating over units that are large, when an event is
-        missing (I3), and what claim.claim() raises.
+        missing (I3), and what Reader.claim() raises.
         """
         found = self.claim_read(conn, assignment, batch_size)
         if found is not None:
             return found
         at_once = min(FETCH_EVENTS, terms.stream_above_events)
         most = 0 if self.events else at_once
-        wanted = Wanted(
-            batch_size, most, terms.group_by, self.events, self.place, filtered=self.filtered
-        )
+        wanted = Wanted(batch_size, most, terms.group_by, self.events, self.place)
         with timed("claim") if in_use else UNTIMED:
-            claimed = claim(conn, assignment, wanted)
+            claimed = self.ask(conn, assignment, wanted)
         if claimed.outcome != "claimed":
             return claimed, ()
         hit("step.claimed")
         self.place = claimed.place
-        self.filtered = claimed.filtered
         rows = claimed.rows
-        if claimed.filtered:
+        if self.reader is not LOG:
             self.events = 0
         elif rows is not None:
             self._gauge(rows, batch_size, most)
@@ -90,6 +88,12 @@ class Backlog:
             return claimed, load_units(conn, assignment.partition, claimed, terms)
         source = Source(assignment.partition, partial(fetch, conn), FETCH_EVENTS)
         return claimed, claimed.spans.units(source, rows)
+
+    def ask(self, conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim:
+        """Claim without what was read ahead, by the reader of before, or that of the fence."""
+        while (found := self.reader.claim(conn, assignment, wanted)) is None:
+            self.reader = feature.reader() if self.reader is LOG else LOG
+        return found
 
     def claim_read(
         self, conn: Connection[Any], assignment: Assignment, batch_size: int

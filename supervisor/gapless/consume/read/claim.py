@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple, Protocol
 
-from psycopg import Connection, errors
+from psycopg import Connection
 
-from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Spans, Timelines, split
+from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Source, Spans, Timelines, Unit
 from gapless.consume.user.check import GroupBy
-from gapless.errors import BeyondError, BlockedError, HoleError, OverrunError, UnplacedError
-from gapless.features.filters.conditions import limited, with_conditions
-from gapless.features.filters.kept import Kept, kept_spans
-from gapless.features.filters.matches import find_matches
+from gapless.errors import BeyondError, GaplessError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order
 
-KEPT_S_MAX = 20.0  # a claim looks at some ten thousand events; what takes longer is its jsonpath
-SCAN_EVENTS_MAX = 10_000  # of the log, that a claim of a group with a filter looks at
-_SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
-_KEPT_COLUMNS = 15  # in front of an event's in what claim_kept() returns
+SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +27,7 @@ class Wanted:
     events_max: at most N events are read in the claim's own round trip. group_by "user" merges
     neighbouring units of one user. read_ahead: so many events are looked for, `batch_size` of them
     claimed. place: where the claim before left the group's row (Claim.place); only a hint.
-    filtered: the group is known to have a filter; then `batch_size` events are those that it keeps,
-    of scan_max events of the log at most, and nothing is read ahead.
+    exactly: these events are known; a reader that may pass others looks no further.
     """
 
     batch_size: int
@@ -41,8 +35,7 @@ class Wanted:
     group_by: GroupBy = "transaction"
     read_ahead: int = 0
     place: str | None = None
-    filtered: bool = False
-    scan_max: int = SCAN_EVENTS_MAX
+    exactly: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,8 +43,7 @@ class Claim:
     """What was claimed. `spans` are its units in offset order; empty unless claimed.
 
     rows: their events, if they were read with the claim, or ahead of it. beyond: the units after
-    them, to be read ahead. place: where the claim left the group's row. filtered: the group has a
-    filter: `spans` are KeptSpans, rows what it keeps.
+    them, to be read ahead. place: where the claim left the group's row.
     """
 
     outcome: Literal["claimed", "idle", "fenced"]
@@ -62,120 +54,98 @@ class Claim:
     rows: list[Row] | None = None
     beyond: Spans = NOTHING
     place: str | None = None
-    filtered: bool = False
 
 
-def claim(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim:
-    """Claim the next range of whole units.
+class UnsettledError(GaplessError):
+    """What is next cannot be claimed before settle() has committed something else."""
 
-    Before: a transaction is open. After: the group's offset row is locked, and past the range.
-    Raises HoleError when segments or events of the range are missing, OverrunError when retention
-    dropped its beginning, BeyondError or UnplacedError when the group has no place in the log,
-    ConditionError when subscriptions are to be stopped before anything is passed, BlockedError for
-    a jsonpath that takes too long.
+    def settle(self, conn: Connection[Any], assignment: Assignment) -> bool:
+        """Commit it, in a transaction of its own; False when fenced."""
+        raise NotImplementedError
+
+
+class Seen(NamedTuple):
+    """What a handler saw of a unit that was set aside: of its `offsets` those in `kept`.
+
+    rows: of what is kept; None: it is read while the handler iterates. is_matched: some of it may
+    have matched subscriptions.
     """
-    if wanted.filtered:
-        return _claim_kept(conn, assignment, wanted)
-    segments, found = _ask(conn, assignment, wanted)
-    outcome, first, last, xid, place = segments[0][:5]
-    if outcome == "filtered":
-        return _claim_kept(conn, assignment, wanted)
-    if outcome != "claimed":
-        _refuse(outcome, assignment, first, last)
-        return Claim(outcome=outcome)
-    ids, marks, lines = _join(segments, last, max(last, first + wanted.read_ahead - 1))
-    events = last - first + 1
-    spans = split(first, ids[:events], marks[:events], lines)
-    rows: list[Row] | None = None
-    if events <= wanted.events_max:
-        with before_hole(spans):
-            rows = in_order(found, spans.ids)
-    whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
-    beyond = NOTHING
-    if whole > events:
-        beyond = split(last + 1, ids[events:whole], marks[events:whole], lines)
-    return Claim(
-        outcome="claimed",
-        first_offset=first,
-        last_offset=last,
-        claim_xid=xid,
-        spans=spans,
-        rows=rows,
-        beyond=beyond,
-        place=place,
-    )
+
+    offsets: range
+    kept: Sequence[int]
+    rows: list[Row] | None
+    is_matched: bool
 
 
-def _claim_kept(conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim:
-    """Claim for a group with a filter, as claim() does."""
-    params = {
-        **assignment.params,
-        "batch_size": wanted.batch_size,
-        "events_max": wanted.events_max,
-        "place": wanted.place,
-        "group_by": wanted.group_by,
-        "scan_max": wanted.scan_max,
-    }
-    with _bounded(conn, assignment):
-        answer: list[Any] = fetch_rows(conn, "consume", "claim_kept", params)
-    outcome, first, last, xid, place = answer[0][:5]
-    if outcome in ("filtered", "unfiltered"):  # changed this moment, or since it was last asked
-        return claim(conn, assignment, replace(wanted, filtered=False))
-    if outcome != "claimed":
-        _refuse(outcome, assignment, first, last)
-        return Claim(outcome=outcome, filtered=True)
-    segments = [row[:_SEGMENT_COLUMNS] for row in answer if row[0] is not None]
-    ids, marks, lines = _join(segments, last, last)
-    kept_ids, offsets, errors, lost_id, matched, asks = answer[0][_SEGMENT_COLUMNS:_KEPT_COLUMNS]
-    whole = split(first, ids, marks, lines)
-    if lost_id is not None:
-        with before_hole(whole):
-            raise HoleError(
-                f"event {lost_id} is missing from outbox_message_t: restore it, then the "
-                "partition continues",
-                missing_id=lost_id,
-            )
-    why = {offset: each for offset, each in zip(offsets, errors or (), strict=False) if each}
-    matches = None if matched is None else find_matches(conn, offsets, matched)
-    kept = Kept(ids=kept_ids, offsets=offsets, errors=why, matches=matches)
-    if asks:
-        kept = with_conditions(conn, assignment, whole, kept)
-    spans = kept_spans(whole, kept)
-    rows: list[Row] | None = None
-    if len(kept_ids) <= wanted.events_max and not asks:
-        with before_hole(whole):
-            rows = in_order([row[_KEPT_COLUMNS:] for row in answer[len(segments) :]], kept_ids)
-    return Claim(
-        outcome="claimed",
-        first_offset=first,
-        last_offset=last,
-        claim_xid=xid,
-        spans=spans,
-        rows=rows,
-        place=place,
-        filtered=True,
-    )
+class Reader(Protocol):
+    """How a group reads its partition. Which one does, the fence says at each claim (Backlog)."""
+
+    def claim(self, conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim | None:
+        """Claim what is next, in whole units; None: another reader does that for this group.
+
+        Before: a transaction is open. After: the group's offset row is locked, and past the range.
+        Raises HoleError when segments or events of the range are missing, OverrunError when
+        retention dropped its beginning, BeyondError or UnplacedError when the group has no place in
+        the log, UnsettledError, and BlockedError for what somebody has to mend.
+        """
+
+    def unit_again(self, conn: Connection[Any], source: Source, seen: Seen, /) -> Unit:
+        """Return a unit that was set aside as its handler saw it."""
 
 
-@contextmanager
-def _bounded(conn: Connection[Any], assignment: Assignment) -> Iterator[None]:
-    """Let a jsonpath be asked for KEPT_S_MAX. Raises BlockedError when it was not enough.
+class LogReader:
+    """The reader of groups that take every event."""
 
-    Also when it took all memory that a value may have. The transaction is at its end then.
-    """
-    try:
-        with limited(conn, KEPT_S_MAX):
-            yield
-    except (errors.QueryCanceled, errors.InternalError_, errors.ProgramLimitExceeded) as error:
-        why = error.diag.message_primary
-        raise BlockedError(
-            str(assignment.partition),
-            f"a jsonpath of its filter or subscriptions takes longer than {KEPT_S_MAX:g} s, or too "
-            f"much memory ({why}): give it another (gapless groups filter, gapless subscriptions)",
-        ) from error
+    __slots__ = ()
+
+    def claim(self, conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim | None:
+        """Claim as Reader says; None: the group has a filter."""
+        params = {
+            **assignment.params,
+            "batch_size": wanted.batch_size,
+            "group_by": wanted.group_by,
+            "place": wanted.place,
+        }
+        name, more = "claim", {"read_ahead": wanted.read_ahead}
+        if wanted.events_max:
+            name, more = "claim_events", {"events_max": wanted.events_max}
+        answer: list[Any] = fetch_rows(conn, "consume", name, {**params, **more})
+        segments = [row[:SEGMENT_COLUMNS] for row in answer if row[0] is not None]
+        outcome, first, last, xid, place = segments[0][:5]
+        if outcome == "filtered":
+            return None
+        if outcome != "claimed":
+            refuse(outcome, assignment, first, last)
+            return Claim(outcome=outcome)
+        ids, marks, lines = join(segments, last, max(last, first + wanted.read_ahead - 1))
+        events = last - first + 1
+        spans = split(first, ids[:events], marks[:events], lines)
+        rows: list[Row] | None = None
+        if events <= wanted.events_max:
+            with before_hole(spans):
+                found = answer[len(segments) :]
+                rows = in_order([row[SEGMENT_COLUMNS:] for row in found], spans.ids)
+        whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
+        beyond = NOTHING
+        if whole > events:
+            beyond = split(last + 1, ids[events:whole], marks[events:whole], lines)
+        return Claim(
+            outcome="claimed",
+            first_offset=first,
+            last_offset=last,
+            claim_xid=xid,
+            spans=spans,
+            rows=rows,
+            beyond=beyond,
+            place=place,
+        )
+
+    def unit_again(self, _conn: Connection[Any], source: Source, seen: Seen) -> Unit:
+        """Return all of the unit."""
+        return Unit(source, seen.offsets.start, seen.rows, seen.offsets)
 
 
-def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:
+def refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:
     """Raise what keeps the group from continuing where it is."""
     if outcome == "hole":
         raise _hole(first, last, claimed_from=first)
@@ -195,26 +165,7 @@ def _refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None
         )
 
 
-def _ask(
-    conn: Connection[Any], assignment: Assignment, wanted: Wanted
-) -> tuple[list[Any], list[Row]]:
-    """Claim in the database; return the segments, or why there are none, and the events."""
-    params = {
-        **assignment.params,
-        "batch_size": wanted.batch_size,
-        "group_by": wanted.group_by,
-        "place": wanted.place,
-    }
-    if not wanted.events_max:
-        return fetch_rows(conn, "consume", "claim", {**params, "read_ahead": wanted.read_ahead}), []
-    answer: list[Any] = fetch_rows(
-        conn, "consume", "claim_events", {**params, "events_max": wanted.events_max}
-    )
-    segments = [row[:_SEGMENT_COLUMNS] for row in answer if row[0] is not None]
-    return segments, [row[_SEGMENT_COLUMNS:] for row in answer[len(segments) :]]
-
-
-def _join(segments: list[Any], last: int, until: int) -> tuple[list[int], str, Timelines]:
+def join(segments: list[Any], last: int, until: int) -> tuple[list[int], str, Timelines]:
     """Return the ids from the first offset claimed to `until`, a mark for each: 1 ends a unit.
 
     And from which offset on which timeline gave them. last: the last offset that is claimed; a hole
@@ -276,3 +227,21 @@ def _hole(first: int, last: int, *, claimed_from: int, whole: int = 0) -> HoleEr
         whole=whole,
         first_offset=claimed_from,
     )
+
+
+def split(
+    first_offset: int,
+    ids: Sequence[int],
+    unit_ends: str,
+    timelines: Timelines = FIRST_TIMELINE,
+) -> Spans:
+    """Cut a range into its units: `unit_ends` has a "1" for every event that ends one.
+
+    The last event always ends one, since a claim is extended to the end of its last unit.
+    """
+    assert len(ids) == len(unit_ends)
+    assert unit_ends.endswith("1")
+    if "0" not in unit_ends:
+        return Spans(first_offset, ids, range(1, len(ids) + 1), timelines)
+    ends = [end.end() for end in re.finditer("1", unit_ends)]
+    return Spans(first_offset, ids, ends, timelines)

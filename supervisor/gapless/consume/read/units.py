@@ -16,7 +16,6 @@ from gapless.consume.terms import Terms
 from gapless.consume.unit import Fetch, Source, Span, Spans, Unit
 from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
-from gapless.features.filters.kept import KeptSpans
 from gapless.keys import Partition
 from gapless.log.event import Row
 from gapless.log.read import fetch
@@ -62,6 +61,18 @@ def read_units(
     return reader.units(spans)
 
 
+def wary_units(
+    handler: Handler,
+    conn: Connection[Any],
+    partition: Partition,
+    spans: Spans,
+    terms: Terms,
+) -> Iterable[Unit]:
+    """Return the units: few are read at once, before any is called; many as their turn comes."""
+    units = read_units(conn, partition, spans, terms)
+    return [*units] if len(spans.wanted) <= at_once(terms) else wary(handler, units)
+
+
 def read_apart(
     conn: Connection[Any],
     partition: Partition,
@@ -78,7 +89,7 @@ def read_apart(
     """
     reader = _UnitReader(conn, partition, terms)
     reader.source = Source(partition, through(reader.fetch), FETCH_EVENTS)
-    for some in reader.gathered([KeptSpans.of(span) for span in spans]):
+    for some in reader.gathered([span.alone() for span in spans]):
         yield from reader.apart(some, attempts)
 
 
@@ -148,7 +159,7 @@ class _UnitReader:
         """Gather neighbours up to FETCH_EVENTS events; a unit with more is alone."""
         most = self.most
         if len(spans.wanted) <= most:
-            if spans.cuts:  # none: a filter keeps nothing of them
+            if spans.cuts:  # none: all of them are passed
                 yield spans
             return
         first = start = before = 0

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 import psycopg
 from psycopg import Connection
 from psycopg.pq import PipelineStatus, TransactionStatus
+from psycopg.pq.abc import PGconn
 
 from gapless import loops
 from gapless.consume.batch import Batch
@@ -33,7 +34,7 @@ from gapless.db.inherited import is_inherited
 from gapless.errors import HoleError
 from gapless.forked import OneProcess, end_forked
 from gapless.log.cause import Handling, handling
-from gapless.telemetry.meter import in_use
+from gapless.telemetry.meter import UNTIMED, in_use
 from gapless.telemetry.spans import TRACING
 
 CAUSES_MAX = 100  # how deep an error's causes are looked at
@@ -90,15 +91,25 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     """
     if handler.habits.publishes:
         tell(conn, work)
-    with watched(work):
-        try:
-            with handled(work):
+    pid = getpid()
+    token = handling.set(Handling(work))
+    try:
+        with watched(work) if in_use or TRACING in sys.modules else UNTIMED:
+            try:
                 result = handler.function(work, conn)
-        except BaseException as error:  # noqa: BLE001 - it says what becomes of each
-            _blame(error, conn, handler)
-        _require_good(result, conn)
+            except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+                _blame(error, conn, handler)
+            if result is not None or getpid() != pid or not _is_sound(conn.pgconn):
+                _require_good(result, conn)
+    finally:
+        handling.reset(token)
     if handler.habits.sets:
         restore_settings(conn)
+
+
+def _is_sound(pgconn: PGconn) -> bool:
+    """Tell whether the transaction is open, and no pipeline."""
+    return pgconn.transaction_status == _IN_TRANSACTION and pgconn.pipeline_status == _NO_PIPELINE
 
 
 def _blame(error: BaseException, conn: Connection[Any], handler: Handler) -> NoReturn:
@@ -199,23 +210,16 @@ def _raise_passing(
             raise cause from None
 
 
-def unready_cause(error: BaseException | str) -> psycopg.Error | None:
-    """Return what says that the database is not as the handler expects it, in an error of its."""
-    return _cause_that(is_unready, error)
+def excuse_of(error: BaseException | str, *, is_outside: bool = False) -> psycopg.Error | None:
+    """Return what says, in an error of a handler, that its database is not as it expects it.
 
-
-def cancelled_cause(error: BaseException | str) -> psycopg.Error | None:
-    """Return what says that a statement was cancelled, in an error of a handler."""
-    return _cause_that(is_cancelled, error)
-
-
-def _cause_that(
-    says: Callable[[BaseException], bool], error: BaseException | str
-) -> psycopg.Error | None:
+    Else what says that a statement was cancelled. is_outside: only that.
+    """
     if isinstance(error, (str, *WISHES)):
         return None
-    found = filter(says, _causes(error))
-    return next((cause for cause in found if isinstance(cause, psycopg.Error)), None)
+    found = [cause for cause in _causes(error) if isinstance(cause, psycopg.Error)]
+    kinds = (is_cancelled,) if is_outside else (is_unready, is_cancelled)
+    return next((cause for says in kinds for cause in found if says(cause)), None)
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:

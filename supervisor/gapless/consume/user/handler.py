@@ -36,7 +36,7 @@ from gapless.consume.user.typed import typed
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.errors import UsageError
 from gapless.feature import Declaration
-from gapless.features.filters.stored import Filter, filter_of
+from gapless.log.filter import Filter, filter_of
 from gapless.log.typed import decoder_of
 from gapless.resources import Resource
 

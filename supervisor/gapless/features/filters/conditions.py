@@ -7,6 +7,7 @@ nothing less. What raises, or is too slow, is found by halves, and stopped alone
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,9 +15,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.session import run, run_before
+from gapless.consume.read.claim import UnsettledError
+from gapless.consume.session import run, run_before, transaction
 from gapless.consume.unit import Spans
-from gapless.errors import ConditionError
 from gapless.failpoints import hit
 from gapless.features.filters.kept import Kept
 from gapless.features.filters.matches import Matches, find_matches
@@ -25,6 +26,34 @@ from gapless.keys import Assignment, partition_params
 LIMIT_S = 5.0
 """How long the conditions of a group may take about one claim, as long as they are asked at once;
 and one of them about one claim."""
+
+log = logging.getLogger("gapless.worker")
+
+
+class ConditionError(UnsettledError):
+    """SQL conditions of subscriptions raised, or were slow: these are to be stopped first.
+
+    reasons: by subscription_id, one line each.
+    """
+
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        some = next(iter(reasons.values()), "")
+        super().__init__(f"{len(reasons)} subscriptions have to be stopped: {some}")
+        self.reasons = reasons
+
+    def settle(self, conn: Connection[Any], assignment: Assignment) -> bool:
+        """Set them apart in this partition, and say so in the log."""
+        hit("condition.raised")
+        with transaction(conn):
+            stopped = stop_subscriptions(conn, assignment, self.reasons)
+            hit("condition.stopped")
+        hit("condition.committed")
+        if stopped is None:
+            return False
+        why = next(iter(self.reasons.values()))
+        place = assignment.partition
+        log.error("%s: subscriptions stopped: %s, the first one: %s", place, stopped, why)
+        return True
 
 
 def with_conditions(

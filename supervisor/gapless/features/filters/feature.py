@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Any
 from gapless.feature import Check, Feature, Listed
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+
+    from gapless.consume.read.claim import Reader
+    from gapless.lease.member import Subscription
     from gapless.status.section import StatusSection
 
 
@@ -34,6 +38,19 @@ def _sections() -> Sequence[StatusSection[Any]]:
     return (section.SECTION, subscribed.SECTION)
 
 
+def _reader() -> Reader:
+    from gapless.features.filters.reader import FilteredReader
+
+    return FilteredReader()
+
+
+def _set_filter(conn: Connection[Any], subscription: Subscription) -> None:
+    from gapless.features.filters.stored import set_filter
+
+    if subscription.filter is not None:
+        set_filter(conn, subscription.group_id, subscription.topic, subscription.filter)
+
+
 FILTERS = Feature(
     commands={
         "subscriptions": Listed(
@@ -42,4 +59,6 @@ FILTERS = Feature(
     },
     checks=_checks,
     sections=_sections,
+    options=(_set_filter,),
+    reader=_reader,
 )

@@ -6,10 +6,10 @@ the units that keep something, and see of them what is kept.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 from gapless.consume.unit import FIRST_TIMELINE, Source, Span, Spans, Timelines, Unit, timeline_at
 from gapless.log.event import Event, MatchedEvent, MatchedSubscription, P_co, Row, Unasked
@@ -57,6 +57,23 @@ class KeptSpan(Span):
 
     kept: Kept = field(kw_only=True)
 
+    def alone(self) -> Spans:
+        """Return it as the places of several."""
+        ends, lines = [len(self.ids)], ((0, self.timeline),)
+        return KeptSpans(self.first_offset, self.ids, ends, lines, starts=[0], kept=self.kept)
+
+    def seen(self, only: Collection[int] | None) -> Mapping[str, object]:
+        """Return what its handler gets of it; of one that failed for some, what these match."""
+        kept = self.kept if only is None else self.kept.only(only)
+        return {"kept": list(kept.offsets), "matched": kept.numbers}
+
+
+@dataclass(frozen=True, slots=True)
+class PassedSpan(Span):
+    """The place of neighbouring events of which nothing is kept."""
+
+    is_passed: ClassVar[bool] = True
+
 
 class KeptSpans(Spans):
     """The places of the units of a range that keep something; `ids` are all events of the range.
@@ -82,14 +99,6 @@ class KeptSpans(Spans):
         self.kept = kept
         self.wanted = kept.ids
         self.cuts = [bisect_left(kept.offsets, first_offset + end) for end in ends]
-
-    @classmethod
-    def of(cls, span: Span) -> Spans:
-        """Return the place of one unit as those of several."""
-        if not isinstance(span, KeptSpan):
-            return Spans.of(span)
-        ends, lines = [len(span.ids)], ((0, span.timeline),)
-        return cls(span.first_offset, span.ids, ends, lines, starts=[0], kept=span.kept)
 
     @overload
     def __getitem__(self, at: int) -> Span: ...
@@ -119,15 +128,18 @@ class KeptSpans(Spans):
             kept=self._kept(low, high),
         )
 
-    def tiles(self) -> list[Span]:
-        """Return the range without a gap: units that keep something are KeptSpans, others are not.
+    def is_like(self, other: Spans) -> bool:
+        """Tell whether a handler gets the same of both, subscriptions and all."""
+        if list(self.wanted) != list(other.wanted):
+            return False
+        return not isinstance(other, KeptSpans) or self.kept.numbers == other.kept.numbers
 
-        What lies between two of them, many units perhaps, is one Span.
-        """
+    def beyond(self, offset: int) -> list[Span]:
+        """Return the range from an offset on, without a gap: a PassedSpan between two units."""
         tiles: list[Span] = []
-        done = 0
-        for at, start in enumerate(self.starts):
-            tiles += self._passed(done, start)
+        done = max(0, offset - self.first_offset)
+        for at in range(bisect_right(self.ends, done), len(self)):
+            tiles += self._passed(done, self.starts[at])
             tiles.append(self[at])
             done = self.ends[at]
         return tiles + self._passed(done, len(self.ids))
@@ -152,10 +164,10 @@ class KeptSpans(Spans):
         return self.kept.between(first, self.cuts[high - 1] if high else 0)
 
     def _passed(self, start: int, stop: int) -> list[Span]:
-        if start == stop:
+        if start >= stop:
             return []
         first = self.first_offset + start
-        return [Span(first, self.ids[start:stop], timeline_at(self.timelines, first))]
+        return [PassedSpan(first, self.ids[start:stop], timeline_at(self.timelines, first))]
 
 
 class KeptUnit(Unit[P_co]):
@@ -200,15 +212,6 @@ class KeptUnit(Unit[P_co]):
     def span(self) -> Span:
         """The place of all of it in the log."""
         return self._span
-
-
-def are_kept_alike(some: Spans, other: Spans) -> bool:
-    """Tell whether a handler gets the same of both, which are of one range."""
-    if list(some.wanted) != list(other.wanted):
-        return False
-    if not isinstance(some, KeptSpans) or not isinstance(other, KeptSpans):
-        return True
-    return some.kept.numbers == other.kept.numbers
 
 
 def kept_spans(spans: Spans, kept: Kept) -> KeptSpans:

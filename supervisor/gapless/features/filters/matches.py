@@ -8,6 +8,7 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.session import run
+from gapless.keys import Partition, partition_params
 from gapless.log.codec import decode
 from gapless.log.event import MatchedSubscription
 
@@ -27,13 +28,22 @@ def find_matches(
     known: dict[int, MatchedSubscription] = {}
     if ids:
         for row in run(conn, "subscriptions", {"ids": ids}):
-            known[row[0]] = matched_subscription(*row)
+            known[row[0]] = _matched(*row)
     return {
         offset: tuple(known[n] for n in each if n in known)
         for offset, each in zip(offsets, numbers, strict=True)
     }
 
 
-def matched_subscription(subscription_id: int, name: str, params: str) -> MatchedSubscription:
+def matches_again(conn: Connection[Any], partition: Partition, first_offset: int) -> Matches:
+    """Return the same of a unit that was set aside, of those subscriptions that are still there."""
+    found: dict[int, list[MatchedSubscription]] = {}
+    params = {**partition_params(partition), "first_offset": first_offset}
+    for offset, *row in run(conn, "letter_matches", params):
+        found.setdefault(offset, []).append(_matched(*row))
+    return {offset: tuple(each) for offset, each in found.items()}
+
+
+def _matched(subscription_id: int, name: str, params: str) -> MatchedSubscription:
     """Return a row of the database as a record."""
     return MatchedSubscription(subscription_id, name, decode(params))

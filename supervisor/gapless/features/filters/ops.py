@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.features.filters import stored as filters
+from gapless.log.filter import filter_of
 from gapless.ops.groups import one_topic, show_group
 from gapless.ops.place import GroupPlace
 from gapless.ops.rows import rows
@@ -79,7 +80,7 @@ def set_filter(
     Raises UsageError for what is no filter and for a place with a partition; RefusedError for a
     variable without a value, for a queue group, and for a group that is not there.
     """
-    wanted = filters.filter_of(event_types, where, params)
+    wanted = filter_of(event_types, where, params)
     if wanted is None:
         raise UsageError("a filter has event types or a condition")
     topic = one_topic(conn, place)

@@ -18,10 +18,10 @@ import psycopg
 from psycopg import Connection
 
 from gapless.errors import ConnectError, GaplessError
-from gapless.features.filters.stored import Filter
 from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.sessions import Sessions
 from gapless.features.gateway.trouble import RepeatedFailure
+from gapless.log.filter import Filter
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range, timeline_of
 from gapless.ops.entries import entry_json
 

@@ -14,9 +14,10 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from gapless.errors import GaplessError, one_line
-from gapless.features.filters.stored import ALL, check_filter
+from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.problem import Problem
+from gapless.log.filter import ALL
 from gapless.ops.text import json_text
 from gapless.status import snapshot, to_document
 from gapless.telemetry.meter import Times

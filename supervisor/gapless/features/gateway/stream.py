@@ -15,13 +15,14 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from gapless.errors import GaplessError
-from gapless.features.filters.stored import Filter, check_filter, filter_of
+from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.events_out import gone, lost, partition_bounds
 from gapless.features.gateway.feed import Feed, Line
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.params import PARTITION_MAX, text_in, whole_in
 from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.vector import CHARACTERS_MAX, read_vector, vector_text
+from gapless.log.filter import Filter, filter_of
 from gapless.log.ranges import Bounds, bounds_of, replaced_from, timeline_of
 from gapless.ops.entries import entry_json
 

@@ -15,12 +15,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gapless import ops
-from gapless.features.filters.stored import ALL, check_filter, filter_of
+from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.fields import fields_in
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import asked_by, done_by, listed, logged_by, said, states_in
 from gapless.features.gateway.params import text_in, whole_in
 from gapless.features.gateway.problem import Problem
+from gapless.log.filter import ALL, filter_of
 from gapless.log.topics import require_topic
 from gapless.ops.dlq.find import find_unit, list_events
 from gapless.ops.dlq.transfer import unit_json

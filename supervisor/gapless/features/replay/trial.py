@@ -17,7 +17,8 @@ import psycopg
 from psycopg.rows import tuple_row
 
 from gapless.consume.batch import Batch
-from gapless.consume.read.claim import Claim, Wanted, claim
+from gapless.consume.read.backlog import Backlog
+from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.read.units import at_once, load_units, read_units
 from gapless.consume.session import TransactionBrokenError, run
 from gapless.consume.terms import Terms
@@ -161,13 +162,11 @@ class _Trial:
             "take_part", {**where, "partition_id": part.partition_id, "token": token}
         )
         assignment = Assignment(partition=partition, epoch=epoch, token=token)
+        backlog = Backlog()
         while at < part.stop_offset:
             size = min(self._terms.batch_size, part.stop_offset - at)
-            claimed = claim(
-                self._conn,
-                assignment,
-                Wanted(size, at_once(self._terms), self._terms.group_by),
-            )
+            wanted = Wanted(size, at_once(self._terms), self._terms.group_by)
+            claimed = backlog.ask(self._conn, assignment, wanted)
             if claimed.outcome == "idle":
                 break
             if claimed.outcome != "claimed":

@@ -42,7 +42,7 @@ DENSE = 0.5
 class ReadRequest:
     """What a task reads of each event, and what it does about events that are not there.
 
-    where, params: as of a filter (features/filters/stored.py).
+    where, params: as of a filter (log/filter.py).
     identity: which database it has to be (reach.py); None: whichever is there.
     """
 

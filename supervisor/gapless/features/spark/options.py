@@ -19,9 +19,9 @@ from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.schema import use_schema
 from gapless.errors import UsageError
-from gapless.features.filters.stored import ALL, Filter, filter_of
 from gapless.features.spark.columns import parse_columns
 from gapless.features.spark.offsets import StartPlace, parse_place
+from gapless.log.filter import ALL, Filter, filter_of
 from gapless.settings import environment_schema
 
 _DURATION = re.compile(r"\s*(\d+)\s*(ms|s|m|h)\s*", re.IGNORECASE)

@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.db.migrate import require_schema
-from gapless.features.filters.stored import Filter, check_filter
+from gapless.features.filters.stored import check_filter
 from gapless.features.spark.archive import read_archived
 from gapless.features.spark.fetch import ReadRequest, read_ranges
 from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPlace
@@ -29,6 +29,7 @@ from gapless.features.spark.place import (
 )
 from gapless.features.spark.ranges import Range, plan_tasks
 from gapless.features.spark.reach import Reached, reached
+from gapless.log.filter import Filter
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.db.queries import query
 from gapless.errors import RefusedError, UsageError
-from gapless.features.filters.stored import filter_of
 from gapless.features.webhooks.record import group_of, shared_group_of
+from gapless.log.filter import filter_of
 from gapless.ops.rows import row, rows
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gapless.errors import UsageError
-from gapless.features.filters.stored import ALL, Filter, filter_of
+from gapless.log.filter import ALL, Filter, filter_of
 
 LOOP: dict[str, Any] = {}
 LOOP["self"] = LOOP

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from gapless.consume.unit import Source, Span, Spans, split
+from gapless.consume.read.claim import split
+from gapless.consume.unit import Source, Span
 from gapless.features.filters.kept import (
     Kept,
     KeptSpan,
     KeptSpans,
     KeptUnit,
-    are_kept_alike,
     kept_spans,
 )
 from gapless.keys import Partition
@@ -105,12 +105,16 @@ def test_the_units_are_those_that_keep_something() -> None:
 
 def test_tiles_are_the_whole_range() -> None:
     def check(choice: Choice) -> None:
-        tiles = spans_of(choice).tiles()
+        spans = spans_of(choice)
+        tiles = spans.beyond(0)
         ids = [id_ for tile in tiles for id_ in tile.ids]
         assert ids == [id_of(FIRST + n) for n in range(sum(choice[0]))]
         assert [tile.first_offset for tile in tiles] == [tile.ids[0] // 7 for tile in tiles]
         assert all(tile.timeline == (2 if tile.first_offset >= 13 else 1) for tile in tiles)
-        assert [seen(each) for each in tiles if isinstance(each, KeptSpan)] == expected(choice)
+        assert [seen(each) for each in tiles if not each.is_passed] == expected(choice)
+        for at, tile in enumerate(tiles):
+            assert spans.beyond(tile.first_offset) == tiles[at:]
+        assert spans.beyond(FIRST + len(ids)) == []
 
     every(check, choices(), str)
 
@@ -156,10 +160,9 @@ def test_a_unit_has_its_own_events(streamed: bool) -> None:
 
 def test_one_unit_is_those_of_several() -> None:
     plain = Span(0, [50, 60], 3)
-    (of_plain,) = Spans.of(plain)
-    assert KeptSpans.of(plain)[0] == of_plain == plain
+    assert list(plain.alone()) == [plain]
     kept = KeptSpan(0, [id_of(0), id_of(1)], 3, kept=kept_of([1]))
-    several = KeptSpans.of(kept)
+    several = kept.alone()
     assert (len(several), several[0], list(several.wanted)) == (1, kept, [id_of(1)])
 
 
@@ -196,12 +199,12 @@ def test_alike_is_the_same_events_for_the_same_subscriptions() -> None:
         return spans_of(((1, 2, 1), offsets), **more)
 
     plain = split(FIRST, [id_of(FIRST + n) for n in range(4)], "1011")
-    assert are_kept_alike(made(11, 12), made(11, 12))
-    assert are_kept_alike(plain, made(11, 12, 13, 14))
-    assert are_kept_alike(made(11, 12, 13, 14), plain)
-    assert not are_kept_alike(made(11, 12), made(11, 13))
-    assert not are_kept_alike(made(11), made(11, 12))
-    assert not are_kept_alike(plain, made(11, 12, 13))
-    assert are_kept_alike(made(11, matches={11: (ONE,)}), made(11, matches={11: (ONE,)}))
-    assert not are_kept_alike(made(11, matches={11: (ONE,)}), made(11, matches={11: (OTHER,)}))
-    assert not are_kept_alike(made(11, matches={11: (ONE,)}), made(11))
+    assert made(11, 12).is_like(made(11, 12))
+    assert plain.is_like(made(11, 12, 13, 14))
+    assert made(11, 12, 13, 14).is_like(plain)
+    assert not made(11, 12).is_like(made(11, 13))
+    assert not made(11).is_like(made(11, 12))
+    assert not plain.is_like(made(11, 12, 13))
+    assert made(11, matches={11: (ONE,)}).is_like(made(11, matches={11: (ONE,)}))
+    assert not made(11, matches={11: (ONE,)}).is_like(made(11, matches={11: (OTHER,)}))
+    assert not made(11, matches={11: (ONE,)}).is_like(made(11))

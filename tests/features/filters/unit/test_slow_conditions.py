@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from gapless.consume.unit import Spans
-from gapless.errors import ConditionError
 from gapless.features.filters import conditions as module
 from gapless.features.filters.conditions import (
+    ConditionError,
     ask_conditions,
     is_too_slow,
     limited,

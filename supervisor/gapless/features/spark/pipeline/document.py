@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from gapless.errors import ConfigError, UsageError
-from gapless.features.filters.stored import ALL, Filter, filter_of
 from gapless.features.spark.columns import COLUMNS, parse_columns
 from gapless.features.spark.conf import parse_conf
+from gapless.log.filter import ALL, Filter, filter_of
 
 BATCH_EVENTS = 500_000
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
