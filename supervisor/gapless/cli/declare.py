@@ -14,9 +14,9 @@ has what was said by the names (dest) of the rows, for a function of gapless.ops
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from gapless.cli.context import flags_of, load_all, open_connection, tell_unsequ
 from gapless.cli.parser import GLOBALS, Parser, whole
 from gapless.db.connect import lock_timeout
 from gapless.db.locked import naming_holders
+from gapless.errors import UsageError
 
 Args = argparse.Namespace
 Conn = Connection[Any]
@@ -51,11 +52,27 @@ class Argument:
             place.half_flag = self.names[0], *self.half
         place.add_argument(*self.names, **self.options)
 
+    @property
+    def dest(self) -> str:
+        """Its name as a parameter."""
+        long = [name for name in self.names if name.startswith("--")] or self.names
+        return self.options.get("dest") or long[0].lstrip("-").replace("-", "_")
+
+    def flat(self) -> Iterator[Argument]:
+        """Yield it: see Arguments."""
+        yield self
+
+    def value(self, said: Any) -> Any:
+        """Return what stands for what a program says: a text, a number, a boolean, None."""
+        kind = self.options.get("type")
+        try:
+            return kind(said) if kind is not None and isinstance(said, str) else said
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(str(error)) from None
+
     def given(self, args: Args) -> dict[str, Any]:
         """Return what was said, by the name of its parameter."""
-        long = [name for name in self.names if name.startswith("--")] or self.names
-        name = self.options.get("dest") or long[0].lstrip("-").replace("-", "_")
-        return {name: getattr(args, name)}
+        return {self.dest: getattr(args, self.dest)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +97,11 @@ class Arguments:
             place = place.add_mutually_exclusive_group(required=self.required)
         for each in self.rows:
             each.add_to(place)
+
+    def flat(self) -> Iterator[Argument]:
+        """Yield each argument."""
+        for row in self.rows:
+            yield from row.flat()
 
     def given(self, args: Args) -> dict[str, Any]:
         """Return what was said, by the names of parameters."""
@@ -173,7 +195,8 @@ class Verb:
     `given`, what was said, by the names of parameters; where it does not connect (`connects`), the
     arguments alone. check: looks at these before that. as_settings: arguments that are settings.
     json: whether it takes `--json`. usage: in place of argparse's own. shows_log: it tells how far
-    the log or a group is, and so what has no offset yet.
+    the log or a group is, and so what has no offset yet. route: of the gateway, which does the same
+    and answers as with --json: method, path with positional arguments in it, and perhaps the name.
     """
 
     act: Act
@@ -185,23 +208,39 @@ class Verb:
     json: bool = True
     usage: str | None = None
     shows_log: bool = False
+    route: str = ""
+
+    def arguments(self) -> list[Argument]:
+        """Return its arguments, whatever groups they are in."""
+        return [each for row in self._rows() for each in row.flat()]
+
+    def args_of(self, asked: Mapping[str, Any]) -> Args:
+        """Return the arguments that a program gives by their names. Raises UsageError."""
+        args = Args(json=True)
+        vars(args).update({each.dest: each.value(asked[each.dest]) for each in self.arguments()})
+        self._prepare(args)
+        return args
+
+    def _rows(self) -> list[Argument | Arguments]:
+        return [opt(each) if isinstance(each, str) else each for each in self.rows]
+
+    def _prepare(self, args: Args) -> None:
+        args.given = _given(self._rows(), args)
+        # What every command takes stays that: a file of `schemas` is no --schema.
+        own = {name: getattr(args, name) for name in GLOBALS if hasattr(args, name)}
+        vars(args).update({**args.given, **own})
+        if self.check is not None:
+            self.check(args)
 
     def declare(self, parser: Parser, name: str, *, lists: bool = False) -> None:
         """Declare it as part of the command `name`. lists: it waits for no lock for long."""
-        rows = [opt(each) if isinstance(each, str) else each for each in self.rows]
-        for each in [*rows, JSON] if self.json else rows:
+        for each in [*self._rows(), JSON] if self.json else self._rows():
             each.add_to(parser)
         parser.usage = self.usage
-        parser.set_defaults(act=partial(self._run, name, rows, _LIST_WAIT_MS if lists else 0))
+        parser.set_defaults(act=partial(self._run, name, _LIST_WAIT_MS if lists else 0))
 
-    def _run(
-        self, name: str, rows: Sequence[Argument | Arguments], wait_ms: int, args: Args
-    ) -> int:
-        args.given = _given(rows, args)
-        # What every command takes stays that: a file of `schemas` is no --schema.
-        vars(args).update({**args.given, **{name: getattr(args, name) for name in GLOBALS}})
-        if self.check is not None:
-            self.check(args)
+    def _run(self, name: str, wait_ms: int, args: Args) -> int:
+        self._prepare(args)
         if not self.connects:
             return self.act(args)
         args.loaded = load_all(args, flags_of(args, *self.as_settings))
@@ -239,6 +278,11 @@ class Command:
             return act
 
         return register
+
+    def routed(self, about: str) -> Iterator[tuple[str, Verb]]:
+        """Yield what has a route, by name; about: of the command itself."""
+        main = {self._name: replace(self._main, about=about)} if self._main is not None else {}
+        yield from ((name, verb) for name, verb in (main | self._verbs).items() if verb.route)
 
     def add_arguments(self, parser: Parser) -> None:
         """Declare it all."""

@@ -25,7 +25,9 @@ examples:
 command = Command("groups")
 
 
-@command.verb("list all groups (also without a verb)", shows_log=True)
+@command.verb(
+    "list all groups (also without a verb)", shows_log=True, route="GET /v1/groups groups"
+)
 def _list(conn: Conn, args: Args) -> int:
     hint = "no group yet: gapless run makes them, and so does gapless groups create GROUP TOPIC"
     return listed(args, ops.list_groups(conn), hint)
@@ -69,6 +71,7 @@ def _remove(conn: Conn, args: Args) -> int:
     "show offsets, lag and owner of each partition",
     of_topics("only this one of its topics"),
     shows_log=True,
+    route="GET /v1/groups/{group} group",
 )
 def _show(conn: Conn, args: Args) -> int:
     return listed(args, ops.show_group(conn, args.place))

@@ -17,6 +17,10 @@ examples:
 command = Command("pause")
 
 
-@command.main(RANGE, opt("--reason TEXT", "for whoever wonders (gapless status)"))
+@command.main(
+    RANGE,
+    opt("--reason TEXT", "for whoever wonders (gapless status)"),
+    route="POST /v1/groups/{group}/pause pause",
+)
 def _pause(conn: Conn, args: Args) -> int:
     return told(args, ops.pause(conn, **args.given))

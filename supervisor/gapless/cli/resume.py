@@ -17,6 +17,6 @@ examples:
 command = Command("resume")
 
 
-@command.main(RANGE)
+@command.main(RANGE, route="POST /v1/groups/{group}/resume resume")
 def _resume(conn: Conn, args: Args) -> int:
     return told(args, ops.resume(conn, **args.given))

@@ -144,9 +144,14 @@ def _alter(conn: Conn, args: Args) -> int:
     return answer(args, str(done), done.record())
 
 
-@command.verb("show the offsets of a topic's partitions", "name", shows_log=True)
+@command.verb(
+    "show the offsets of a topic's partitions",
+    opt("topic name"),
+    shows_log=True,
+    route="GET /v1/topics/{topic} topic",
+)
 def _show(conn: Conn, args: Args) -> int:
-    return listed(args, ops.show_topic(conn, args.name))
+    return listed(args, ops.show_topic(conn, args.topic))
 
 
 @command.verb("list the topic ids that have events and no topic")

@@ -17,9 +17,10 @@ examples:
   gapless schedule pause nightly
 """
 command = Command("schedule")
+_ROUTE = "POST /v1/schedules/{name}/{verb} schedule"
 
 
-@command.verb("list all schedules (also without a verb)")
+@command.verb("list all schedules (also without a verb)", route="GET /v1/schedules schedules")
 def _list(conn: Conn, args: Args) -> int:
     hint = "no schedule yet: gapless schedule add NAME TOPIC --cron '0 3 * * *'"
     return listed(args, ops.list_schedules(conn), hint)
@@ -52,12 +53,12 @@ def _add(conn: Conn, args: Args) -> int:
     return answer(args, text, name=args.name, topic=args.topic, next_due=due)
 
 
-@command.verb("let a schedule rest: its due times pass", "name")
+@command.verb("let a schedule rest: its due times pass", "name", route=_ROUTE)
 def _pause(conn: Conn, args: Args) -> int:
     return changed(args, ops.pause_schedule(conn, args.name), "paused {name}", "{name} is paused")
 
 
-@command.verb("let a paused schedule continue, from now", "name")
+@command.verb("let a paused schedule continue, from now", "name", route=_ROUTE)
 def _resume(conn: Conn, args: Args) -> int:
     return changed(
         args, ops.resume_schedule(conn, args.name), "resumed {name}", "{name} is not paused"
@@ -71,7 +72,7 @@ def _remove(conn: Conn, args: Args) -> int:
     )
 
 
-@command.verb("publish its event once more, now", "name")
+@command.verb("publish its event once more, now", "name", route=_ROUTE)
 def _run(conn: Conn, args: Args) -> int:
     published = ops.run_schedule(conn, args.name)
     return answer(args, str(published), name=args.name, transaction_id=published)

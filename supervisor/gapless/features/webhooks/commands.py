@@ -35,7 +35,7 @@ def _delays(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-@command.verb("list all webhooks (also without a verb)")
+@command.verb("list all webhooks (also without a verb)", route="GET /v1/webhooks webhooks")
 def _list(conn: Conn, args: Args) -> int:
     hint = "no webhook yet: gapless webhooks add NAME TOPIC URL --secret env:NAME"
     return listed(args, ops.list_webhooks(conn), hint)
@@ -101,12 +101,22 @@ def _test(conn: Conn, args: Args) -> int:
     return 0 if tested.taken else 1
 
 
-@command.verb("let an endpoint rest: its place is kept", "name")
+@command.verb(
+    "let an endpoint rest: its place is kept",
+    "name",
+    opt("--reason TEXT", "for people (gapless webhooks)"),
+    route="POST /v1/webhooks/{name}/pause pauseWebhook",
+)
 def _pause(conn: Conn, args: Args) -> int:
-    return changed(args, ops.pause_webhook(conn, args.name), "paused {name}", "{name} is paused")
+    done = ops.pause_webhook(conn, **args.given)
+    return changed(args, done, "paused {name}", "{name} is paused")
 
 
-@command.verb("let an endpoint continue where it was; one that failed is tried at once", "name")
+@command.verb(
+    "let an endpoint continue where it was; one that failed is tried at once",
+    "name",
+    route="POST /v1/webhooks/{name}/resume resumeWebhook",
+)
 def _resume(conn: Conn, args: Args) -> int:
     return changed(
         args, ops.resume_webhook(conn, args.name), "resumed {name}", "{name} is not paused"
@@ -123,6 +133,7 @@ def _resume(conn: Conn, args: Args) -> int:
         required=True,
     ),
     flag("--dry-run", "only say how much that is"),
+    route="POST /v1/webhooks/{name}/replay replayWebhook",
 )
 def _replay(conn: Conn, args: Args) -> int:
     units = ops.replay_webhook(conn, args.name, args.since, dry_run=args.dry_run)
