@@ -36,13 +36,14 @@ _Place = argparse._ActionsContainer  # noqa: SLF001 - what takes arguments has n
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument, as argparse takes it.
+    """One argument, as argparse takes it; dest: its name as a parameter.
 
     half: it takes the next word if that begins with the first of these, else means the second.
     """
 
     names: tuple[str, ...]
     options: dict[str, Any]
+    dest: str
     half: tuple[str, str] | None = None
 
     def add_to(self, place: _Place) -> None:
@@ -51,12 +52,6 @@ class Argument:
             assert isinstance(place, Parser)
             place.half_flag = self.names[0], *self.half
         place.add_argument(*self.names, **self.options)
-
-    @property
-    def dest(self) -> str:
-        """Its name as a parameter."""
-        long = [name for name in self.names if name.startswith("--")] or self.names
-        return self.options.get("dest") or long[0].lstrip("-").replace("-", "_")
 
     def flat(self) -> Iterator[Argument]:
         """Yield it: see Arguments."""
@@ -134,12 +129,14 @@ def opt(
     names = [word for word in words if word.startswith("-")] or words[:1]
     said = {"metavar": " ".join(words[len(names) :]) or None, "help": about, "type": kind}
     known = {name: it for name, it in said.items() if it is not None}
-    return Argument(tuple(names), known | more, half)
+    long = [name for name in names if name.startswith("--")] or names
+    dest = more.get("dest") or long[0].lstrip("-").replace("-", "_")
+    return Argument(tuple(names), known | more, dest, half)
 
 
 def flag(names: str, about: str, /, **more: Any) -> Argument:
     """Return an option without a value; names: with blanks between."""
-    return Argument(tuple(names.split()), {"action": "store_true", "help": about, **more})
+    return opt(names, about, **{"action": "store_true", **more})
 
 
 def titled(title: str, *rows: Argument | Arguments) -> Arguments:
@@ -201,7 +198,7 @@ class Verb:
 
     act: Act
     about: str
-    rows: Sequence[Takes]
+    rows: Sequence[Argument | Arguments]
     connects: bool = True
     check: Callable[[Args], object] | None = None
     as_settings: Sequence[str] = ()
@@ -212,7 +209,7 @@ class Verb:
 
     def arguments(self) -> list[Argument]:
         """Return its arguments, whatever groups they are in."""
-        return [each for row in self._rows() for each in row.flat()]
+        return [each for row in self.rows for each in row.flat()]
 
     def args_of(self, asked: Mapping[str, Any]) -> Args:
         """Return the arguments that a program gives by their names. Raises UsageError."""
@@ -221,11 +218,8 @@ class Verb:
         self._prepare(args)
         return args
 
-    def _rows(self) -> list[Argument | Arguments]:
-        return [opt(each) if isinstance(each, str) else each for each in self.rows]
-
     def _prepare(self, args: Args) -> None:
-        args.given = _given(self._rows(), args)
+        args.given = _given(self.rows, args)
         # What every command takes stays that: a file of `schemas` is no --schema.
         own = {name: getattr(args, name) for name in GLOBALS if hasattr(args, name)}
         vars(args).update({**args.given, **own})
@@ -234,7 +228,7 @@ class Verb:
 
     def declare(self, parser: Parser, name: str, *, lists: bool = False) -> None:
         """Declare it as part of the command `name`. lists: it waits for no lock for long."""
-        for each in [*self._rows(), JSON] if self.json else self._rows():
+        for each in [*self.rows, JSON] if self.json else self.rows:
             each.add_to(parser)
         parser.usage = self.usage
         parser.set_defaults(act=partial(self._run, name, _LIST_WAIT_MS if lists else 0))
@@ -265,7 +259,8 @@ class Command:
         """Return what makes a function the command, which then has no verbs; how: see Verb."""
 
         def register(act: Act) -> Act:
-            self._main = Verb(act=act, about="", rows=rows, **how)
+            taken = [opt(each) if isinstance(each, str) else each for each in rows]
+            self._main = Verb(act=act, about="", rows=taken, **how)
             return act
 
         return register
@@ -274,7 +269,8 @@ class Command:
         """Return what makes a function a verb; about: its line in the help; how: see Verb."""
 
         def register(act: Act) -> Act:
-            self._verbs[act.__name__.strip("_")] = Verb(act=act, about=about, rows=rows, **how)
+            taken = [opt(each) if isinstance(each, str) else each for each in rows]
+            self._verbs[act.__name__.strip("_")] = Verb(act=act, about=about, rows=taken, **how)
             return act
 
         return register
