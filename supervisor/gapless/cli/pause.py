@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.place import RANGE
 from gapless.cli.screen import told
+from gapless.ops.control import pause
 
 EXAMPLES = """\
 It holds over restarts, until gapless resume. The partition keeps its place in the plan.
@@ -23,4 +23,4 @@ command = Command("pause")
     route="POST /v1/groups/{group}/pause pause",
 )
 def _pause(conn: Conn, args: Args) -> int:
-    return told(args, ops.pause(conn, **args.given))
+    return told(args, pause(conn, **args.given))

@@ -17,6 +17,8 @@ from gapless.features.scheduled.later import delay_text, moment_text
 from gapless.log.event import NewEvent
 from gapless.log.keyed import key_text
 
+__all__ = ["LineShape"]
+
 _BLANKS = " \t\r\n"
 _TEXT_FIELDS = (
     "key", "event_type", "host_id", "user_id", "transaction_id", "dedupe_key", "deliver_at",
