@@ -36,9 +36,9 @@ def _point(args: Args) -> Point | None:
     """Return where to go: what exactly one of the options says; None: the place says it."""
     said = {name: getattr(args, name) for name in ("end", "offset", "time", "transaction")}
     has_one = any(value is not None for value in said.values())
-    if has_one and args.place.offset is not None:
-        raise UsageError(f"{args.place} says where to: leave the other option out")
-    if not has_one and args.place.offset is None:
+    if has_one and args.group.offset is not None:
+        raise UsageError(f"{args.group} says where to: leave the other option out")
+    if not has_one and args.group.offset is None:
         raise UsageError(
             "where to? --earliest, --latest, --offset, --time, --transaction, or "
             "GROUP/TOPIC/PARTITION@OFFSET"
