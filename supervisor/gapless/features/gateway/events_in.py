@@ -20,42 +20,14 @@ from gapless.features.gateway.gateway import Limits
 from gapless.features.gateway.plain import HEADERS_BYTES_MAX, plain_events
 from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.scan import MalformedError, Scan
-from gapless.features.gateway.shape import any_text, nullable, seconds, text
 from gapless.features.load.parse import LineShape, event_of
 from gapless.log.event import NewEvent
-from gapless.log.keyed import KEY_LENGTH_MAX
 
 JSON = ("application/json",)
 LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 CLOUDEVENT = "application/cloudevents+json"
 CLOUDEVENTS = "application/cloudevents-batch+json"
 KNOWN = (*JSON, *LINES, CLOUDEVENT, CLOUDEVENTS)
-NEW_EVENT = {
-    "type": "object",
-    "required": ["payload"],
-    "additionalProperties": False,
-    "properties": {
-        "payload": {"description": "Any JSON; stored as it is written."},
-        "key": any_text("Orders events: same key, same partition."),
-        "event_type": any_text(),
-        "headers": {"type": ["object", "null"]},
-        "host_id": any_text(),
-        "user_id": any_text(),
-        "dedupe_key": nullable(text(minLength=1, maxLength=KEY_LENGTH_MAX)),
-        "deliver_at": nullable(text("Not before this time.", format="date-time")),
-        "deliver_in": nullable(
-            seconds(250e9, "Not before so many seconds; only one of both is there.")
-        ),
-        "to_group": any_text("Only for this group, in a topic with direct messages."),
-        "to_subscription": nullable(
-            text(
-                "Only for the subscription of to_group with this name.",
-                minLength=1,
-                maxLength=200,
-            )
-        ),
-    },
-}
 PLAIN_BYTES_MAX = 65_536  # a body that is read at once
 ALL_HEADERS_BYTES_MAX = 2 * 1024 * 1024  # of the events of a body
 ALL_ATTRIBUTES_BYTES_MAX = 2 * ALL_HEADERS_BYTES_MAX  # CloudEvents say more of themselves

@@ -22,12 +22,20 @@ from gapless.features.gateway.events_in import (
     CLOUDEVENTS,
     JSON,
     LINES,
-    NEW_EVENT,
     events_in,
 )
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.problem import Problem
-from gapless.features.gateway.shape import UUID_TEXT, listed, nullable, record, seconds, takes, text
+from gapless.features.gateway.shape import (
+    NEW_EVENT,
+    UUID_TEXT,
+    listed,
+    nullable,
+    record,
+    seconds,
+    takes,
+    text,
+)
 from gapless.features.gateway.waiting import look_until
 from gapless.features.gateway.way import Answer, Asked, Ways
 from gapless.log.catch_up import sequence_if_alone

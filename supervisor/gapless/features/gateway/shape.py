@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gapless.features.gateway.params import TEXT_CHARACTERS_MAX
+from gapless.log.keyed import KEY_LENGTH_MAX
 
 Shape = Mapping[str, Any]
 
@@ -110,3 +111,29 @@ PLACE = text(
     "GROUP/TOPIC/PARTITION@OFFSET, such as billing/orders/3@17.",
     pattern="^[^/@]+/[^/@]+/[0-9]{1,9}[/@][0-9]{1,18}$",
 )
+NEW_EVENT: Shape = {
+    "type": "object",
+    "required": ["payload"],
+    "additionalProperties": False,
+    "properties": {
+        "payload": {"description": "Any JSON; stored as it is written."},
+        "key": any_text("Orders events: same key, same partition."),
+        "event_type": any_text(),
+        "headers": {"type": ["object", "null"]},
+        "host_id": any_text(),
+        "user_id": any_text(),
+        "dedupe_key": nullable(text(minLength=1, maxLength=KEY_LENGTH_MAX)),
+        "deliver_at": nullable(text("Not before this time.", format="date-time")),
+        "deliver_in": nullable(
+            seconds(250e9, "Not before so many seconds; only one of both is there.")
+        ),
+        "to_group": any_text("Only for this group, in a topic with direct messages."),
+        "to_subscription": nullable(
+            text(
+                "Only for the subscription of to_group with this name.",
+                minLength=1,
+                maxLength=200,
+            )
+        ),
+    },
+}
