@@ -215,16 +215,11 @@ class Verb:
         """Return the arguments that a program gives by their names. Raises UsageError."""
         args = Args(json=True)
         vars(args).update({each.dest: each.value(asked[each.dest]) for each in self.arguments()})
-        self._prepare(args)
-        return args
-
-    def _prepare(self, args: Args) -> None:
         args.given = _given(self.rows, args)
-        # What every command takes stays that: a file of `schemas` is no --schema.
-        own = {name: getattr(args, name) for name in GLOBALS if hasattr(args, name)}
-        vars(args).update({**args.given, **own})
+        vars(args).update(args.given)
         if self.check is not None:
             self.check(args)
+        return args
 
     def declare(self, parser: Parser, name: str, *, lists: bool = False) -> None:
         """Declare it as part of the command `name`. lists: it waits for no lock for long."""
@@ -234,7 +229,11 @@ class Verb:
         parser.set_defaults(act=partial(self._run, name, _LIST_WAIT_MS if lists else 0))
 
     def _run(self, name: str, wait_ms: int, args: Args) -> int:
-        self._prepare(args)
+        args.given = _given(self.rows, args)
+        # What every command takes stays that: a file of `schemas` is no --schema.
+        vars(args).update({**args.given, **{name: getattr(args, name) for name in GLOBALS}})
+        if self.check is not None:
+            self.check(args)
         if not self.connects:
             return self.act(args)
         args.loaded = load_all(args, flags_of(args, *self.as_settings))
