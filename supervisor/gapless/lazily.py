@@ -27,3 +27,25 @@ def attributes(
         return sorted({*vars(sys.modules[package]), *home_of})
 
     return getattribute, names
+
+
+def exports(
+    package: str, own: str, *modules: str
+) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
+    """Return the same for the names of `__all__` of modules; own: a name of the package itself.
+
+    They are imported in this order until the name is found; `__all__` itself needs all of them.
+    """
+
+    def getattribute(name: str) -> object:
+        if name == "__all__":
+            return names()
+        for each in modules:
+            if name in import_module(each).__all__:
+                return attributes(package, {each: name})[0](name)
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    def names() -> list[str]:
+        return sorted({own, *(name for each in modules for name in import_module(each).__all__)})
+
+    return getattribute, names

@@ -14,9 +14,9 @@ has what was said by the names (dest) of the rows, for a function of gapless.ops
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -26,6 +26,7 @@ from gapless.cli.context import flags_of, load_all, open_connection, tell_unsequ
 from gapless.cli.parser import GLOBALS, Parser, whole
 from gapless.db.connect import lock_timeout
 from gapless.db.locked import naming_holders
+from gapless.errors import UsageError
 
 Args = argparse.Namespace
 Conn = Connection[Any]
@@ -35,13 +36,14 @@ _Place = argparse._ActionsContainer  # noqa: SLF001 - what takes arguments has n
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument, as argparse takes it.
+    """One argument, as argparse takes it; dest: its name as a parameter.
 
     half: it takes the next word if that begins with the first of these, else means the second.
     """
 
     names: tuple[str, ...]
     options: dict[str, Any]
+    dest: str
     half: tuple[str, str] | None = None
 
     def add_to(self, place: _Place) -> None:
@@ -51,11 +53,21 @@ class Argument:
             place.half_flag = self.names[0], *self.half
         place.add_argument(*self.names, **self.options)
 
+    def flat(self) -> Iterator[Argument]:
+        """Yield it: see Arguments."""
+        yield self
+
+    def value(self, said: Any) -> Any:
+        """Return what stands for what a program says: a text, a number, a boolean, None."""
+        kind = self.options.get("type")
+        try:
+            return kind(said) if kind is not None and isinstance(said, str) else said
+        except argparse.ArgumentTypeError as error:
+            raise UsageError(str(error)) from None
+
     def given(self, args: Args) -> dict[str, Any]:
         """Return what was said, by the name of its parameter."""
-        long = [name for name in self.names if name.startswith("--")] or self.names
-        name = self.options.get("dest") or long[0].lstrip("-").replace("-", "_")
-        return {name: getattr(args, name)}
+        return {self.dest: getattr(args, self.dest)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +92,11 @@ class Arguments:
             place = place.add_mutually_exclusive_group(required=self.required)
         for each in self.rows:
             each.add_to(place)
+
+    def flat(self) -> Iterator[Argument]:
+        """Yield each argument."""
+        for row in self.rows:
+            yield from row.flat()
 
     def given(self, args: Args) -> dict[str, Any]:
         """Return what was said, by the names of parameters."""
@@ -112,12 +129,14 @@ def opt(
     names = [word for word in words if word.startswith("-")] or words[:1]
     said = {"metavar": " ".join(words[len(names) :]) or None, "help": about, "type": kind}
     known = {name: it for name, it in said.items() if it is not None}
-    return Argument(tuple(names), known | more, half)
+    long = [name for name in names if name.startswith("--")] or names
+    dest = more.get("dest") or long[0].lstrip("-").replace("-", "_")
+    return Argument(tuple(names), known | more, dest, half)
 
 
 def flag(names: str, about: str, /, **more: Any) -> Argument:
     """Return an option without a value; names: with blanks between."""
-    return Argument(tuple(names.split()), {"action": "store_true", "help": about, **more})
+    return opt(names, about, **{"action": "store_true", **more})
 
 
 def titled(title: str, *rows: Argument | Arguments) -> Arguments:
@@ -173,31 +192,44 @@ class Verb:
     `given`, what was said, by the names of parameters; where it does not connect (`connects`), the
     arguments alone. check: looks at these before that. as_settings: arguments that are settings.
     json: whether it takes `--json`. usage: in place of argparse's own. shows_log: it tells how far
-    the log or a group is, and so what has no offset yet.
+    the log or a group is, and so what has no offset yet. route: of the gateway, which does the same
+    and answers as with --json: method, path with positional arguments in it, and perhaps the name.
     """
 
     act: Act
     about: str
-    rows: Sequence[Takes]
+    rows: Sequence[Argument | Arguments]
     connects: bool = True
     check: Callable[[Args], object] | None = None
     as_settings: Sequence[str] = ()
     json: bool = True
     usage: str | None = None
     shows_log: bool = False
+    route: str = ""
+
+    def arguments(self) -> list[Argument]:
+        """Return its arguments, whatever groups they are in."""
+        return [each for row in self.rows for each in row.flat()]
+
+    def args_of(self, asked: Mapping[str, Any]) -> Args:
+        """Return the arguments that a program gives by their names. Raises UsageError."""
+        args = Args(json=True)
+        vars(args).update({each.dest: each.value(asked[each.dest]) for each in self.arguments()})
+        args.given = _given(self.rows, args)
+        vars(args).update(args.given)
+        if self.check is not None:
+            self.check(args)
+        return args
 
     def declare(self, parser: Parser, name: str, *, lists: bool = False) -> None:
         """Declare it as part of the command `name`. lists: it waits for no lock for long."""
-        rows = [opt(each) if isinstance(each, str) else each for each in self.rows]
-        for each in [*rows, JSON] if self.json else rows:
+        for each in [*self.rows, JSON] if self.json else self.rows:
             each.add_to(parser)
         parser.usage = self.usage
-        parser.set_defaults(act=partial(self._run, name, rows, _LIST_WAIT_MS if lists else 0))
+        parser.set_defaults(act=partial(self._run, name, _LIST_WAIT_MS if lists else 0))
 
-    def _run(
-        self, name: str, rows: Sequence[Argument | Arguments], wait_ms: int, args: Args
-    ) -> int:
-        args.given = _given(rows, args)
+    def _run(self, name: str, wait_ms: int, args: Args) -> int:
+        args.given = _given(self.rows, args)
         # What every command takes stays that: a file of `schemas` is no --schema.
         vars(args).update({**args.given, **{name: getattr(args, name) for name in GLOBALS}})
         if self.check is not None:
@@ -226,7 +258,8 @@ class Command:
         """Return what makes a function the command, which then has no verbs; how: see Verb."""
 
         def register(act: Act) -> Act:
-            self._main = Verb(act=act, about="", rows=rows, **how)
+            taken = [opt(each) if isinstance(each, str) else each for each in rows]
+            self._main = Verb(act=act, about="", rows=taken, **how)
             return act
 
         return register
@@ -235,10 +268,16 @@ class Command:
         """Return what makes a function a verb; about: its line in the help; how: see Verb."""
 
         def register(act: Act) -> Act:
-            self._verbs[act.__name__.strip("_")] = Verb(act=act, about=about, rows=rows, **how)
+            taken = [opt(each) if isinstance(each, str) else each for each in rows]
+            self._verbs[act.__name__.strip("_")] = Verb(act=act, about=about, rows=taken, **how)
             return act
 
         return register
+
+    def routed(self, about: str) -> Iterator[tuple[str, Verb]]:
+        """Yield what has a route, by name; about: of the command itself."""
+        main = {self._name: replace(self._main, about=about)} if self._main is not None else {}
+        yield from ((name, verb) for name, verb in (main | self._verbs).items() if verb.route)
 
     def add_arguments(self, parser: Parser) -> None:
         """Declare it all."""

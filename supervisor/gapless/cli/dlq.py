@@ -16,7 +16,6 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, TextIO
 
-from gapless import ops
 from gapless.cli.declare import (
     Args,
     Arguments,
@@ -34,9 +33,18 @@ from gapless.cli.place import argument, event_place, moment
 from gapless.cli.progress import Steps
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
-from gapless.ops.dlq.change import by_offset, require_reason, require_units
-from gapless.ops.dlq.find import OPEN, STATES
+from gapless.ops.dlq.change import (
+    DlqOutcome,
+    by_offset,
+    discard_units,
+    redrive_units,
+    require_reason,
+    require_units,
+)
+from gapless.ops.dlq.find import OPEN, STATES, DlqFilter, list_units, show_unit
 from gapless.ops.dlq.lines import details_json, unit_lines
+from gapless.ops.dlq.records import DlqRow, DlqUnit
+from gapless.ops.dlq.transfer import export_units, import_unit, parse_units, republish_unit
 from gapless.ops.place import read_since
 from gapless.ops.text import quantity
 
@@ -55,7 +63,7 @@ examples:
 """
 command = Command("dlq")
 # An age is said with --since.
-_FILTERS = tuple(each.name for each in fields(ops.DlqFilter) if each.name != "age")
+_FILTERS = tuple(each.name for each in fields(DlqFilter) if each.name != "age")
 _DONE = {"redrive": "asked", "discard": "discarded"}
 _Changes = Literal["redrive", "discard"]
 _GOOD = {"mended", "published"}
@@ -85,12 +93,12 @@ def _filters(states: Sequence[str]) -> Arguments:
         ),
     )
 
-    def wanted(args: Args) -> ops.DlqFilter:
+    def wanted(args: Args) -> DlqFilter:
         said = {name: getattr(args, name) for name in _FILTERS}
         chosen = args.states or list(states)
         if isinstance(args.since, timedelta):
             said |= {"since": None, "age": args.since}
-        return ops.DlqFilter(**{**said, "states": None if "all" in chosen else chosen})
+        return DlqFilter(**{**said, "states": None if "all" in chosen else chosen})
 
     return together("wanted", wanted, rows)
 
@@ -101,7 +109,7 @@ def _filters(states: Sequence[str]) -> Arguments:
     limit(20, "at most N, newest failure first"),
 )
 def _list(conn: Conn, args: Args) -> int:
-    return listed(args, ops.list_units(conn, **args.given), "no dead letters")
+    return listed(args, list_units(conn, **args.given), "no dead letters")
 
 
 @command.verb(
@@ -109,7 +117,7 @@ def _list(conn: Conn, args: Args) -> int:
     opt("place PLACE", "as in the list", event_place),
 )
 def _show(conn: Conn, args: Args) -> int:
-    found = ops.show_unit(conn, args.place)
+    found = show_unit(conn, args.place)
     for line in [details_json(found)] if args.json else unit_lines(found):
         say(line)
     return 0
@@ -141,7 +149,7 @@ def _check_choice(args: Args, verb: _Changes) -> None:
     check=lambda args: _check_choice(args, "redrive"),
 )
 def _redrive(conn: Conn, args: Args) -> int:
-    return _change(conn, args, "redrive", ops.redrive_units)
+    return _change(conn, args, "redrive", redrive_units)
 
 
 @command.verb(
@@ -151,14 +159,12 @@ def _redrive(conn: Conn, args: Args) -> int:
     check=lambda args: _check_choice(args, "discard"),
 )
 def _discard(conn: Conn, args: Args) -> int:
-    return _change(conn, args, "discard", partial(ops.discard_units, reason=args.reason))
+    return _change(conn, args, "discard", partial(discard_units, reason=args.reason))
 
 
-def _change(
-    conn: Conn, args: Args, verb: _Changes, change: Callable[..., list[ops.DlqOutcome]]
-) -> int:
-    units: Sequence[ops.DlqUnit | ops.DlqRow] = (
-        require_units(conn, args.places, verb) if args.places else ops.list_units(conn, args.wanted)
+def _change(conn: Conn, args: Args, verb: _Changes, change: Callable[..., list[DlqOutcome]]) -> int:
+    units: Sequence[DlqUnit | DlqRow] = (
+        require_units(conn, args.places, verb) if args.places else list_units(conn, args.wanted)
     )
     if args.dry_run or not (args.places or args.apply):
         return _would(args, verb, units)
@@ -177,11 +183,11 @@ def _change(
     return answer(args, "\n".join(lines), {verb: good, "not": dict(counts), "units": told})
 
 
-def _would(args: Args, verb: _Changes, units: Sequence[ops.DlqUnit | ops.DlqRow]) -> int:
+def _would(args: Args, verb: _Changes, units: Sequence[DlqUnit | DlqRow]) -> int:
     ordered = by_offset([unit.place for unit in units])
     if args.json:
         return answer(args, "", dry_run=True, units=[str(place) for place in ordered])
-    rows = {unit.place: unit for unit in units if isinstance(unit, ops.DlqRow)}
+    rows = {unit.place: unit for unit in units if isinstance(unit, DlqRow)}
     shown = [rows[place] for place in ordered if place in rows]
     listed(args, shown, "" if args.places else "no dead letters")
     events = quantity(sum(unit.events for unit in units), "event")
@@ -201,9 +207,9 @@ def _would(args: Args, verb: _Changes, units: Sequence[ops.DlqUnit | ops.DlqRow]
 def _export(conn: Conn, args: Args) -> int:
     """Write the units that the filters choose as JSON lines, in the order of their offsets."""
     with _opened(args.file, "x") as out:
-        places = [unit.place for unit in ops.list_units(conn, args.wanted)]
+        places = [unit.place for unit in list_units(conn, args.wanted)]
         with Steps("export", len(places), f"; {args.file} is not complete") as steps:
-            for n, line in enumerate(ops.export_units(conn, places), start=1):
+            for n, line in enumerate(export_units(conn, places), start=1):
                 out.write(f"{line}\n")
                 steps.show(n)
     remark(f"{quantity(len(places), 'unit')} exported")
@@ -220,7 +226,7 @@ def _read(args: Args) -> None:
     """Read all lines, before anything is connected."""
     with _opened(args.file, "r") as lines:
         try:
-            args.units = ops.parse_units(lines, "standard input" if args.file == "-" else args.file)
+            args.units = parse_units(lines, "standard input" if args.file == "-" else args.file)
         except UnicodeDecodeError as error:
             raise UsageError(f"{args.file}: {error}: nothing was changed") from error
 
@@ -245,8 +251,8 @@ def _import(conn: Conn, args: Args) -> int:
     with Steps("import", len(args.units), rest) as steps:
         for n, unit in enumerate(args.units, start=1):
             if args.publish:
-                ops.republish_unit(conn, unit)
-            outcome = "published" if args.publish else ops.import_unit(conn, unit)
+                republish_unit(conn, unit)
+            outcome = "published" if args.publish else import_unit(conn, unit)
             if outcome not in _GOOD:
                 remark(f"{unit.source}: {unit.place}: left alone ({outcome})")
             counts[outcome] += 1

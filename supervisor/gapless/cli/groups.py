@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, yes
 from gapless.cli.place import of_topics, point
 from gapless.cli.screen import answer, listed, remark, told
 from gapless.errors import UsageError
+from gapless.features.expiry.ops import list_expiries, set_expiry
 from gapless.features.filters.asked import FILTER, filter_options
-from gapless.ops.place import read_age
+from gapless.features.filters.ops import clear_filter, list_filters, set_filter
+from gapless.ops.groups import create_group, list_groups, remove_group, show_group
+from gapless.ops.place import EARLIEST, read_age
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
@@ -25,10 +27,12 @@ examples:
 command = Command("groups")
 
 
-@command.verb("list all groups (also without a verb)", shows_log=True)
+@command.verb(
+    "list all groups (also without a verb)", shows_log=True, route="GET /v1/groups groups"
+)
 def _list(conn: Conn, args: Args) -> int:
     hint = "no group yet: gapless run makes them, and so does gapless groups create GROUP TOPIC"
-    return listed(args, ops.list_groups(conn), hint)
+    return listed(args, list_groups(conn), hint)
 
 
 @command.verb(
@@ -40,7 +44,7 @@ def _list(conn: Conn, args: Args) -> int:
         "where it begins: earliest (default), latest, latest-per-key, an offset, a time",
         point,
         dest="start",
-        default=ops.EARLIEST,
+        default=EARLIEST,
     ),
     opt(
         "--mode",
@@ -49,7 +53,7 @@ def _list(conn: Conn, args: Args) -> int:
     ),
 )
 def _create(conn: Conn, args: Args) -> int:
-    made = ops.create_group(conn, **args.given)
+    made = create_group(conn, **args.given)
     return told(args, made, start=str(made.start) if made.start else None)
 
 
@@ -57,7 +61,7 @@ def _create(conn: Conn, args: Args) -> int:
     "forget a group, its offsets and dead letters; without --yes only say what", "group", yes()
 )
 def _remove(conn: Conn, args: Args) -> int:
-    done = ops.remove_group(conn, args.group, dry_run=not args.apply)
+    done = remove_group(conn, args.group, dry_run=not args.apply)
     if not done.removed:
         what = f"group {done.group} of {', '.join(done.topics)}"
         letters = quantity(done.dead_letters, "dead letter")
@@ -69,9 +73,10 @@ def _remove(conn: Conn, args: Args) -> int:
     "show offsets, lag and owner of each partition",
     of_topics("only this one of its topics"),
     shows_log=True,
+    route="GET /v1/groups/{group} group",
 )
 def _show(conn: Conn, args: Args) -> int:
-    return listed(args, ops.show_group(conn, args.place))
+    return listed(args, show_group(conn, args.place))
 
 
 def _check_filter(args: Args) -> None:
@@ -90,8 +95,8 @@ def _filter(conn: Conn, args: Args) -> int:
     place, wanted = args.place, filter_options(args)
     if not args.clear and not any(wanted.values()):
         hint = f"{place} takes all events: gapless groups filter {place} --type TYPE"
-        return listed(args, ops.list_filters(conn, place), hint)
-    done = ops.clear_filter(conn, place) if args.clear else ops.set_filter(conn, place, **wanted)
+        return listed(args, list_filters(conn, place), hint)
+    done = clear_filter(conn, place) if args.clear else set_filter(conn, place, **wanted)
     takes = "takes all events" if args.clear else "takes what its filter keeps"
     text = f"group {done.group} of topic {done.topic} {takes}"
     return answer(args, text if done.changed else f"nothing to do: {text} already", done)
@@ -109,5 +114,5 @@ def _filter(conn: Conn, args: Args) -> int:
 def _expire(conn: Conn, args: Args) -> int:
     if args.after is None and not args.never:
         hint = f"group {args.group} never expires: gapless groups expire {args.group} --after AGE"
-        return listed(args, ops.list_expiries(conn, args.group), hint)
-    return told(args, ops.set_expiry(conn, args.group, read_age(args.after, "--after")))
+        return listed(args, list_expiries(conn, args.group), hint)
+    return told(args, set_expiry(conn, args.group, read_age(args.after, "--after")))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from psycopg.errors import InsufficientPrivilege
 
-from gapless import ops
 from gapless.cli.context import load_all, needs_owner, open_connection
 from gapless.cli.declare import Args, Command, flag, partitions
 from gapless.cli.screen import answer, remark, say, told
 from gapless.db.migrate import script
 from gapless.errors import UsageError
+from gapless.ops.configured import install_as_configured
+from gapless.ops.upgrade import plan_upgrade
 
 EXAMPLES = """\
 It makes the topic of the configuration (topic, by default outbox) if the configuration file, a
@@ -44,8 +45,8 @@ def _init(args: Args) -> int:
                 say(script(conn).rstrip() or "-- nothing to do: the gapless schema is up to date")
                 return 0
             if args.plan:
-                return told(args, ops.plan_upgrade(conn))
-            done = ops.install_as_configured(conn, loaded)
+                return told(args, plan_upgrade(conn))
+            done = install_as_configured(conn, loaded)
     except InsufficientPrivilege as error:
         raise UsageError(needs_owner(error)) from error
     if done.installed.chunks_made is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -126,16 +127,21 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def whole(low: int, high: int | None = None) -> Any:
-    """Return an argument type: a whole number from `low` to `high`."""
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """An argument type: a whole number from `low` to `high`."""
 
-    def parse(text: str) -> int:
+    low: int
+    high: int | None = None
+
+    def __call__(self, text: str) -> int:
         # int() would take 1_000, spaces and digits of other scripts.
         if not (text.isascii() and text.removeprefix("-").isdigit()) or len(text) > 18:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-        return _within(int(text), low, high)
+        return _within(int(text), self.low, self.high)
 
-    return parse
+
+whole = Whole
 
 
 def number(low: float, high: float | None = None, what: str = "a number") -> Any:

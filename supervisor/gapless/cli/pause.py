@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.place import RANGE
 from gapless.cli.screen import told
+from gapless.ops.control import pause
 
 EXAMPLES = """\
 It holds over restarts, until gapless resume. The partition keeps its place in the plan.
@@ -17,6 +17,10 @@ examples:
 command = Command("pause")
 
 
-@command.main(RANGE, opt("--reason TEXT", "for whoever wonders (gapless status)"))
+@command.main(
+    RANGE,
+    opt("--reason TEXT", "for whoever wonders (gapless status)"),
+    route="POST /v1/groups/{group}/pause pause",
+)
 def _pause(conn: Conn, args: Args) -> int:
-    return told(args, ops.pause(conn, **args.given))
+    return told(args, pause(conn, **args.given))

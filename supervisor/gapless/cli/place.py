@@ -35,7 +35,7 @@ transaction_id = argument(read_transaction)
 
 def of_topics(about: str) -> Arguments:
     """Return the arguments for a group, or one of its topics; about: --topic."""
-    place = opt("place GROUP[/TOPIC]", None, group_place)
+    place = opt("group GROUP[/TOPIC]", None, group_place)
     return together("place", _place, place, opt("--topic", about))
 
 
@@ -47,7 +47,7 @@ def _range(args: argparse.Namespace) -> GroupPlace:
 
 def _place(args: argparse.Namespace) -> GroupPlace:
     """Return the place with what its options add. Raises UsageError where they disagree."""
-    said: GroupPlace = args.place
+    said: GroupPlace = args.group
     topic: str | None = args.topic
     number: int | None = getattr(args, "partition", None)
     for name, option, own in (("topic", topic, said.topic), ("partition", number, said.partition)):
@@ -61,7 +61,7 @@ def _place(args: argparse.Namespace) -> GroupPlace:
 
 
 _ROWS = (
-    opt("place GROUP[/TOPIC[/PARTITION]]", "such as billing/orders/3", group_place),
+    opt("group GROUP[/TOPIC[/PARTITION]]", "such as billing/orders/3", group_place),
     opt("--topic", "only this one of its topics"),
     partition(),
 )

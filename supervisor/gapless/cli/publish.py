@@ -8,17 +8,17 @@ from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import Any
 
-from gapless import ops
 from gapless.cli.context import load_all, open_connection, tell_unsequenced
 from gapless.cli.declare import TOTAL, Args, Command, Conn, flag, one_of, opt, titled
 from gapless.cli.parser import whole
 from gapless.cli.progress import Steps
 from gapless.cli.screen import answer, remark, say
 from gapless.errors import UsageError
-from gapless.features.load.parse import dedupe_key, deliver_at, transaction_text
-from gapless.features.load.publish import publish_text
+from gapless.features.load.lines import JsonLines
+from gapless.features.load.parse import LineShape, dedupe_key, deliver_at, transaction_text
+from gapless.features.load.publish import publish_lines, publish_text
 from gapless.features.load.wait import Stored, require_waitable, wait_until_handled
-from gapless.log.topics import missing
+from gapless.log.topics import find_topic, missing
 from gapless.ops.text import json_text, quantity, whole_seconds
 from gapless.ops.topics import ensure_as_configured
 
@@ -165,7 +165,7 @@ def _publish(args: Args) -> int:
     """Publish, and say how many it were."""
     # A payload from the command line is a line of its own.
     alone = args.payload_only or args.payload is not None
-    shape = ops.LineShape(payload_only=alone, key_field=args.key_field, defaults=args.defaults)
+    shape = LineShape(payload_only=alone, key_field=args.key_field, defaults=args.defaults)
     group = args.wait.removeprefix("group:") if args.wait not in (None, _OFFSETS) else None
     with _lines(args, shape) as lines:  # a wrong name costs no connection
         args.loaded = load_all(args, {"total_partitions": args.total_partitions})
@@ -184,14 +184,14 @@ def _publish(args: Args) -> int:
     return 0
 
 
-def _lines(args: Args, shape: ops.LineShape) -> AbstractContextManager[ops.JsonLines | None]:
+def _lines(args: Args, shape: LineShape) -> AbstractContextManager[JsonLines | None]:
     if args.file is None:
         return nullcontext()
     if args.file != "-":
-        return ops.JsonLines.opened(args.file, shape)
+        return JsonLines.opened(args.file, shape)
     if sys.stdin is None:
         raise UsageError("standard input is closed")
-    return nullcontext(ops.JsonLines(sys.stdin.fileno(), "standard input", shape))
+    return nullcontext(JsonLines(sys.stdin.fileno(), "standard input", shape))
 
 
 def _find_topic(conn: Conn, args: Args) -> None:
@@ -199,11 +199,11 @@ def _find_topic(conn: Conn, args: Args) -> None:
         topic, is_new = ensure_as_configured(conn, args.topic, args.loaded)
         if is_new:
             remark(f"created topic {topic.name} with {quantity(topic.partitions, 'partition')}")
-    elif ops.find_topic(conn, args.topic) is None:
+    elif find_topic(conn, args.topic) is None:
         raise UsageError(f"{missing(conn, args.topic)}, or publish with --create --partitions N")
 
 
-def _one(conn: Conn, args: Args, shape: ops.LineShape) -> Stored:
+def _one(conn: Conn, args: Args, shape: LineShape) -> Stored:
     done, stored = publish_text(conn, args.topic, args.payload, shape)
     answer(args, str(done.transaction_id), done)
     if done.scheduled_ids:
@@ -214,7 +214,7 @@ def _one(conn: Conn, args: Args, shape: ops.LineShape) -> Stored:
     return stored
 
 
-def _all(conn: Conn, args: Args, lines: ops.JsonLines) -> Stored:
+def _all(conn: Conn, args: Args, lines: JsonLines) -> Stored:
     began_s = monotonic()
     try:
         with Steps(args.topic, lines.bytes_total, in_bytes=True) as steps:
@@ -223,7 +223,7 @@ def _all(conn: Conn, args: Args, lines: ops.JsonLines) -> Stored:
             def progress(events: int, bytes_read: int) -> None:
                 steps.show(bytes_read, events)
 
-            done = ops.publish_lines(conn, args.topic, lines, batch_lines=size, progress=progress)
+            done = publish_lines(conn, args.topic, lines, batch_lines=size, progress=progress)
     except KeyboardInterrupt as stop:
         for text in getattr(stop, "__notes__", ()):
             remark(text)

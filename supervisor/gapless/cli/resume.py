@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn
 from gapless.cli.place import RANGE
 from gapless.cli.screen import told
+from gapless.ops.control import resume
 
 EXAMPLES = """\
 It ends every pause in that range, also one that a killed gapless seek --pause left behind.
@@ -17,6 +17,6 @@ examples:
 command = Command("resume")
 
 
-@command.main(RANGE)
+@command.main(RANGE, route="POST /v1/groups/{group}/resume resume")
 def _resume(conn: Conn, args: Args) -> int:
-    return told(args, ops.resume(conn, **args.given))
+    return told(args, resume(conn, **args.given))

@@ -19,6 +19,16 @@ def say(text: str = "") -> None:
     sys.stdout.write(f"{text}\n")
 
 
+def _tell(
+    args: argparse.Namespace, words: str, document: object, indent: int | None = None
+) -> None:
+    """Say it in words or, with --json, as a document; a program that asks gets both."""
+    if hasattr(args, "tell"):
+        args.tell(words, document)
+    else:
+        say(json_text(document, indent=indent) if args.json else words)
+
+
 def answer(
     args: argparse.Namespace,
     text: str,
@@ -31,7 +41,7 @@ def answer(
     """
     if record is not None:
         what = {**(record if isinstance(record, Mapping) else asdict(record)), **what}
-    say(json_text(what) if args.json else text)
+    _tell(args, text, what)
     return 0
 
 
@@ -67,7 +77,7 @@ def listed(args: argparse.Namespace, records: Sequence[DataclassInstance], empty
     metadata is in no table.
     """
     if args.json:
-        say(json_text([asdict(record) for record in records], indent=2))
+        _tell(args, "", [asdict(record) for record in records], indent=2)
     elif records:
         shown = [each for each in fields(records[0]) if not each.metadata.get("only_json")]
         names = [each.name for each in shown]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import signal
 
-from gapless import ops
 from gapless.cli.context import server_dsn
 from gapless.cli.declare import Args, Argument, Command, Conn, flag, one_of, opt, together, yes
 from gapless.cli.parser import whole
 from gapless.cli.place import RANGE_OR_EVENT, moment, transaction_id
 from gapless.cli.screen import listed, remark
 from gapless.errors import UsageError
-from gapless.ops.control import SeekStage
+from gapless.ops.control import Move, SeekStage, plan_seek, seek, seek_paused
+from gapless.ops.place import Point
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
@@ -32,18 +32,18 @@ _TOLD: dict[SeekStage, str] = {
 command = Command("seek")
 
 
-def _point(args: Args) -> ops.Point | None:
+def _point(args: Args) -> Point | None:
     """Return where to go: what exactly one of the options says; None: the place says it."""
     said = {name: getattr(args, name) for name in ("end", "offset", "time", "transaction")}
     has_one = any(value is not None for value in said.values())
-    if has_one and args.place.offset is not None:
-        raise UsageError(f"{args.place} says where to: leave the other option out")
-    if not has_one and args.place.offset is None:
+    if has_one and args.group.offset is not None:
+        raise UsageError(f"{args.group} says where to: leave the other option out")
+    if not has_one and args.group.offset is None:
         raise UsageError(
             "where to? --earliest, --latest, --offset, --time, --transaction, or "
             "GROUP/TOPIC/PARTITION@OFFSET"
         )
-    return ops.Point(**said) if has_one else None
+    return Point(**said) if has_one else None
 
 
 def _end(name: str, about: str) -> Argument:
@@ -88,7 +88,7 @@ def _seek(conn: Conn, args: Args) -> int:
     if args.apply and args.pause:
         moves = _under_pause(conn, args)
     else:
-        moves = (ops.seek if args.apply else ops.plan_seek)(conn, args.place, args.to)
+        moves = (seek if args.apply else plan_seek)(conn, args.place, args.to)
     again, skipped = sum(move.again for move in moves), sum(move.skipped for move in moves)
     listed(args, moves)
     if args.apply:
@@ -102,10 +102,10 @@ def _seek(conn: Conn, args: Args) -> int:
     return 0
 
 
-def _under_pause(conn: Conn, args: Args) -> list[ops.Move]:
+def _under_pause(conn: Conn, args: Args) -> list[Move]:
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
-    return ops.seek_paused(
+    return seek_paused(
         conn,
         args.place,
         args.to,

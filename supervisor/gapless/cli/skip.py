@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.place import event_place
 from gapless.cli.screen import told
+from gapless.ops.control import skip_hole
 
 EXAMPLES = """\
 A hole is what somebody deleted from the log by hand; gapless status names the offset at which a
@@ -21,4 +21,4 @@ command = Command("skip")
 
 @command.main(opt("place GROUP/TOPIC/PARTITION@OFFSET", None, event_place))
 def _skip(conn: Conn, args: Args) -> int:
-    return told(args, ops.skip_hole(conn, args.place))
+    return told(args, skip_hole(conn, args.place))

@@ -6,12 +6,12 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from gapless import ops
 from gapless.cli.context import load_settings, open_connection
 from gapless.cli.declare import Args, Command, Conn, flag, opt
 from gapless.cli.parser import age_s, number
 from gapless.cli.screen import listed, remark, say
 from gapless.errors import UsageError
+from gapless.ops.happened import happened_since
 from gapless.ops.text import json_text
 from gapless.status import Snapshot, snapshot, to_document
 from gapless.status.unsequenced import unsequenced
@@ -64,7 +64,7 @@ def _status(args: Args) -> int:
         from gapless.ops.happened import ROWS_MAX  # noqa: PLC0415 - a look needs none of it
 
         with connect() as conn:
-            found = ops.happened_since(conn, args.since)
+            found = happened_since(conn, args.since)
         listed(args, found, "nothing that the tables tell of")
         if len(found) == ROWS_MAX:
             remark(f"there may be more: these are the newest {ROWS_MAX}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import (
     TOTAL,
     Args,
@@ -18,10 +17,19 @@ from gapless.cli.declare import (
 from gapless.cli.parser import whole
 from gapless.cli.screen import answer, listed, remark
 from gapless.errors import UsageError
+from gapless.features.retention.chunks import find_retention
 from gapless.features.retention.ops import read_keep, read_retention
+from gapless.log.topics import adopt_topic, discard_unrouted
 from gapless.ops.place import read_age
 from gapless.ops.text import quantity
-from gapless.ops.topics import ensure_as_configured
+from gapless.ops.topics import (
+    alter_topic,
+    ensure_as_configured,
+    list_changes,
+    list_topics,
+    list_unrouted,
+    show_topic,
+)
 
 EXAMPLES = """\
 examples:
@@ -64,7 +72,7 @@ _WINDOW = together(
 
 @command.verb("list all topics (also without a verb)", shows_log=True)
 def _list(conn: Conn, args: Args) -> int:
-    found, changes, strays = ops.list_topics(conn), ops.list_changes(conn), ops.list_unrouted(conn)
+    found, changes, strays = list_topics(conn), list_changes(conn), list_unrouted(conn)
     listed(args, found, "no topic yet: gapless topics create NAME")
     for each in changes:  # groups that are not done with one
         remark(str(each))
@@ -86,7 +94,7 @@ def _list(conn: Conn, args: Args) -> int:
 def _create(conn: Conn, args: Args) -> int:
     topic, is_new = ensure_as_configured(conn, args.name, args.loaded, args.window_s)
     if args.compact:
-        ops.alter_topic(conn, args.name, compact=True)
+        alter_topic(conn, args.name, compact=True)
     what = "created topic" if is_new else "nothing to do: there is a topic"
     text = f"{what} {topic.name} with {quantity(topic.partitions, 'partition')}"
     return answer(args, text, topic=topic.name, partitions=topic.partitions, created=is_new)
@@ -122,8 +130,8 @@ def _check_alter(args: Args) -> None:
 def _alter(conn: Conn, args: Args) -> int:
     kept, keeps = None, (args.retention, args.archive, args.overrun)
     if keeps != (None, None, None):
-        kept = read_retention(ops.find_retention(conn, args.name), *keeps)
-    done = ops.alter_topic(
+        kept = read_retention(find_retention(conn, args.name), *keeps)
+    done = alter_topic(
         conn,
         args.name,
         retention=kept,
@@ -144,14 +152,19 @@ def _alter(conn: Conn, args: Args) -> int:
     return answer(args, str(done), done.record())
 
 
-@command.verb("show the offsets of a topic's partitions", "name", shows_log=True)
+@command.verb(
+    "show the offsets of a topic's partitions",
+    opt("topic name"),
+    shows_log=True,
+    route="GET /v1/topics/{topic} topic",
+)
 def _show(conn: Conn, args: Args) -> int:
-    return listed(args, ops.show_topic(conn, args.name))
+    return listed(args, show_topic(conn, args.topic))
 
 
 @command.verb("list the topic ids that have events and no topic")
 def _unrouted(conn: Conn, args: Args) -> int:
-    return listed(args, ops.list_unrouted(conn), "all events have a topic")
+    return listed(args, list_unrouted(conn), "all events have a topic")
 
 
 @command.verb(
@@ -165,7 +178,7 @@ def _unrouted(conn: Conn, args: Args) -> int:
 def _adopt(conn: Conn, args: Args) -> int:
     settings = args.loaded.settings
     count, keep_s = settings.total_partitions, settings.retention_s
-    topic, events = ops.adopt_topic(conn, args.id, args.name, partitions=count, keep_s=keep_s)
+    topic, events = adopt_topic(conn, args.id, args.name, partitions=count, keep_s=keep_s)
     text = f"topic {topic.name} has id {args.id} and {quantity(topic.partitions, 'partition')} now"
     text += f"; {quantity(events, 'event')} get their offsets next"
     made = {"topic": topic.name, "topic_id": args.id, "partitions": topic.partitions}
@@ -182,6 +195,6 @@ def _discard(conn: Conn, args: Args) -> int:
         remark("nothing was given up: --yes does it, for good")
         return _unrouted(conn, args)
     whose = "of all ids without a topic" if args.id is None else f"of topic id {args.id}"
-    events = ops.discard_unrouted(conn, args.id)
+    events = discard_unrouted(conn, args.id)
     text = f"gave up {quantity(events, 'event')} {whose}"
     return answer(args, text, topic_id=args.id, events=events)

@@ -6,12 +6,12 @@ import sys
 
 from psycopg.errors import InsufficientPrivilege
 
-from gapless import ops
 from gapless.cli.context import needs_owner, open_connection
 from gapless.cli.declare import Args, Command, flag
 from gapless.cli.screen import answer, remark
 from gapless.db.schema import schema, schema_words
 from gapless.errors import UsageError
+from gapless.ops.install import drop_schema, find_losses, is_installed
 
 command = Command("uninstall")
 
@@ -21,15 +21,15 @@ def _uninstall(args: Args) -> int:
     """Drop the schema once the person has typed the name of the database."""
     with open_connection(args, "uninstall", needs_schema=False) as conn:
         dbname = conn.info.dbname
-        if not ops.is_installed(conn):
+        if not is_installed(conn):
             text = f'nothing to do: database "{dbname}" has no {schema_words()}'
             return answer(args, text, database=dbname, removed=False)
-        lost = ops.find_losses(conn) or f"schema {schema()}; how much is in it cannot be seen"
+        lost = find_losses(conn) or f"schema {schema()}; how much is in it cannot be seen"
         remark(f'database "{dbname}" would lose {lost}')
         if not args.yes:
             _ask(dbname)
         try:
-            left = ops.drop_schema(conn)
+            left = drop_schema(conn)
         except InsufficientPrivilege as error:
             raise UsageError(needs_owner(error)) from error
     text = f'removed schema {schema()} from database "{dbname}"'

@@ -17,6 +17,8 @@ from gapless.log.filter import ALL, Filter
 from gapless.log.tail import Ends, Entry, partitions_of
 from gapless.log.topics import Topic
 
+__all__ = ["EventSearch", "FoundEvents", "search_events"]
+
 _SLICE_EVENTS = 500
 
 

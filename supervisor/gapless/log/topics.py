@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import psycopg
 from psycopg import Connection
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.db.refused import refused
-from gapless.errors import RefusedError, UsageError
+from gapless.errors import RefusedError
 from gapless.settings.stranger import closest, hint
+
+__all__ = ["Topic", "adopt_topic", "create_topic", "discard_unrouted", "find_topic"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,11 +103,8 @@ def adopt_topic(
     when it is not a topic name.
     """
     params = {"topic_id": topic_id, "name": name, "partitions": partitions, "keep_s": keep_s}
-    try:
-        with refused():
-            row = conn.execute(query("log", "adopt_topic"), params).fetchone()
-    except psycopg.errors.CheckViolation as error:
-        raise UsageError(_explain(name, partitions, error.diag.constraint_name)) from error
+    with refused():
+        row = conn.execute(query("log", "adopt_topic"), params).fetchone()
     assert row is not None
     return require_topic(conn, name), row[0]
 
@@ -132,10 +130,6 @@ def _create(conn: Connection, params: Mapping[str, Any]) -> None:
     try:
         with refused():
             conn.execute(query("log", "create_topic"), params)
-    except psycopg.errors.CheckViolation as error:
-        raise UsageError(
-            _explain(params["name"], params["partitions"], error.diag.constraint_name)
-        ) from error
     except RefusedError as error:
         if error.sqlstate != "GL409":
             raise
@@ -161,11 +155,3 @@ def set_dedupe_window(conn: Connection, name: str, window_s: float) -> None:
     """
     with refused():
         conn.execute(query("log", "set_dedupe_window"), {"name": name, "window_s": window_s})
-
-
-def _explain(name: str, partitions: int, constraint: str | None) -> str:
-    if constraint == "topic_partitions_range":
-        return f'topic "{name}": partitions must be from 1 to 4096, not {partitions}'
-    return (
-        f'"{name}" is not a topic name: use 1 to 249 letters, digits, dots, dashes and underscores'
-    )

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from gapless.settings import Loaded
 
+__all__ = ["InstalledAsConfigured", "install_as_configured"]
+
 _ASKS = ("topic", "totalPartitions")
 _CHUNKS = {"chunk_events": "chunkEvents", "chunks_ahead": "chunksAhead"}
 

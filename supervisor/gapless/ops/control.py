@@ -19,6 +19,11 @@ from gapless.ops.text import quantity
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = [
+    "Move", "Paused", "Resumed", "Skipped", "pause", "plan_seek", "resume", "seek", "seek_paused",
+    "skip_hole",
+]  # fmt: skip
+
 _LOOK_AGAIN_S = 0.05
 _BUSY = "GL423"
 

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psycopg.errors import CheckViolation
-
 from gapless.consume.user.check import Mode
 from gapless.db.queries import query
 from gapless.errors import GaplessError, RefusedError, UsageError
@@ -21,6 +19,11 @@ from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
+
+__all__ = [
+    "CreatedGroup", "GroupInfo", "GroupPartition", "RemovedGroup", "create_group", "list_groups",
+    "remove_group", "show_group",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +148,7 @@ def create_group(
         raise GaplessError(f"{each}: {each.remedy}")
     is_new = not rows(conn, GroupPartition, query("cli", "group_partitions"), **where)
     if is_new:
-        try:
-            _create_at(conn, group, topic, start, mode or "ordered")
-        except CheckViolation as error:
-            raise UsageError(
-                f'"{group}" is not a group name: use 1 to 249 letters, digits, dots, dashes '
-                "and underscores"
-            ) from error
+        _create_at(conn, group, topic, start, mode or "ordered")
     elif mode is not None:
         _make(conn, group, topic, mode=mode)
     return CreatedGroup(group=group, topic=topic, created=is_new, start=start if is_new else None)

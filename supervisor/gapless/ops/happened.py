@@ -14,6 +14,8 @@ from gapless.ops.rows import rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["Happened", "happened_since"]
+
 ROWS_MAX = 1000
 _SECONDS_MAX = 36_500 * 86_400
 _UNSAID = ("holder",)  # what no person asks for

@@ -21,6 +21,8 @@ from gapless.ops.text import quantity
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["Installed", "Losses", "drop_schema", "find_losses", "install_schema", "is_installed"]
+
 _LOCK_TIMEOUT = "10s"
 _CHUNK_TRIES = 10
 _CHUNK_PAUSE_S = 0.1

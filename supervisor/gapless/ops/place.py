@@ -10,6 +10,8 @@ from uuid import UUID
 from gapless.errors import UsageError
 from gapless.ops.text import stamp, whole_seconds
 
+__all__ = ["EARLIEST", "GroupPlace", "Point"]
+
 _NUMBER = re.compile("[0-9]{1,18}")
 _PLACE = re.compile(r"([^/@]+)(?:/([^/@]+)(?:/([0-9]{1,9})(?:[/@]([0-9]{1,18}))?)?)?")
 _ENDS = ("earliest", "latest", "latest-per-key")

@@ -11,6 +11,8 @@ from psycopg import errors
 from gapless.db.schema import init_command, schema, schema_words
 from gapless.errors import GaplessError
 
+__all__ = ["Explained", "explain"]
+
 _BAD_INPUT = 2
 _FAILED = 1
 _PRODUCER_MAY = re.compile(

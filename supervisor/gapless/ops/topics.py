@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from gapless.log.topics import Topic
     from gapless.settings import Loaded
 
+__all__ = [
+    "AlteredTopic", "TopicChange", "TopicInfo", "TopicPartition", "UnroutedId", "alter_topic",
+    "list_changes", "list_topics", "list_unrouted", "show_topic",
+]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicInfo:

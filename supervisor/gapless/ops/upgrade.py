@@ -23,6 +23,8 @@ from gapless.ops.text import quantity, size_text
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["PlannedLock", "TableSize", "UpgradePlan", "plan_upgrade"]
+
 # Measured on 2 cores, rows of 1 KB: docs/why/decisions/0032-classic-names.md.
 FILE_MS = 1.0
 READ_ROWS_PER_S = 140_000

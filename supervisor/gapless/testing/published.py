@@ -11,6 +11,7 @@ from psycopg.rows import tuple_row
 
 from gapless.db.connect import connect_shared
 from gapless.db.queries import query
+from gapless.db.refused import refused
 from gapless.errors import UsageError
 from gapless.log.borrowed import borrow
 from gapless.log.codec import decode, encode
@@ -71,7 +72,7 @@ def _psycopg(where: object) -> Connection[Any]:
 
 
 def _published(conn: Connection[Any], topic: str) -> list[NewEvent]:
-    with Cursor(conn, row_factory=tuple_row) as cursor:
+    with refused(), Cursor(conn, row_factory=tuple_row) as cursor:
         return [
             _event(row) for row in cursor.execute(query("testing", "published"), {"topic": topic})
         ]

@@ -1,6 +1,6 @@
 """openapi.json against a gateway: whatever is sent to a route, it answers as the file says.
 
-Requests are made out of the file, so a route that is added there is tried as well.
+Requests are made out of it, so a route that is declared is tried as well.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from psycopg import Connection
 
 from gapless import ops
-from gapless.features.gateway.looks import description
+from gapless.features.gateway.app import description
 from gapless.log.topics import Topic
 from support.gateways import EVENTS, Client, Open, problem
 from support.openapi import Operation, Sent, operations

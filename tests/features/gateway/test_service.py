@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import socket
 import subprocess
@@ -17,8 +16,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
-from gapless.features.gateway.app import WAYS
-from gapless.features.gateway.looks import description
 from gapless.features.server.server import acquire, stop
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import Topic, ensure_topic
@@ -40,18 +37,6 @@ def test_it_says_how_it_is(gateway: Client) -> None:
     assert metrics.status_code == 200
     assert "gapless_log_end_offset{" in metrics.text
     assert "gapless_database_up 1.0" in metrics.text
-
-
-def test_every_route_is_described() -> None:
-    """The file in the tree says what there is, no more and no less."""
-    described = json.loads(description())
-    found = {
-        (method.upper(), path)
-        for path, methods in described["paths"].items()
-        for method in methods
-        if method != "parameters"
-    }
-    assert found == {(way.method, way.path) for way in WAYS}
 
 
 @pytest.mark.long

@@ -13,6 +13,9 @@ from cronsim import CronSim
 from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
+from gapless.errors import UsageError
+from gapless.features.scheduled.cron import check_cron
+
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
@@ -45,6 +48,25 @@ def _texts(seed: int) -> Iterator[str]:
 
     while True:
         yield " ".join(field(low, high) for low, high in reach)
+
+
+def test_it_is_refused_alike_where_it_is_declared(server: Connection) -> None:
+    """@gapless.schedule refuses a text as the database does; one that never fires is left to that."""
+    random, texts = Random(5), _texts(5)
+    pieces = ["*", ",", "-", "/", " ", "0", "7", "61", "x", "mon", "jan", "@daily", "\t", "SUN", ""]
+    for _ in range(300):
+        cron, at = next(texts), random.randrange(9)
+        cron = cron[:at] + random.choice(pieces) + cron[at + random.randrange(3) :]
+        here = there = ""
+        try:
+            server.execute("select gapless.cron_next(%s, now())", [cron])
+        except psycopg.Error as error:
+            there = error.diag.message_primary or ""
+        try:
+            check_cron(cron)
+        except UsageError as error:
+            here = str(error)
+        assert here == ("" if "never fires" in there else there), cron
 
 
 @pytest.mark.few(2)

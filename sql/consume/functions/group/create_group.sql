@@ -20,6 +20,11 @@ declare
   wanted int := gapless.topic_id(topic);
   here gapless.consumer_group;
 begin
+  if (create_group.group_id ~ '^[A-Za-z0-9._-]{1,249}$') is not true then
+    raise exception '"%" is not a group name: use 1 to 249 letters, digits, dots, dashes and underscores',
+      left(create_group.group_id, 100)
+      using errcode = 'GL400';
+  end if;
   if create_group.start not in ('earliest', 'latest', 'latest-per-key') then
     raise exception 'a group starts at earliest, latest or latest-per-key, not at %', create_group.start
       using errcode = 'GL400';

@@ -14,6 +14,7 @@ as $$
 declare
   kept bigint;
 begin
+  perform gapless.check_topic(adopt_topic.name, adopt_topic.partitions);
   lock table gapless.guard_topics in exclusive mode;
   if exists (select from gapless.topic t where t.name = adopt_topic.name) then
     raise exception 'there is a topic "%" already: give id % another name', name, adopt_topic.topic_id

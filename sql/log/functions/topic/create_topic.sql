@@ -12,6 +12,7 @@ as $$
 declare
   existing gapless.topic;
 begin
+  perform gapless.check_topic(create_topic.name, create_topic.partitions);
   lock table gapless.guard_topics in exclusive mode;
   select * into existing from gapless.topic t where t.name = create_topic.name;
   if found then

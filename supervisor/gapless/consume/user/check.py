@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Literal, get_args
 
 from gapless.consume.verdict.policy import DeliveryMode, OnFailure
@@ -18,6 +20,8 @@ ServedTopics = str | Sequence[str] | Mapping[str, int]
 NEEDS_ORDER = ("park-key", "block")
 VISIBILITY_S_MIN, VISIBILITY_S_MAX = 0.1, 86_400
 WEIGHT_MAX = 1000
+RETRIES_MAX = 100  # as in the configuration
+_GROUP = re.compile("[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
 def check_names(options: Iterable[str], known: Collection[str]) -> None:
@@ -33,6 +37,22 @@ def check_options(options: Mapping[str, Any]) -> None:
             f"handler(unit={options['unit']!r}): no such option: a queue hands out single events: "
             "publish what belongs together as one event, or take a group that keeps an order"
         )
+    _check_group(options.get("group"))
+    if not isinstance(batch := options.get("batch", False), bool):
+        raise UsageError(f"handler(batch={batch!r}): True or False")
+    for each in options.get("resources") or ():
+        if not isinstance(each, Resource):
+            raise UsageError(f"handler(resources=…): {each!r} is not made by @gapless.resource")
+    _check_choices(options)
+
+
+def _check_group(group: object) -> None:
+    if group is not None and not (isinstance(group, str) and _GROUP.fullmatch(group)):
+        said = "1 to 249 letters, digits, dots, dashes and underscores"
+        raise UsageError(f"handler(group={str(group)[:100]!r}): {said}")
+
+
+def _check_choices(options: Mapping[str, Any]) -> None:
     for name, words in _WORDS.items():
         if (word := options.get(name)) not in (None, *words):
             choice = " or ".join(f'"{each}"' for each in words)
@@ -42,9 +62,6 @@ def check_options(options: Mapping[str, Any]) -> None:
         number = options.get(name)
         if number is not None and not (type(number) is int and 1 <= number <= most):
             raise UsageError(f"handler({name}={number!r}): a whole number from 1 to {most}")
-    for each in options.get("resources") or ():
-        if not isinstance(each, Resource):
-            raise UsageError(f"handler(resources=…): {each!r} is not made by @gapless.resource")
 
 
 def delays_of(delays: object) -> tuple[float, ...]:
@@ -53,9 +70,12 @@ def delays_of(delays: object) -> tuple[float, ...]:
     if isinstance(delays, str) or not isinstance(delays, Iterable):
         raise UsageError(f"{what}: a list of delays")
     try:
-        return tuple(seconds(delay) for delay in delays)
+        found = tuple(seconds(delay) for delay in islice(delays, RETRIES_MAX + 1))
     except (TypeError, ValueError) as error:
         raise UsageError(f"{what}: each {error}") from error
+    if len(found) > RETRIES_MAX:
+        raise UsageError(f"{what}: at most {RETRIES_MAX} delays")
+    return found
 
 
 def visibility_of(visibility: object) -> float:

@@ -224,7 +224,7 @@ def handler(
         raise UsageError(
             '@gapless.handler takes names: write @gapless.handler(topic="…", group="…")'
         )
-    check_options({**options, "delivery": delivery})
+    check_options({**options, "delivery": delivery, "batch": batch})
     check_names(options, Options.__annotations__)
     if (delays := options.get("retry_delays_s")) is not None:
         options["retry_delays_s"] = delays_of(delays)

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gapless import ops
 from gapless.cli.context import server_dsn
 from gapless.cli.declare import Args, Command, Conn, flag, opt, together
 from gapless.cli.screen import answer, changed, listed, remark, told
 from gapless.errors import UsageError
+from gapless.features.attach.ops import (
+    Wish,
+    attach_table,
+    detach_table,
+    list_attachments,
+    mend_attachment,
+    plan_attachment,
+)
+from gapless.features.attach.switch import hand_back, place_group, switch_group
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
@@ -31,14 +39,14 @@ _PLACE = opt(
 )
 
 
-def _wish(args: Args) -> ops.Wish:
+def _wish(args: Args) -> Wish:
     places = None
     if args.places is not None or args.light_portal:
         places = {"table": args.places or _LIGHT_PORTAL_PLACES}
         places |= {k: v or "" for k, v in _parsed(args.place_columns, "--place-columns").items()}
     elif args.place_columns is not None:
         raise UsageError("--place-columns says what is in a table: name that with --places")
-    return ops.Wish(
+    return Wish(
         table=args.table,
         topic=args.topic,
         id=args.id or (_LIGHT_PORTAL_ID if args.light_portal else None),
@@ -62,7 +70,7 @@ def _parsed(text: str | None, option: str) -> dict[str, str | None]:
 @command.verb("list all attached tables (also without a verb)")
 def _list(conn: Conn, args: Args) -> int:
     hint = "no table is attached: gapless attach add TABLE TOPIC"
-    return listed(args, ops.list_attachments(conn), hint)
+    return listed(args, list_attachments(conn), hint)
 
 
 _WISH = together(
@@ -93,9 +101,9 @@ _WISH = together(
 )
 def _add(conn: Conn, args: Args) -> int:
     if args.dry_run:
-        plan = ops.plan_attachment(conn, args.wish)
+        plan = plan_attachment(conn, args.wish)
         return answer(args, f"would {plan}", plan, dry_run=True)
-    copied = ops.attach_table(
+    copied = attach_table(
         conn, args.wish, tell=lambda rows: remark(f"{quantity(rows, 'row')} copied")
     )
     return told(args, copied)
@@ -111,7 +119,7 @@ def _placed(conn: Conn, args: Args, act: Callable[..., bool], done: str) -> int:
 
 @command.verb("make a paused group where an old consumer is", *_GROUP, _PLACE)
 def _group(conn: Conn, args: Args) -> int:
-    return _placed(conn, args, ops.place_group, "is paused where the old consumer is")
+    return _placed(conn, args, place_group, "is paused where the old consumer is")
 
 
 @command.verb(
@@ -119,12 +127,12 @@ def _group(conn: Conn, args: Args) -> int:
 )
 def _switch(conn: Conn, args: Args) -> int:
     done = "handles the events from now on, the old consumer none"
-    return _placed(conn, args, ops.switch_group, done)
+    return _placed(conn, args, switch_group, done)
 
 
 @command.verb("let the old consumer handle the events again", *_GROUP)
 def _back(conn: Conn, args: Args) -> int:
-    places = ops.hand_back(conn, args.table, args.group, dsn=server_dsn(args, args.loaded.settings))
+    places = hand_back(conn, args.table, args.group, dsn=server_dsn(args, args.loaded.settings))
     text = f"nothing to do: group {args.group} was not switched"
     if places is not None:
         ids = ", ".join(str(each) for each in sorted(set(places)))
@@ -134,7 +142,7 @@ def _back(conn: Conn, args: Args) -> int:
 
 @command.verb("make the trigger if it is missing, and copy what was missed", "table")
 def _mend(conn: Conn, args: Args) -> int:
-    copied = ops.mend_attachment(conn, args.table)
+    copied = mend_attachment(conn, args.table)
     text = f"{args.table}: copied {quantity(copied, 'row')} that had been missed"
     return answer(args, text, table=args.table, copied=copied)
 
@@ -142,4 +150,4 @@ def _mend(conn: Conn, args: Args) -> int:
 @command.verb("copy no more of a table; events and groups stay", "table")
 def _remove(conn: Conn, args: Args) -> int:
     done = "{table} is attached no more; its events and groups stay"
-    return changed(args, ops.detach_table(conn, args.table), done, "{table} is not attached")
+    return changed(args, detach_table(conn, args.table), done, "{table} is not attached")

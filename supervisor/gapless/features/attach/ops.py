@@ -21,6 +21,11 @@ from gapless.ops.text import quantity
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = [
+    "AttachPlan", "Attached", "AttachmentInfo", "Wish", "attach_table", "detach_table",
+    "list_attachments", "mend_attachment", "plan_attachment",
+]  # fmt: skip
+
 LOCK_MS_MAX = 1_000
 """How long a lock of a table is waited for, while its writers wait behind us."""
 LOOK_AGAIN_S = 0.05

@@ -22,6 +22,8 @@ from gapless.ops.rows import require_autocommit, row
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["hand_back", "place_group", "switch_group"]
+
 _BUSY = "GL423"
 Made = TypeVar("Made")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.screen import answer, changed, listed
+from gapless.features.capture.ops import capture_table, list_captures, mend_capture, release_capture
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
@@ -26,7 +26,7 @@ def _names(text: str) -> list[str]:
 @command.verb("list all captured tables (also without a verb)")
 def _list(conn: Conn, args: Args) -> int:
     hint = "no table is captured: gapless capture add TABLE TOPIC"
-    return listed(args, ops.list_captures(conn), hint)
+    return listed(args, list_captures(conn), hint)
 
 
 @command.verb(
@@ -43,7 +43,7 @@ def _list(conn: Conn, args: Args) -> int:
     ),
 )
 def _add(conn: Conn, args: Args) -> int:
-    ops.capture_table(conn, **args.given)
+    capture_table(conn, **args.given)
     text = f"what is written to {args.table} is published into {args.topic}"
     return answer(args, text, table=args.table, topic=args.topic)
 
@@ -51,11 +51,11 @@ def _add(conn: Conn, args: Args) -> int:
 @command.verb("publish no more of a table; what was published stays", "table")
 def _remove(conn: Conn, args: Args) -> int:
     done = "{table} is captured no more; what was published stays"
-    return changed(args, ops.release_capture(conn, args.table), done, "{table} is not captured")
+    return changed(args, release_capture(conn, args.table), done, "{table} is not captured")
 
 
 @command.verb("make triggers that are missing or disabled, also on new partitions", "table")
 def _mend(conn: Conn, args: Args) -> int:
-    made = ops.mend_capture(conn, args.table)
+    made = mend_capture(conn, args.table)
     text = f"{args.table}: {quantity(made, 'trigger')} made or enabled"
     return answer(args, text, table=args.table, triggers=made)

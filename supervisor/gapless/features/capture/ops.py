@@ -16,6 +16,8 @@ from gapless.ops.rows import row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["CaptureInfo", "capture_table", "list_captures", "mend_capture", "release_capture"]
+
 LOCK_S_MAX = 10
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, limit, opt
 from gapless.cli.place import transaction_id
 from gapless.cli.screen import remark, say
 from gapless.features.chains.lines import chain_lines
+from gapless.features.chains.ops import trace
 from gapless.ops.text import json_text
 
 EXAMPLES = """\
@@ -25,7 +25,7 @@ command = Command("trace")
     limit(200, "show at most N units, and say how many are left out", 10_000),
 )
 def _trace(conn: Conn, args: Args) -> int:
-    chain = ops.trace(conn, args.transaction_id, units_max=args.limit)
+    chain = trace(conn, args.transaction_id, units_max=args.limit)
     if args.json:
         left_out = {"left_out": chain.left_out} if chain.is_cut else {}
         known = {"transaction_id": chain.transaction_id, "units": chain.records(), **left_out}

@@ -15,6 +15,8 @@ from gapless.ops.rows import row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["Chain", "ChainUnit", "trace"]
+
 _FATES = {
     "open": "it has not committed yet",
     "rolled-back": "it was rolled back: nothing of it was published",

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.screen import changed, listed
-from gapless.features.classic.ops import CLASSIC_CHANNEL, CLASSIC_VIEW
+from gapless.features.classic.ops import (
+    CLASSIC_CHANNEL,
+    CLASSIC_VIEW,
+    hide_classic,
+    list_classic,
+    notify_classic,
+    show_classic,
+    silence_classic,
+)
 
 EXAMPLES = """\
 Each classic name and its successor: docs/use/classic.md.
@@ -24,7 +31,7 @@ command = Command("classic")
 @command.verb("list what is kept for them (also without a verb)")
 def _list(conn: Conn, args: Args) -> int:
     hint = "nothing is kept for programs of the classic design: gapless classic show GROUP"
-    return listed(args, ops.list_classic(conn), hint)
+    return listed(args, list_classic(conn), hint)
 
 
 @command.verb(
@@ -33,15 +40,13 @@ def _list(conn: Conn, args: Args) -> int:
     opt("--as VIEW", f"default: {CLASSIC_VIEW}", dest="view", default=CLASSIC_VIEW),
 )
 def _show(conn: Conn, args: Args) -> int:
-    return changed(
-        args, ops.show_classic(conn, **args.given), "{view} shows the offsets of {group}"
-    )
+    return changed(args, show_classic(conn, **args.given), "{view} shows the offsets of {group}")
 
 
 @command.verb("show the offsets of GROUP, or GROUP/TOPIC, no more", "group")
 def _hide(conn: Conn, args: Args) -> int:
     done = "the offsets of {group} are shown under no classic name"
-    return changed(args, ops.hide_classic(conn, args.group), done)
+    return changed(args, hide_classic(conn, args.group), done)
 
 
 @command.verb(
@@ -51,10 +56,10 @@ def _hide(conn: Conn, args: Args) -> int:
 )
 def _notify(conn: Conn, args: Args) -> int:
     done = "{channel} is notified when events of {topic} have got their offsets"
-    return changed(args, ops.notify_classic(conn, **args.given), done)
+    return changed(args, notify_classic(conn, **args.given), done)
 
 
 @command.verb("announce a topic no more", "topic")
 def _silence(conn: Conn, args: Args) -> int:
     done = "events of {topic} are announced on no classic channel"
-    return changed(args, ops.silence_classic(conn, args.topic), done)
+    return changed(args, silence_classic(conn, args.topic), done)

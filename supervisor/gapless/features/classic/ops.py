@@ -15,6 +15,11 @@ from gapless.ops.rows import row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = [
+    "ClassicInfo", "hide_classic", "list_classic", "notify_classic", "show_classic",
+    "silence_classic",
+]  # fmt: skip
+
 CLASSIC_VIEW = "public.consumer_offsets"
 CLASSIC_CHANNEL = "event_channel"
 _LOCK_S_MAX = 2  # the sequencer waits behind us

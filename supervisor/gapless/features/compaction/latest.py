@@ -17,6 +17,8 @@ from psycopg.rows import class_row
 from gapless.db.queries import query
 from gapless.db.refused import refused
 
+__all__ = ["LatestEvent", "find_latest"]
+
 STEP_EVENTS_MAX = 2000
 
 

@@ -13,6 +13,8 @@ from gapless.ops.rows import rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["CompactionInfo", "list_compactions"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionInfo:

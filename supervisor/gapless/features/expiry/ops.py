@@ -13,6 +13,8 @@ from gapless.ops.text import age_text
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["ExpiryChange", "GroupExpiry", "list_expiries", "set_expiry"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupExpiry:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.parser import age_s
 from gapless.cli.place import of_topics
 from gapless.cli.screen import answer, listed
 from gapless.errors import RefusedError
 from gapless.features.filters.asked import json_object
+from gapless.features.filters.subscriptions import (
+    list_subscriptions,
+    renew_subscription,
+    resume_subscription,
+    subscribe,
+    unsubscribe,
+)
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
@@ -31,7 +37,7 @@ command = Command("subscriptions")
 @command.verb("list the subscriptions of a group", _PLACE)
 def _list(conn: Conn, args: Args) -> int:
     hint = f"{args.place} has no subscriptions: gapless subscriptions add {args.place} NAME"
-    return listed(args, ops.list_subscriptions(conn, args.place), hint)
+    return listed(args, list_subscriptions(conn, args.place), hint)
 
 
 @command.verb(
@@ -58,7 +64,7 @@ def _list(conn: Conn, args: Args) -> int:
     ),
 )
 def _add(conn: Conn, args: Args) -> int:
-    done = ops.subscribe(conn, **args.given)
+    done = subscribe(conn, **args.given)
     name = f"group {done.group} of topic {done.topic} takes what subscription {done.name} matches"
     return answer(args, name if done.changed else f"nothing to do: {name} already", done)
 
@@ -67,7 +73,7 @@ def _add(conn: Conn, args: Args) -> int:
     "ask one again that was stopped, for its condition raised or was slow", _PLACE, "name"
 )
 def _resume(conn: Conn, args: Args) -> int:
-    units = ops.resume_subscription(conn, args.place, args.name)
+    units = resume_subscription(conn, args.place, args.name)
     name = f"subscription {args.name} of {args.place}"
     text = f"nothing to do: {name} is not stopped"
     if units is not None:
@@ -78,7 +84,7 @@ def _resume(conn: Conn, args: Args) -> int:
 
 @command.verb("begin the time of one that expires anew", _PLACE, "name")
 def _renew(conn: Conn, args: Args) -> int:
-    if not ops.renew_subscription(conn, args.place, args.name):
+    if not renew_subscription(conn, args.place, args.name):
         raise RefusedError(
             f"{args.place} has no subscription {args.name}: gapless subscriptions add makes it",
             sqlstate="GL404",
@@ -89,7 +95,7 @@ def _renew(conn: Conn, args: Args) -> int:
 
 @command.verb("match nothing more for it; a group without any takes nothing", _PLACE, "name")
 def _remove(conn: Conn, args: Args) -> int:
-    done = ops.unsubscribe(conn, args.place, args.name)
+    done = unsubscribe(conn, args.place, args.name)
     there = f"subscription {done.name} of group {done.group}, topic {done.topic}"
     text = f"removed {there}" if done.changed else f"nothing to do: there is no {there}"
     return answer(args, text, done)

@@ -18,6 +18,8 @@ from gapless.ops.rows import rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["FilterChange", "GroupFilter", "clear_filter", "list_filters", "set_filter"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFilter:

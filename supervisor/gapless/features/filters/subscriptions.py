@@ -18,6 +18,11 @@ from gapless.ops.rows import row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = [
+    "SubscriptionChange", "SubscriptionInfo", "list_subscriptions", "renew_subscription",
+    "resume_subscription", "subscribe", "unsubscribe",
+]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionInfo:

@@ -4,5 +4,5 @@ It decides nothing: a request is read (`body`, `events_in`, `cloudevents`), `gap
 publish() does it in a session (`sessions`), the answer is JSON, an error is a problem (`problem`).
 It keeps nothing: any number of gateways serve one database, and each request may meet another one.
 
-`serve` runs one, `app` has its routes; openapi.json says the same to other programs.
+`serve` runs one, `app` has its routes, `way` is one of them: openapi.json is made of these.
 """

@@ -2,84 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from functools import cache
 
+from msgspec import json
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import compile_path
 from starlette.types import Receive, Scope, Send
 
-from gapless.features.gateway import members, operate, queue, upkeep
-from gapless.features.gateway.events_out import read_events
+from gapless.features.gateway import (
+    events_out,
+    looks,
+    members,
+    operate,
+    page,
+    publish,
+    queue,
+    stream,
+    upkeep,
+    verbs,
+)
+from gapless.features.gateway.describe import described
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.looks import healthz, known_params, metrics, openapi, readyz, status
-from gapless.features.gateway.page import page, page_file
 from gapless.features.gateway.params import require_known
 from gapless.features.gateway.problem import Problem, problem_of
-from gapless.features.gateway.publish import publish_events
-from gapless.features.gateway.stream import stream_events
+from gapless.features.gateway.way import Answer, Asked, Way, Ways
 
-Endpoint = Callable[[Gateway, Request], Awaitable[Response]]
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A method and a path, what is done there, and the scope that it needs; "": none."""
-
-    method: str
-    path: str
-    endpoint: Endpoint
-    scope: str = ""
+_own = Ways()
 
 
-MEMBER = "/v1/groups/{group}/members/{member_id}"
+@_own.way("GET /openapi.json", answers={200: Answer("It.", {"type": "object"})}, fails=())
+async def openapi(_gateway: Gateway, _request: Request, _asked: Asked) -> Response:
+    """Return the description of all routes."""
+    return Response(description(), media_type="application/json")
+
+
 WAYS = (
-    Way("GET", "/healthz", healthz),
-    Way("GET", "/readyz", readyz),
-    Way("GET", "/metrics", metrics, "read:*"),
-    Way("GET", "/openapi.json", openapi),
-    Way("GET", "/v1/status", status, "read:*"),
-    Way("POST", "/v1/topics/{topic}/events", publish_events, "publish:{topic}"),
-    Way("GET", "/v1/topics/{topic}/events", read_events, "read:{topic}"),
-    Way("GET", "/v1/topics/{topic}/stream", stream_events, "read:{topic}"),
-    Way("POST", "/v1/groups/{group}/take", queue.take, "consume:{group}"),
-    Way("POST", "/v1/groups/{group}/acknowledge", queue.acknowledge, "consume:{group}"),
-    Way("POST", "/v1/groups/{group}/release", queue.release, "consume:{group}"),
-    Way("POST", "/v1/groups/{group}/reject", queue.reject, "consume:{group}"),
-    Way("POST", "/v1/groups/{group}/extend", queue.extend, "consume:{group}"),
-    Way("POST", "/v1/groups/{group}/members", members.join, "consume:{group}"),
-    Way("POST", f"{MEMBER}/poll", members.poll, "consume:{group}"),
-    Way("POST", f"{MEMBER}/commit", members.commit, "consume:{group}"),
-    Way("POST", f"{MEMBER}/reject", members.reject, "consume:{group}"),
-    Way("POST", f"{MEMBER}/heartbeat", members.heartbeat, "consume:{group}"),
-    Way("DELETE", MEMBER, members.leave, "consume:{group}"),
-    Way("GET", "/v1/topics", operate.topics, "read:*"),
-    Way("GET", "/v1/topics/{topic}", operate.topic, "read:{topic}"),
-    Way("GET", "/v1/groups", operate.groups, "read:*"),
-    Way("GET", "/v1/groups/{group}", operate.group, "read:*"),
-    Way("GET", "/v1/dlq", operate.units, "read:*"),
-    Way("GET", "/v1/dlq/unit", operate.unit, "read:*"),
-    Way("GET", "/v1/schedules", operate.schedules, "read:*"),
-    Way("POST", "/v1/groups/{group}/pause", operate.pause, "operate"),
-    Way("POST", "/v1/groups/{group}/resume", operate.resume, "operate"),
-    Way("POST", "/v1/groups/{group}/seek", operate.seek, "operate"),
-    Way("POST", "/v1/dlq/redrive", operate.redrive, "operate"),
-    Way("POST", "/v1/dlq/discard", operate.discard, "operate"),
-    Way("POST", "/v1/schedules/{name}/{verb}", operate.schedule, "operate"),
-    Way("GET", "/v1/topics/{topic}/search", upkeep.search, "read:{topic}"),
-    Way("POST", "/v1/dlq/edit", upkeep.edit, "operate"),
-    Way("POST", "/v1/dlq/redrive-all", upkeep.redrive_all, "operate"),
-    Way("POST", "/v1/dlq/discard-all", upkeep.discard_all, "operate"),
-    Way("GET", "/v1/later", upkeep.later, "read:*"),
-    Way("POST", "/v1/later/{scheduled_id}/cancel", upkeep.cancel_later, "operate"),
-    Way("GET", "/v1/retention", upkeep.retention, "read:*"),
-    Way("GET", "/v1/webhooks", upkeep.webhooks, "read:*"),
-    Way("POST", "/v1/webhooks/{name}/pause", upkeep.pause_webhook, "operate"),
-    Way("POST", "/v1/webhooks/{name}/resume", upkeep.resume_webhook, "operate"),
-    Way("POST", "/v1/webhooks/{name}/replay", upkeep.replay_webhook, "operate"),
+    *publish.ways,
+    *events_out.ways,
+    *stream.ways,
+    *queue.ways,
+    *members.ways,
+    *looks.ways,
+    *_own,
+    *operate.ways,
+    *upkeep.ways,
+    *verbs.ways(),
 )
-PAGE = (Way("GET", "/", page), Way("GET", "/page/{name:path}", page_file))
+PAGE = tuple(page.ways)
+
+
+@cache
+def description() -> bytes:
+    """Return openapi.json."""
+    return json.format(json.encode(described(WAYS)))
 
 
 class App:
@@ -112,8 +88,8 @@ class App:
         scope["state"]["route"] = way.path
         await self._gateway.access.check(request, way.scope)
         if scope["query_string"] and way.path.startswith("/v1/"):
-            require_known(request.query_params, known_params()[way.method, way.path])
-        return await way.endpoint(self._gateway, request)
+            require_known(request.query_params, way.query.shapes)
+        return await way.answer(self._gateway, request)
 
     def _way(self, scope: Scope) -> Way:
         """Return what is asked for, and note what stands in its path. Raises Problem: 404, 405."""

@@ -18,6 +18,7 @@ from starlette.datastructures import Headers
 
 from gapless.features.gateway.attributes import REQUIRED, attribute
 from gapless.features.gateway.scan import Scan
+from gapless.features.gateway.shape import TIME, nullable
 from gapless.log.event import NewEvent
 from gapless.log.record import KEY_LENGTH_MAX
 
@@ -25,6 +26,25 @@ _PREFIX = "ce-"
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _TRACE = ("traceparent", "tracestate")  # their extension of that name: what else traces reads it
 DATA = ("data", "data_base64")
+_WORDS = {"type": "string", "minLength": 1, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]+$"}
+_BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+CLOUD_EVENT = {
+    "type": "object",
+    "required": ["specversion", "id", "source", "type"],
+    "properties": {
+        "specversion": {"const": "1.0"},
+        "id": _WORDS,
+        "source": {"type": "string", "minLength": 1, "format": "uri-reference"},
+        "type": _WORDS,
+        "subject": nullable(_WORDS),
+        "partitionkey": nullable(_WORDS),
+        "data": {},
+        "data_base64": {"type": "string", "pattern": _BASE64},
+        "time": nullable(TIME),
+        "dataschema": {"type": ["string", "null"], "format": "uri"},
+        "datacontenttype": {"type": ["string", "null"], "pattern": "^[^/; ]+/[^/; ]+.*$"},
+    },
+}
 
 
 def structured_event(members: Mapping[str, tuple[Any, str]]) -> NewEvent:

@@ -12,26 +12,67 @@ from starlette.responses import Response
 
 from gapless.errors import RefusedError
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.params import PARTITION_MAX, text_in, whole_in
+from gapless.features.gateway.params import PARTITION_MAX
 from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.shape import EVENT, ID_MAX, listed, record, takes, whole
+from gapless.features.gateway.way import Answer, Asked, Ways
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range, replaced_from
 from gapless.ops.entries import entry_json
 
 EVENTS_MAX = 1_000
-_EVENTS = 100
-_OFFSET_MAX = 10**18 - 1
 TIMELINE_MAX = 2**31 - 1
 _BYTES_MAX = 4 * 1024 * 1024
 _TAGS = re.compile(r'"[^"]*"')
 
 
-async def read_events(gateway: Gateway, request: Request) -> Response:
-    """Return events from an offset on, at most `limit`; fewer when they are large."""
-    topic = text_in(request.path_params, "topic")
-    partition = whole_in(request.query_params, "partition", None, 0, PARTITION_MAX)
-    first = whole_in(request.query_params, "from", 1, 1, _OFFSET_MAX)
-    events_max = whole_in(request.query_params, "limit", _EVENTS, 1, EVENTS_MAX)
-    timeline = whole_in(request.query_params, "timeline", 0, 0, TIMELINE_MAX) or None
+_INTEGER = {"type": "integer"}
+_LOG_EVENT = record(
+    "topic partition offset payload",
+    **EVENT,
+    topic={"type": "string"},
+    created_ts={"type": "string"},
+    message_id=_INTEGER,
+)
+_RANGE = record(
+    "first_offset next_offset end_offset timeline events",
+    first_offset=_INTEGER,
+    next_offset={**_INTEGER, "description": "Where to continue."},
+    end_offset={**_INTEGER, "description": "The offset that the next event gets."},
+    timeline={**_INTEGER, "description": "Of the log, to be given with the next `from`."},
+    events=listed(_LOG_EVENT),
+)
+ways = Ways()
+
+
+@ways.way(
+    "GET /v1/topics/{topic}/events read",
+    "read:{topic}",
+    query=takes(
+        "partition",
+        **{
+            "partition": whole(0, PARTITION_MAX, "Which one."),
+            "from": whole(1, ID_MAX, "The first offset.", default=1),
+            "limit": whole(
+                1, EVENTS_MAX, "Events, at most; fewer when they are large.", default=100
+            ),
+            "timeline": whole(
+                0,
+                TIMELINE_MAX,
+                "The timeline that an answer before had: 410 if a failover has lost events before "
+                "`from` since.",
+            ),
+        },
+    ),
+    headers=takes(**{"If-None-Match": {"type": "string"}}),
+    answers={200: Answer("Events.", _RANGE), 304: Answer("As before.")},
+    fails=(404, 410),
+)
+async def read_events(gateway: Gateway, request: Request, asked: Asked) -> Response:
+    """Return a range of a partition, which never changes: at most `limit` events."""
+    topic, partition, first, events_max = (
+        asked[each] for each in ("topic", "partition", "from", "limit")
+    )
+    timeline = asked["timeline"] or None
     has = partial(_has, ", ".join(request.headers.getlist("if-none-match")))
 
     def read(conn: Connection[Any]) -> tuple[Bounds, int, RangeSlice | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from starlette.requests import Request
@@ -21,16 +22,16 @@ class Fields:
     def __init__(self, found: dict[str, Any]) -> None:
         self._found = found
 
-    def text(self, name: str, default: str | None = None) -> str:
-        """Return a text."""
+    def text(self, name: str, default: str | None, most: int) -> str:
+        """Return a text of at most so many characters."""
         value = self._found.get(name)
         if value is not None and type(value) is not str:
             raise Problem(400, f"{name} must be text")
         if value is not None and not value.isprintable() and _has_half(value):
             raise Problem(400, f"{name} has half a surrogate pair")
-        return text_in({} if value is None else {name: value}, name, default)
+        return text_in({} if value is None else {name: value}, name, default, most)
 
-    def whole(self, name: str, default: int, low: int, high: int) -> int:
+    def whole(self, name: str, default: int | None, low: int, high: int) -> int | None:
         """Return a whole number from low to high."""
         value = self._found.get(name)
         if value is None:
@@ -59,14 +60,14 @@ class Fields:
             raise Problem(400, f"{name} has a NUL, or half a surrogate pair")
         return value
 
-    def wholes(self, name: str, low: int, high: int) -> list[int] | None:
+    def wholes(self, name: str, low: int, high: int) -> list[int | None] | None:
         """Return a list of whole numbers from low to high; None without it."""
         found = self._found.get(name)
         if found is None:
             return None
         if not isinstance(found, list) or len(found) > 10_000:
             raise Problem(400, f"{name} must be a list of whole numbers from {low} to {high}")
-        return [Fields({name: each}).whole(name, low - 1, low, high) for each in found]
+        return [Fields({name: each}).whole(name, None, low, high) for each in found]
 
     def truth(self, name: str) -> bool:
         """Return a boolean; without it False."""
@@ -76,8 +77,8 @@ class Fields:
         return bool(value)
 
 
-async def fields_in(request: Request, known: str) -> Fields:
-    """Return the fields of a body. `known`: their names, with blanks between.
+async def fields_in(request: Request, known: Collection[str]) -> Fields:
+    """Return the fields of a body. `known`: their names.
 
     Raises Problem: 400 for what is no object or has other fields, 413, 415.
     """
@@ -95,10 +96,11 @@ async def fields_in(request: Request, known: str) -> Fields:
     except (RecursionError, ValueError) as error:
         raise Problem(400, str(error) if isinstance(error, ValueError) else _DEPTH) from None
     if not isinstance(found, dict):
-        raise Problem(400, f"the body must be an object with {known.replace(' ', ', ')}")
-    unknown = sorted(set(found) - set(known.split()))
+        raise Problem(400, f"the body must be an object with {', '.join(known) or 'no field'}")
+    unknown = sorted(set(found) - set(known))
     if unknown:
-        raise Problem(400, f"unknown field {unknown[0]!r}: there are {known.replace(' ', ', ')}")
+        there = ", ".join(known) or "none"
+        raise Problem(400, f"unknown field {unknown[0]!r}: there are {there}")
     return Fields(found)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.parser import age_s, number
 from gapless.cli.screen import answer, listed, remark
+from gapless.features.gateway.keys import create_key, list_keys, revoke_key
 from gapless.ops.text import stamp
 
 EXAMPLES = """\
@@ -22,7 +22,7 @@ command = Command("keys")
 
 @command.verb("list all keys (also without a verb)")
 def _list(conn: Conn, args: Args) -> int:
-    return listed(args, ops.list_keys(conn), "no keys: gapless keys create makes one")
+    return listed(args, list_keys(conn), "no keys: gapless keys create makes one")
 
 
 @command.verb(
@@ -41,7 +41,7 @@ def _list(conn: Conn, args: Args) -> int:
     opt("--expires AGE", "12h, 90d (default: it never does)", age_s, dest="expires_in_s"),
 )
 def _create(conn: Conn, args: Args) -> int:
-    made = ops.create_key(conn, **args.given)
+    made = create_key(conn, **args.given)
     answer(args, made.key, made)
     until = "" if made.expires is None else f", until {stamp(made.expires)}"
     if not args.json:
@@ -54,6 +54,6 @@ def _create(conn: Conn, args: Args) -> int:
     opt("key_id", "the part between gk_ and the next _"),
 )
 def _revoke(conn: Conn, args: Args) -> int:
-    changed = ops.revoke_key(conn, args.key_id)
+    changed = revoke_key(conn, args.key_id)
     text = f"revoked {args.key_id}" if changed else f"nothing to do: {args.key_id} is revoked"
     return answer(args, text, key_id=args.key_id, revoked=changed)

@@ -21,6 +21,8 @@ from gapless.ops.rows import row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["CreatedKey", "KeyInfo", "create_key", "list_keys", "revoke_key"]
+
 PREFIX = "gk"
 _ID_BYTES = 8
 _SECRET_BYTES = 32

@@ -1,12 +1,9 @@
-"""What a gateway says of itself and of the log: health, status, the description of its routes."""
+"""What a gateway says of itself and of the log: health, metrics, status."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
-from functools import cache
-from importlib.resources import files
 from importlib.util import find_spec
 
 import psycopg
@@ -17,20 +14,32 @@ from gapless.errors import GaplessError, one_line
 from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.way import Answer, Asked, Ways
 from gapless.log.filter import ALL
 from gapless.ops.text import json_text
 from gapless.status import snapshot, to_document
 from gapless.telemetry.meter import Times
 
 _OF_A_MEMBER = "gapless_lease_owned"
+ways = Ways()
 
 
-async def healthz(_gateway: Gateway, _request: Request) -> Response:
+def _plain(about: str) -> Answer:
+    return Answer(about, {"type": "string"}, "text/plain")
+
+
+@ways.way("GET /healthz", answers={200: _plain("It does.")}, fails=())
+async def healthz(_gateway: Gateway, _request: Request, _asked: Asked) -> Response:
     """Say that the process answers."""
     return PlainTextResponse("ok\n")
 
 
-async def readyz(gateway: Gateway, request: Request) -> Response:
+@ways.way(
+    "GET /readyz",
+    answers={200: _plain("They do."), 503: _plain("It drains, or the database is away.")},
+    fails=(),
+)
+async def readyz(gateway: Gateway, request: Request, _asked: Asked) -> Response:
     """Say whether requests get through: 503 while it drains, or the database is away."""
     if gateway.is_draining:
         return PlainTextResponse("draining: it was told to end\n", 503)
@@ -42,7 +51,8 @@ async def readyz(gateway: Gateway, request: Request) -> Response:
     return PlainTextResponse("ready\n")
 
 
-async def metrics(gateway: Gateway, request: Request) -> Response:
+@ways.way("GET /metrics", "read:*", answers={200: _plain("Metrics.")})
+async def metrics(gateway: Gateway, request: Request, _asked: Asked) -> Response:
     """Return what the database knows, and what this gateway is asked, as Prometheus reads it."""
     if find_spec("prometheus_client") is None:
         raise Problem(404, 'metrics need prometheus-client: pip install "gapless[metrics]"')
@@ -65,32 +75,8 @@ async def metrics(gateway: Gateway, request: Request) -> Response:
     return Response(body, headers={"Content-Type": content_type})
 
 
-async def status(gateway: Gateway, _request: Request) -> Response:
+@ways.way("GET /v1/status", "read:*", answers={200: Answer("It.", {"type": "object"})}, fails=())
+async def status(gateway: Gateway, _request: Request, _asked: Asked) -> Response:
     """Return the document of `gapless status --json`."""
     look = await gateway.sessions.run(snapshot)
     return Response(json_text(to_document(look)), media_type="application/json")
-
-
-async def openapi(_gateway: Gateway, _request: Request) -> Response:
-    """Return the description of all routes."""
-    return Response(description(), media_type="application/json")
-
-
-@cache
-def known_params() -> Mapping[tuple[str, str], frozenset[str]]:
-    """Return the names that a query may have, by method and path, as described."""
-    paths = json.loads(description())["paths"]
-    return {
-        (method.upper(), path): frozenset(
-            param["name"] for param in way.get("parameters", ()) if param.get("in") == "query"
-        )
-        for path, ways in paths.items()
-        for method, way in ways.items()
-        if method != "parameters"
-    }
-
-
-@cache
-def description() -> bytes:
-    """Return openapi.json as it is in the package."""
-    return (files("gapless.features.gateway") / "openapi.json").read_bytes()

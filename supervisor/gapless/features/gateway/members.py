@@ -17,10 +17,24 @@ from starlette.responses import Response
 
 from gapless.features.clients import ops
 from gapless.features.gateway.access import require_counts
-from gapless.features.gateway.fields import Fields, fields_in
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.params import seconds_in, text_in
 from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.shape import (
+    EVENT,
+    MAYBE_TEXT,
+    NOTHING,
+    OFFSET_MAX,
+    TIME,
+    UUID_TEXT,
+    Shape,
+    listed,
+    record,
+    seconds,
+    takes,
+    text,
+    whole,
+)
+from gapless.features.gateway.way import Answer, Asked, Ways
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.ranges import bounds_of
 from gapless.ops.text import json_text
@@ -29,16 +43,70 @@ TOKEN = "Gapless-Token"  # noqa: S105 - the name of a header
 WAIT_S_MAX = 30.0
 LOOK_EVERY_S = 1.0  # what others let go of, and redrives, tell nobody
 EVENTS_MAX = 1_000
-_OFFSET_MAX = 10**18
-_PARTITION_MAX = 2**31 - 1
+_MEMBER = "/v1/groups/{group}/members/{member_id}"
+_PARTITION = whole(0, 2**31 - 1)
+_POSITIVE: Shape = {"type": "integer", "minimum": 1}
+_TOKEN: Shape = {
+    "type": "string",
+    "minLength": 1,
+    "description": "it carries the token that joining returned",
+}
+_HOW: dict[str, Any] = {
+    "scope": "consume:{group}",
+    "headers": takes(TOKEN, **{TOKEN: _TOKEN}),
+    "fails": (404, 409),
+}
+_DONE = {204: Answer("Done.")}
+_STANDING: dict[str, Shape] = {
+    "expires_at": {**TIME, "description": "The deadline, unless the member calls before."},
+    "partitions": listed({"type": "integer", "minimum": 0}, "What the member holds."),
+    "problem": {**MAYBE_TEXT, "description": "Why partitions of it stand still."},
+}
+_POLLED = record(
+    "partition offset first_offset last_offset attempt redriven payload",
+    **EVENT,
+    first_offset=_POSITIVE,
+    last_offset={**_POSITIVE, "description": "Commit last_offset + 1."},
+    attempt=_POSITIVE,
+    redriven={
+        "type": "boolean",
+        "description": "Of the dead letter queue, out of order: commit it as redriven.",
+    },
+    created=TIME,
+)
+ways = Ways()
 
 
-async def join(gateway: Gateway, request: Request) -> Response:
-    """Join; the answer has the token, this once."""
-    group = text_in(request.path_params, "group")
-    fields = await fields_in(request, "topic ttl_s name")
-    topic, ttl_s = fields.text("topic"), fields.number("ttl_s", 30.0)
-    name = fields.text("name", "") or None
+@ways.way(
+    "POST /v1/groups/{group}/members",
+    body=takes(
+        "topic",
+        topic=text(),
+        ttl_s=seconds(
+            3600,
+            "The deadline: a member that says nothing for so many seconds is gone.",
+            least=3,
+            default=30.0,
+        ),
+        name=text(maxLength=100),
+    ),
+    answers={
+        201: Answer(
+            "It is a member.",
+            record(
+                "member_id token topic expires_at",
+                member_id=UUID_TEXT,
+                token={"type": "string", "description": "Shown this once."},
+                topic={"type": "string"},
+                expires_at=TIME,
+            ),
+        )
+    },
+    **{**_HOW, "headers": NOTHING},
+)
+async def join(gateway: Gateway, _request: Request, asked: Asked) -> Response:
+    """Join an ordered group as a member; the answer has the token, this once."""
+    group, topic, ttl_s, name = (asked[each] for each in ("group", "topic", "ttl_s", "name"))
     if not abs(ttl_s) <= WAIT_S_MAX * 1_000:  # what a time of PostgreSQL takes
         raise Problem(400, "ttl_s: from 3 to 3600")
 
@@ -57,17 +125,25 @@ async def join(gateway: Gateway, request: Request) -> Response:
     )
 
 
-async def poll(gateway: Gateway, request: Request) -> Response:
-    """Return events; with `wait` there are some, or time is over."""
-    member = _member(request)
-    wait_s = seconds_in(request.query_params, "wait", 0.0, WAIT_S_MAX)
-    fields = await fields_in(request, "max_events partitions")
-    work = partial(
-        _polled,
-        member=member,
-        max_events=fields.whole("max_events", 100, 1, EVENTS_MAX),
-        partitions=fields.wholes("partitions", 0, _PARTITION_MAX),
-    )
+@ways.way(
+    f"POST {_MEMBER}/poll",
+    query=takes(wait=seconds(WAIT_S_MAX, "Seconds to wait for events.", default=0.0)),
+    body=takes(
+        max_events=whole(1, EVENTS_MAX, default=100),
+        partitions=listed(_PARTITION, "Only of these."),
+    ),
+    answers={
+        200: Answer(
+            "Whole units, in order; perhaps none.",
+            record("expires_at partitions problem events", **_STANDING, events=listed(_POLLED)),
+        )
+    },
+    **_HOW,
+)
+async def poll(gateway: Gateway, request: Request, asked: Asked) -> Response:
+    """Return events of the partitions that the member holds; with `wait`, wait for some."""
+    wait_s, how = asked["wait"], {name: asked[name] for name in ("max_events", "partitions")}
+    work = partial(_polled, member=_member(asked), **how)
     loop = asyncio.get_running_loop()
     give_up_s = loop.time() + wait_s
     news: asyncio.Event | None = None
@@ -87,18 +163,40 @@ async def poll(gateway: Gateway, request: Request) -> Response:
     return Response(f'{head}, "events": [{found}]}}', media_type="application/json")
 
 
-async def commit(gateway: Gateway, request: Request) -> Response:
-    """Move the group's offset, or end a redriven unit."""
-    member = _member(request)
-    fields = await fields_in(request, "partition next_offset redriven")
-    partition = _partition(fields)
-    next_offset = fields.whole("next_offset", 0, 1, _OFFSET_MAX)
-    redriven = fields.whole("redriven", 0, 1, _OFFSET_MAX)
-    if bool(next_offset) == bool(redriven):
+@ways.way(
+    f"POST {_MEMBER}/commit",
+    body=takes(
+        "partition",
+        partition=_PARTITION,
+        next_offset=whole(
+            1,
+            OFFSET_MAX,
+            "last_offset + 1 of a unit; all before it in the partition is handled too.",
+        ),
+        redriven=whole(1, OFFSET_MAX, "Instead: first_offset of a redriven unit."),
+    ),
+    answers={
+        200: Answer(
+            "It is.",
+            record(
+                "moved",
+                moved={"type": "boolean", "description": "False: it was there already."},
+            ),
+        )
+    },
+    **_HOW,
+)
+async def commit(gateway: Gateway, _request: Request, asked: Asked) -> Response:
+    """Say how far a partition is handled, or end a redriven unit."""
+    member = _member(asked)
+    partition, next_offset, redriven = (
+        asked[each] for each in ("partition", "next_offset", "redriven")
+    )
+    if (next_offset is None) == (redriven is None):
         raise Problem(400, "next_offset, or redriven: one of them")
 
     def work(conn: Connection[Any]) -> bool:
-        if next_offset:
+        if next_offset is not None:
             return ops.commit_offset(conn, member, partition, next_offset)
         ops.commit_redriven(conn, member, partition, redriven)
         return True
@@ -106,30 +204,41 @@ async def commit(gateway: Gateway, request: Request) -> Response:
     return _answer({"moved": await gateway.sessions.run(work)})
 
 
-async def reject(gateway: Gateway, request: Request) -> Response:
-    """Make a unit a dead letter."""
-    member = _member(request)
-    fields = await fields_in(request, "partition first_offset reason")
-    partition, reason = _partition(fields), fields.text("reason")
-    first_offset = fields.whole("first_offset", 0, 1, _OFFSET_MAX)
-    if not first_offset:
-        raise Problem(400, "first_offset is missing")
-    return await _done(
-        gateway, lambda conn: ops.reject_unit(conn, member, partition, first_offset, reason)
-    )
+@ways.way(
+    f"POST {_MEMBER}/reject reject_unit",
+    body=takes(
+        "partition first_offset reason",
+        partition=_PARTITION,
+        first_offset=whole(1, OFFSET_MAX),
+        reason=text(),
+    ),
+    answers=_DONE,
+    **_HOW,
+)
+async def reject(gateway: Gateway, _request: Request, asked: Asked) -> Response:
+    """Make a unit a dead letter, and continue behind it."""
+    member = _member(asked)
+    what = [asked[each] for each in ("partition", "first_offset", "reason")]
+    return await _done(gateway, lambda conn: ops.reject_unit(conn, member, *what))
 
 
-async def heartbeat(gateway: Gateway, request: Request) -> Response:
-    """Renew the deadline."""
-    member = _member(request)
-    await fields_in(request, "")
+@ways.way(
+    f"POST {_MEMBER}/heartbeat",
+    body=NOTHING,
+    answers={200: Answer("It is renewed.", record("expires_at partitions problem", **_STANDING))},
+    **_HOW,
+)
+async def heartbeat(gateway: Gateway, _request: Request, asked: Asked) -> Response:
+    """Renew the deadline while work continues."""
+    member = _member(asked)
     standing = await gateway.sessions.run(lambda conn: ops.renew_member(conn, member))
     return _answer(_standing(standing))
 
 
-async def leave(gateway: Gateway, request: Request) -> Response:
+@ways.way(f"DELETE {_MEMBER}", answers=_DONE, **_HOW)
+async def leave(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Leave the group; it is no error to have left."""
-    member = _member(request)
+    member = _member(asked)
     return await _done(gateway, lambda conn: ops.leave_group(conn, member))
 
 
@@ -149,22 +258,8 @@ async def _listen(gateway: Gateway, topic: str) -> None:
     gateway.listen_to(topic, await gateway.sessions.run(lambda conn: bounds_of(conn, topic)))
 
 
-def _member(request: Request) -> ops.ClientMember:
-    token = request.headers.get(TOKEN, "")
-    if not token:
-        raise Problem(400, f"no header {TOKEN}: it carries the token that joining returned")
-    return ops.ClientMember(
-        group=text_in(request.path_params, "group"),
-        member_id=text_in(request.path_params, "member_id"),
-        token=text_in({TOKEN: token}, TOKEN),
-    )
-
-
-def _partition(fields: Fields) -> int:
-    partition = fields.whole("partition", -1, 0, _PARTITION_MAX)
-    if partition < 0:
-        raise Problem(400, "partition is missing")
-    return partition
+def _member(asked: Asked) -> ops.ClientMember:
+    return ops.ClientMember(group=asked["group"], member_id=asked["member_id"], token=asked[TOKEN])
 
 
 def _standing(standing: ops.ClientStanding) -> dict[str, Any]:

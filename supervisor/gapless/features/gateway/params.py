@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from starlette.datastructures import ImmutableMultiDict
@@ -26,21 +26,24 @@ def require_known(params: ImmutableMultiDict[str, str], known: Collection[str]) 
             raise Problem(400, f"{name} stands there twice")
 
 
-def text_in(params: Mapping[str, Any], name: str, default: str | None = None) -> str:
+def text_in(
+    params: Mapping[str, Any],
+    name: str,
+    default: str | None = None,
+    most: int = TEXT_CHARACTERS_MAX,
+) -> str:
     """Return a parameter. Raises Problem (400) for one that is missing, too long, or has a NUL."""
     value = params.get(name, default)
     if value is None:
         raise Problem(400, f"{name} is missing")
-    if len(value) > TEXT_CHARACTERS_MAX or "\0" in value:
-        raise Problem(400, f"{name}: at most {TEXT_CHARACTERS_MAX} characters, none of them NUL")
+    if len(value) > most or "\0" in value:
+        raise Problem(400, f"{name}: at most {most} characters, none of them NUL")
     return str(value)
 
 
-def whole_in(params: Mapping[str, Any], name: str, default: int | None, low: int, high: int) -> int:
+def whole_in(params: Mapping[str, Any], name: str, low: int, high: int) -> int:
     """Return a whole number from low to high. Raises Problem (400)."""
     value = params.get(name)
-    if value is None and default is not None:
-        return default
     if value is None:
         raise Problem(400, f"{name} is missing")
     if not _WHOLE.fullmatch(value) or not low <= int(value) <= high:
@@ -48,11 +51,17 @@ def whole_in(params: Mapping[str, Any], name: str, default: int | None, low: int
     return int(value)
 
 
-def seconds_in(params: Mapping[str, Any], name: str, default_s: float, seconds_max: float) -> float:
+def choice_in(params: Mapping[str, Any], name: str, choices: Sequence[str]) -> str:
+    """Return one of some words. Raises Problem (400)."""
+    value = text_in(params, name)
+    if value not in choices:
+        raise Problem(400, f"{name}={value[:100]!r}: it is {' or '.join(choices)}")
+    return value
+
+
+def seconds_in(params: Mapping[str, Any], name: str, seconds_max: float) -> float:
     """Return seconds from 0 to seconds_max. Raises Problem (400)."""
-    value = params.get(name)
-    if value is None:
-        return default_s
+    value = params[name]
     try:
         seconds = float(value)
     except ValueError:

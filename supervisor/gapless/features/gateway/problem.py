@@ -44,6 +44,25 @@ _TEXTS = {
 _NEXT = {"GL006": "join", "GL007": "poll"}
 
 
+PROBLEM = {
+    "type": "object",
+    "required": ["title", "status", "detail"],
+    "properties": {
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "line": {"type": "integer"},
+        "column": {"type": "integer"},
+        "event": {"type": "integer"},
+        "next": {
+            "type": "string",
+            "enum": sorted(_NEXT.values()),
+            "description": "What a member of an ordered group does after 409.",
+        },
+    },
+}
+
+
 class Problem(Exception):  # noqa: N818 - as the RFC calls it
     """A request that is not done; `more`: members of the answer beside status, title, detail.
 

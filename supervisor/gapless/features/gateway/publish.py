@@ -16,11 +16,28 @@ from starlette.responses import Response
 
 from gapless.errors import UsageError, WaitError
 from gapless.features.gateway.body import Body, content_type, read_body
-from gapless.features.gateway.events_in import events_in
+from gapless.features.gateway.cloudevents import CLOUD_EVENT
+from gapless.features.gateway.events_in import (
+    CLOUDEVENT,
+    CLOUDEVENTS,
+    JSON,
+    LINES,
+    events_in,
+)
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.params import seconds_in, text_in
 from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.shape import (
+    NEW_EVENT,
+    UUID_TEXT,
+    listed,
+    nullable,
+    record,
+    seconds,
+    takes,
+    text,
+)
 from gapless.features.gateway.waiting import look_until
+from gapless.features.gateway.way import Answer, Asked, Ways
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.event import NewEvent
 from gapless.log.keyed import Published
@@ -42,14 +59,65 @@ AT_ONCE_BYTES_MAX = 8 * 1024  # a body that is read without others being served 
 _DONE = ("handled", "dead")
 _NO_USE = (*_DONE, "elsewhere", "rolled-back")
 _Look = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
+_INTEGER = {"type": "integer"}
+_PUBLISHED = record(
+    "transaction_id events duplicate duplicates scheduled_ids",
+    transaction_id={**nullable(UUID_TEXT), "description": "null of an empty batch."},
+    events=_INTEGER,
+    duplicate={"type": "boolean"},
+    duplicates=_INTEGER,
+    scheduled_ids=listed(_INTEGER),
+    places=listed(
+        record("", partition=_INTEGER, first_offset=_INTEGER, last_offset=_INTEGER, events=_INTEGER)
+    ),
+    group={"type": "string"},
+    state={
+        "enum": [
+            "handled", "dead", "waiting", "pending", "scheduled", "unsequenced", "open",
+            "rolled-back", "elsewhere", "unknown",
+        ]
+    },
+)  # fmt: skip
+ways = Ways()
 
 
-async def publish_events(gateway: Gateway, request: Request) -> Response:
-    """Publish what the body has; with `wait` say as well what became of it."""
-    wait, wait_s = _wait_in(request)
+@ways.way(
+    "POST /v1/topics/{topic}/events publish",
+    "publish:{topic}",
+    query=takes(
+        wait=text(
+            "Wait for offsets (offset), or until a group has handled the events (group:NAME).",
+            pattern="^(offset|group:.+)$",
+        ),
+        timeout=seconds(WAIT_S_MAX, "Seconds to wait, at most.", default=WAIT_S),
+    ),
+    headers=takes(
+        **{
+            "Idempotency-Key": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": KEY_LENGTH_MAX,
+                "description": "A repetition with it stores nothing and gets the first answer.",
+            }
+        }
+    ),
+    body={
+        JSON[0]: {"oneOf": [NEW_EVENT, listed(NEW_EVENT, minItems=1)]},
+        LINES[0]: {"type": "string", "description": "An event a line."},
+        CLOUDEVENT: CLOUD_EVENT,
+        CLOUDEVENTS: listed(CLOUD_EVENT),
+    },
+    answers={
+        200: Answer("Published, and what was waited for has come.", _PUBLISHED),
+        202: Answer("Published: the transaction has committed.", _PUBLISHED),
+    },
+)
+async def publish_events(gateway: Gateway, request: Request, asked: Asked) -> Response:
+    """Publish events: one request is one unit; with `wait`, say what became of it."""
+    wait, wait_s = _awaited(asked["wait"] or ""), asked["timeout"]
     if wait not in ("", "offset"):  # what another group does is no producer's affair
         gateway.access.require_any(request, f"consume:{wait}", "read:*")
-    said = await _published(gateway, request, wait)  # what waits holds no body
+    said = await _published(gateway, request, asked["topic"], wait)  # what waits holds no body
     gateway.stand_in.ring()
     is_done = False
     if wait and said["events"]:
@@ -62,11 +130,10 @@ async def publish_events(gateway: Gateway, request: Request) -> Response:
     return Response(encode(said), status, headers, media_type="application/json")
 
 
-async def _published(gateway: Gateway, request: Request, wait: str) -> dict[str, Any]:
-    topic = text_in(request.path_params, "topic")
+async def _published(gateway: Gateway, request: Request, topic: str, wait: str) -> dict[str, Any]:
     with gateway.budget.hold(request.scope["state"].get("caller", "")) as grown:
-        asked = await _read(gateway, request, grown)
-        events, key, digest = asked.events, asked.key, asked.digest
+        read = await _read(gateway, request, grown)
+        events, key, digest = read.events, read.key, read.digest
         if not events:
             await gateway.sessions.run(lambda conn: require_topic(conn, topic))  # or 404
             return _said(None, 0)
@@ -79,16 +146,16 @@ async def _published(gateway: Gateway, request: Request, wait: str) -> dict[str,
                 return publish(conn, topic, events)
             return publish_request(conn, topic, events, key=key, digest=digest)
 
-        if key is None and asked.is_plain:
+        if key is None and read.is_plain:
             published: UUID = await gateway.together.publish(topic, events[0])
-        elif key is None and asked.is_short:
+        elif key is None and read.is_short:
             published = await gateway.sessions.speak(lambda conn: publish(conn, topic, events))
         else:
             published = await gateway.sessions.run(store)
         return _said(published, len(events))
 
 
-class _Asked(NamedTuple):
+class _Read(NamedTuple):
     """Events that a request publishes; its body is needed no more.
 
     is_plain: one small event that other requests may share a transaction with. is_short: it takes
@@ -102,7 +169,7 @@ class _Asked(NamedTuple):
     digest: bytes
 
 
-async def _read(gateway: Gateway, request: Request, grown: Callable[[int], None]) -> _Asked:
+async def _read(gateway: Gateway, request: Request, grown: Callable[[int], None]) -> _Read:
     kind = content_type(request)
     body = await read_body(request, gateway.limits.batch_bytes_max, grown)
     size, found = len(body), events_in(kind, request.headers, body, gateway.limits)
@@ -112,7 +179,7 @@ async def _read(gateway: Gateway, request: Request, grown: Callable[[int], None]
     if key is not None:
         digest = await asyncio.to_thread(_digest, request, body)
     is_plain = size <= PLAIN_BYTES_MAX and len(events) == 1 and not is_special(events[0])
-    return _Asked(events, is_plain, is_short, key, digest)
+    return _Read(events, is_plain, is_short, key, digest)
 
 
 def _said(published: UUID | None, events: int) -> dict[str, Any]:
@@ -154,18 +221,14 @@ def _digest(request: Request, body: Body) -> bytes:
     return digest.digest()
 
 
-def _wait_in(request: Request) -> tuple[str, float]:
-    """Return what to wait for: "", "offset" or the name of a group; and how long."""
-    if not request.scope["query_string"]:
-        return "", WAIT_S
-    wait = text_in(request.query_params, "wait", "")
-    wait_s = seconds_in(request.query_params, "timeout", WAIT_S, WAIT_S_MAX)
+def _awaited(wait: str) -> str:
+    """Return what to wait for: "", "offset" or the name of a group. Raises Problem (400)."""
     if wait in ("", "offset"):
-        return wait, wait_s
+        return wait
     kind, _, group = wait.partition(":")
     if kind != "group" or not group:
         raise Problem(400, f"wait={wait[:100]!r}: it is offset, or group:NAME")
-    return group, wait_s
+    return group
 
 
 def _offsets(gateway: Gateway, said: dict[str, Any]) -> _Look:

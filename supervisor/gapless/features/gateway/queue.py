@@ -15,9 +15,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gapless.features.gateway.access import require_counts
-from gapless.features.gateway.fields import Fields, fields_in
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.params import seconds_in, text_in
+from gapless.features.gateway.shape import (
+    EVENT,
+    OFFSET_MAX,
+    Shape,
+    listed,
+    record,
+    seconds,
+    some_seconds,
+    takes,
+    text,
+    whole,
+)
+from gapless.features.gateway.way import Answer, Asked, Ways
 from gapless.features.queue import ops
 from gapless.features.queue.taken import take_texts, taken_json
 from gapless.log.catch_up import sequence_if_alone
@@ -27,21 +38,48 @@ from gapless.ops.text import json_text
 WAIT_S_MAX = 30.0
 LOOK_EVERY_S = 1.0  # what becomes due again tells nobody
 EVENTS_MAX = 1_000
+_LONG_S = 366 * 86_400
+_FAILS = (404, 409)
+_VISIBILITY = some_seconds(_LONG_S, default=60.0)
+_HELD: dict[str, Shape] = {
+    "topic": text(),
+    "receipt": text(),
+    "offset": whole(1, OFFSET_MAX, "Only this event of it."),
+}
+_COUNTED = {200: Answer("So many events.", record("events", events={"type": "integer"}))}
+_TAKEN = record(
+    "receipt partition offset attempt payload",
+    **EVENT,
+    receipt={"type": "string", "minLength": 1},
+    attempt={"type": "integer"},
+    created={"type": "string"},
+)
+ways = Ways()
 
 
-async def take(gateway: Gateway, request: Request) -> Response:
+@ways.way(
+    "POST /v1/groups/{group}/take",
+    "consume:{group}",
+    query=takes(wait=seconds(WAIT_S_MAX, "Seconds to wait for one.", default=0.0)),
+    body=takes(
+        "topic",
+        topic=text(),
+        max_events=whole(1, EVENTS_MAX, default=1),
+        visibility_s=_VISIBILITY,
+    ),
+    answers={
+        200: Answer(
+            "Events, each with the receipt that holds it.", record("events", events=listed(_TAKEN))
+        ),
+        204: Answer("There is none."),
+    },
+    fails=_FAILS,
+)
+async def take(gateway: Gateway, request: Request, asked: Asked) -> Response:
     """Take events; with `wait` until there are some. 204: there are none."""
-    group = text_in(request.path_params, "group")
-    wait_s = seconds_in(request.query_params, "wait", 0.0, WAIT_S_MAX)
-    fields = await fields_in(request, "topic max_events visibility_s")
-    topic = fields.text("topic")
-    work = partial(
-        _taken,
-        group=group,
-        topic=topic,
-        max_events=fields.whole("max_events", 1, 1, EVENTS_MAX),
-        visibility_s=fields.number("visibility_s", 60.0),
-    )
+    topic, wait_s = asked["topic"], asked["wait"]
+    wanted = {name: asked[name] for name in ("group", "topic", "max_events", "visibility_s")}
+    work = partial(_taken, **wanted)
     loop = asyncio.get_running_loop()
     give_up_s = loop.time() + wait_s
     if wait_s:
@@ -60,34 +98,53 @@ async def take(gateway: Gateway, request: Request) -> Response:
     return Response(f'{{"events": [{events}]}}', media_type="application/json")
 
 
-async def acknowledge(gateway: Gateway, request: Request) -> Response:
+@ways.way(
+    "POST /v1/groups/{group}/acknowledge",
+    "consume:{group}",
+    body=takes("topic receipt", **_HELD),
+    answers=_COUNTED,
+    fails=_FAILS,
+)
+async def acknowledge(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Say that what a receipt holds, or one event of it, is handled."""
-    fields = await fields_in(request, "topic receipt offset")
-    held = _held(request, fields)
-    return await _counted(gateway, lambda conn: ops.acknowledge(conn, held))
+    return await _counted(gateway, lambda conn: ops.acknowledge(conn, _held(asked)))
 
 
-async def release(gateway: Gateway, request: Request) -> Response:
+@ways.way(
+    "POST /v1/groups/{group}/release",
+    "consume:{group}",
+    body=takes("topic receipt", **_HELD, delay_s=seconds(_LONG_S, default=0.0), reason=text()),
+    answers=_COUNTED,
+    fails=_FAILS,
+)
+async def release(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Give it back, at once or after some seconds."""
-    fields = await fields_in(request, "topic receipt offset delay_s reason")
-    held, delay_s = _held(request, fields), fields.number("delay_s", 0.0)
-    reason = fields.text("reason", "") or None
-    return await _counted(
-        gateway, lambda conn: ops.release(conn, held, delay_s=delay_s, reason=reason)
-    )
+    how = {name: asked[name] for name in ("delay_s", "reason")}
+    return await _counted(gateway, lambda conn: ops.release(conn, _held(asked), **how))
 
 
-async def reject(gateway: Gateway, request: Request) -> Response:
+@ways.way(
+    "POST /v1/groups/{group}/reject",
+    "consume:{group}",
+    body=takes("topic receipt reason", **_HELD, reason=text()),
+    answers=_COUNTED,
+    fails=_FAILS,
+)
+async def reject(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Make it a dead letter."""
-    fields = await fields_in(request, "topic receipt offset reason")
-    held, reason = _held(request, fields), fields.text("reason")
-    return await _counted(gateway, lambda conn: ops.reject(conn, held, reason))
+    return await _counted(gateway, lambda conn: ops.reject(conn, _held(asked), asked["reason"]))
 
 
-async def extend(gateway: Gateway, request: Request) -> Response:
+@ways.way(
+    "POST /v1/groups/{group}/extend",
+    "consume:{group}",
+    body=takes("topic receipt", **_HELD, visibility_s=_VISIBILITY),
+    answers={200: Answer("Until then.", record("until", until={"type": "string"}))},
+    fails=_FAILS,
+)
+async def extend(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Keep it longer."""
-    fields = await fields_in(request, "topic receipt offset visibility_s")
-    held, visibility_s = _held(request, fields), fields.number("visibility_s", 60.0)
+    held, visibility_s = _held(asked), asked["visibility_s"]
     until = await gateway.sessions.run(lambda conn: ops.extend(conn, held, visibility_s))
     return _answer({"until": until})
 
@@ -97,13 +154,8 @@ def _taken(conn: Connection[Any], *, group: str, topic: str, **how: Any) -> list
     return take_texts(conn, group, topic, **how)
 
 
-def _held(request: Request, fields: Fields) -> ops.Receipt:
-    return ops.Receipt(
-        group=text_in(request.path_params, "group"),
-        topic=fields.text("topic"),
-        receipt=fields.text("receipt"),
-        offset=fields.whole("offset", 0, 1, 10**18) or None,
-    )
+def _held(asked: Asked) -> ops.Receipt:
+    return ops.Receipt(**{name: asked[name] for name in ("group", *_HELD)})
 
 
 async def _counted(gateway: Gateway, work: Any) -> Response:

@@ -19,9 +19,11 @@ from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.events_out import gone, lost, partition_bounds
 from gapless.features.gateway.feed import Feed, Line
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.params import PARTITION_MAX, text_in, whole_in
+from gapless.features.gateway.params import PARTITION_MAX
 from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.shape import takes, text, whole
 from gapless.features.gateway.vector import CHARACTERS_MAX, read_vector, vector_text
+from gapless.features.gateway.way import Answer, Asked, Ways
 from gapless.log.filter import Filter, filter_of
 from gapless.log.ranges import Bounds, bounds_of, replaced_from, timeline_of
 from gapless.ops.entries import entry_json
@@ -32,14 +34,52 @@ RETRY_MS = 1_000  # after which a client comes again
 _HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 _TYPE = "text/event-stream"
 _ALL = Filter()
+ways = Ways()
 
 
-async def stream_events(gateway: Gateway, request: Request) -> Response:
-    """Stream what comes, from where the client was, or from the end, or the beginning."""
-    topic = text_in(request.path_params, "topic")
-    only = _filter_in(request)
+@ways.way(
+    "GET /v1/topics/{topic}/stream stream",
+    "read:{topic}",
+    query=takes(
+        **{
+            "from": text(
+                "Where to begin without a Last-Event-ID.",
+                enum=["earliest", "latest"],
+                default="latest",
+            ),
+            "partition": whole(0, PARTITION_MAX, "Only this one."),
+            "types": text(
+                "Only these event types, with commas between them, * for any characters."
+            ),
+            "where": text("Only events whose payload this jsonpath predicate holds for."),
+            "last_event_id": text(
+                "As the header, for a client that cannot set it.", maxLength=CHARACTERS_MAX
+            ),
+        }
+    ),
+    headers=takes(
+        **{
+            "Last-Event-ID": {
+                "type": "string",
+                "maxLength": CHARACTERS_MAX,
+                "description": "The id of the last event that the client has.",
+            }
+        }
+    ),
+    answers={
+        200: Answer(
+            "A stream: id is the place behind the event, data an event.", {"type": "string"}, _TYPE
+        )
+    },
+    fails=(404, 410),
+)
+async def stream_events(gateway: Gateway, request: Request, asked: Asked) -> Response:
+    """Stream events as they come: server-sent events, from where the client was, or an end."""
+    topic, types = asked["topic"], asked["types"]
+    wanted = [each.strip() for each in types.split(",")] if types else None
+    only = filter_of(wanted, asked["where"]) or _ALL
     bounds = await gateway.sessions.run(lambda conn: _checked(conn, topic, only))
-    place, timeline = _place_in(request, topic, bounds)
+    place, timeline = _place_in(request, asked, bounds)
     await gateway.sessions.run(lambda conn: _refuse_replaced(conn, topic, bounds, place, timeline))
     topic_id = next(iter(bounds.values())).topic_id
     if len(vector_text(topic_id, place, timeline_of(bounds))) > CHARACTERS_MAX:
@@ -47,7 +87,7 @@ async def stream_events(gateway: Gateway, request: Request) -> Response:
     if request.method == "HEAD":
         return Response(headers=_HEADERS, media_type=_TYPE)
     # Of a stream that was asked for one partition the others are not followed, old or new.
-    follows_new = "partition" not in request.query_params
+    follows_new = asked["partition"] is None
     feed = await gateway.feeds.join(topic, only)
     gateway.listen_to(topic, bounds)
     ended = partial(gateway.access.end_of, request)
@@ -134,8 +174,8 @@ class EventStream(Response):
             news = self._feed.news()  # MUST be before the look: what comes after it sets this one
             before = dict(self._place.next_offsets)
             for partition in self._place.partitions(self._feed):
-                async for text in self._of(partition):
-                    yield text
+                async for part in self._of(partition):
+                    yield part
             is_idle = before == self._place.next_offsets
             if is_idle and not await self._gateway.either(news, KEEP_ALIVE_S, self._is_over):
                 yield f": alive\nid: {self._place.text}\n\n"
@@ -179,35 +219,24 @@ def _checked(conn: Connection[Any], topic: str, only: Filter) -> dict[int, Bound
     return bounds_of(conn, topic)
 
 
-def _filter_in(request: Request) -> Filter:
-    types = text_in(request.query_params, "types", "")
-    where = text_in(request.query_params, "where", "")
-    found = filter_of([each.strip() for each in types.split(",")] if types else None, where or None)
-    return found or _ALL
-
-
 def _place_in(
-    request: Request, topic: str, bounds: dict[int, Bounds]
+    request: Request, asked: Asked, bounds: dict[int, Bounds]
 ) -> tuple[dict[int, int], int | None]:
     """Return where to begin: behind the last event that the client has, or where it says.
 
     And the timeline of the log from which the client has them; None: it does not say.
     """
-    text = request.headers.get("last-event-id") or request.query_params.get("last_event_id")
-    start = text_in(request.query_params, "from", "latest")
-    if start not in ("earliest", "latest"):
-        raise Problem(400, f"from={start[:100]!r}: it is earliest or latest")
+    vector = request.headers.get("last-event-id") or asked["last_event_id"]
+    topic, only = asked["topic"], asked["partition"]
     topic_id = next(iter(bounds.values())).topic_id
-    only = None
-    if "partition" in request.query_params:
-        only = whole_in(request.query_params, "partition", None, 0, PARTITION_MAX)
+    if only is not None:
         partition_bounds(bounds, topic, only)
-    if text:
-        offsets, timeline = read_vector(text, topic_id)
+    if vector:
+        offsets, timeline = read_vector(vector, topic_id)
         place = _followed(topic, bounds, offsets, only)
         return _checked_place(topic, bounds, place), timeline
     begin = {
-        number: here.first_offset if start == "earliest" else here.next_offset
+        number: here.first_offset if asked["from"] == "earliest" else here.next_offset
         for number, here in bounds.items()
         if only in (None, number)
     }

@@ -14,6 +14,8 @@ from gapless.errors import UsageError
 from gapless.features.load.parse import LineShape, parse_line
 from gapless.log.event import NewEvent
 
+__all__ = ["JsonLines"]
+
 LINE_BYTES_MAX = 256 * 1024 * 1024
 _READ_BYTES = 1024 * 1024
 

@@ -16,6 +16,8 @@ from gapless.errors import PublishError
 from gapless.log.event import NewEvent
 from gapless.log.record import delay_text, key_text, moment_text
 
+__all__ = ["LineShape"]
+
 _BLANKS = " \t\r\n"
 _TEXT_FIELDS = (
     "key", "event_type", "host_id", "user_id", "transaction_id", "dedupe_key", "deliver_at",

@@ -23,6 +23,8 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.ops.text import quantity
 
+__all__ = ["PublishedLines", "publish_lines"]
+
 _COPY_LINE = re.compile(r"^COPY \w+, line (\d+)", re.MULTILINE)
 _SHOW_EVERY_EVENTS = 500
 _PROBED_EVENTS_MAX = 100  # publish() takes COPY, which names the row, for fewer than that

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, limit, opt, together
 from gapless.cli.parser import number, whole
 from gapless.cli.place import group_place
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
+from gapless.features.queue.ops import (
+    Receipt,
+    acknowledge,
+    extend,
+    peek,
+    queue_state,
+    reject,
+    release,
+)
 from gapless.features.queue.taken import take_texts, taken_json
 from gapless.ops.text import quantity, stamp
 
@@ -37,10 +45,10 @@ def _require_group(args: Args) -> None:
         raise UsageError(f"{args.place}: name the group alone: all of its topics are shown")
 
 
-def _receipt(args: Args) -> ops.Receipt:
+def _receipt(args: Args) -> Receipt:
     _require_topic(args)
     of, offset = args.place, getattr(args, "offset", None)
-    return ops.Receipt(group=of.group, topic=of.topic, receipt=args.receipt, offset=offset)
+    return Receipt(group=of.group, topic=of.topic, receipt=args.receipt, offset=offset)
 
 
 _seconds = number(0, what="a number of seconds")
@@ -63,7 +71,7 @@ _VISIBILITY = opt(
     shows_log=True,
 )
 def _state(conn: Conn, args: Args) -> int:
-    return listed(args, ops.queue_state(conn, args.place.group))
+    return listed(args, queue_state(conn, args.place.group))
 
 
 @command.verb(
@@ -82,7 +90,7 @@ def _state(conn: Conn, args: Args) -> int:
 )
 def _peek(conn: Conn, args: Args) -> int:
     states = args.states or [each for each in _STATES if each != "PROCESSED"]
-    found = ops.peek(conn, args.place, states=states, limit=args.limit)
+    found = peek(conn, args.place, states=states, limit=args.limit)
     return listed(args, found, f"nothing of {args.place} is in that state")
 
 
@@ -107,7 +115,7 @@ def _take(conn: Conn, args: Args) -> int:
 
 @command.verb("say that it is handled", _HELD)
 def _ack(conn: Conn, args: Args) -> int:
-    events = ops.acknowledge(conn, args.held)
+    events = acknowledge(conn, args.held)
     return answer(args, f"acknowledged {quantity(events, 'event')}", acknowledged=events)
 
 
@@ -118,18 +126,18 @@ def _ack(conn: Conn, args: Args) -> int:
     opt("--reason TEXT", "why, for people"),
 )
 def _release(conn: Conn, args: Args) -> int:
-    events = ops.release(conn, args.held, delay_s=args.delay, reason=args.reason)
+    events = release(conn, args.held, delay_s=args.delay, reason=args.reason)
     when = f", for others in {args.delay:g} s" if args.delay else ""
     return answer(args, f"released {quantity(events, 'event')}{when}", released=events)
 
 
 @command.verb("put it into the dead letter queue", _HELD, opt("reason", "why, for people"))
 def _reject(conn: Conn, args: Args) -> int:
-    events = ops.reject(conn, args.held, args.reason)
+    events = reject(conn, args.held, args.reason)
     return answer(args, f"rejected {quantity(events, 'event')}: gapless dlq list", rejected=events)
 
 
 @command.verb("keep it longer", together("held", _receipt, *_ALL), _VISIBILITY)
 def _extend(conn: Conn, args: Args) -> int:
-    until = ops.extend(conn, args.held, args.visibility)
+    until = extend(conn, args.held, args.visibility)
     return answer(args, f"yours until {stamp(until)}", until=until)

@@ -20,6 +20,11 @@ from gapless.ops.rows import row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = [
+    "QueueJob", "QueuePartition", "Receipt", "TakenEvent", "acknowledge", "extend", "peek",
+    "queue_state", "reject", "release", "take",
+]  # fmt: skip
+
 SECONDS_MAX = 366 * 86_400
 QueueJobState = Literal["ENQUEUED", "PROCESSING", "PROCESSED", "FAILED"]
 

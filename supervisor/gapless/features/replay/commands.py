@@ -6,7 +6,6 @@ import signal
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from gapless import ops
 from gapless.cli.context import flags_of, load_settings, open_connection
 from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, partition, yes
 from gapless.cli.place import point
@@ -14,7 +13,19 @@ from gapless.cli.progress import Steps
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
 from gapless.features.replay.lines import plan_lines, result_line, trial_lines
-from gapless.features.replay.plan import choose_handler
+from gapless.features.replay.plan import (
+    ReplayRange,
+    choose_handler,
+    create_replay,
+    find_replay,
+    list_replays,
+    plan_replay,
+    remove_replay,
+    replay_terms,
+)
+from gapless.features.replay.run import replay_progress, run_replay
+from gapless.features.replay.trial import try_replay
+from gapless.ops.place import EARLIEST
 from gapless.ops.text import json_text, quantity
 
 if TYPE_CHECKING:
@@ -54,7 +65,7 @@ command = Command("replay")
         "earliest (default), an offset, or a time",
         point,
         dest="begin",
-        default=ops.EARLIEST,
+        default=EARLIEST,
     ),
     opt("--to PLACE", "before this offset or time", point, dest="stop"),
     opt("--name", "of the scratch group (default: replay- and four digits)"),
@@ -82,26 +93,26 @@ def _replay(args: Args) -> int:
         )
     settings = load_settings(args, flags_of(args, "batch_size"))
     handler = choose_handler(args.handler, settings, args.topic)
-    terms = ops.replay_terms(handler, settings, args.topic)
+    terms = replay_terms(handler, settings, args.topic)
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
     with open_connection(args, "replay", settings, needs_session=True) as conn:
         if args.old:
-            ops.find_replay(conn, args.old)
+            find_replay(conn, args.old)
             return _run(conn, args, args.old, handler, terms)
         named = {"name": args.name} if args.name else {}
         where = {"topic": terms.topic, "partition": args.partition}
-        wanted = ops.ReplayRange(**where, begin=args.begin, stop=args.stop, **named)
+        wanted = ReplayRange(**where, begin=args.begin, stop=args.stop, **named)
         if not args.apply:
             return _try(conn, args, wanted, handler, terms)
-        events = ops.create_replay(conn, wanted)
+        events = create_replay(conn, wanted)
         remark(f"replay {wanted.name}: {quantity(events, 'event')} of topic {terms.topic}")
         return _run(conn, args, wanted.name, handler, terms)
 
 
-def _try(conn: Conn, args: Args, wanted: ops.ReplayRange, handler: Handler, terms: Terms) -> int:
+def _try(conn: Conn, args: Args, wanted: ReplayRange, handler: Handler, terms: Terms) -> int:
     """Show what would be done, or with --dry-run what would become of it; change nothing."""
-    plan = ops.plan_replay(conn, wanted, handler, terms)
+    plan = plan_replay(conn, wanted, handler, terms)
     if not args.dry_run:
         if args.json:
             say(json_text(asdict(plan), indent=2))
@@ -114,7 +125,7 @@ def _try(conn: Conn, args: Args, wanted: ops.ReplayRange, handler: Handler, term
         )
         return 0
     with Steps("dry run", plan.events, "; nothing was changed") as steps:
-        tried = ops.try_replay(conn, wanted, handler, terms, progress=steps.show)
+        tried = try_replay(conn, wanted, handler, terms, progress=steps.show)
     if args.json:
         say(json_text({"dry_run": True, **asdict(tried)}, indent=2))
     else:
@@ -125,7 +136,7 @@ def _try(conn: Conn, args: Args, wanted: ops.ReplayRange, handler: Handler, term
 
 
 def _run(conn: Conn, args: Args, name: str, handler: Handler, terms: Terms) -> int:
-    begun = ops.replay_progress(conn, name)
+    begun = replay_progress(conn, name)
     did = 0
     try:
         with Steps("replay", begun.events) as steps:
@@ -136,7 +147,7 @@ def _run(conn: Conn, args: Args, name: str, handler: Handler, terms: Terms) -> i
                 did += events
                 steps.show(min(begun.done + did, begun.events))
 
-            result = ops.run_replay(conn, name, handler, terms, keep=args.keep, progress=progress)
+            result = run_replay(conn, name, handler, terms, keep=args.keep, progress=progress)
     except BaseException:
         remark(
             f"replay {name} is not finished: {begun.done + did:,} of "
@@ -148,10 +159,10 @@ def _run(conn: Conn, args: Args, name: str, handler: Handler, terms: Terms) -> i
 
 
 def _list(conn: Conn, args: Args) -> int:
-    return listed(args, ops.list_replays(conn), "no replay is unfinished")
+    return listed(args, list_replays(conn), "no replay is unfinished")
 
 
 def _remove(conn: Conn, args: Args) -> int:
-    done = ops.remove_replay(conn, args.remove)
+    done = remove_replay(conn, args.remove)
     text = f"removed replay {done.name}, and {quantity(done.dead_letters, 'dead letter')}"
     return answer(args, text, removed=done.name, dead_letters=done.dead_letters)

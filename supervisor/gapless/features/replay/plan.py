@@ -23,6 +23,11 @@ from gapless.settings import Settings
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = [
+    "ReplayInfo", "ReplayPlan", "ReplayRange", "ReplaySlice", "create_replay", "find_replay",
+    "list_replays", "plan_replay", "remove_replay", "replay_terms",
+]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayInfo:

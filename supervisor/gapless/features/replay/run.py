@@ -33,6 +33,8 @@ from gapless.ops.rows import require_autocommit, row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["ReplayProgress", "ReplayResult", "replay_progress", "run_replay"]
+
 _RETRIES_S_MAX = 60.0
 
 

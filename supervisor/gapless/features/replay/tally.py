@@ -9,6 +9,8 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import DEAD_LETTER, judge
 
+__all__ = ["FailedUnit", "ReplayTrial"]
+
 FAILURES_SHOWN = 5
 
 

@@ -41,6 +41,8 @@ from gapless.ops.rows import require_autocommit
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["try_replay"]
+
 _NONE: Mapping[str, object] = MappingProxyType({})
 
 UnitKey = tuple[int, int]  # partition and first offset

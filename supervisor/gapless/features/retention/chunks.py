@@ -23,6 +23,8 @@ from gapless.db.refused import refused
 from gapless.failpoints import hit
 from gapless.log.topics import require_topic
 
+__all__ = ["Chunk", "Retention", "find_retention"]
+
 log = logging.getLogger("gapless.retention")
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, yes
 from gapless.cli.screen import listed, remark, say
-from gapless.features.retention.ops import chunk_row
+from gapless.features.retention.ops import chunk_row, drop_chunks, list_chunks
 from gapless.ops.text import json_text, quantity, size_text
 
 EXAMPLES = """\
@@ -22,11 +21,11 @@ command = Command("retention")
 
 @command.main(yes())
 def _retention(conn: Conn, args: Args) -> int:
-    settings, chunks = args.loaded.settings, ops.list_chunks(conn)
+    settings, chunks = args.loaded.settings, list_chunks(conn)
     if not (args.json and args.apply):
         listed(args, [chunk_row(chunk) for chunk in chunks], "no chunk yet")
     if args.apply:
-        dropped = ops.drop_chunks(
+        dropped = drop_chunks(
             conn,
             dead_letter_retention_s=settings.dead_letter_retention_s,
             audit_retention_s=settings.audit_retention_s,

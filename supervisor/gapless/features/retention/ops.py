@@ -22,6 +22,8 @@ from gapless.ops.text import ONLY_JSON, size_text
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["drop_chunks", "list_chunks"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkRow:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, limit, opt
 from gapless.cli.parser import whole
 from gapless.cli.place import transaction_id
 from gapless.cli.screen import answer_all, listed
 from gapless.errors import UsageError
+from gapless.features.scheduled.ops import cancel_later, list_later
 
 EXAMPLES = """\
 What is published with --at or --in (deliver_at, deliver_in) waits here until it gets its offset.
@@ -35,7 +35,7 @@ def _check_choice(args: Args) -> None:
     limit(100, dest="events_max"),
 )
 def _list(conn: Conn, args: Args) -> int:
-    return listed(args, ops.list_later(conn, **args.given), "no event waits for its time")
+    return listed(args, list_later(conn, **args.given), "no event waits for its time")
 
 
 @command.verb(
@@ -46,6 +46,6 @@ def _list(conn: Conn, args: Args) -> int:
 )
 def _cancel(conn: Conn, args: Args) -> int:
     of = {"transaction_id": args.transaction_id, "events_max": _CANCELLED_MAX}
-    ids = args.id or [each.scheduled_id for each in ops.list_later(conn, **of)]
-    done = ops.cancel_later(conn, ids)
+    ids = args.id or [each.scheduled_id for each in list_later(conn, **of)]
+    done = cancel_later(conn, ids)
     return answer_all(args, done, "nothing to do: no event of that transaction waits")

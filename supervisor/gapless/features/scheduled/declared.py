@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import wraps
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, get_args
 
 from psycopg import AsyncConnection, Connection
 
@@ -26,6 +26,7 @@ from gapless.consume.user.awaited import awaited, is_async
 from gapless.consume.user.handler import Handler, handler
 from gapless.consume.verdict.policy import OnFailure
 from gapless.errors import UsageError
+from gapless.features.scheduled.cron import check_cron
 from gapless.features.scheduled.schedules import TOPIC, Missed, Schedule
 from gapless.log.publish import publish
 from gapless.resources import Resource
@@ -71,13 +72,10 @@ def schedule(
     call each), "skip" (none for what is older than a minute).
     on_failure, retry_delays_s, resources: as in handler().
     Raises UsageError for options that do not fit, and, in the decorator, for a function that cannot
-    be called so; a cron text or zone that makes no sense is refused where the schedule is made
-    known.
+    be called so; a zone that is none, and a cron text that never fires, are refused where the
+    schedule is made known.
     """
-    if (cron is None) == (every is None):
-        raise UsageError('schedule(): give a cron text or every="15 minutes", and not both')
-    if not (cron is None or isinstance(cron, str)):
-        raise UsageError(f"schedule({cron!r}): a cron text, such as '0 3 * * *'")
+    _check_rhythm(cron, every, zone, missed)
 
     def decorate(function: DueFunction) -> Handler:
         own_name = name if name is not None else getattr(function, "__name__", "?")
@@ -131,6 +129,21 @@ def _due_in(unit: Unit, name: str) -> Iterator[datetime]:
     for event in unit:
         if event.headers.get("gapless-schedule") == name:
             yield datetime.fromisoformat(event.headers["gapless-due"])
+
+
+def _check_rhythm(cron: object, every: object, zone: object, missed: object) -> None:
+    if (cron is None) == (every is None):
+        raise UsageError('schedule(): give a cron text or every="15 minutes", and not both')
+    if not (cron is None or isinstance(cron, str)):
+        raise UsageError(f"schedule({cron!r}): a cron text, such as '0 3 * * *'")
+    if cron is not None:
+        check_cron(cron)
+    elif not isinstance(every, str | timedelta):
+        raise UsageError(f"schedule(every={every!r}): a timedelta, or a text such as '15 minutes'")
+    if not isinstance(zone, str):
+        raise UsageError(f"schedule(zone={zone!r}): a name, such as 'Europe/Berlin'")
+    if missed not in get_args(Missed):
+        raise UsageError(f"schedule(missed={missed!r}): {' or '.join(get_args(Missed))}")
 
 
 def _interval(every: str | timedelta | None) -> str | None:

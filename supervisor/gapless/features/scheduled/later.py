@@ -22,6 +22,8 @@ from gapless.log.borrowed import AsyncHost
 from gapless.log.play import play
 from gapless.log.script import Script
 
+__all__ = ["cancel"]
+
 PROMOTED_EVENTS_MAX = 1000  # in one transaction; what is published meanwhile waits for no more
 _LOOK_EVERY_S = 0.01  # while the sequencer is busy and nothing was known to be due
 _AGAIN_S = 0.02  # what is due is in somebody's hand

@@ -15,6 +15,8 @@ from gapless.ops.rows import rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["Cancelled", "LaterEvent", "LaterTotals", "cancel_later", "count_later", "list_later"]
+
 COUNTED_MAX = 1_000_000  # to count more would take seconds
 
 

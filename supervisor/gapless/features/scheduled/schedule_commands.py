@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, one_of, opt
 from gapless.cli.screen import answer, changed, listed
+from gapless.features.scheduled.schedule_ops import (
+    list_schedules,
+    pause_schedule,
+    remove_schedule,
+    resume_schedule,
+    run_schedule,
+)
+from gapless.features.scheduled.schedules import Schedule, add_schedule
 from gapless.ops.text import stamp
 
 EXAMPLES = """\
@@ -17,12 +24,13 @@ examples:
   gapless schedule pause nightly
 """
 command = Command("schedule")
+_ROUTE = "POST /v1/schedules/{name}/{verb} schedule"
 
 
-@command.verb("list all schedules (also without a verb)")
+@command.verb("list all schedules (also without a verb)", route="GET /v1/schedules schedules")
 def _list(conn: Conn, args: Args) -> int:
     hint = "no schedule yet: gapless schedule add NAME TOPIC --cron '0 3 * * *'"
-    return listed(args, ops.list_schedules(conn), hint)
+    return listed(args, list_schedules(conn), hint)
 
 
 @command.verb(
@@ -47,31 +55,29 @@ def _list(conn: Conn, args: Args) -> int:
     opt("--start TIME", "nothing is due before; --every counts from it", dest="starts_at"),
 )
 def _add(conn: Conn, args: Args) -> int:
-    due = ops.add_schedule(conn, ops.Schedule(**args.given))
+    due = add_schedule(conn, Schedule(**args.given))
     text = f"schedule {args.name} publishes into {args.topic}, next at {stamp(due)}"
     return answer(args, text, name=args.name, topic=args.topic, next_due=due)
 
 
-@command.verb("let a schedule rest: its due times pass", "name")
+@command.verb("let a schedule rest: its due times pass", "name", route=_ROUTE)
 def _pause(conn: Conn, args: Args) -> int:
-    return changed(args, ops.pause_schedule(conn, args.name), "paused {name}", "{name} is paused")
+    return changed(args, pause_schedule(conn, args.name), "paused {name}", "{name} is paused")
 
 
-@command.verb("let a paused schedule continue, from now", "name")
+@command.verb("let a paused schedule continue, from now", "name", route=_ROUTE)
 def _resume(conn: Conn, args: Args) -> int:
-    return changed(
-        args, ops.resume_schedule(conn, args.name), "resumed {name}", "{name} is not paused"
-    )
+    return changed(args, resume_schedule(conn, args.name), "resumed {name}", "{name} is not paused")
 
 
 @command.verb("forget a schedule; what it published stays", "name")
 def _remove(conn: Conn, args: Args) -> int:
     return changed(
-        args, ops.remove_schedule(conn, args.name), "removed {name}", "{name} is no schedule"
+        args, remove_schedule(conn, args.name), "removed {name}", "{name} is no schedule"
     )
 
 
-@command.verb("publish its event once more, now", "name")
+@command.verb("publish its event once more, now", "name", route=_ROUTE)
 def _run(conn: Conn, args: Args) -> int:
-    published = ops.run_schedule(conn, args.name)
+    published = run_schedule(conn, args.name)
     return answer(args, str(published), name=args.name, transaction_id=published)

@@ -14,6 +14,11 @@ from gapless.ops.rows import row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = [
+    "ScheduleInfo", "list_schedules", "pause_schedule", "remove_schedule", "resume_schedule",
+    "run_schedule", "show_schedule",
+]  # fmt: skip
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleInfo:

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 log = logging.getLogger("gapless.supervisor")
+__all__ = ["Schedule", "add_schedule", "apply_schedule"]
 
 Missed = Literal["once", "all", "skip"]
+_NO_TIME = ("22007", "22008", "22009")
 TOPIC = "schedules"
 """The topic of schedules that call a function, unless they name another one."""
 
@@ -98,7 +100,19 @@ def _row(conn: Connection[Any], name: str, schedule: Schedule) -> tuple[Any, ...
         with refused(), conn.cursor(row_factory=tuple_row) as cursor:
             row = cursor.execute(query("later", name), asdict(schedule)).fetchone()
     except psycopg.DataError as error:
-        reason = error.diag.message_primary or str(error)
-        raise UsageError(f'schedule "{schedule.name}": {reason}') from error
+        raise UsageError(f'schedule "{schedule.name}": {_unread(schedule, error)}') from error
     assert row is not None
     return row
+
+
+def _unread(schedule: Schedule, error: psycopg.DataError) -> str:
+    """Say which of its texts the database cannot read, and how it is written."""
+    reason = error.diag.message_primary or str(error)
+    if "interval" in reason and schedule.every is not None:
+        return f"every {schedule.every!r} is no interval: write 30s, 15m, 12h, 1d, or '1 month'"
+    if error.sqlstate in _NO_TIME and schedule.starts_at is not None:
+        return f"{schedule.starts_at!r} is no time to start: write it as 2026-03-01T12:00:00Z"
+    if "json" in reason:
+        what = "the payload is" if schedule.headers is None else "payload or headers are"
+        return f"{what} not JSON: {error.diag.message_detail or reason}"
+    return reason

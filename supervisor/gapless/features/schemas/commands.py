@@ -7,13 +7,21 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import get_args
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, flag, opt, together
 from gapless.cli.parser import whole
 from gapless.cli.screen import answer, listed, told
 from gapless.errors import UsageError
 from gapless.features.schemas.conform import SCHEMA_BYTES_MAX
-from gapless.features.schemas.ops import LAST_EVENTS, LAST_EVENTS_MAX, Compatibility
+from gapless.features.schemas.ops import (
+    LAST_EVENTS,
+    LAST_EVENTS_MAX,
+    Compatibility,
+    add_schema,
+    check_schema,
+    list_schemas,
+    remove_schema,
+    show_schema,
+)
 
 EXAMPLES = """\
 JSON Schema, of drafts 4, 6, 7, 2019-09 and 2020-12. Checked by publish() of Python, gapless
@@ -64,7 +72,7 @@ _SCHEMA = together("schema", _read, opt("file", "the schema as JSON; - is standa
 @command.verb("list all versions (also without a verb)", opt("topic", nargs="?"))
 def _list(conn: Conn, args: Args) -> int:
     hint = "no schemas: gapless schemas add TOPIC FILE"
-    return listed(args, ops.list_schemas(conn, args.topic), hint)
+    return listed(args, list_schemas(conn, args.topic), hint)
 
 
 @command.verb(
@@ -76,7 +84,7 @@ def _list(conn: Conn, args: Args) -> int:
     flag("--force", "add it, compatible or not"),
 )
 def _add(conn: Conn, args: Args) -> int:
-    done = ops.add_schema(conn, **args.given)
+    done = add_schema(conn, **args.given)
     name = f"version {done.version} of the schema of {done.topic}/{done.event_type}"
     return answer(args, f"added {name}" if done.changed else f"nothing to do: it is {name}", done)
 
@@ -96,19 +104,19 @@ def _add(conn: Conn, args: Args) -> int:
     ),
 )
 def _check(conn: Conn, args: Args) -> int:
-    found = ops.check_schema(conn, **args.given)
+    found = check_schema(conn, **args.given)
     told(args, found)
     return 0 if found.compatible == "yes" and not found.misfits else 1
 
 
 @command.verb("print a version, the newest if none is said", "topic", _TYPE, _NUMBER)
 def _show(conn: Conn, args: Args) -> int:
-    found = ops.show_schema(conn, **args.given)
+    found = show_schema(conn, **args.given)
     return answer(args, found.schema, found)
 
 
 @command.verb("take a version away, or all of a type", "topic", _TYPE, _NUMBER)
 def _remove(conn: Conn, args: Args) -> int:
-    done = ops.remove_schema(conn, **args.given)
+    done = remove_schema(conn, **args.given)
     left = "none is left" if done.version is None else f"version {done.version} counts"
     return answer(args, f"removed from {done.topic}/{done.event_type}: {left}", done)

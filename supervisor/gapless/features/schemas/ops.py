@@ -18,10 +18,14 @@ from gapless.ops.text import ONLY_JSON, quantity
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = [
+    "ChangedSchema", "SchemaCheck", "SchemaInfo", "SchemaProblem", "add_schema", "check_schema",
+    "list_schemas", "remove_schema", "show_schema",
+]  # fmt: skip
+
 Compatibility = Literal["backward", "forward", "full", "none"]
 Compatible = Literal["yes", "no", "cannot tell"]
-LAST_EVENTS, LAST_EVENTS_MAX = 1000, 100_000
-_PROBLEMS_MAX = 20
+LAST_EVENTS, LAST_EVENTS_MAX, _PROBLEMS_MAX = 1000, 100_000, 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ import signal
 import subprocess
 from dataclasses import asdict
 
-from gapless import ops
 from gapless.cli.context import said_dsn
 from gapless.cli.declare import Args, Command, opt
 from gapless.cli.screen import answer, remark, say
 from gapless.errors import GaplessError, UsageError
 from gapless.features.server.control import psql
+from gapless.features.server.ops import ServerInfo, show_server, start_server, stop_server
 from gapless.features.server.server import acquire
 from gapless.ops.text import json_text
 
@@ -40,18 +40,18 @@ _NAME = opt("--name", "which one; `gapless demo` has demo", default="default")
     "say whether it runs, and where its data are (also without a verb)", _NAME, connects=False
 )
 def _status(args: Args) -> int:
-    return _show(args, ops.show_server(args.name))
+    return _show(args, show_server(args.name))
 
 
 @command.verb("start it, and let it run until it is stopped; repeat freely", _NAME, connects=False)
 def _start(args: Args) -> int:
-    return _show(args, ops.start_server(args.name))
+    return _show(args, start_server(args.name))
 
 
 @command.verb("stop it, whoever uses it; the data stay", _NAME, connects=False)
 def _stop(args: Args) -> int:
-    folder = ops.show_server(args.name).folder
-    stopped = ops.stop_server(args.name)
+    folder = show_server(args.name).folder
+    stopped = stop_server(args.name)
     text = f"stopped; the data stay in {folder}" if stopped else "nothing to do: it does not run"
     return answer(args, text, name=args.name, stopped=stopped, folder=folder)
 
@@ -60,7 +60,7 @@ def _stop(args: Args) -> int:
     "print its address, for GAPLESS_DSN and other programs", _NAME, json=False, connects=False
 )
 def _url(args: Args) -> int:
-    url = ops.show_server(args.name).url
+    url = show_server(args.name).url
     if url is None:
         name = "" if args.name == "default" else f" --name {args.name}"
         raise GaplessError(f"the embedded server does not run: gapless server start{name}")
@@ -90,7 +90,7 @@ def _psql(args: Args) -> int:
         ).returncode
 
 
-def _show(args: Args, found: ops.ServerInfo) -> int:
+def _show(args: Args, found: ServerInfo) -> int:
     if args.json:
         say(json_text(asdict(found), indent=2))
         return 0

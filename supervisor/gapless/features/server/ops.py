@@ -11,6 +11,8 @@ from psycopg.conninfo import conninfo_to_dict
 from gapless.features.server import control
 from gapless.features.server.server import stop
 
+__all__ = ["ServerInfo", "show_server", "start_server", "stop_server"]
+
 OWN = "default"
 
 

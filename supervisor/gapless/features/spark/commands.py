@@ -7,13 +7,17 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
-from gapless import ops
 from gapless.cli.context import load_settings, server_dsn
 from gapless.cli.declare import Args, Command, Conn, flag, opt, yes
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
 from gapless.features.spark.asked import on_spark, spark_conf
-from gapless.features.spark.ops import declared_pipelines
+from gapless.features.spark.ops import (
+    declared_pipelines,
+    list_pipelines,
+    remove_pipeline,
+    reset_pipeline,
+)
 from gapless.features.spark.pipeline.document import load_pipelines
 from gapless.features.spark.pipeline.verify import verify
 from gapless.ops.text import json_text, quantity
@@ -72,7 +76,7 @@ def _run(args: Args) -> int:
 
 @command.verb("show how far all are that ever ran here")
 def _status(conn: Conn, args: Args) -> int:
-    return listed(args, ops.list_pipelines(conn), "no pipeline ever ran in this database")
+    return listed(args, list_pipelines(conn), "no pipeline ever ran in this database")
 
 
 @command.verb("read an archive's offsets again; exit code 1 when it is not complete", "name")
@@ -93,7 +97,7 @@ def _verify(conn: Conn, args: Args) -> int:
     opt("--to", choices=("earliest", "latest"), default="earliest"),
 )
 def _reset(conn: Conn, args: Args) -> int:
-    ops.reset_pipeline(conn, args.name, args.to)
+    reset_pipeline(conn, args.name, args.to)
     text = f"{args.name} continues at the {args.to} event"
     return answer(args, text, pipeline=args.name, to=args.to)
 
@@ -104,7 +108,7 @@ def _reset(conn: Conn, args: Args) -> int:
     yes("do it; what it wrote stays"),
 )
 def _remove(conn: Conn, args: Args) -> int:
-    done = ops.remove_pipeline(conn, args.name, dry_run=not args.apply)
+    done = remove_pipeline(conn, args.name, dry_run=not args.apply)
     what = {name: value for name, value in asdict(done).items() if name != "left_over"}
     if not done.removed:
         remark(f"nothing was changed: {done}; retention waits for them, and --yes removes it")

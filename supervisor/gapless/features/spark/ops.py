@@ -21,6 +21,8 @@ from gapless.ops.text import quantity
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["RemovedPipeline", "list_pipelines", "remove_pipeline", "reset_pipeline"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedPipeline:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-from gapless import ops
 from gapless.cli.declare import Args, Command, Conn, flag, opt
 from gapless.cli.place import argument
 from gapless.cli.screen import answer, changed, listed
 from gapless.features.filters.asked import FILTER, json_object
-from gapless.features.webhooks.ops import CONCURRENCY
+from gapless.features.webhooks.ops import (
+    CONCURRENCY,
+    add_webhook,
+    list_webhooks,
+    pause_webhook,
+    remove_webhook,
+    replay_webhook,
+    resume_webhook,
+    try_webhook,
+)
 from gapless.ops.place import read_since
 from gapless.ops.text import quantity
 
@@ -35,10 +43,10 @@ def _delays(text: str) -> list[int]:
     return [int(word) for word in words]
 
 
-@command.verb("list all webhooks (also without a verb)")
+@command.verb("list all webhooks (also without a verb)", route="GET /v1/webhooks webhooks")
 def _list(conn: Conn, args: Args) -> int:
     hint = "no webhook yet: gapless webhooks add NAME TOPIC URL --secret env:NAME"
-    return listed(args, ops.list_webhooks(conn), hint)
+    return listed(args, list_webhooks(conn), hint)
 
 
 @command.verb(
@@ -88,29 +96,37 @@ def _list(conn: Conn, args: Args) -> int:
     ),
 )
 def _add(conn: Conn, args: Args) -> int:
-    is_new = ops.add_webhook(conn, **args.given)
+    is_new = add_webhook(conn, **args.given)
     text = f"webhook {args.name} is {'called with' if is_new else 'changed; it gets'} {args.topic}"
     return answer(args, text, name=args.name, topic=args.topic, created=is_new)
 
 
 @command.verb("send one test event to an endpoint, from here", "name")
 def _test(conn: Conn, args: Args) -> int:
-    tested = ops.try_webhook(conn, args.name, args.loaded.settings)
+    tested = try_webhook(conn, args.name, args.loaded.settings)
     text = f"webhook {args.name} answered {tested.status}" if tested.taken else str(tested.error)
     answer(args, text, tested)
     return 0 if tested.taken else 1
 
 
-@command.verb("let an endpoint rest: its place is kept", "name")
+@command.verb(
+    "let an endpoint rest: its place is kept",
+    "name",
+    opt("--reason TEXT", "for people (gapless webhooks)"),
+    route="POST /v1/webhooks/{name}/pause pauseWebhook",
+)
 def _pause(conn: Conn, args: Args) -> int:
-    return changed(args, ops.pause_webhook(conn, args.name), "paused {name}", "{name} is paused")
+    done = pause_webhook(conn, **args.given)
+    return changed(args, done, "paused {name}", "{name} is paused")
 
 
-@command.verb("let an endpoint continue where it was; one that failed is tried at once", "name")
+@command.verb(
+    "let an endpoint continue where it was; one that failed is tried at once",
+    "name",
+    route="POST /v1/webhooks/{name}/resume resumeWebhook",
+)
 def _resume(conn: Conn, args: Args) -> int:
-    return changed(
-        args, ops.resume_webhook(conn, args.name), "resumed {name}", "{name} is not paused"
-    )
+    return changed(args, resume_webhook(conn, args.name), "resumed {name}", "{name} is not paused")
 
 
 @command.verb(
@@ -123,9 +139,10 @@ def _resume(conn: Conn, args: Args) -> int:
         required=True,
     ),
     flag("--dry-run", "only say how much that is"),
+    route="POST /v1/webhooks/{name}/replay replayWebhook",
 )
 def _replay(conn: Conn, args: Args) -> int:
-    units = ops.replay_webhook(conn, args.name, args.since, dry_run=args.dry_run)
+    units = replay_webhook(conn, args.name, args.since, dry_run=args.dry_run)
     if args.dry_run:
         text = f"{args.name} would be sent {quantity(units, 'unit')} again"
         return answer(args, text, name=args.name, units=units, dry_run=True)
@@ -135,6 +152,4 @@ def _replay(conn: Conn, args: Args) -> int:
 
 @command.verb("call an endpoint no more: its place and its dead letters go", "name")
 def _remove(conn: Conn, args: Args) -> int:
-    return changed(
-        args, ops.remove_webhook(conn, args.name), "removed {name}", "{name} is no webhook"
-    )
+    return changed(args, remove_webhook(conn, args.name), "removed {name}", "{name} is no webhook")

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
     from gapless.settings import Settings
 
+__all__ = [
+    "WebhookInfo", "WebhookTrial", "add_webhook", "list_webhooks", "pause_webhook",
+    "remove_webhook", "replay_webhook", "resume_webhook", "show_webhook", "try_webhook",
+]  # fmt: skip
+
 CONCURRENCY = 16  # of one that has a group of its own
 REMOVE_S_MAX = 10.0
 _LOOK_S = 0.2

@@ -19,6 +19,8 @@ from gapless.ops.text import plain, stamp
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["DlqOutcome", "discard_unit", "discard_units", "redrive_unit", "redrive_units"]
+
 _UNITS_PER_COMMIT = 50
 
 

@@ -23,6 +23,8 @@ from gapless.ops.rows import row, rows
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = ["DlqDetails", "DlqFilter", "list_units", "show_unit"]
+
 OPEN = ("dead", "waiting", "parked")
 STATES = (*OPEN, "redriven", "discarded")
 EVENTS_MAX = 1_000_000

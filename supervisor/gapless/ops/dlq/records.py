@@ -8,6 +8,8 @@ from uuid import UUID
 
 from gapless.ops.place import GroupPlace, spell
 
+__all__ = ["DlqEvent", "DlqRow", "DlqUnit", "ParkedAhead", "ParkedBehind", "SameTransaction"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DlqRow:

@@ -29,6 +29,11 @@ from gapless.ops.text import json_text, safe_json
 if TYPE_CHECKING:
     from psycopg import Connection
 
+__all__ = [
+    "ImportedEvent", "ImportedUnit", "export_units", "import_unit", "parse_units",
+    "republish_unit",
+]  # fmt: skip
+
 _TEXTS = ("key", "event_type", "host_id", "user_id")
 _JSON_FIELDS = ("headers", "payload")
 

@@ -15,6 +15,8 @@ from gapless.feature import Check
 if TYPE_CHECKING:
     from gapless.status import Snapshot
 
+__all__ = ["Finding"]
+
 Level = Literal["ok", "warning", "FAIL"]
 
 

@@ -10,6 +10,8 @@ from gapless.features import FEATURES
 from gapless.ops.doctor import log, places, schema, server, session, tables
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
+__all__ = ["diagnose"]
+
 _SERVER = (
     server.server_version,
     session.primary,

@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.params import text_in
 from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.way import Asked, Ways
 
 _TYPES = {
     "html": "text/html; charset=utf-8",
@@ -27,16 +27,19 @@ _HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
 }
+ways = Ways()
 
 
-async def page(_gateway: Gateway, _request: Request) -> Response:
+@ways.way("GET /")
+async def page(_gateway: Gateway, _request: Request, _asked: Asked) -> Response:
     """Return the page."""
     return _file("index.html")
 
 
-async def page_file(_gateway: Gateway, request: Request) -> Response:
+@ways.way("GET /page/{name:path}")
+async def page_file(_gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Return a file of the page. Raises Problem (404) for anything else."""
-    return _file(text_in(request.path_params, "name"))
+    return _file(asked["name"])
 
 
 def _file(name: str) -> Response:

@@ -21,6 +21,8 @@ from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
 from gapless.lease.squatters import end_squatters
 
+__all__ = ["PipelineStanding"]
+
 ENDS_MS = 2000
 
 

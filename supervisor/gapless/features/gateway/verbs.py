@@ -1,0 +1,96 @@
+"""Routes that are verbs of the command line: declared there, answered as with --json."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from psycopg import Connection
+from starlette.requests import Request
+from starlette.responses import Response
+
+from gapless.cli.commands import COMMANDS
+from gapless.cli.declare import Argument, Verb
+from gapless.cli.parser import Whole
+from gapless.features.gateway.gateway import Gateway
+from gapless.features.gateway.operate import done_by, said
+from gapless.features.gateway.shape import Shape, Values, text, truth, whole
+from gapless.features.gateway.way import Asked, Way, made
+
+_COMMANDS = ("topics", "groups", "pause", "resume", "schedule", "webhooks")
+_VERB = "{verb}"
+
+
+class _Told(NamedTuple):
+    """An answer, in words for the log and as a document."""
+
+    words: str
+    document: Any
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def ways() -> Iterator[Way]:
+    """Yield a route for each verb that has one; {verb} in a path is several of them."""
+    for command in _COMMANDS:
+        routed: dict[str, dict[str, Verb]] = {}
+        for name, verb in COMMANDS[command].module().command.routed(COMMANDS[command].summary):
+            routed.setdefault(verb.route, {})[name] = verb
+        for route, verbs in routed.items():
+            yield _way(route, verbs)
+
+
+def _way(route: str, verbs: dict[str, Verb]) -> Way:
+    method, path = route.split()[:2]
+    first = next(iter(verbs.values()))
+    abouts = [f"{each.about[0].upper()}{each.about[1:]}" for each in verbs.values()]
+    arguments = {each.dest: each for each in first.arguments()}
+    in_path = {name for name in arguments if f"{{{name}}}" in path}
+    values = Values(
+        frozenset(name for name, each in arguments.items() if each.options.get("required")),
+        {name: _shape(each) for name, each in arguments.items() if name not in in_path},
+    )
+    how: dict[str, Any] = {"query" if method == "GET" else "body": values}
+    if _VERB in path:
+        how["in_path"] = {"verb": text(enum=[*verbs])}
+    read = "read:{topic}" if "topic" in in_path else "read:*"
+    act = _reads(verbs) if method == "GET" else _does(verbs)
+    return made(route, read if method == "GET" else "operate", act, f"{'; '.join(abouts)}.", **how)
+
+
+def _shape(argument: Argument) -> Shape:
+    about, kind = argument.options.get("help", ""), argument.options.get("type")
+    if argument.options.get("action") == "store_true":
+        return truth(about)
+    if isinstance(kind, Whole) and kind.high is not None:
+        return whole(kind.low, kind.high, about)
+    return text(about)
+
+
+def _reads(verbs: dict[str, Verb]) -> Callable[..., Any]:
+    async def answer(gateway: Gateway, _request: Request, asked: Asked) -> Response:
+        return said((await gateway.sessions.run(_call(verbs, asked))).document)
+
+    return answer
+
+
+def _does(verbs: dict[str, Verb]) -> Callable[..., Any]:
+    async def answer(gateway: Gateway, request: Request, asked: Asked) -> Response:
+        return said((await done_by(gateway, request, _call(verbs, asked))).document)
+
+    return answer
+
+
+def _call(verbs: dict[str, Verb], asked: Asked) -> Callable[[Connection[Any]], _Told]:
+    """Return the work. Raises UsageError for words that are none of the kind."""
+    verb = verbs[asked["verb"]] if "verb" in asked else next(iter(verbs.values()))
+    args = verb.args_of(asked)
+
+    def work(conn: Connection[Any]) -> _Told:
+        told: list[_Told] = []
+        args.tell = lambda words, document: told.append(_Told(words, document))
+        verb.act(conn, args)
+        return told[0]
+
+    return work
