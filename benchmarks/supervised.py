@@ -6,7 +6,6 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from time import monotonic, sleep
 from typing import Any
 
@@ -16,7 +15,6 @@ import psycopg
 from benchmarks.crew import PATIENCE_S
 from benchmarks.queries import query
 from gapless.consume.user.handler import Handler
-from gapless.features import FEATURES
 from gapless.settings import Settings
 from gapless.worker.plan import HandlerSource, make_plan
 from gapless.worker.supervisor import Supervisor
@@ -98,4 +96,4 @@ def _supervise(
     agreed = Settings(create_topics=True, **settings)
     found = None if source is None else source(agreed)
     plan = make_plan(agreed, dsn, handlers, source=found)
-    os._exit(Supervisor(replace(plan, features=FEATURES)).run())
+    os._exit(Supervisor(plan).run())

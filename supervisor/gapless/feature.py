@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from gapless.log.promote import Promoter
     from gapless.ops.doctor.finding import Finding, Patient
     from gapless.status.section import StatusSection
+    from gapless.worker.plan import Plan
     from gapless.worker.spec import SequencerSpec
+    from gapless.worker.unleased import Forks, Unleased
 
 Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
+Workers = Callable[["Forks", "Plan"], "Unleased"]
 Check = Callable[["Patient"], Iterator["Finding"]]
 Option = Callable[["Connection[Any]", "Subscription"], object]
 
@@ -48,6 +51,7 @@ class Feature:
     commands: by name, in the order of the help. sections: of a look at all (status, the console).
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
+    workers: children of a supervisor that need no lease.
     options: of a handler, set for its group when a member joins that.
     reader: how groups are read that do not take every event.
     publishing: what reads the rules by which events of a topic are checked before they are stored.
@@ -59,6 +63,7 @@ class Feature:
     sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
+    workers: Callable[[], Sequence[Workers]] = tuple
     options: Sequence[Option] = ()
     reader: Callable[[], Reader] | None = None
     publishing: Callable[[], RulesReader] | None = None

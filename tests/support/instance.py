@@ -10,13 +10,11 @@ import logging
 import os
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from gapless.consume.user.handler import Handler
-from gapless.features import FEATURES
 from gapless.settings import Settings
 from gapless.worker.plan import make_plan
 from gapless.worker.supervisor import Supervisor
@@ -48,7 +46,7 @@ def main(dsn: str, text: str) -> int:
     said = {name: value for name, value in wanted["settings"].items() if value is not None}
     is_asked = "total_partitions" in said
     plan = make_plan(Settings(**said), dsn, handlers, asks_partitions=is_asked)
-    return Supervisor(replace(plan, features=FEATURES)).run()
+    return Supervisor(plan).run()
 
 
 def set_clock(ahead_s: float) -> None:

@@ -474,13 +474,10 @@ def test_it_says_goodbye_if_it_can(desk: Desk, caplog: pytest.LogCaptureFixture)
     assert [each for each in caplog.messages if "goodbye" in each]
 
 
-def test_deaths_are_told_when_there_are_any_and_a_session(desk: Desk) -> None:
+def test_deaths_are_told_when_there_is_a_session(desk: Desk) -> None:
     told: list[object] = []
-    pools: Any = SimpleNamespace(deaths=["one"], note_deaths=told.append)
-    desk.control.note_deaths(pools)
+    unleased: Any = SimpleNamespace(tell=told.append)
+    desk.control.tell(unleased)
     assert told == []
-    desk.joined().note_deaths(pools)
+    desk.joined().tell(unleased)
     assert told == [desk.sessions[0]]
-    pools.deaths = []
-    desk.control.note_deaths(pools)
-    assert len(told) == 1

@@ -15,7 +15,6 @@ from gapless.cli.context import flags_of, load_all, server_dsn
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
-from gapless.features import FEATURES
 from gapless.features.metrics.serve import open_metrics
 from gapless.features.scheduled.schedules import Schedule
 from gapless.features.spark.asked import on_spark, spark_conf
@@ -147,7 +146,7 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
     dsn = server_dsn(args, settings)
     if args.webhooks and not references and loaded.sources["partitionsPerWorker"] == "default":
         settings = replace(settings, partitions_per_worker=PARTITIONS_PER_ENDPOINT)
-    plan = make_plan(
+    return make_plan(
         settings,
         dsn,
         handlers,
@@ -156,7 +155,6 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
         declared=[Schedule(**each.record()) for each in loaded.schedules],
         source=_webhooks(settings, dsn) if args.webhooks else None,
     )
-    return replace(plan, features=FEATURES)
 
 
 def _webhooks(settings: Settings, dsn: str) -> HandlerSource:

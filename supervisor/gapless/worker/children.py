@@ -9,18 +9,17 @@ from time import monotonic
 from typing import Any
 from uuid import UUID
 
+from gapless import feature
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
-from gapless.feature import Feature
-from gapless.features.queue.pool import Pools, Purpose, Run
 from gapless.keys import Partition
 from gapless.lease.member import Lease
-from gapless.settings import Settings
 from gapless.telemetry import meter
 from gapless.telemetry.meter import Meters
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
 from gapless.worker.loop import run_worker
+from gapless.worker.plan import Plan
 from gapless.worker.post_mortem import Ended, post_mortem, words
 from gapless.worker.reconcile import Running
 from gapless.worker.retries import Backoff
@@ -28,6 +27,7 @@ from gapless.worker.roster import Roster, Worker
 from gapless.worker.sequencer import run_sequencer
 from gapless.worker.sharing import Sharing
 from gapless.worker.spec import ExitCode, Pipe, SequencerSpec, WorkerSpec
+from gapless.worker.unleased import Purpose, S, Unleased
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -39,35 +39,37 @@ SEQUENCING_S_MAX = 600.0  # one run of the sequencer, over a backlog of 100 mill
 
 
 class Children:
-    """All children. `private_fds` lists the supervisor's descriptors that no child may keep."""
+    """All children. `private_fds` lists the supervisor's descriptors that no child may keep.
+
+    board: where they say that they live. unleased: those that need no lease, by feature.
+    """
 
     def __init__(
         self,
-        dsn: str,
-        settings: Settings,
+        plan: Plan,
         supervisor_pid: int,
         private_fds: Callable[[], list[int]],
         meters: Meters,
-        features: tuple[Feature, ...] = (),
     ) -> None:
         self._meters = meters
-        self._settings = settings
-        self._features = features
+        self._settings = settings = plan.settings
         self._common: dict[str, Any] = {
-            "dsn": dsn,
+            "dsn": plan.dsn,
             "supervisor_pid": supervisor_pid,
             "settings": settings,
         }
         self._private_fds = private_fds
-        self._board = Board(SLOTS)
+        self.board = Board(SLOTS)
         self._free_slots = list(range(SLOTS - 1, -1, -1))
         self._roster = Roster()
-        shared = self._board, meters
+        shared = self.board, meters
         self.sharing = Sharing(settings.partitions_per_worker, self._roster, shared)
         # A process died at work on them: served alone, so that a poison takes down no others (I8).
         self._suspects: set[Partition] = set()
         self._sequencer: Child | None = None
-        self.pools = Pools(self, shared, dsn, settings, supervisor_pid)
+        self.unleased: list[Unleased] = [
+            make(self, plan) for each in feature.listed() for make in each.workers()
+        ]
         self._backoffs: dict[Purpose | None, Backoff] = {}
         self._ended = False
         self._teams: dict[tuple[str, str], int] = {}  # on the board, by group and topic
@@ -93,7 +95,6 @@ class Children:
         partition = lease.partition
         spec = partial(
             WorkerSpec,
-            **self._common,
             partition=partition,
             lease_no=lease.lease_no,
             partitions_max=self.sharing.partitions_max(partition),
@@ -103,13 +104,7 @@ class Children:
             terms=terms,
             former_end=self._ends.get(partition, ""),
         )
-        board, meters = self._board, self._meters
-
-        def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
-            meter.use(meters.meter(slot))
-            run_worker(spec(slot=slot, close_fds=close_fds), pipe, board)
-
-        child = self.fork(partition, f"worker {partition}", run)
+        child = self.fork(partition, f"worker {partition}", spec, run_worker)
         if child is not None:
             self._roster.hire(child, lease, member_id, solo=solo)
 
@@ -133,18 +128,7 @@ class Children:
         """Fork the sequencer candidate if there is none and its backoff has passed."""
         if self._sequencer is not None:
             return
-        spec = partial(
-            SequencerSpec,
-            **self._common,
-            features=self._features,
-        )
-        board, meters = self._board, self._meters
-
-        def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
-            meter.use(meters.meter(slot))
-            run_sequencer(spec(slot=slot, close_fds=close_fds), pipe, board)
-
-        self._sequencer = self.fork(None, "sequencer", run)
+        self._sequencer = self.fork(None, "sequencer", SequencerSpec, run_sequencer)
 
     # -- all --------------------------------------------------------------------------------------
 
@@ -160,7 +144,8 @@ class Children:
         """Reap the children that ended, kill those that are stuck in a handler, stopped or hang."""
         for worker in list(self._roster.workers):
             self._watch_worker(worker)
-        self.pools.watch()
+        for each in self.unleased:
+            each.watch()
         if self._sequencer is not None and self._sequencer_has_ended(self._sequencer):
             self._sequencer = None
 
@@ -174,30 +159,44 @@ class Children:
         for child in self._children():
             child.drain()
 
-    def drain_sequencer(self) -> None:
-        if self._sequencer is not None:
-            self._sequencer.drain()
+    def drain_unleased(self) -> None:
+        """Let go of what no successor waits for."""
+        for child in self._unleased():
+            child.drain()
 
     def kill_all(self) -> None:
         for child in self._children():
             child.kill()
 
     def _children(self) -> list[Child]:
-        workers = [worker.child for worker in self._roster.workers]
-        sequencer = [self._sequencer] if self._sequencer else []
-        return [*workers, *self.pools.children, *sequencer]
+        return [*(worker.child for worker in self._roster.workers), *self._unleased()]
 
-    def fork(self, who: Purpose | None, name: str, run: Run) -> Child | None:
-        """Fork a child, unless its backoff says not yet, or the machine refuses."""
+    def _unleased(self) -> list[Child]:
+        workers = [child for each in self.unleased for child in each.children]
+        return workers if self._sequencer is None else [*workers, self._sequencer]
+
+    def fork(
+        self,
+        who: Purpose | None,
+        name: str,
+        spec: Callable[..., S],
+        run: Callable[[S, Pipe, Board], None],
+    ) -> Child | None:
+        """Fork a child, unless its backoff says not yet, or the machine refuses (Forks.fork)."""
         if self._backoff(who).due_s > monotonic() or not self._free_slots:
             return None
         slot = self._free_slots.pop()
         served = (who.group_id, who.topic) if who else ("", "")
-        self._board.clear(slot, self._teams.setdefault(served, len(self._teams)))
+        self.board.clear(slot, self._teams.setdefault(served, len(self._teams)))
         self._meters.take(slot, *served)
         close_fds = (*self._private_fds(), *self.descriptors())
+
+        def begin(pipe: Pipe) -> None:
+            meter.use(self._meters.meter(slot))
+            run(spec(**self._common, slot=slot, close_fds=close_fds), pipe, self.board)
+
         try:
-            return Child.fork(name, slot, lambda pipe: run(pipe, slot, close_fds))
+            return Child.fork(name, slot, begin)
         except OSError as error:  # too many processes or open files
             self._free(slot)
             self._backoff(who).note(steady=False)
@@ -228,7 +227,7 @@ class Children:
         if code is None:
             self._reunite(worker)
             return
-        steady, at_work = self._is_steady(child), self._board.subject(child.slot)
+        steady, at_work = self._is_steady(child), self.board.subject(child.slot)
         name, why = child.name, child.explain(code)
         found = post_mortem(self._roster.dismiss(worker, code), at_work, is_steady=steady)
         line = words(name, found, why)
@@ -262,7 +261,7 @@ class Children:
                 self._roster.drop(partition)
 
     def _is_steady(self, child: Child) -> bool:
-        return child.age_s > STEADY_AFTER_S or self._board.completed(child.slot) > 0
+        return child.age_s > STEADY_AFTER_S or self.board.completed(child.slot) > 0
 
     def _sequencer_has_ended(self, child: Child) -> bool:
         """Reap the sequencer; if it has ended unasked, the next one waits for the backoff."""
@@ -278,11 +277,11 @@ class Children:
         silence_ms_max = (self._settings.connect_timeout_s + SILENCE_S_MAX) * 1000
         if child.killed:
             return
-        if self._board.work_ms(child.slot) > work_ms_max:
+        if self.board.work_ms(child.slot) > work_ms_max:
             log.error("%s: killed: one turn took longer than %.0f ms", child.name, work_ms_max)
             self.sharing.convict(child)
             child.kill(f"it took longer than {work_ms_max:.0f} ms")
-        elif self._board.silence_ms(child.slot) > silence_ms_max:
+        elif self.board.silence_ms(child.slot) > silence_ms_max:
             log.error("%s: killed: stopped or hung, silent for %.0f ms", child.name, silence_ms_max)
             child.kill("it was stopped, or hung")
 

@@ -15,11 +15,11 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection
 
+from gapless import feature
 from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.hidden import require_rows
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, one_line
-from gapless.features.queue.pool import Pools
 from gapless.lease.member import Member, Subscription, Timing
 from gapless.lease.room import Own, missing_grant, own_sessions, require_room
 from gapless.log.topics import Topic, create_topic, find_topic
@@ -30,6 +30,7 @@ from gapless.worker.follow import Follower
 from gapless.worker.plan import Plan
 from gapless.worker.rhythm import Rhythm
 from gapless.worker.served import partitions_a_worker, require_topics, subscription_of
+from gapless.worker.unleased import Unleased
 
 log = logging.getLogger("gapless.supervisor")
 
@@ -42,7 +43,7 @@ class Control:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._settings = plan.settings
-        self._own_topics = {name for each in plan.features for name in each.topics}
+        self._own_topics = {name for each in feature.listed() for name in each.topics}
         self._conn: Connection[Any] | None = None
         self._bells: Bells | None = None  # of that session
         self._member: Member | None = None
@@ -103,7 +104,7 @@ class Control:
             capacity=settings.capacity,
             partitions_per_worker=partitions_a_worker(conn, self._plan),
             total_partitions=settings.total_partitions,
-            own=Own(self._sessions, sum(terms.workers for *_, terms in self._plan.queues)),
+            own=Own(self._sessions, sum(terms.workers for *_, terms in self._plan.unleased)),
         )
         warning = missing_grant(conn)
         if warning is not None:
@@ -155,10 +156,10 @@ class Control:
             except psycopg.Error as error:
                 self.note_error(error)
 
-    def note_deaths(self, pools: Pools) -> None:
-        """Tell at what workers of queues died."""
-        if self._conn is not None and pools.deaths:
-            pools.note_deaths(self._conn)
+    def tell(self, unleased: Unleased) -> None:
+        """Let the database know of workers without a lease that died."""
+        if self._conn is not None:
+            unleased.tell(self._conn)
 
     def leave(self) -> None:
         """Stop being a member; if the database cannot be told, the peers will find out."""

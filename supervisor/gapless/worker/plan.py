@@ -11,7 +11,7 @@ from psycopg import Connection
 from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
-from gapless.feature import Declaration, Feature
+from gapless.feature import Declaration
 from gapless.settings import Settings
 
 
@@ -30,7 +30,6 @@ class Plan:
     the topic of the configuration is made if nobody made it.
     source: of handlers that come and go while it runs; they are among the others (follow.py).
     declared: by handlers and the configuration, and made known before it joins.
-    features: they add to its sequencer.
     """
 
     settings: Settings
@@ -40,11 +39,10 @@ class Plan:
     asks_partitions: bool = True
     declared: tuple[Declaration, ...] = ()
     source: HandlerSource | None = None
-    features: tuple[Feature, ...] = ()
 
     @property
-    def queues(self) -> list[tuple[str, Handler, Terms]]:
-        """The handlers of queue groups, each once, with its group."""
+    def unleased(self) -> list[tuple[str, Handler, Terms]]:
+        """The handlers whose workers need no lease, each once, with its group."""
         return [
             (group, self.handlers[group, topic], terms)
             for (group, topic), terms in self.terms.items()

@@ -10,6 +10,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
+from gapless import feature
 from gapless.db.connect import connect, end_of, is_transient, why_of
 from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
@@ -92,8 +93,8 @@ def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
     listen(conn, WAKE_CHANNEL)
     turn = _Turn(conn, spec, pipe, board)
     with ExitStack() as beside:
-        for feature in spec.features:
-            for duty in feature.duties():
+        for each in feature.listed():
+            for duty in each.duties():
                 beside.enter_context(duty(spec))
         while not pipe.poll() and not is_orphan(spec):
             turn.take()

@@ -10,7 +10,6 @@ from uuid import UUID
 
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
-from gapless.feature import Feature
 from gapless.keys import Partition
 from gapless.settings import Settings
 
@@ -85,23 +84,8 @@ class WorkerSpec(ChildSpec):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QueueSpec(ChildSpec):
-    """What a worker of a queue needs. worker: what no other process is called."""
-
-    group_id: str
-    worker: str
-    handler: Handler
-    terms: Terms
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SequencerSpec(ChildSpec):
-    """What a sequencer candidate needs.
-
-    features: their duties are threads of the active one, their inflow is part of its turns.
-    """
-
-    features: tuple[Feature, ...]
+    """What a sequencer candidate needs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

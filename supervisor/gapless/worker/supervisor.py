@@ -16,7 +16,6 @@ import psycopg
 from gapless.db.listen import readable
 from gapless.errors import ConnectError
 from gapless.failpoints import hit
-from gapless.features.queue.pool import DEATH_LOOK_S
 from gapless.lease.member import Lease
 from gapless.lease.room import MANY_PARTITIONS
 from gapless.telemetry.meter import Meters
@@ -54,14 +53,8 @@ class Supervisor:
         self._control = Control(plan)
         self._manager = ServiceManager()
         self._exporter = None if make_exporter is None else make_exporter(self._fds_of_others)
-        self._children = Children(
-            plan.dsn,
-            plan.settings,
-            os.getpid(),
-            self._private_fds,
-            Meters(0) if self._exporter is None else self._exporter.meters,
-            plan.features,
-        )
+        meters = Meters(0) if self._exporter is None else self._exporter.meters
+        self._children = Children(plan, os.getpid(), self._private_fds, meters)
         self._ready: set[int] = set()  # lease_no of partitions whose next worker waits
         self._leases: list[Lease] = []
         self._stopping_since_s: float | None = None
@@ -131,8 +124,7 @@ class Supervisor:
             due.append(now + STOPPING_TICK_S)
         if self._dirty and self._control.is_member:
             due.append(now)
-        if self._children.pools.deaths:
-            due.append(now + DEATH_LOOK_S)
+        due += [each.due_s for each in self._children.unleased]
         others = *self._signals.filenos(), *self._children.filenos()  # a child's end is a signal
         rings = True
         while rings:
@@ -160,9 +152,7 @@ class Supervisor:
         if stops and self._stopping_since_s is None:
             log.info("supervisor: draining")
             self._stopping_since_s = monotonic()
-            self._children.drain_sequencer()
-            for child in self._children.pools.children:
-                child.drain()
+            self._children.drain_unleased()
             self._control.drain()
             self._dirty = True
             stops -= 1
@@ -186,9 +176,10 @@ class Supervisor:
                 self._hint()
                 self._dirty = False
             self._replace(self._control.replaced())
-            self._control.note_deaths(self._children.pools)
-            if self._stopping_since_s is None:
-                self._children.pools.keep(self._plan.queues)
+            for each in self._children.unleased:
+                self._control.tell(each)
+                if self._stopping_since_s is None:
+                    each.keep()
             self._reconcile()
             self._hear()  # what came with the answers just now makes no descriptor readable
         except (psycopg.Error, ConnectError) as error:

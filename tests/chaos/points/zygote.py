@@ -14,7 +14,6 @@ import select
 import signal
 import sys
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,7 +28,6 @@ from chaos.mutants.apply import mutate
 from chaos.points import traps
 from chaos.producer import Draft, Producer
 from gapless.db.connect import connect
-from gapless.features import FEATURES
 from gapless.settings import Settings
 from gapless.worker.plan import make_plan
 from gapless.worker.supervisor import Supervisor
@@ -113,7 +111,7 @@ def supervise(dsn: str, folder: Path, wanted: dict[str, Any]) -> int:
     gapless.consume.drive.GOES_ON_S = GOES_ON_S
     settings = Settings(instance_name=wanted["name"], **wanted["settings"])
     plan = make_plan(settings, dsn, [make_handler("g", "t")])
-    return Supervisor(replace(plan, features=FEATURES)).run()
+    return Supervisor(plan).run()
 
 
 def produce(dsn: str, folder: Path, wanted: dict[str, Any]) -> int:

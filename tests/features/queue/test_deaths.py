@@ -13,9 +13,6 @@ from psycopg import Connection
 from gapless.db.queries import query
 from gapless.features.queue import pool
 from gapless.features.queue.pool import DEATH_AGAIN_S, DEATH_PATIENCE_S, Death, Pools
-from gapless.settings import Settings
-from gapless.telemetry.meter import Meters
-from gapless.worker.board import Board
 from support.queue import Queue, make, publish
 
 Sessions = Callable[[], Connection]
@@ -212,12 +209,12 @@ def test_patience_has_an_end(
 def test_deaths_are_forgotten_once_all_is_told(
     queue: Queue, conn: Connection, clock: Clock
 ) -> None:
-    forks: Any = None
-    pools = Pools(forks, (Board(1), Meters(1)), "", Settings(), 1)
+    nothing: Any = None
+    pools = Pools(nothing, nothing)
     first, second = pools.deaths = [clock.death(), clock.death()]
     assert not second.note(conn)
     clock.now_s += DEATH_AGAIN_S
-    pools.note_deaths(conn)
+    pools.tell(conn)
     assert len(pools.deaths) == 1
     assert pools.deaths[0] is first
 

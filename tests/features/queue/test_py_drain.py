@@ -87,7 +87,7 @@ def test_the_terms_are_the_same_through_run_replay_and_testing(
     agreed = agree(app.outside, CONFIGURED)
     plan = make_plan(CONFIGURED, runs.dsn, [app.outside])
     assert plan.terms == {("outside", "jobs"): agreed}
-    assert [terms for *_, terms in plan.queues] == [agreed]
+    assert [terms for *_, terms in plan.unleased] == [agreed]
     once = agree(app.once, CONFIGURED)
     replayed = replay_terms(app.once, CONFIGURED)
     assert (replayed.batch_size, replayed.group_by) == (once.batch_size, once.group_by)

@@ -14,7 +14,9 @@ from uuid import UUID
 
 import pytest
 
-from gapless.features.queue.pool import ServedQueue
+from gapless.features.queue import pool
+from gapless.features.queue.pool import Pools
+from gapless.features.queue.worker import QueueSpec
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
@@ -23,7 +25,8 @@ from gapless.worker import children as module
 from gapless.worker import retries
 from gapless.worker.child import explain_exit
 from gapless.worker.children import SEQUENCING_S_MAX, SILENCE_S_MAX, STEADY_AFTER_S, Children
-from gapless.worker.spec import ExitCode, ExporterSpec, QueueSpec, SequencerSpec, WorkerSpec
+from gapless.worker.plan import Plan
+from gapless.worker.spec import ExitCode, ExporterSpec, SequencerSpec, WorkerSpec
 
 ME = UUID(int=1)
 OWN_FD = 900
@@ -88,8 +91,14 @@ class Home:
         settings = Settings(partitions_per_worker=partitions_per_worker)
         self.settings = settings
         self.meters = Meters(8)
-        self.children = Children("", settings, 1, lambda: [OWN_FD], self.meters)
-        self.board = self.children._board
+        monkeypatch.setattr(pool, "run_queue_worker", self._is_child)
+        keys = ("q", "a"), ("q", "b")
+        plan = Plan(
+            settings=settings, dsn="", handlers=dict.fromkeys(keys, _ANY),
+            terms=dict.fromkeys(keys, _QUEUE), workers=(Pools,),
+        )  # fmt: skip
+        self.children = Children(plan, 1, lambda: [OWN_FD], self.meters)
+        self.board = self.children.board
         self.specs: list[Any] = []
 
     def _is_child(self, spec: Any, _pipe: object, _board: object) -> None:
@@ -116,6 +125,7 @@ class Home:
 
 
 _ANY: Any = None
+_QUEUE: Any = SimpleNamespace(mode="queue", topic="a", topics=("a", "b"), workers=2)
 
 
 def lease(number: int) -> Lease:
@@ -176,16 +186,6 @@ def test_there_is_a_place_for_each_of_thousands(home: Home) -> None:
     assert sorted(free) == list(range(module.SLOTS))
     for slot in (free[0], free[-1]):
         home.board.clear(slot)
-
-
-def test_nothing_has_ended_at_first_and_queues_are_watched_too(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert not home.children.has_ended()
-    watched: list[str] = []
-    monkeypatch.setattr(home.children.pools, "watch", lambda: watched.append("queues"))
-    home.children.watch()
-    assert watched == ["queues"]
 
 
 def test_who_dies_again_and_again_waits_ever_longer(home: Home) -> None:
@@ -308,17 +308,17 @@ def test_there_is_one_sequencer_and_after_an_end_that_nobody_asked_for_another(
     home.now_s += 0.2
     keep()
     assert len(home.forked) == 3
-    home.children.drain_sequencer()
+    home.children.drain_unleased()
     home.end(home.forked[2], ExitCode.CRASHED)
     assert len(caplog.messages) == 3
     home.now_s += 1
     keep()
-    home.children.drain_sequencer()
+    home.children.drain_unleased()
     assert home.forked[3].draining
     home.end(home.forked[3], ExitCode.DRAINED)
     assert len(caplog.messages) == 3, "as asked"
     assert home.wait_s() is None
-    home.children.drain_sequencer()  # there is none
+    home.children.drain_unleased()  # there is none
     assert home.children.is_empty()
 
 
@@ -407,17 +407,35 @@ def test_the_end_of_a_service_is_heard_while_its_worker_continues(
     assert len(caplog.messages) == 2, "as asked"
 
 
-def test_the_end_of_a_queues_worker_counts_as_any(home: Home) -> None:
-    queue = ServedQueue("q", "t")
-    waits = []
-    for _ in range(3):
-        home.now_s += 9
-        child = home.children.fork(queue, "queue worker", lambda *_: home.specs.append(_NO_SPEC))
-        assert child is not None
-        home.children.failed(queue, child)
+def test_a_queue_has_its_workers_and_what_was_in_the_hands_of_the_dead_is_known(
+    home: Home, caplog: pytest.LogCaptureFixture
+) -> None:
+    [pools] = home.children.unleased
+    assert isinstance(pools, Pools)
+    for _ in range(2):
+        pools.keep()
+    assert [each.name for each in home.forked] == ["queue worker q/a,b"] * 2, "each once"
+    assert len({spec.worker for spec in home.specs}) == len(home.counts_with) == 2
+    assert not home.children.has_ended()
+    home.board.hold(home.forked[1].slot, 7, 100, 199)
+    for at in (1, 2, 3):
+        home.end(home.forked[at], -9)
         assert home.children.has_ended()
-        waits.append(home.wait_s())
-    assert waits == [None, 0.2, 0.4]
+        pools.keep()
+        home.now_s += home.wait_s() or 0
+        pools.keep()
+    assert caplog.messages == ["queue worker q/a,b ended: signal SIGKILL (out of memory?)"] * 3
+    death = pools.deaths[0]
+    assert (death.lease_no, death.first_offset, death.last_offset) == (7, 100, 199)
+    assert home.now_s == pytest.approx(1000.6), "the first time at once, then ever later"
+    home.children.drain_unleased()
+    first, last = pools.children
+    assert first.draining and last.draining  # type: ignore[attr-defined]  # noqa: PT018
+    home.end(home.forked[0], ExitCode.DRAINED)
+    assert len(pools.deaths) == 3, "as asked"
+    home.end(home.forked[-1], ExitCode.CRASHED)
+    assert len(pools.deaths) == 4
+    assert home.children.is_empty()
 
 
 def test_the_next_worker_of_a_group_goes_on_counting_in_the_same_row(home: Home) -> None:

@@ -59,7 +59,7 @@ def test_workers_of_a_queue_are_counted_once_whatever_it_serves() -> None:
     queue = made(topic=["t", "u", "v"], group="q", mode="queue")
     plan = make_plan(Settings(), "", [queue, made(topic="t", group="g")])
     assert set(plan.handlers) == {("q", "t"), ("q", "u"), ("q", "v"), ("g", "t")}
-    assert plan.queues == [("q", queue, plan.terms["q", "t"])]
+    assert plan.unleased == [("q", queue, plan.terms["q", "t"])]
 
 
 @pytest.mark.parametrize(

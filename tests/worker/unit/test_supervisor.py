@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from math import inf
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -119,11 +120,9 @@ class Desk:
             due_s=self.now_s + 60, tend=lambda: "joined", filenos=list, bells=Bells(self._heard),
             changed=lambda: self._once("changed"), replaced=lambda: self.replaced,
         )  # fmt: skip
-        self.pools = Told(
-            "pools", self.story, deaths=[], children=[Told("queue worker", self.story)]
-        )
+        self.pools = Told("pools", self.story, due_s=inf)
         self.children = Told(
-            "children", self.story, pools=self.pools, sharing=Told("sharing", self.story, is_auto=False), running=lambda: self.served,
+            "children", self.story, unleased=[self.pools], sharing=Told("sharing", self.story, is_auto=False), running=lambda: self.served,
             has_ended=lambda: self._once("has_ended"), next_restart_s=lambda: None, filenos=list,
             is_empty=lambda: not self.served, is_killed=lambda: False, descriptors=list,
         )  # fmt: skip
@@ -149,7 +148,7 @@ class Desk:
         """Take a turn; return what was asked for, but for what every turn asks."""
         self.story.clear()
         self.it._turn()
-        usual = {"children.watch", "control.note_deaths", "pools.keep", "children.keep_sequencer"}
+        usual = {"children.watch", "control.tell", "pools.keep", "children.keep_sequencer"}
         usual |= {"sharing.fit", "sharing.channels", "sharing.ring"}
         usual |= {"member.due_leases", "sharing.looked"}
         return [each for each in self.story if not (isinstance(each, tuple) and each[0] in usual)]
@@ -179,7 +178,7 @@ def test_it_has_workers_for_what_is_to_be_its_own_and_gives_up_what_nobody_serve
         ("children.start", lease(1, owner=PEER), ME, _ANY, _TERMS),
     ]
     assert desk.asked("children.watch")
-    assert desk.asked("control.note_deaths")
+    assert desk.asked("control.tell")
     assert desk.asked("pools.keep")
     assert desk.asked("children.keep_sequencer")
 
@@ -234,7 +233,7 @@ def test_the_first_request_to_stop_drains_and_the_second_kills(desk: Desk) -> No
     desk.turn()
     desk.stops = 1
     assert desk.turn() == [
-        ("children.drain_sequencer",), ("queue worker.drain",), ("control.drain",), "leases",
+        ("children.drain_unleased",), ("control.drain",), "leases",
     ]  # fmt: skip
     assert not desk.asked("children.keep_sequencer")
     assert not desk.asked("pools.keep")
@@ -404,13 +403,10 @@ def test_it_sleeps_until_the_next_thing_is_due(desk: Desk) -> None:
     assert waits() == 0.1
     desk.children.next_restart_s = lambda: desk.now_s + 0.05
     assert waits() == 0.05
-    desk.pools.deaths = ["one"]
     desk.it._stopping_since_s = desk.now_s
-    assert waits() == module.DEATH_LOOK_S == module.STOPPING_TICK_S
-    desk.pools.deaths = []
     assert waits() == module.STOPPING_TICK_S
-    desk.it._stopping_since_s, desk.pools.deaths = None, ["one"]
-    assert waits() == module.DEATH_LOOK_S
+    desk.it._stopping_since_s, desk.pools.due_s = None, desk.now_s + 0.01
+    assert waits() == 0.01
     desk.control.due_s = desk.now_s - 5
     assert waits() == 0
 

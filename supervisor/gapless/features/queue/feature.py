@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import ModuleType
 
-from gapless.feature import Check, Feature, Listed
+from gapless.feature import Check, Feature, Listed, Workers
 
 
 def _commands() -> ModuleType:
@@ -20,6 +20,12 @@ def _checks() -> Sequence[Check]:
     return (queues,)
 
 
+def _workers() -> Sequence[Workers]:
+    from gapless.features.queue.pool import Pools
+
+    return (Pools,)
+
+
 QUEUE = Feature(
     commands={
         "queue": Listed(
@@ -27,4 +33,5 @@ QUEUE = Feature(
         ),
     },
     checks=_checks,
+    workers=_workers,
 )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
+from math import inf
 from time import monotonic
-from typing import Any, Protocol
+from typing import Any
 from uuid import uuid4
 
 from psycopg import Connection
@@ -15,30 +16,17 @@ from psycopg import Connection
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
 from gapless.db.queries import query
-from gapless.features.queue.worker import run_queue_worker
-from gapless.settings import Settings
-from gapless.telemetry import meter
-from gapless.telemetry.meter import Meters
-from gapless.worker.board import Board
+from gapless.features.queue.worker import QueueSpec, run_queue_worker
 from gapless.worker.child import Child
-from gapless.worker.spec import ExitCode, Pipe, QueueSpec
+from gapless.worker.plan import Plan
+from gapless.worker.spec import ExitCode
+from gapless.worker.unleased import Forks
 
 log = logging.getLogger("gapless.supervisor")
 
 DEATH_LOOK_S = 0.02  # the server may need a moment to see that a session is gone
 DEATH_AGAIN_S = 1.0
 DEATH_PATIENCE_S = 30.0
-
-Run = Callable[[Pipe, int, tuple[int, ...]], None]
-
-
-class Purpose(Hashable, Protocol):
-    """What a child is forked for: a partition, or a queue."""
-
-    @property
-    def group_id(self) -> str: ...
-    @property
-    def topic(self) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +38,6 @@ class ServedQueue:
 
     def __str__(self) -> str:
         return f"queue worker {self.group_id}/{self.topic}"
-
-
-class Forks(Protocol):
-    """What forks and reaps: Children."""
-
-    def fork(self, who: Purpose | None, name: str, run: Run) -> Child | None: ...
-    def reap(self, child: Child, work_ms_max: float) -> int | None: ...
-    def failed(self, who: Purpose, child: Child) -> None: ...
 
 
 @dataclass(slots=True)
@@ -114,16 +94,11 @@ class _Pool:
 
 
 class Pools:
-    """All workers of queue groups."""
+    """All workers of queue groups (worker.unleased.Unleased)."""
 
-    def __init__(
-        self, forks: Forks, shared: tuple[Board, Meters], dsn: str, settings: Settings, pid: int
-    ) -> None:
+    def __init__(self, forks: Forks, plan: Plan) -> None:
         self._forks = forks
-        self._board, self._meters = shared
-        self._dsn = dsn
-        self._settings = settings
-        self._supervisor_pid = pid
+        self._plan = plan
         self._pools: dict[ServedQueue, _Pool] = {}
         self.deaths: list[Death] = []
 
@@ -133,9 +108,14 @@ class Pools:
         for pool in self._pools.values():
             yield from pool.workers.values()
 
-    def keep(self, queues: Iterable[tuple[str, Handler, Terms]]) -> None:
+    @property
+    def due_s(self) -> float:
+        """When to tell of deaths (time.monotonic)."""
+        return monotonic() + DEATH_LOOK_S if self.deaths else inf
+
+    def keep(self) -> None:
         """Fork what is missing, as far as backoffs allow."""
-        for group_id, handler, terms in queues:
+        for group_id, handler, terms in self._plan.unleased:
             queue = ServedQueue(group_id, ",".join(terms.topics))
             pool = self._pools.setdefault(queue, _Pool(queue, handler, terms))
             while len(pool.workers) < terms.workers and self._start(pool):
@@ -145,34 +125,26 @@ class Pools:
         """Reap those that ended, and end those that are stuck; note at what they died."""
         for pool in self._pools.values():
             for worker, child in list(pool.workers.items()):
-                code = self._forks.reap(child, self._settings.max_processing_ms)
+                code = self._forks.reap(child, self._plan.settings.max_processing_ms)
                 if code is not None:
                     del pool.workers[worker]
                     self._note_end(pool, worker, child, code)
 
-    def note_deaths(self, conn: Connection[Any]) -> None:
+    def tell(self, conn: Connection[Any]) -> None:
         """Tell the database of what is known of; what it cannot say yet is told again."""
         self.deaths = [death for death in self.deaths if not death.note(conn)]
 
     def _start(self, pool: _Pool) -> bool:
-        worker = f"{self._settings.name_for_people()} {uuid4().hex[:12]}"
+        settings = self._plan.settings
+        worker = f"{settings.name_for_people()} {uuid4().hex[:12]}"
         spec = partial(
             QueueSpec,
-            dsn=self._dsn,
-            supervisor_pid=self._supervisor_pid,
-            settings=self._settings,
             group_id=pool.queue.group_id,
             worker=worker,
             handler=pool.handler,
             terms=pool.terms,
         )
-        board, meters = self._board, self._meters
-
-        def run(pipe: Pipe, slot: int, close_fds: tuple[int, ...]) -> None:
-            meter.use(meters.meter(slot))
-            run_queue_worker(spec(slot=slot, close_fds=close_fds), pipe, board)
-
-        child = self._forks.fork(pool.queue, str(pool.queue), run)
+        child = self._forks.fork(pool.queue, str(pool.queue), spec, run_queue_worker)
         if child is None:
             return False
         pool.workers[worker] = child
@@ -183,4 +155,4 @@ class Pools:
             return
         log.warning("%s ended: %s", pool.queue, child.explain(code))
         self._forks.failed(pool.queue, child)
-        self.deaths.append(Death(worker, *self._board.held(child.slot)))
+        self.deaths.append(Death(worker, *self._forks.board.held(child.slot)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from time import monotonic, time_ns
 
@@ -16,6 +17,8 @@ import psycopg
 
 from gapless.consume.aside.letters import failing_keys
 from gapless.consume.job import Step
+from gapless.consume.terms import Terms
+from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.patience import Patience
 from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.hidden import hidden_rows, why_refused
@@ -32,10 +35,22 @@ from gapless.worker.offspring import disown_offspring
 from gapless.worker.retries import Retries
 from gapless.worker.service import RETRY_S_MAX
 from gapless.worker.session_loop import GUARD_MORE_MS, Opening, is_sound, session_loop
-from gapless.worker.spec import ExitCode, Pipe, QueueSpec
+from gapless.worker.spec import ChildSpec, ExitCode, Pipe
 from gapless.worker.wakeup import Wakeup
 
 log = logging.getLogger("gapless.worker")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueSpec(ChildSpec):
+    """What a worker of a queue needs. worker: what no other process is called."""
+
+    group_id: str
+    worker: str
+    handler: Handler
+    terms: Terms
+    max_processing_ms: int
+    statement_timeout_ms: int
 
 
 def run_queue_worker(spec: QueueSpec, pipe: Pipe, board: Board) -> None:

@@ -72,7 +72,7 @@ def test_two_handlers_of_one_topic() -> None:
 def test_a_plan_knows_each_queue_once() -> None:
     ordered = handler(topic="other", group="o")(lambda unit, conn: None)
     plan = make_plan(Settings(), "", [once(topic=["t", "u"]), ordered])
-    assert [(group, terms.topics) for group, _, terms in plan.queues] == [("g", ("t", "u"))]
+    assert [(group, terms.topics) for group, _, terms in plan.unleased] == [("g", ("t", "u"))]
     assert set(plan.handlers) == {("g", "t"), ("g", "u"), ("o", "other")}
 
 
