@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -273,6 +273,41 @@ def test_the_command_line_asks_the_database_through_ops() -> None:
 def test_the_name_supervisor_stays_free() -> None:
     """`import supervisor` from the checkout must still find supervisord's package."""
     assert not (ROOT / "supervisor" / "__init__.py").exists()
+
+
+ROOMS_OF_TESTS = {path.name for path in (ROOT / "tests").iterdir() if path.is_dir()} - {"support"}
+TOOLS = ("docs.blocks.", "docs.examples.", "chaos.")  # of those who test the whole
+
+
+def test_a_test_stands_alone() -> None:
+    """A file of tests needs no other one, and a folder of tests no other one but `support`."""
+
+    def rule(path: Path) -> Iterator[str]:
+        for name in _imported(_tree(path)):
+            top, *rest = name.split(".")
+            if top not in ROOMS_OF_TESTS:
+                continue
+            if any(re.match(r"test_|conftest$", each) for each in rest):
+                yield f"imports {name}: move what both need into tests/support"
+            elif room_of(name.split(".")) != room_of(
+                path.relative_to(ROOT / "tests").parts
+            ) and not f"{name}.".startswith(TOOLS):
+                yield f"imports {name} of another room: move it into tests/support"
+
+    assert not _broken(rule, sorted((ROOT / "tests").rglob("*.py")))
+
+
+def room_of(parts: Sequence[str]) -> tuple[str, ...]:
+    """Return the folder that a feature, or a room of the core, has for its tests."""
+    return tuple(parts[: 2 if parts[0] == "features" else 1])
+
+
+def _imported(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from (f"{node.module}.{each.name}" for each in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
 
 
 def test_top_level_is_what_was_asked_for() -> None:

@@ -14,10 +14,10 @@ from chaos.chain import BATCH_MAX, MARK, WAYS, derived, links, plan, root_of
 from chaos.chain_corruptions import IN_TABLES
 from chaos.chain_coverage import chains
 from chaos.chain_play import ChainPlay
+from chaos.checked import Run
 from chaos.checker import check, check_records, report
 from chaos.effects import make_tables
 from chaos.history import Linked, read, select
-from chaos.test_checker import Run
 from gapless.db.connect import connect
 
 ORDERS = 160

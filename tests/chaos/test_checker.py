@@ -7,7 +7,7 @@ the other. A corruption changes the tables or the records in a transaction that 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from psycopg import Connection
 
 from chaos.app import make_handler
+from chaos.checked import Run
 from chaos.checker import check, check_records, report
 from chaos.corruptions import (
     A_BATCH,
@@ -25,7 +26,7 @@ from chaos.corruptions import (
     acknowledged,
 )
 from chaos.effects import make_tables
-from chaos.history import Begun, Fault, Invoke, Note, Record, Writer, read
+from chaos.history import Begun, Fault, Invoke, Note, Writer, read
 from chaos.producer import Draft, Producer
 from gapless.db.connect import connect
 from gapless.lease import hold
@@ -38,13 +39,6 @@ from support.turn import one_step
 KEYS = ("a", "b", "f", "i")
 PARTITIONS = 2
 POISON = 5
-
-
-@dataclass
-class Run:
-    conn: Connection[Any]
-    folder: Path
-    records: list[Record]
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ from contextlib import closing
 
 import pytest
 
+from chaos.checked import Run
 from chaos.checker import check, check_records, report
 from chaos.corruptions import SEEN
 from chaos.effects import make_tables
@@ -22,7 +23,6 @@ from chaos.policy_corruptions import (
     IN_TABLES,
 )
 from chaos.policy_play import Play
-from chaos.test_checker import Run
 from gapless.db.connect import connect
 
 # Where the first event of each order is; for the corruptions.

@@ -13,7 +13,6 @@ from psycopg import Connection
 
 import gapless
 import gapless.testing
-from consume.test_policies import redrive
 from gapless.consume.batch import Batch
 from gapless.consume.drive import Driver
 from gapless.consume.unit import Unit
@@ -23,6 +22,7 @@ from gapless.log.event import Event, NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
+from support.redrive import redrive
 from support.turn import turn
 from support.world import Group, Reader, World, make_handler
 

@@ -24,17 +24,13 @@ from gapless.log.event import NewEvent
 from support.examples import examples
 from support.long import long_but
 from support.patience import patience
+from support.redrive import redrive
 from support.turn import turn as make_turn
 from support.world import Group, World, make_handler
 
 
 def policy(on_failure: OnFailure, *delays_s: float, **more: Any) -> dict[str, Any]:
     return {"policy": Policy(on_failure=on_failure, retry_delays_s=delays_s, **more)}
-
-
-def redrive(world: World, group: Group, offset: int) -> str:
-    ask = "select gapless.redrive_letter(%s, %s, 0, %s, 'ann')"
-    return str(world.value(ask, group.name, world.topic.name, offset))
 
 
 def discard(world: World, group: Group, offset: int) -> str:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from time import monotonic, sleep
-
 import psycopg
 import pytest
-from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
@@ -18,24 +12,9 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic, find_topic, set_partitions
 from partitions.players import Players
 from support.log import assert_gapless, placed, tags
+from support.waiting import WAIT_S, in_thread, until_waiting
 
-WAIT_S = 20.0
 LAYOUTS = "select layout, partitions from gapless.layout order by layout"
-
-
-@contextmanager
-def in_thread(work: Callable[[], object]) -> Iterator[Future[object]]:
-    with ThreadPoolExecutor(1) as pool:
-        yield pool.submit(work)
-
-
-def until_waiting(conn: Connection, lock_type: str) -> None:
-    """Wait until some session waits for a lock of this type."""
-    give_up = monotonic() + WAIT_S
-    waiting = "select 1 from pg_locks where not granted and locktype = %s"
-    while not conn.execute(waiting, [lock_type]).fetchone():
-        assert monotonic() < give_up
-        sleep(0.01)
 
 
 def test_what_was_committed_before_stays(players: Players) -> None:

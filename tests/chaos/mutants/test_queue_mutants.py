@@ -22,9 +22,9 @@ from chaos.checker.violation import Violation
 from chaos.effects import make_tables
 from chaos.history import Answered, Grouped, Writer, read
 from chaos.queue_shop import WRITE
-from features.queue.test_mutants import _infect as infect
 from gapless.db.connect import connect
 from support.queue import Queue, make
+from support.queue_mutants import infect
 
 BLOCK = 4
 TAGS = {("mails", 0, n): f"e{n}" for n in range(1, 2 * BLOCK + 1)}

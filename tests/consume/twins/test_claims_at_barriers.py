@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from consume.twins.test_claims import OTHER, PLACES, TOKEN, claim, ctid, here, moved
+from support.claims import OTHER, PLACES, TOKEN, claim, ctid, here, moved
 from support.twins import Twins
 
 # With as many partitions as before nobody waits for another one.

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from consume.twins.test_claims import CLAIMS, OTHER, TOKEN, claim, here, moved, owned
-from consume.twins.test_claims import PLACES as OFFSETS
-from features.filters.twins.test_kept_in import ids
+from support.claims import CLAIMS, OTHER, TOKEN, claim, here, moved, owned
+from support.claims import PLACES as OFFSETS
 from support.compacted import write
+from support.filtered import ROWS, ids
 from support.twins import Twins
 
 __all__ = ["owned"]
@@ -108,10 +108,6 @@ def test_units_of_one_user_are_one(
     assert rows == [(last, base, each) for base, each in zip((1, 4, 7), marks, strict=False)]
 
 
-ROWS = (
-    "select id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts, cause,"
-    " correlation from gapless.outbox_message_t where id = any (%s) order by id"
-)
 # What of CLAIMS reads nothing ahead.
 READS = [(at, size, last) for at, size, ahead, last, _ in CLAIMS if not ahead]
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-from consume.twins.test_claims import TOKEN
+from support.claims import TOKEN
 from support.twins import Twins
 
 LOCKED = (

@@ -9,8 +9,8 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from consume.twins.test_claims import TOKEN, owned
 from gapless.db.connect import connect
+from support.claims import TOKEN, owned
 from support.twins import SEEKS_NO_MORE, Twins
 
 __all__ = ["owned"]

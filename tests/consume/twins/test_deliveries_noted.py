@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from consume.twins.test_claims import OTHER, TOKEN
+from support.claims import OTHER, TOKEN
 from support.twins import Changes, Twins
 
 NOTE = (

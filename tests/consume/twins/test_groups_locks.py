@@ -9,8 +9,8 @@ import psycopg
 import pytest
 
 from gapless.db.connect import connect
-from partitions.test_set_partitions import in_thread, until_waiting
 from support.twins import Twins
+from support.waiting import in_thread, until_waiting
 
 FILTERS = """
 select gapless.set_filter(g, t, '{a}') from unnest('{billing,mail}'::text[]) g, unnest('{other,orders}'::text[]) t;

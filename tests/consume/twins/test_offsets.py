@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-from consume.twins.test_claims import OTHER, PLACES, TOKEN, ctid, moved, owned
+from support.claims import OTHER, PLACES, TOKEN, ctid, moved, owned
 from support.twins import Twins
 
 __all__ = ["owned"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from consume.twins.test_claims import OTHER, TOKEN
+from support.claims import OTHER, TOKEN
 from support.twins import QUEUES, Twins
 
 PLACE = "consumer_offsets billing orders 1"

@@ -8,8 +8,10 @@ from uuid import uuid4
 import pytest
 from psycopg import Connection
 
-from consume.twins.test_seek_plan import set_aside
+from consume.twins.seeking import placed
 from support.twins import Twins
+
+__all__ = ["placed"]  # fixtures
 
 SEEK = "create temp table told on commit drop as select * from gapless.seek({})"
 AT = "consumer_offsets billing orders"
@@ -125,20 +127,6 @@ def test_a_time_of_which_all_is_there(twins: Twins, name: str) -> None:
         assert twins.refused(call, params) == ("GL400", said.format("2020-01-04T00:00:00.000Z"))
         twins.lose(3)
         assert twins.refused(call, params) == ("GL400", said.format("later, for none is there"))
-
-
-@pytest.fixture
-def placed(twins: Twins) -> Twins:
-    """Everybody is at 7 and owned; in every partition there are letters at 3 and 4, of which the second has three events."""
-    twins.seek(7)
-    twins.conn.execute(
-        "update gapless.consumer_offsets set token = gen_random_uuid(), installed_offset = 7,"
-        " layout = 1, passed = 1 where group_id in ('billing', 'mail')"
-    )
-    set_aside(twins, 3, 3, "true")
-    set_aside(twins, 4, 6, "true")
-    twins.conn.execute("delete from gapless.audit")
-    return twins
 
 
 def test_a_seek_moves_what_is_meant_and_nothing_else(placed: Twins) -> None:

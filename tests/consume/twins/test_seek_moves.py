@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from consume.twins.test_seek_calls import placed
+from consume.twins.seeking import placed
 from support.twins import Twins
 
 __all__ = ["placed"]

@@ -10,19 +10,13 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
+from consume.twins.seeking import set_aside
 from gapless.db.connect import connect
 from support.twins import Twins
 
 PLAN = (
     "select partition_no, next_offset, new_offset, again, skipped, letters"
     " from gapless.seek_plan(%(group)s, 'orders', {target})"
-)
-SET_ASIDE = (
-    "select gapless.set_aside(c.group_id, c.topic_id, c.partition_id, %(first)s, array("
-    "select s.message_ids[n - s.base_offset + 1] from generate_series(%(first)s::int, %(last)s) n"
-    " join gapless.log_segment s on s.topic_id = c.topic_id and s.partition_id = c.partition_id"
-    " and n between s.base_offset and s.last_offset order by n), 'dead', 'why', 'trace')"
-    " from gapless.consumer_offsets c where {where}"
 )
 Plan = list[tuple[int, int, int, int, int, int]]
 # Where the group is: at 1, 9 and 4; a unit of three events at 4; letters at 3, in partition 1 at 4 too.
@@ -37,11 +31,6 @@ PLANS: dict[str, Plan] = {
     "to_transaction => {late}": [(0, 1, 9, 0, 8, 0), (1, 9, 9, 0, 0, 0), (2, 4, 4, 0, 0, 0)],
     "to_transaction => {wide}": [(0, 1, 4, 0, 3, 0), (1, 9, 4, 5, 0, 3), (2, 4, 4, 0, 0, 0)],
 }
-
-
-def set_aside(twins: Twins, first: int, last: int, where: str) -> None:
-    statement = SET_ASIDE.format(where=where)
-    twins.conn.execute(statement, {"first": first, "last": last})  # type: ignore[arg-type]
 
 
 def plan(twins: Twins, target: str) -> list[tuple[Any, ...]]:

@@ -13,7 +13,7 @@ import pytest
 from psycopg import AsyncConnection, Connection
 
 import gapless
-from features.chains.test_trace import NOBODY, Shop
+from features.chains.shop import NOBODY, Shop
 from gapless.consume.unit import Unit
 from gapless.errors import UsageError, WaitError
 from gapless.log.publish import publish

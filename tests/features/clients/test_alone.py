@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from features.clients.conftest import GROUP, Clients, refused
+from features.clients.calls import GROUP, Clients, refused
 
 
 def redrive(clients: Clients, *offsets: int) -> None:

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from features.clients.conftest import GROUP, Clients, refused
+from features.clients.calls import GROUP, Clients, refused
 from gapless.db.connect import connect
 from gapless.status import snapshot, to_document
 

@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from features.clients.conftest import GROUP, Client, Clients, refused
+from features.clients.calls import GROUP, Client, Clients, refused
 from gapless.ops.doctor.rounds import diagnose
 from gapless.status import to_document
 from gapless.status.lines import conditions

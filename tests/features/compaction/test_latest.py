@@ -15,7 +15,7 @@ from gapless.features.compaction.latest import set_compaction
 from gapless.log.event import NewEvent
 from gapless.log.sequence import sequence
 from gapless.log.topics import set_partitions
-from partitions.test_set_partitions import in_thread, until_waiting
+from support.waiting import in_thread, until_waiting
 from support.world import World
 
 HOST = "0ad2e5a4-22a3-4b5c-8e3e-3c3b7e2f1a10"

@@ -21,10 +21,10 @@ from typing import Any
 import pytest
 
 from features.filters.subscriber import drive
-from features.filters.test_conditions import stops, subscribe, taken_over
 from gapless import ops
 from gapless.db.connect import connect
 from gapless.log.event import NewEvent
+from support.conditions import stops, subscribe, taken_over
 from support.fleet import until
 from support.long import long_but
 from support.patience import bounded_patience

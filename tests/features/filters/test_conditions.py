@@ -11,9 +11,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg.types.json import Jsonb
 
-from features.filters.test_subscriptions import CUSTOMER, Seen, unsubscribe
 from gapless import ops
 from gapless.consume.drive import Driver
 from gapless.consume.unit import Unit
@@ -21,9 +19,10 @@ from gapless.consume.verdict.policy import Policy
 from gapless.db.queries import query
 from gapless.features.filters import conditions
 from gapless.features.filters.conditions import stop_subscriptions
-from gapless.lease import hold
 from gapless.log.event import NewEvent
+from support.conditions import resume, stops, subscribe, taken_over
 from support.patience import bounded_patience
+from support.subscriptions import CUSTOMER, Seen, unsubscribe
 from support.turn import turn
 from support.world import Group, World, make_handler
 
@@ -43,27 +42,6 @@ def group(world: World) -> Iterator[Group]:
     made.conn.close()
 
 
-def subscribe(group: Group, name: str, condition: str | None, **said: Any) -> None:
-    group.world.value(
-        "select gapless.subscribe(%s, %s, %s, %s, %s, sql_condition => %s)",
-        group.name, group.world.topic.name, name,
-        Jsonb(said.get("match", {})), Jsonb(said.get("params", {})), condition,
-    )  # fmt: skip
-
-
-def resume(group: Group, name: str) -> Any:
-    ask = "select gapless.resume_subscription(%s, %s, %s)"
-    return group.world.value(ask, group.name, group.world.topic.name, name)
-
-
-def stops(group: Group) -> list[Any]:
-    return group.world.rows(
-        "select s.name, p.from_offset, p.reason from gapless.subscription_stop p"
-        " join gapless.subscription s using (subscription_id) where s.group_id = %s order by 1",
-        group.name,
-    )
-
-
 def totals(world: World, *values: Any, **fields: Any) -> None:
     """Publish an event for each of these, units of one event."""
     world.events(
@@ -78,12 +56,6 @@ def until(holds: str, world: World, driver: Driver) -> None:
         assert time.monotonic() < give_up_s, holds
         driver.turn()
         time.sleep(0.01)
-
-
-def taken_over(group: Group) -> None:
-    """Have the partition taken anew: a worker that was fenced begins so."""
-    group.assignment = group.successor(group.conn)
-    assert hold.install(group.conn, group.assignment) is not None
 
 
 class TestMatches:

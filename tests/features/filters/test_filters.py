@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from fnmatch import fnmatchcase
-from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -20,6 +15,7 @@ import pytest
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
+from features.filters.killed import child_on
 from gapless.consume import isolate
 from gapless.consume.read import claim
 from gapless.consume.unit import Unit
@@ -32,7 +28,6 @@ from support.patience import patience
 from support.twins import SEEKS
 from support.world import Group, Reader, World, make_handler
 
-CHILD = Path(__file__).parents[2] / "support" / "child.py"
 Filled = Sequence[Sequence[str]]
 """Units, each the types of its events."""
 
@@ -494,17 +489,6 @@ def tally(group: Group) -> list[Any]:
         "select kept, passed, unasked, unasked_offset from gapless.filters where group_id = %s",
         group.name,
     )
-
-
-def child_on(world: World, group: Group) -> subprocess.CompletedProcess[bytes]:
-    """Let another process work for the group; it is killed, or ends when nothing is left."""
-    assignment = {
-        "partition": asdict(group.assignment.partition),
-        "epoch": group.assignment.epoch,
-        "token": str(group.assignment.token),
-    }
-    words = [sys.executable, str(CHILD), "time", world.dsn, json.dumps(assignment)]
-    return subprocess.run(words, check=False, capture_output=True, timeout=60)
 
 
 class TestOutside:

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from psycopg import Connection
 
+from features.gateway.together import connected
 from gapless.features.gateway import connection
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -22,11 +23,6 @@ HEAD = f"POST {EVENTS} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/
 OK = b'{"payload": 1}'
 STREAM = "/v1/topics/orders/stream"
 _DRIP_S = 0.05
-
-
-def connected(gateway: Client) -> socket.socket:
-    host, _, port = gateway.url.removeprefix("http://").rpartition(":")
-    return socket.create_connection((host, int(port)), timeout=20)
 
 
 def drip(sock: socket.socket, each: bytes, parts_max: int) -> bytes:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from psycopg import Connection
 
-from features.gateway.test_together import KINDS, answer, in_flight, transactions
+from features.gateway.together import KINDS, answer, in_flight, transactions
 from gapless import ops
 from gapless.log.topics import ensure_topic
 from support.gateways import Serve, Served

@@ -13,8 +13,6 @@ from psycopg import AsyncConnection
 from psycopg.types.json import Jsonb
 
 import gapless
-from features.filters.test_conditions import resume, stops, taken_over
-from features.filters.test_subscriptions import CUSTOMER, Seen, subscribe, unsubscribe
 from gapless import ops
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
@@ -25,6 +23,8 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.settings import Settings
+from support.conditions import resume, stops, taken_over
+from support.subscriptions import CUSTOMER, Seen, subscribe, unsubscribe
 from support.world import Group, World, make_handler
 
 RETRY = Policy(on_failure="retry", retry_delays_s=(3600.0,))

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from psycopg import Connection
 
-from features.metrics.test_metrics import scrape_of_groups, until_passed
+from features.metrics.scraped import scrape_of_groups, until_passed
 from gapless.features.compaction.latest import set_compaction
 from gapless.telemetry.names import METRICS
 from support.watched import Scrape, Watch, order

@@ -11,34 +11,17 @@ from pathlib import Path
 import pytest
 from psycopg import Connection
 
+from features.metrics.scraped import scrape_of_groups, until_passed
 from gapless.features.compaction.latest import set_compaction
 from gapless.telemetry.names import METRICS
 from support.fleet import until
-from support.watched import Scrape, Watch, Watched, order
+from support.watched import Watch, order
 
 QUEUES = Path(__file__).with_name("queue_app.py")
 CONSUMED = "messaging_client_consumed_messages_total"
 SENT = "messaging_client_sent_messages_total"
 BILLING = {"messaging_consumer_group_name": "billing", "messaging_destination_name": "orders"}
 GROUP = {"group": "billing", "topic": "orders"}
-_PASSED = "select coalesce(sum(next_offset - 1), 0) from gapless.consumer_offsets"
-
-
-def until_passed(conn: Connection, events: int, watched: Watched) -> None:
-    until(
-        lambda: (conn.execute(_PASSED).fetchone() or [0])[0] >= events,
-        f"{events} passed",
-        within=watched.log,
-    )
-
-
-def scrape_of_groups(watched: Watched) -> Scrape:
-    """One from a look, every 5 s, that saw how far the group is: the first may have come too soon."""
-    return until(
-        lambda: (now := watched.scrape()).samples.get("gapless_lag_seconds") and now,
-        "a look that saw the group",
-        within=watched.log,
-    )
 
 
 def test_all_of_the_table_and_nothing_else(watch: Watch, conn: Connection) -> None:

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from features.queue.test_skip import finish_rest, found, names
+from features.queue.holes import finish_rest, found, names
 from gapless import ops
 from gapless.ops import GroupPlace
 from support.queue import Queue

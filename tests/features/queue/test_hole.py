@@ -9,7 +9,7 @@ import pytest
 from psycopg import Connection
 
 import gapless
-from features.queue.test_skip import lose_event
+from features.queue.holes import lose_event
 from gapless.consume.terms import agree
 from gapless.errors import HoleError
 from gapless.features.queue.drive import QueueDriver

@@ -10,44 +10,10 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.db.queries import sql_root
 from support.queue import Queue
+from support.queue_mutants import infect
 
 Sessions = Callable[[], Connection]
-_LOCK = (
-    "pg_try_advisory_xact_lock(7427006,"
-    " ((_lease_no::bigint * 1000003 + block_no) & 2147483647)::int)"
-)
-MUTANTS = {
-    "look before lock": {
-        "take_next": (
-            (f"    if {_LOCK} then", "    if true then"),
-            (
-                "exit when first_offset <= log_last;",
-                f"exit when first_offset <= log_last and (select pg_sleep(1)) is not null and {_LOCK};",
-            ),
-        )
-    },
-    "sweep over an unfinished range": {
-        "sweep": (
-            ("if each.is_finished and each.first_offset = upto", "if each.first_offset = upto"),
-            ("bool_or(a.is_finished and a.first", "bool_or(a.first"),
-        )
-    },
-    "acknowledge without token": {
-        "lock_taken": ((" and r.token = _token", ""),),
-        "settle_receipt": ((" and r.token = held.token\n", "\n"),),
-    },
-}
-
-
-def _infect(conn: Connection, name: str | None) -> None:
-    for function, edits in MUTANTS.get(name or "", {}).items():
-        text = (sql_root() / "features/queue/functions" / f"{function}.sql").read_text()
-        for old, new in edits:
-            assert old in text, f"{function}.sql has changed: mend the mutant"
-            text = text.replace(old, new)
-        conn.execute(text.encode())
 
 
 @pytest.mark.long
@@ -58,7 +24,7 @@ def test_a_look_is_younger_than_the_lock(
     one, two = open_session(), open_session()
     one.execute("begin")
     mine = queue.take(one, 1)
-    _infect(conn, name)
+    infect(conn, name)
     found: list[object] = []
 
     def take() -> None:
@@ -78,7 +44,7 @@ def test_a_look_is_younger_than_the_lock(
 
 @pytest.mark.parametrize("name", [None, "sweep over an unfinished range"])
 def test_a_sweep_stops_at_what_is_in_hand(queue: Queue, conn: Connection, name: str | None) -> None:
-    _infect(conn, name)
+    infect(conn, name)
     queue.reserve(conn, 4)
     queue.work(conn, 5)
     queue.sweep(conn)
@@ -89,7 +55,7 @@ def test_a_sweep_stops_at_what_is_in_hand(queue: Queue, conn: Connection, name: 
 def test_a_former_holder_answers_for_nothing(
     queue: Queue, conn: Connection, name: str | None
 ) -> None:
-    _infect(conn, name)
+    infect(conn, name)
     old = queue.reserve(conn, 4)[0][0]
     conn.execute("select gapless.release('sender', 'mails', %s)", [old])
     while queue.work(conn, 5).outcome == "claimed":

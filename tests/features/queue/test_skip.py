@@ -8,25 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from psycopg import Connection
 
+from features.queue.holes import finish_rest, found, lose_event, names
 from gapless import ops
 from gapless.errors import RefusedError
-from gapless.features.queue.checks import queues
 from gapless.ops import GroupPlace
-from gapless.ops.doctor.finding import Patient
 from gapless.status import snapshot
 from gapless.status.document import to_document
 from support.fleet import until
 from support.queue import Queue, make, publish
 
 Sessions = Callable[[], Connection]
-
-
-def lose_event(conn: Connection, *names: str) -> None:
-    """Delete events, and leave the segments that name them."""
-    done = conn.execute(
-        "delete from gapless.outbox_message_t where event_type = any (%s)", [list(names)]
-    )
-    assert done.rowcount == len(names)
 
 
 def lose_segment(conn: Connection, base_offset: int) -> None:
@@ -39,34 +30,11 @@ def skip(conn: Connection, offset: int) -> tuple[int, int, int, int]:
     return done.first_offset, done.last_offset, done.missing, done.passed
 
 
-def found(conn: Connection) -> list[tuple[str, str]]:
-    """What the doctor finds: text and remedy."""
-    return [
-        (each.text, each.remedy)
-        for each in queues(Patient(conn=conn, second=conn))
-        if each.level != "ok"
-    ]
-
-
 def error_of(conn: Connection) -> str | None:
     (row,) = snapshot(conn).partitions
     (group,) = to_document(snapshot(conn))["groups"]
     assert group["stopped"] == (row.error is not None)
     return row.error
-
-
-def finish_rest(queue: Queue, conn: Connection) -> list[str]:
-    """Take and acknowledge all that can be had."""
-    names = []
-    while rows := queue.reserve(conn, 4):
-        names += [row[3] for row in rows]
-        queue.call(conn, "acknowledge", rows[0][0])
-    queue.sweep(conn)
-    return sorted(names, key=lambda name: int(name[1:]))
-
-
-def names(*numbers: int) -> list[str]:
-    return [f"e{n}" for n in numbers]
 
 
 @pytest.mark.long

@@ -3,55 +3,23 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from signal import SIGKILL, SIGTERM
 
 import psycopg
 import pytest
 from psycopg import Connection
 
+from features.webhooks.started import Start, _ids_are_stable, _until, start
 from gapless.features.webhooks.ops import add_webhook, list_webhooks, remove_webhook
 from gapless.log.publish import publish
-from gapless.log.topics import Topic
-from support.commands import environment
-from support.endpoint import SECRET, Reply, Server, workers_of
+from support.endpoint import Reply, Server, workers_of
 from support.patience import bounded_patience
+
+__all__ = ["start"]  # fixtures
 
 pytestmark = [pytest.mark.slow, pytest.mark.chaos]
 
 EVENTS = 60
-Start = Callable[[], subprocess.Popen[str]]
-
-
-@pytest.fixture
-def start(dsn: str, topic: Topic, tmp_path: Path) -> Iterator[Start]:
-    started: list[subprocess.Popen[str]] = []
-    log = (tmp_path / "log").open("w")
-
-    def begin() -> subprocess.Popen[str]:
-        env = environment(GAPLESS_DSN=dsn, GAPLESS_WEBHOOKALLOW="127.0.0.0/8", HOOK=SECRET)
-        words = [sys.executable, "-m", "gapless", "run", "--webhooks"]
-        process = subprocess.Popen(words, env=env, stdout=log, stderr=log, text=True)
-        started.append(process)
-        return process
-
-    yield begin
-    for process in started:
-        process.kill()
-        process.wait()
-    log.close()
-    print((tmp_path / "log").read_text()[-8000:])  # noqa: T201 - pytest shows it when the test failed
-
-
-def _until(holds: Callable[[], bool], what: str, patience_s: float = 60.0) -> None:
-    give_up_s = time.monotonic() + bounded_patience(patience_s)
-    while not holds():
-        assert time.monotonic() < give_up_s, what
-        time.sleep(0.1)
 
 
 def _add(conn: Connection, server: Server, name: str, **options: object) -> None:
@@ -72,13 +40,6 @@ def _came(server: Server, path: str) -> set[int]:
 def _left(conn: Connection, name: str) -> int:
     (found,) = [each for each in list_webhooks(conn) if each.name == name]
     return found.lag + found.waiting
-
-
-def _ids_are_stable(server: Server, path: str) -> bool:
-    names: dict[str, set[str]] = {}
-    for call in server.of(path):
-        names.setdefault(str(call.json["events"][0]["data"]), set()).add(call.id)
-    return all(len(each) == 1 for each in names.values())
 
 
 @pytest.mark.long

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from features.webhooks.test_rows import NEIGHBOUR, OWN, REMOVED, SHARED, Hooks, shared, world
+from features.webhooks.hooks import NEIGHBOUR, OWN, REMOVED, SHARED, Hooks, shared, world
 from gapless.db.connect import connect
 from support.blocked import until_blocked
 

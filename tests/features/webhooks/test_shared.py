@@ -11,6 +11,7 @@ import pytest
 from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
+from features.webhooks.started import keys_of_one_partition
 from gapless.errors import RefusedError
 from gapless.features.webhooks.deliver import Means
 from gapless.features.webhooks.desk import DeliveryTally
@@ -250,16 +251,6 @@ def test_a_unit_that_died_for_others_is_sent_to_who_was_stopped(
         webhook_info(conn, "bad").dead,
         webhook_info(conn, "later").dead,
     ) == (["dead"], 1, 0)
-
-
-def keys_of_one_partition(conn: Connection, number: int) -> list[str]:
-    """Return keys; a drain waits for the calls of one before it turns to the next."""
-    rows = conn.execute(
-        "select n::text from generate_series(1, 10000) n"
-        " where gapless.partition_of(n::text, 4) = 0 limit %s",
-        [number],
-    )
-    return [row[0] for row in rows.fetchall()]
 
 
 def test_a_slow_one_does_not_hold_up_the_others(

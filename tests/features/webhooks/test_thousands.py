@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
-from features.webhooks.test_fleet import Start, _ids_are_stable, _until, start
-from features.webhooks.test_shared import keys_of_one_partition
+from features.webhooks.started import Start, _ids_are_stable, _until, keys_of_one_partition, start
 from gapless.features.webhooks.ops import add_webhook, list_webhooks
 from gapless.log.publish import publish
 from support.endpoint import Call, Reply, Server, workers_of

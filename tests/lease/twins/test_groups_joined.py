@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lease.twins.test_groups_members import ME, NOW, OVER, SUSPECT, THIRD, TTL, YOU, row
+from lease.twins.members import ME, NOW, OVER, SUSPECT, THIRD, TTL, YOU, row
 from support.twins import Twins
 
 

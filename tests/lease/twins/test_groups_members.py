@@ -12,24 +12,10 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
+from lease.twins.members import ME, NOW, OVER, SUSPECT, THIRD, TTL, UP, YOU, row
 from support.twins import Twins
 
-ME = "00000000-0000-0000-0000-0000000000aa"
-YOU = "00000000-0000-0000-0000-0000000000bb"
-THIRD = "00000000-0000-0000-0000-0000000000cc"
 HELD = (9001, 9003, 9005)  # presence locks that a session has: the even ones are free
-MEMBER = (
-    "insert into gapless.member (member_id, member_no, name, ttl, expires_at, backend_pid, kind, token_digest,"
-    " suspect_at, beat, state, capacity) overriding system value"
-    " values ('{id}', {no}, 'm{no}', {ttl}, {expires}, 0, '{kind}',"
-    " case when '{kind}' = 'client' then 'x'::bytea end, {suspect}, 3, '{state}', {capacity})"
-)
-UP = (
-    "greatest(pg_postmaster_start_time(),"
-    " (select min(a.backend_start) from pg_stat_activity a where a.backend_type = 'walwriter'))"
-)
-NOW = "clock_timestamp()"
-TTL = "interval '100 s'"
 
 
 @dataclass
@@ -60,14 +46,6 @@ def worker(module_dsn: str, shared: Twins) -> Iterator[Worker]:
         yield Worker(conn, conn.info.backend_pid)
 
 
-def row(member: str, no: int, **more: object) -> str:
-    words: dict[str, object] = {
-        "ttl": TTL, "expires": f"{NOW} + {TTL}", "kind": "supervisor", "suspect": "null",
-        "state": "active", "capacity": "null",
-    }  # fmt: skip
-    return MEMBER.format(id=member, no=no, **{**words, **more})
-
-
 def own(twins: Twins, member: str, pid: int) -> None:
     twins.conn.execute(
         f"update gapless.lease set owner = '{member}', worker_pid = {pid}"
@@ -78,10 +56,8 @@ def own(twins: Twins, member: str, pid: int) -> None:
 
 GONE, SUSPECTED, LEFT = "gone", "suspected", "left"
 ENDED = "its session ended"
-SUSPECT: dict[str, object] = {"suspect": UP}
 SHORT = f"{NOW} - {UP} - interval '1 ms'"  # a grace that is just over for who was suspected when the server began
 LONG = "interval '100 years'"
-OVER = f"{NOW} - interval '1 ms'"
 BEFORE_UP = f"pg_postmaster_start_time() + {TTL}"
 LATE: dict[str, object] = {
     "kind": "client",

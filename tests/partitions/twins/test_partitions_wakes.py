@@ -12,7 +12,7 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from partitions.test_set_partitions import in_thread, until_waiting
+from support.waiting import in_thread, until_waiting
 
 TOKEN = "00000000-0000-0000-0000-00000000000b"
 HOLDER = "00000000-0000-0000-0000-00000000000a"

@@ -9,9 +9,9 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from partitions.test_set_partitions import in_thread, until_waiting
 from support.compacted import keep
 from support.twins import SEEKS, Twins
+from support.waiting import in_thread, until_waiting
 
 TOKEN = "00000000-0000-4000-8000-000000000001"
 CLAIM = (

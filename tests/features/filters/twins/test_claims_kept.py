@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from consume.twins.test_claims import OTHER, TOKEN
-from consume.twins.test_claims_meanwhile import ROWS
-from features.filters.twins.test_kept_in import EVENTS, NUL, ids, write
+from support.claims import OTHER, TOKEN
+from support.filtered import EVENTS, NUL, ROWS, ids, write
 from support.subscribed import number, subscribe
 from support.twins import SEEKS, SEEKS_NO_MORE, Changes, Twins
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from support.filtered import NUL, ODD, ids, write
 from support.subscribed import numbers, subscribe
 from support.twins import Twins
 
@@ -15,19 +16,6 @@ KEPT_IN = (
     "%(topic_id)s, 1, %(first)s, %(last)s, jsonb_populate_record(null::gapless.group_filter, %(filter)s),"
     " %(to_group)s)"
 )
-# From offset 1 on: type, payload, the group that it is for.
-EVENTS: list[tuple[str | None, str, str | None]] = [
-    ("a", '{"n": 1}', None),
-    ("b", '{"n": 2}', "billing"),
-    ("order.paid", '{"n": 3}', "mail"),
-    ("a", '"\\u0000"', None),
-    ("orderXpaid", '{"n": 5}', None),
-    (None, '{"n": 6}', None),
-    ("b", '{"n": 1e999999}', None),
-    ("a", "{}", None),
-]
-ODD = "the filter could not be asked: "
-NUL = f"{ODD}unsupported Unicode escape sequence"
 BIG = f"{ODD}value overflows numeric format"
 ALL = list(range(1, 9))
 Filter = dict[str, Any]
@@ -72,24 +60,6 @@ HOLES: dict[str, tuple[int, set[int], set[int], list[int], int, int | None, int 
     "an event before a segment": (1, {2}, {4}, [1], 1, 2, 2),
     "a segment before an event": (1, {7}, {4}, [1, 2, 3], 3, 4, None),
 }
-
-
-def write(twins: Twins) -> None:
-    """Give the events what is told of above, in every partition."""
-    for c_offset, (event_type, payload, group) in enumerate(EVENTS, 1):
-        headers = json.dumps({"gapless-to-group": group} if group else {"other": "billing"})
-        twins.conn.execute(
-            "update gapless.outbox_message_t o set event_type = %s, payload = %s, headers = %s"
-            " from gapless.log_segment s where o.id = s.message_ids[%s - s.base_offset + 1]",
-            [event_type, payload, headers, c_offset],
-        )
-
-
-def ids(twins: Twins, offsets: list[int]) -> list[int]:
-    return [
-        twins.value("select message_id from gapless.read('orders', 1, %s, %s)", each, each)
-        for each in offsets
-    ]
 
 
 def ask(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from features.filters.twins.test_subscription_missed import LETTERS, twins
-from features.filters.twins.test_subscription_stops import (
+from features.filters.twins.missing import LETTERS, twins
+from features.filters.twins.stopping import (
     PLACE,
     RESUME,
     TOKEN,

@@ -10,26 +10,12 @@ from typing import Any
 
 import pytest
 
+from features.filters.twins.asking import C, write
 from support.subscribed import HERE, PLACES, number, numbers, stop, subscribe
 from support.twins import Twins
 
 MATCH = "select * from gapless.match_events(%s, %s, %s, %s, %s, %s)"
-BILLING = {"gapless-to-group": "billing"}
-TO_ANN = {"gapless-to-subscription": "ann"}
-# From offset 1 on: type, payload, headers. The values of 5 and 6 have one hash.
-EVENTS: list[tuple[str, Any, dict[str, str]]] = [
-    ("a", {"c": 1, "n": 1}, {}),
-    ("b", {"c": 1, "n": 2}, BILLING),
-    ("a", {"c": 2, "n": 3}, {"gapless-to-group": "mail"}),
-    ("a", "\0", {}),
-    ("a", {"c": [[1, 2]], "n": 5, "flag": True}, {}),
-    ("a", {"c": [[1], 2], "n": 6}, {}),
-    ("a", {"c": 1, "n": 7}, BILLING | TO_ANN),
-    ("a", {"c": 1, "n": 8}, TO_ANN),
-]
 NUL = "no subscription could be asked: unsupported Unicode escape sequence"
-C = {"c": "$.c"}
-LARGE = "(e.payload ->> 'n')::int > (s.params ->> 'min')::int"
 # What is said of each, and which events it matches, were each of them to all. Those in a row that say the same
 # have one form. "one" and "n" have the values of "ann".
 SUBSCRIPTIONS: dict[str, tuple[dict[str, Any], list[int]]] = {
@@ -48,20 +34,6 @@ SUBSCRIPTIONS: dict[str, tuple[dict[str, Any], list[int]]] = {
     "asked": ({"match": C, "params": {"c": 1}, "sql": "true"}, []),
 }  # fmt: skip
 FORM_OF = {"ben": "ann", "nest": "ann", "more": "min"}
-
-
-def write(twins: Twins) -> list[int]:
-    """Give the events what is told of above, in every partition; return the ids of one partition of orders."""
-    for c_offset, (event_type, payload, headers) in enumerate(EVENTS, 1):
-        twins.conn.execute(
-            "update gapless.outbox_message_t o set event_type = %s, payload = %s, headers = %s, host_id = 'h',"
-            " user_id = 'u' from gapless.log_segment s where o.id = s.message_ids[%s - s.base_offset + 1]",
-            [event_type, json.dumps(payload), json.dumps(headers), c_offset],
-        )
-    ids: list[int] = twins.value(
-        "select array_agg(message_id order by c_offset) from gapless.read('orders', 1, 1, 8)"
-    )
-    return ids
 
 
 @pytest.fixture

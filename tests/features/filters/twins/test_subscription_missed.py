@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from hashlib import md5
 
 import pytest
 
-from features.filters.twins.test_subscription_questions import HOSTILE
-from features.filters.twins.test_subscription_stops import (
+from features.filters.twins.asking import HOSTILE
+from features.filters.twins.missing import LETTERS, twins
+from features.filters.twins.stopping import (
     DELIVER,
     RESUME,
     TOKEN,
@@ -23,18 +23,10 @@ from features.filters.twins.test_subscription_stops import (
 from support.subscribed import HERE, PLACES, deed, number, numbers, stop, subscribe
 from support.twins import Twins
 
-__all__ = ["settled"]
+__all__ = ["settled", "twins"]
 
 OTHER = "00000000-0000-4000-8000-000000000002"
 STOP = "select gapless.stop_subscriptions('billing', %s, 1, %s, %s, %s, %s)"
-# A letter of the second run's unit in each partition, which ben matched; his is the last event alone.
-LETTERS = (
-    "select gapless.set_aside(s.group_id, s.topic_id, p.partition_id, 4, p.message_ids, %(state)s, 'failed',"
-    " 'trace', _attempts => 2, _retry_after => '1 h', _kept => array[6],"
-    " _matched => array[s.subscription_id::text])"
-    " from gapless.subscription s join gapless.log_segment p using (topic_id)"
-    " where s.name = 'ben' and p.base_offset = 4"
-)
 LETTER = "dead_letter billing orders 1 4"
 EVENT = "dead_letter_event billing orders 1 {}"
 CLOSED = (
@@ -46,13 +38,6 @@ KEPT = (
     "update gapless.dead_letter_event set is_kept = true, subscriptions = array[%s, %s]::bigint[]"
     " where c_offset = 5 and group_id = 'billing'"
 )
-
-
-@pytest.fixture
-def twins(settled: Twins) -> Iterator[Twins]:
-    with settled.undone():
-        settled.conn.execute("set local statement_timeout = '3s'")  # what goes on forever ends
-        yield settled
 
 
 def due(twins: Twins) -> list[tuple[str, str, int, str]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from features.filters.twins.test_subscription_matches import LARGE, C, write
+from features.filters.twins.asking import HOSTILE, LARGE, C, write
 from support.subscribed import PLACES, number, numbers, stop, subscribe
 from support.twins import Twins
 
@@ -151,15 +151,6 @@ LIMITED = (
     " matched text[], failed bigint[], reasons text[], slow bigint[], rest bigint[]) language sql"
     " set statement_timeout = '{limit}' as"
     " $$ select * from gapless.ask_conditions('billing', $1, 1, $2, $3, $4) $$"
-)
-# What a condition does when it is asked about subscriptions of these names.
-HOSTILE = (
-    "create or replace function gapless.condition_{digest}(e gapless.condition_event,"
-    " s gapless.condition_subscription) returns boolean language plpgsql stable as $f$ begin"
-    " if s.name = 'slow' and e.c_offset > 1 then"
-    " perform pg_sleep(0.001); raise sqlstate '{state}' using message = 'over';"
-    " elsif s.name = 'bad' then raise sqlstate '22012' using message = 'bad'; end if;"
-    " return true; end $f$"
 )
 TEXTS = ("e.key = 'b'", "e.key = 'c'")
 

@@ -6,42 +6,10 @@ from typing import Any
 
 import pytest
 
+from features.messages.twins.direct import BAD, GOOD, NO_OBJECT, TO_BILLING, params
 from support.stored import Stored, call
 from support.twins import Twins
 
-NO_OBJECT = "headers are a JSON object, not "
-NO_GROUP = 'topic "orders" has no group "%s": nobody would handle a message to it'
-NO_SUBSCRIPTION = 'group "billing" has no subscription "%s" of topic "orders": nobody would be told of a message to it'
-NOT_DIRECT = 'topic "%s" takes no direct messages: gapless topics alter %s --direct'
-
-TO_BILLING = {"gapless-to-group": "billing"}
-TO_S = TO_BILLING | {"gapless-to-subscription": "s"}
-# What is given: headers, group and subscription; the headers that are stored.
-GOOD: list[tuple[str | None, str, str | None, dict[str, Any]]] = [
-    (None, "billing", None, TO_BILLING), ("{}", "billing", None, TO_BILLING), (None, "billing", "s", TO_S),
-    ('{"a": 1}', "billing", None, {"a": 1} | TO_BILLING), ('{"a": [1]}', "billing", "s", {"a": [1]} | TO_S),
-    ('{"gapless-to-group": "mail"}', "billing", None, TO_BILLING), (None, "sender", None, {"gapless-to-group": "sender"}),
-    ('{"gapless-to-group": "mail", "gapless-to-subscription": "m"}', "billing", "s", TO_S),
-]  # fmt: skip
-# Topic, headers, group, subscription; why not.
-BAD: list[tuple[str, str | None, str | None, str | None, str, str]] = [
-    ("orders", "[1]", "billing", None, "22023", f"{NO_OBJECT}[1]"),
-    ("orders", "null", "billing", "s", "22023", f"{NO_OBJECT}null"),
-    ("orders", f'"{"x" * 200}"', "billing", "s", "22023", f'{NO_OBJECT}"{"x" * 99}'),
-    ("other", "5", "billing", None, "22023", f"{NO_OBJECT}5"),
-    ("orders", None, None, "s", "22023", 'to_subscription "s" is of no group: say to_group, too'),
-    ("other", '"x"', None, None, "22023", f'{NO_OBJECT}"x"'), ("orders", "[1]", None, None, "22023", f"{NO_OBJECT}[1]"),
-    ("other", None, "billing", None, "GL409", NOT_DIRECT % ("other", "other")),
-    ("other", None, "billing", "o", "GL409", NOT_DIRECT % ("other", "other")),
-    ("orders", None, "alone", None, "GL404", NO_GROUP % "alone"),
-    ("orders", None, "auditor", None, "GL404", NO_GROUP % "auditor"),
-    ("orders", None, "nobody", "s", "GL404", NO_GROUP % "nobody"),
-    ("orders", None, "", None, "GL404", NO_GROUP % ""),
-    ("orders", None, "billing", "m", "GL404", NO_SUBSCRIPTION % "m"),
-    ("orders", None, "billing", "o", "GL404", NO_SUBSCRIPTION % "o"),
-    ("orders", None, "billing", "", "GL404", NO_SUBSCRIPTION % ""),
-    ("order", None, "billing", None, "GL404", 'topic "order" does not exist: create it with gapless topics create order'),
-]  # fmt: skip
 TO = "headers => %(headers)s, to_group => %(group)s, to_subscription => %(subscription)s"
 EACH_TO = "headers => array[%(headers)s], to_groups => array[%(group)s], to_subscriptions => array[%(subscription)s]"
 WAYS = {
@@ -57,10 +25,6 @@ WAYS = {
     ),
     "publish_request": f"select transaction_id from gapless.publish_request(%(topic)s, 'a', 'x', array['7'], {EACH_TO})",
 }  # fmt: skip
-
-
-def params(topic: str, headers: str | None, group: str | None, subscription: str | None) -> Any:
-    return {"topic": topic, "headers": headers, "group": group, "subscription": subscription}
 
 
 def only_headers(stored: Stored) -> Any:

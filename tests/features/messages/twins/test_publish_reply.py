@@ -13,7 +13,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from features.messages.twins.test_publish_direct import BAD, GOOD, params
+from features.messages.twins.direct import BAD, GOOD, params
 from gapless.db.connect import connect
 from support.stored import call, own_id
 from support.twins import Twins

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from features.queue.twins.test_queue_answers import CALLS, OTHER, TOKEN
+from features.queue.twins.answers import CALLS, OTHER, TOKEN
 from support.twin_queues import ELSEWHERE, HELD, HERE, letter, letters, note, noted
 from support.twins import Twins
 

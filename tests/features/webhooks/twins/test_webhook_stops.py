@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from features.webhooks.twins.test_webhook_replays import GROUP, STOP, hooks
+from features.webhooks.twins.stopped import GROUP, STOP, hooks
 from support.twins import Twins
 
 __all__ = ["hooks"]
