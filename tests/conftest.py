@@ -5,6 +5,7 @@ Set GAPLESS_TEST_DSN to use a server that runs already, GAPLESS_PG_BINDIR to cho
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -104,6 +105,17 @@ class _Whole(LoadScopeScheduling):
 @pytest.hookimpl
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> _Whole:
     return _Whole(config, log)  # type: ignore[arg-type]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for no garbage meanwhile: there are 15,000 tests to keep, and each look walks them all."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 TAKES = {"long": "takes minutes: run with --long", "soak": "takes minutes: run with --soak"}

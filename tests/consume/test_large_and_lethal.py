@@ -20,7 +20,7 @@ from gapless.log.sequence import sequence
 from support.long import long_but
 from support.world import Group, World, make_handler
 
-CHILD = Path(__file__).parents[1] / "support" / "child.py"
+CHILD = Path(__file__).parents[1] / "support" / "programs" / "child.py"
 EVENTS = 100_000
 RSS_MB_MAX = 250
 

@@ -177,7 +177,7 @@ class Fleet:
             process = subprocess.Popen(
                 [
                     sys.executable,
-                    str(Path(__file__).with_name("instance.py")),
+                    str(Path(__file__).with_name("programs") / "instance.py"),
                     dsn or self.dsn,
                     json.dumps(wanted),
                 ],

@@ -20,9 +20,9 @@ from gapless.db.connect import connect
 from gapless.log.topics import ensure_topic
 from support.fleet import until
 from support.patience import bounded_patience
-from support.queue_app import MAKE
+from support.programs.queue_app import MAKE
 
-APP = Path(__file__).with_name("queue_app.py")
+APP = Path(__file__).with_name("programs") / "queue_app.py"
 PATIENCE_S = 20.0
 
 
@@ -49,7 +49,7 @@ class Runs:
             "GAPLESS_MEMBERTTLMS": "1500",
             "GAPLESS_HEARTBEATMS": "300",
             "GAPLESS_SUSPECTGRACEMS": "500",
-            "PYTHONPATH": os.pathsep.join([str(APP.parents[1]), os.environ.get("PYTHONPATH", "")]),
+            "PYTHONPATH": os.pathsep.join([str(APP.parents[2]), os.environ.get("PYTHONPATH", "")]),
             "DSN": self.dsn,
             "PIDS": str(self.folder),
         }

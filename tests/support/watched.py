@@ -26,7 +26,7 @@ from gapless.log.topics import ensure_topic
 from support.commands import environment
 from support.fleet import until
 
-APP = Path(__file__).with_name("watched_app.py")
+APP = Path(__file__).with_name("programs") / "watched_app.py"
 QUICK = {
     "GAPLESS_MEMBERTTLMS": "1000",
     "GAPLESS_HEARTBEATMS": "200",

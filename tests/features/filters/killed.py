@@ -10,7 +10,7 @@ from pathlib import Path
 
 from support.world import Group, World
 
-CHILD = Path(__file__).parents[2] / "support" / "child.py"
+CHILD = Path(__file__).parents[2] / "support" / "programs" / "child.py"
 
 
 def child_on(world: World, group: Group) -> subprocess.CompletedProcess[bytes]:

@@ -13,7 +13,7 @@ import gapless
 from gapless import ops
 from gapless.errors import RefusedError, UsageError
 from gapless.testing import drain
-from support import queue_app as app
+from support.programs import queue_app as app
 from support.supervisors import Runs
 
 

@@ -15,7 +15,7 @@ from gapless.features.replay.plan import replay_terms
 from gapless.settings import Settings
 from gapless.testing import drain, drained
 from gapless.worker.plan import make_plan
-from support import queue_app as app
+from support.programs import queue_app as app
 from support.supervisors import Runs
 
 CONFIGURED = Settings(batch_size=77, max_crashes=7, concurrency=9, visibility_s=44, workers=6)

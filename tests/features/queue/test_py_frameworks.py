@@ -13,7 +13,7 @@ from psycopg import AsyncConnection, Connection
 import gapless
 from gapless.log.topics import ensure_topic
 from gapless.testing import drain
-from support.queue_app import WRITE
+from support.programs.queue_app import WRITE
 from support.supervisors import Runs
 
 told: list[Any] = []

@@ -25,10 +25,10 @@ from gapless.features.queue.drive import QueueDriver
 from gapless.features.queue.place import open_queue
 from gapless.settings import Settings
 from gapless.testing import drain
-from support import queue_app as app
 from support.fleet import until
 from support.long import long_but
 from support.patience import patience
+from support.programs import queue_app as app
 from support.supervisors import Runs
 
 

@@ -12,14 +12,14 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from gapless.consume.user.handler import Handler
 from gapless.settings import Settings
 from gapless.worker.plan import make_plan
 from gapless.worker.supervisor import Supervisor
 from support import elsewhere
-from support.fleet_app import caller, recorder
+from support.programs.fleet_app import caller, recorder
 
 
 def main(dsn: str, text: str) -> int:

@@ -24,7 +24,7 @@ from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
 from gapless.keys import Assignment, Partition
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.turn import one_step, one_step_alone
 
 INSERT = "insert into effect (group_id, c_offset, unit_first) values (%s, %s, %s)"
