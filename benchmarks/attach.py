@@ -16,11 +16,11 @@ from benchmarks.fill import make_topic, sequence_all
 from benchmarks.queries import baseline, query
 from benchmarks.server import Setup
 from gapless.db.connect import connect
-from gapless.features.attach.ops import Wish, attach_table, detach_table
+from gapless.features.attach.ops import AttachRequest, attach_table, detach_table
 from gapless.log.sequence import create_chunks
 
 TABLE = "public.attached"
-WISH = Wish(table=TABLE, topic="outbox", map={"key": "customer", "payload": "body"})
+WISH = AttachRequest(table=TABLE, topic="outbox", map={"key": "customer", "payload": "body"})
 AT_ONCE = "one INSERT … SELECT"
 NOTHING = "no trigger"
 INSERTS = {NOTHING: "attach_insert_plain", "ours": "attach_insert_attached"}

@@ -37,7 +37,7 @@ def stepping(dsn: str, handler: Handler) -> Iterator[Side]:
             nonlocal next_offset
             before = next_offset
             while next_offset == before:
-                done = step(job, goes_on=lambda: True)
+                done = step(job, continue_while=lambda: True)
                 if done.outcome != "done":
                     return 0
                 next_offset = max(next_offset, done.next_offset)

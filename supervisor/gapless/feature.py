@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from gapless.consume.read.claim import Reader
-    from gapless.lease.member import Subscription
+    from gapless.lease.member import ServedTopic
     from gapless.log.known import RulesReader
     from gapless.log.promote import Promoter
     from gapless.ops.doctor.finding import Finding, Patient
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
 Workers = Callable[["Forks", "Plan"], "Unleased"]
 Check = Callable[["Patient"], Iterator["Finding"]]
-Option = Callable[["Connection[Any]", "Subscription"], object]
+Option = Callable[["Connection[Any]", "ServedTopic"], object]
 
 
 class Declaration(Protocol):

@@ -17,7 +17,7 @@ from gapless.consume.aside.letters import set_aside
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Wanted
 from gapless.consume.unit import Span
-from gapless.consume.verdict.failure import Failure, Fate
+from gapless.consume.verdict.failure import AsideState, Failure
 from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.features.compaction.latest import set_compaction
@@ -277,7 +277,7 @@ def test_dead_letter(place: Place, spread: bool) -> None:
                 partition,
                 Span(n * 20 + 1, unit),
                 Failure(error="refused"),
-                Fate(state="dead"),
+                AsideState(state="dead"),
             ),
             looked_up_max=25,
         )

@@ -12,8 +12,8 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.migrate import migrate
-from gapless.features.retention.chunks import Keep, apply_retention
-from gapless.lease.squatters import end_squatters, name_prepared
+from gapless.features.retention.chunks import HistoryRetention, apply_retention
+from gapless.lease.foreign_locks import end_foreign_locks, name_prepared
 from gapless.log.publish import publish
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import Topic, ensure_topic, set_partitions
@@ -24,7 +24,7 @@ from support.ledger import assert_exactly_once
 
 Role = Callable[..., str]
 GUARDS = ("sequencing", "chunks", "topics", "retention", "planning", "keys", "classic")
-SQUATTED = "select count(*) from gapless.squatters"
+SQUATTED = "select count(*) from gapless.foreign_locks"
 
 
 @contextmanager
@@ -62,7 +62,7 @@ def test_what_one_session_does_at_a_time_hangs_on_no_advisory_lock(
         assert set_partitions(conn, "orders", 3).partitions == 3
         conn.execute("delete from gapless.migration where name = 'watch'")
         assert [each.name for each in migrate(conn)][:1] == ["watch"]
-        apply_retention(conn, Keep(letters_s=None, audit_s=None))
+        apply_retention(conn, HistoryRetention(letters_s=None, audit_s=None))
         conn.execute("set statement_timeout = '5s'")
         conn.execute("select gapless.create_group('g', 'orders')")
         conn.execute("select gapless.sync('g', 2), gapless.lock_keys('g', 2, 0)")
@@ -175,7 +175,7 @@ def test_what_is_over_is_named_again_when_it_comes_again(conn: Connection) -> No
     """A transaction may be prepared by the same name, a session have the same pid."""
     transactions, sessions = {"over"}, {1}
     name_prepared(conn, transactions)
-    end_squatters(conn, sessions)
+    end_foreign_locks(conn, sessions)
     assert (transactions, sessions) == (set(), set())
 
 
@@ -191,7 +191,7 @@ def test_shared_locks_of_the_wake_up_are_a_publishers(
 @pytest.mark.parametrize("grant", ["gapless_consumer", "gapless_operator"])
 def test_who_may_have_them_is_left_alone(role: Role, conn: Connection, grant: str) -> None:
     with holds(role(grant), (7427003, 1), (7427002, 1)) as mine:
-        rows = conn.execute("select * from gapless.end_squatters()").fetchall()
+        rows = conn.execute("select * from gapless.end_foreign_locks()").fetchall()
         assert rows == []
         assert mine.execute("select 1").fetchone() == (1,)
 
@@ -201,7 +201,7 @@ def test_who_may_become_one_who_may_is_left_alone(role: Role, conn: Connection) 
     name = psycopg.conninfo.conninfo_to_dict(dsn)["user"]
     conn.execute(f"alter role {name} noinherit".encode())
     with holds(dsn, (7427003, 1)):
-        assert conn.execute("select * from gapless.end_squatters()").fetchall() == []
+        assert conn.execute("select * from gapless.end_foreign_locks()").fetchall() == []
 
 
 @pytest.mark.long
@@ -210,10 +210,10 @@ def test_status_and_doctor_name_them(role: Role, conn: Connection, dsn: str) -> 
         pid = stranger.info.backend_pid
         look = snapshot(conn)
         (finding,) = [
-            each for each in diagnose(dsn, connect_timeout_s=5) if each.name == "squatters"
+            each for each in diagnose(dsn, connect_timeout_s=5) if each.name == "foreign_locks"
         ]
     said = f"pid {pid} of role gapless_test_role"
-    assert said in str(look.squatters[0])
+    assert said in str(look.foreign_locks[0])
     assert "holds the role of the sequencer and has no right to it" in finding.text
     assert finding.level == "FAIL"
     assert f"pg_terminate_backend({pid})" in str(finding.remedy)

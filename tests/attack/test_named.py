@@ -10,7 +10,7 @@ import pytest
 from psycopg import Connection
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gapless.lease.squatters import end_squatters
+from gapless.lease.foreign_locks import end_foreign_locks
 from support.fleet import Fleet, until
 
 
@@ -30,7 +30,7 @@ def test_a_squatter_that_cannot_be_ended(role: Callable[..., str], fleet: Fleet)
     """The schema's owner is no superuser here, and may not end a superuser's session."""
     dsn = role("gapless_consumer")
     owner = conninfo_to_dict(dsn)["user"]
-    fleet.conn.execute(f"alter function gapless.end_squatters() owner to {owner}".encode())
+    fleet.conn.execute(f"alter function gapless.end_foreign_locks() owner to {owner}".encode())
     with psycopg.connect(make_conninfo(role()), autocommit=True) as stranger:
         stranger.execute("select pg_advisory_lock(7427001, 2)")
         a = fleet.start("a")
@@ -41,7 +41,7 @@ def test_a_squatter_that_cannot_be_ended(role: Callable[..., str], fleet: Fleet)
         fleet.until_handled()
         assert a.log().count(said) <= 2, "once by the supervisor, once by its sequencer"
         assert f"end it with select pg_terminate_backend({stranger.info.backend_pid})" in a.log()
-    fleet.conn.execute("alter function gapless.end_squatters() owner to current_user")
+    fleet.conn.execute("alter function gapless.end_foreign_locks() owner to current_user")
 
 
 def test_one_that_was_ended_is_told_of_each_time_and_another_once(
@@ -50,7 +50,7 @@ def test_one_that_was_ended_is_told_of_each_time_and_another_once(
     """The schema's owner may end sessions of one role, and not of the other."""
     owner_dsn, goes_dsn, stays_dsn = role("gapless_consumer"), role(), role()
     owner, goes = (conninfo_to_dict(each)["user"] for each in (owner_dsn, goes_dsn))
-    conn.execute(f"alter function gapless.end_squatters() owner to {owner}".encode())
+    conn.execute(f"alter function gapless.end_foreign_locks() owner to {owner}".encode())
     conn.execute(f"grant {goes} to {owner}".encode())
     known: set[int] = set()
     with _squats(stays_dsn) as stays:
@@ -65,7 +65,7 @@ def test_one_that_was_ended_is_told_of_each_time_and_another_once(
         assert known == set()
         stays.execute(SQUAT)
         assert _levels(conn, known, caplog) == ["ERROR"], "it is back"
-    conn.execute("alter function gapless.end_squatters() owner to current_user")
+    conn.execute("alter function gapless.end_foreign_locks() owner to current_user")
 
 
 SQUAT = "select pg_advisory_lock_shared(7427003, 1)"
@@ -80,11 +80,11 @@ def _squats(dsn: str) -> Iterator[Connection]:
 
 def _levels(conn: Connection, known: set[int], caplog: pytest.LogCaptureFixture) -> list[str]:
     caplog.clear()
-    end_squatters(conn, known)
+    end_foreign_locks(conn, known)
     return sorted(each.levelname for each in caplog.records)
 
 
 def _squatters(conn: Connection) -> int:
-    row = conn.execute("select count(*) from gapless.squatters").fetchone()
+    row = conn.execute("select count(*) from gapless.foreign_locks").fetchone()
     assert row is not None
     return int(row[0])

@@ -30,7 +30,7 @@ from chaos.history import Begun, Fault, Invoke, Note, Writer, read
 from chaos.producer import Draft, Producer
 from gapless.db.connect import connect
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription
+from gapless.lease.member import Member, ServedTopic
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from support.group import TIMING, own
@@ -59,7 +59,7 @@ def play(dsn: str, conn: Connection[Any], folder: Path) -> None:
         members = [
             Member(
                 control,
-                [Subscription(group_id=group, topic="t", topic_id=topic.topic_id)],
+                [ServedTopic(group_id=group, topic="t", topic_id=topic.topic_id)],
                 TIMING,
                 name=group,
                 capacity=None,

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from gapless.consume.drive import Driver
-from gapless.consume.outside.beside import AT_A_TIME
+from gapless.consume.outside.concurrent_retries import AT_A_TIME
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy

@@ -21,7 +21,7 @@ from gapless.consume.session import run, transaction
 from gapless.db.connect import connect
 from gapless.errors import BeyondError, HoleError
 from gapless.features.filters.conditions import _together, limited
-from gapless.features.filters.kept import KeptSpans
+from gapless.features.filters.filtered import FilteredRanges
 from gapless.features.filters.matches import find_matches
 from gapless.features.filters.reader import FilteredReader
 from gapless.lease import hold
@@ -167,7 +167,7 @@ def test_a_claim_with_a_filter(  # noqa: PLR0917 - the columns of a row
     let_take(place, "b")
     found = place.claim(batch_size=batch_size, events_max=events_max, filtered=is_known)
     spans = found.spans
-    assert isinstance(spans, KeptSpans)
+    assert isinstance(spans, FilteredRanges)
     assert (found.outcome, place.is_filtered, found.first_offset) == ("claimed", True, 1)
     assert found.claim_xid
     assert found.place
@@ -188,7 +188,7 @@ def test_what_a_filter_could_not_be_asked_about_is_kept_with_the_reason(place: P
     group.world.events([NewEvent(payload=b'{"n": "\\u0000"}', event_type="nul")])
     let_take(place, "nul", "b", where="exists($.nothing)")
     found = place.claim(batch_size=9, filtered=True)
-    assert isinstance(found.spans, KeptSpans)
+    assert isinstance(found.spans, FilteredRanges)
     assert found.spans.kept.offsets == [10]
     assert set(found.spans.kept.errors) == {10}
     assert found.spans.kept.errors[10]

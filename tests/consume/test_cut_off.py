@@ -131,7 +131,7 @@ def test_behind_the_commit_of_one_batch_and_before_the_next(
         assert step(behind).events == 10
         scissors.behind = COMMITTED
         with pytest.raises(psycopg.OperationalError):
-            step(behind, goes_on=lambda: True)
+            step(behind, continue_while=lambda: True)
         assert conn.closed
     assert group.next_offset() == 21
     assert group.calls == list(range(1, 21))

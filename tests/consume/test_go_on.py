@@ -74,11 +74,11 @@ def test_a_commit_a_batch(behind: Behind) -> None:
 
 def test_whoever_takes_the_step_says_how_long_it_goes_on(behind: Behind) -> None:
     """A drain, an order, another partition of the worker wait for it; a step has no clock."""
-    behind.goes_on = False
+    behind.continue_while = False
     assert behind.step().events == BATCH
     asked = iter([True, True, False])
     taken = turn(behind.group.conn, behind.group.assignment, behind.group.handler, behind.ahead)
-    done = step(taken, batch_size=BATCH, goes_on=lambda: next(asked))
+    done = step(taken, batch_size=BATCH, continue_while=lambda: next(asked))
     assert done.events == 3 * BATCH
     assert commits(behind.group) == [BATCH] * 5
 

@@ -39,7 +39,7 @@ ASKED: dict[tuple[str, str], str] = {
 CALLS: tuple[LiteralString, ...] = (
     f"unit_state({PLACE}, 1, 1)",
     f"is_finished({PLACE})",
-    f"is_in_hand({PLACE}, 1)",
+    f"has_delivered({PLACE}, 1)",
     "group_partitions('exactly')",
     "live_members(%(group_id)s, %(topic_id)s)",
     "reasons_to_keep(1000)",

@@ -13,7 +13,7 @@ from psycopg import ClientCursor, Connection, IsolationLevel
 from gapless.consume.read import backlog, claim, units
 from gapless.consume.read.backlog import BYTES_MAX, EVENTS_MAX, Backlog
 from gapless.consume.session import transaction
-from gapless.consume.unit import Spans, Unit
+from gapless.consume.unit import Unit, UnitRanges
 from gapless.db import wire
 from gapless.db.connect import connect
 from gapless.db.queries import query
@@ -141,7 +141,7 @@ class TestReadAhead:
     def test_units_are_given_once(self) -> None:
         ahead = Backlog()
         rows: list[Any] = [(n,) for n in range(10)]
-        ahead.keep(Spans(5, list(range(10)), [1, 4, 9, 10]), rows)
+        ahead.keep(UnitRanges(5, list(range(10)), [1, 4, 9, 10]), rows)
         taken = []
         while (batch := ahead.take(4))[0]:
             taken.append((batch[0].first_offset, [*batch[0].ends], [row[0] for row in batch[1]]))

@@ -12,7 +12,7 @@ from psycopg import Connection
 
 from gapless.db.listen import heard
 from gapless.errors import RefusedError
-from gapless.lease.member import Lease, Member, Subscription, Timing, create_group
+from gapless.lease.member import Lease, Member, ServedTopic, Timing, create_group
 from gapless.log.filter import Filter
 from gapless.log.topics import ensure_topic
 from support.cast import TIMING, Cast
@@ -33,9 +33,9 @@ class Staff:
             for name in ("orders", "stock")
         }
 
-    def wanted(self, *places: Pair, **more: Any) -> list[Subscription]:
+    def wanted(self, *places: Pair, **more: Any) -> list[ServedTopic]:
         return [
-            Subscription(group_id=group, topic=topic, topic_id=self.ids[topic], **more)
+            ServedTopic(group_id=group, topic=topic, topic_id=self.ids[topic], **more)
             for group, topic in places
         ]
 

@@ -14,7 +14,7 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.keys import Partition
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, ServedTopic, Timing
 from support.cast import Cast
 from support.patience import BELOW_TIMEOUT_S, patience
 
@@ -94,7 +94,7 @@ class Supervisor:
     def _join(self) -> Member:
         topic = self._cast.topic
         subscriptions = [
-            Subscription(group_id=group, topic=topic.name, topic_id=topic.topic_id)
+            ServedTopic(group_id=group, topic=topic.name, topic_id=topic.topic_id)
             for group in GROUPS
         ]
         capacity = self._random.choice([None, None, 2])

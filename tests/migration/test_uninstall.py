@@ -13,7 +13,7 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.db.uninstall import uninstall
 from gapless.errors import SchemaError
-from gapless.features.attach.ops import Wish, attach_table
+from gapless.features.attach.ops import AttachRequest, attach_table
 from gapless.features.attach.switch import switch_group
 from gapless.features.capture.ops import capture_table
 from gapless.features.classic.ops import notify_classic, show_classic
@@ -69,7 +69,7 @@ def use_everything(conn: Connection[Any], dsn: str) -> None:
         create_group(conn, group, "outbox")
     publish(conn, "outbox", 1)
     capture_table(conn, "public.orders", "outbox")
-    attach_table(conn, Wish(table="public.box", topic="outbox"))
+    attach_table(conn, AttachRequest(table="public.box", topic="outbox"))
     switch_group(conn, "public.box", "old", dsn=dsn, place=1)
     add_webhook(
         conn, "hook", "outbox", "https://example.com/in", secrets=["env:SECRET"], event_types=["a"]

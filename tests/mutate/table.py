@@ -138,7 +138,7 @@ TABLE = {
     "*/gapless/consume/user/guard.py": _SCHEMAS,
     "*/gapless/consume/user/awaited.py": "consume/test_async.py consume/test_handler.py",
     "*/gapless/consume/user/check.py": "consume/test_handler.py consume/test_terms.py consume/unit",
-    "*/gapless/features/filters/kept.py": f"features/filters/unit/test_kept.py {_SUBSCRIPTION}",
+    "*/gapless/features/filters/filtered.py": f"features/filters/unit/test_kept.py {_SUBSCRIPTION}",
     "*/gapless/worker/roster.py": "worker/unit/test_roster.py worker/unit/test_children.py worker",
     "*/gapless/features/metrics/*": "features/metrics",
     "*/gapless/worker/console.py": "worker/unit/test_console_stop.py worker/test_run_console.py",
@@ -187,7 +187,7 @@ TABLE = {
     " consume/test_encodings.py consume/test_same_units.py",
     "*/gapless/consume/*": f"{_STEP} {_STEP_TOO} consume/test_wire.py"
     " consume/test_encodings.py consume/test_same_units.py",
-    "*/gapless/lease/squatters.py": "attack",
+    "*/gapless/lease/foreign_locks.py": "attack",
     "*/gapless/lease/*": f"{_LEASE} {_WORKER}",
     "*/gapless/worker/reconcile.py": f"worker/unit/test_reconcile.py {_WORKER}",
     "*/gapless/worker/sequencer.py": f"worker/test_sequencer.py attack {_WORKER}",
@@ -259,7 +259,7 @@ TABLE = {
     "sql/consume/functions/group/*": f"{_CONTROL} status/test_status.py cli/test_topics_groups.py",
     "sql/lease/functions/lease/check_leases.sql": "lease cli/test_doctor.py",
     "sql/lease/functions/lease/sessions_needed.sql": "lease/test_room.py cli/test_doctor.py",
-    **_files("end_squatters may_lease", f"attack {_LEASE}"),
+    **_files("end_foreign_locks may_lease", f"attack {_LEASE}"),
     **_files("plan sync", _PLAN),
     "sql/lease/functions/lease/*": f"{_LEASE} consume/test_fence.py"
     " consume/test_deaths.py worker/test_wakeups.py",

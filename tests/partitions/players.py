@@ -21,7 +21,7 @@ from gapless.db.connect import connect
 from gapless.db.listen import listen
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Lease, Member, Subscription, Timing
+from gapless.lease.member import Lease, Member, ServedTopic, Timing
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
 from support.log import Published
@@ -126,7 +126,7 @@ class Group:
         self.name = name
         self.players = players
         self.conn = players.conn
-        wanted = Subscription(group_id=name, topic=topic.name, topic_id=topic.topic_id, start=start)
+        wanted = ServedTopic(group_id=name, topic=topic.name, topic_id=topic.topic_id, start=start)
         self.member = Member(self.conn, [wanted], _TIMING, name="test", capacity=None)
         self.failing: set[str] = set()
         self.skipped: set[str] = set()

@@ -20,7 +20,7 @@ from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.ops.dlq.letters import LETTERS
 from gapless.status.console import Letters, LiveConsole
-from gapless.status.loop import Looker
+from gapless.status.loop import SnapshotLoop
 from gapless.status.view import At, ConsolePage, ConsoleState, LetterLine
 from support.group import owner
 
@@ -89,7 +89,7 @@ def text(file: io.StringIO) -> str:
 
 @pytest.mark.long
 def test_a_wish_is_done_once(live: LiveConsole, asked: Asked, dsn: str, place: At) -> None:
-    with Looker(lambda: connect(dsn, role="status"), live) as looker:
+    with SnapshotLoop(lambda: connect(dsn, role="status"), live) as looker:
         looker.look()
         live.press(["r", "y"])
         assert live.wants_look
@@ -108,7 +108,7 @@ def test_a_connection_that_is_cut_while_it_redrives_does_not_redrive_twice(
         with suppress(psycopg.Error):
             its.execute("select 1")
 
-    with Looker(lambda: connect(dsn, role="status"), live) as looker, live:
+    with SnapshotLoop(lambda: connect(dsn, role="status"), live) as looker, live:
         looker.look()
         asked.before_redrive = cut
         live.press(["r", "y"])
@@ -133,7 +133,7 @@ def test_a_wish_without_a_connection_is_dropped(
             return connect(dsn, role="status")
         raise psycopg.OperationalError("no server")
 
-    with Looker(reach, live) as looker, live:
+    with SnapshotLoop(reach, live) as looker, live:
         looker.look()
         looker.close()
         live.press(["r", "y"])
@@ -148,7 +148,7 @@ def test_a_wish_without_a_connection_is_dropped(
 def test_letters_are_asked_for_again_when_some_have_changed(
     live: LiveConsole, asked: Asked, dsn: str, conn: Connection, place: At
 ) -> None:
-    with Looker(lambda: connect(dsn, role="status"), live) as looker:
+    with SnapshotLoop(lambda: connect(dsn, role="status"), live) as looker:
         for _ in range(3):
             looker.look()
         assert asked.lists == 1
@@ -206,6 +206,6 @@ def test_what_a_page_asks_for_and_is_refused_is_said(
         file=file, force_terminal=True, width=80, height=24, _environ={"TERM": "xterm"}
     )
     live = LiveConsole(LETTERS, replace(ConsoleState(), pages=opened), screen)
-    with Looker(lambda: connect(dsn, role="status"), live) as looker, live:
+    with SnapshotLoop(lambda: connect(dsn, role="status"), live) as looker, live:
         looker.look()
         assert "there is no dead letter" in text(file)

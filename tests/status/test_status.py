@@ -19,7 +19,7 @@ from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.db.queries import queries, query
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, ServedTopic, Timing
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence, try_role, try_sleep, wake_up
@@ -41,7 +41,7 @@ TIMING = Timing(ttl_ms=HOUR_MS, suspect_grace_ms=HOUR_MS, reconnect_grace_ms=HOU
 
 @contextmanager
 def _member(dsn: str, topic: Topic, name: str) -> Iterator[Member]:
-    wanted = Subscription(group_id="billing", topic=topic.name, topic_id=topic.topic_id)
+    wanted = ServedTopic(group_id="billing", topic=topic.name, topic_id=topic.topic_id)
     with connect(dsn, role="control") as control:
         yield Member(control, [wanted], TIMING, name=name, capacity=None)
 

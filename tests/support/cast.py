@@ -12,7 +12,7 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, ServedTopic, Timing
 from gapless.log.topics import Topic
 
 TIMING = Timing(ttl_ms=60_000, suspect_grace_ms=0, reconnect_grace_ms=0)
@@ -40,7 +40,7 @@ class Cast:
         timing: Timing = TIMING,
     ) -> Member:
         subscriptions = [
-            Subscription(group_id=group, topic=self.topic.name, topic_id=self.topic.topic_id)
+            ServedTopic(group_id=group, topic=self.topic.name, topic_id=self.topic.topic_id)
             for group in groups
         ]
         return Member(self.session(name), subscriptions, timing, name=name, capacity=capacity)

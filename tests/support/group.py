@@ -14,7 +14,7 @@ from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Lease, Member, Subscription, Timing
+from gapless.lease.member import Lease, Member, ServedTopic, Timing
 from gapless.log.topics import Topic
 from support.turn import one_step
 
@@ -75,7 +75,7 @@ def own(conn: Connection[Any], member: Member, lease: Lease) -> Assignment:
 @contextmanager
 def owner(dsn: str, group_id: str, topic: Topic) -> Iterator[Owner]:
     """Join the group as its only member, take all partitions, and leave in the end."""
-    wanted = Subscription(group_id=group_id, topic=topic.name, topic_id=topic.topic_id)
+    wanted = ServedTopic(group_id=group_id, topic=topic.name, topic_id=topic.topic_id)
     with connect(dsn, role="control") as control, connect(dsn, role="worker") as conn:
         member = Member(control, [wanted], TIMING, name="test", capacity=None)
         member.sync()

@@ -15,8 +15,8 @@ from gapless.consume.aside.parking import Parking
 from gapless.consume.job import Job
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.session import TransactionBrokenError
-from gapless.consume.unit import Source, Span, Spans, Unit
-from gapless.consume.verdict.failure import Failure, Fate, UnitFailedError
+from gapless.consume.unit import Source, Span, Unit, UnitRanges
+from gapless.consume.verdict.failure import AsideState, Failure, UnitFailedError
 from gapless.consume.verdict.policy import OnFailure, Policy
 from gapless.keys import Assignment, Partition
 from support.told import Telling
@@ -26,7 +26,7 @@ CONN: Any = "the session"
 PLACE = Partition(group_id="g", topic="orders", topic_id=1, partition_id=3)
 OURS = Assignment(partition=PLACE, epoch=5, token=UUID(int=1))
 CONFLICT = psycopg.errors.SerializationFailure("conflict")
-ALL = Spans(11, list(range(101, 111)), [2, 4, 6, 8, 10])
+ALL = UnitRanges(11, list(range(101, 111)), [2, 4, 6, 8, 10])
 
 
 class IsolatedWorld(Telling):
@@ -41,8 +41,8 @@ class IsolatedWorld(Telling):
         self.learns = False
         self.parked: set[int] = set()
         for name in (
-            "transaction", "wary_units", "wary", "call", "call_each", "require_good_unit",
-            "allow_commit", "set_aside", "settle_parking", "learn", "_alone", "perf_counter",
+            "transaction", "checked_units", "with_settings_checked", "call", "call_each", "require_good_unit",
+            "allow_commit", "set_aside", "settle_parking", "adapt", "_alone", "perf_counter",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(Parking, "load", self.load)
@@ -85,13 +85,13 @@ class IsolatedWorld(Telling):
             spans=ALL[:units],
         )
 
-    def wary_units(
-        self, handler: object, conn: object, partition: object, spans: Spans, terms: object
+    def checked_units(
+        self, handler: object, conn: object, partition: object, spans: UnitRanges, terms: object
     ) -> Iterable[Unit]:
         assert (conn, partition) == (CONN, PLACE)
         return iter(spans.units(Source(PLACE, lambda _: [], 10), [_row(n) for n in spans.ids]))
 
-    def wary(self, handler: object, units: Iterable[Unit]) -> Iterable[Unit]:
+    def with_settings_checked(self, handler: object, units: Iterable[Unit]) -> Iterable[Unit]:
         return units
 
     def require_good_unit(self, conn: object, *, sets: bool) -> None:
@@ -127,17 +127,17 @@ class IsolatedWorld(Telling):
         self.story.append(f"allow {calls}")
 
     def set_aside(
-        self, conn: object, place: object, span: Span, failure: Failure, fate: Fate
+        self, conn: object, place: object, span: Span, failure: Failure, fate: AsideState
     ) -> None:
         assert (conn, place) == (CONN, PLACE)
         self.story.append((span.first_offset, span.last_offset, failure, fate))
 
-    def learn(self, handler: object, error: object) -> bool:
+    def adapt(self, handler: object, error: object) -> bool:
         return self.learns
 
     # -- what is parked --
 
-    def load(self, job: Job, spans: Spans) -> Any:
+    def load(self, job: Job, spans: UnitRanges) -> Any:
         self.story.append(f"look at {len(spans)}")
         return self
 

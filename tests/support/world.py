@@ -20,7 +20,7 @@ from gapless.consume.user.handler import Handler, handler
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, ServedTopic, Timing
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -201,19 +201,19 @@ class Group:
 class Reader:
     """Steps as a driver does: what it read ahead in one step it has in the next.
 
-    It goes on with what was read ahead, as a driver does within its time, if `goes_on`.
+    It goes on with what was read ahead, as a driver does within its time, if `continue_while`.
     """
 
-    def __init__(self, group: Group, *, goes_on: bool = True) -> None:
+    def __init__(self, group: Group, *, continue_while: bool = True) -> None:
         self.group = group
-        self.goes_on = goes_on
+        self.continue_while = continue_while
         self.ahead = Backlog()
 
     def step(self, batch_size: int = 10, what: Handler | None = None, **limits: Any) -> Step:
         group = self.group
         limits["batch_size"] = batch_size
         called = turn(group.conn, group.assignment, what or group.handler, self.ahead, **limits)
-        return step(called, goes_on=lambda: self.goes_on)
+        return step(called, continue_while=lambda: self.continue_while)
 
 
 @dataclass
@@ -248,7 +248,7 @@ class World:
         """A new group, owned by a session of its own."""
         name = f"g{next(_groups)}"
         conn = connect(self.dsn, role="worker")
-        found = Subscription(
+        found = ServedTopic(
             group_id=name, topic=self.topic.name, topic_id=self.topic.topic_id, start=start
         )
         member = Member(self.conn, [found], _TIMING, name="test", capacity=None)

@@ -156,6 +156,6 @@ def test_a_restored_log_that_lacks_its_end(conn: psycopg.Connection, dsn: str) -
         conn.execute("select gapless.publish('t', '{}', 'k')")
     assert sequence(conn) == 20
     assert conn.execute("select stopped_at from gapless.consumer_offsets").fetchone() == (1,)
-    found = conn.execute("select problem, remedy from gapless.astray").fetchone()
+    found = conn.execute("select problem, remedy from gapless.unplaced_groups").fetchone()
     assert found is not None
     assert found[1] == "gapless seek g/t/0@1 --pause --yes"

@@ -29,9 +29,9 @@ from generate_series(1, 40) n
 """
 FAILING_OF = {"keys": FAILING, "keyless": FAILING.replace("'bad' || n % 40", "null")}
 SLOW: dict[str, object] = {
-    "gapless.worker.brake.BRAKE_UNITS": 5,
-    "gapless.worker.brake.BRAKE_S_MIN": 3600.0,
-    "gapless.worker.brake.BRAKE_S_MAX": 3600.0,
+    "gapless.worker.failure_backoff.BRAKE_UNITS": 5,
+    "gapless.worker.failure_backoff.BRAKE_S_MIN": 3600.0,
+    "gapless.worker.failure_backoff.BRAKE_S_MAX": 3600.0,
 }
 
 
@@ -114,9 +114,9 @@ def test_bad_events_of_few_keys_make_nobody_wait(
 @pytest.mark.parametrize("name", long_but(["dead-letter", "at-least-once"], "dead-letter"))
 def test_one_that_is_handled_lifts_it(fleet: Fleet, name: str) -> None:
     quick: dict[str, object] = {
-        "gapless.worker.brake.BRAKE_UNITS": 5,
-        "gapless.worker.brake.BRAKE_S_MIN": 0.01,
-        "gapless.worker.brake.BRAKE_S_MAX": 0.02,
+        "gapless.worker.failure_backoff.BRAKE_UNITS": 5,
+        "gapless.worker.failure_backoff.BRAKE_S_MIN": 0.01,
+        "gapless.worker.failure_backoff.BRAKE_S_MAX": 0.02,
     }
     a = fleet.start("a", patch=quick, total_partitions=1, batch_size=5, **POLICIES[name])
     fleet.until_owners(a=1)

@@ -73,8 +73,8 @@ class Peer:
     def leave(self) -> None:
         self._do("leave")
 
-    def end_squatters(self) -> None:
-        self._do("end_squatters")
+    def end_foreign_locks(self) -> None:
+        self._do("end_foreign_locks")
 
     def change(self, wanted: object) -> None:
         self._do("change", wanted)
@@ -214,7 +214,7 @@ def test_who_cannot_join_keeps_no_session(desk: Desk) -> None:
 
 def test_it_beats_and_looks_each_when_it_is_due(desk: Desk) -> None:
     desk.control.join()
-    beat = ["beat", "end_squatters"]
+    beat = ["beat", "end_foreign_locks"]
     assert desk.tend() == ("joined", [*beat, "look"])
     assert desk.tend(LOOK_S - 0.01) == ("joined", [])
     assert desk.tend(0.01) == ("joined", ["look"])
@@ -362,7 +362,7 @@ def test_it_drains_now_or_as_soon_as_it_can(desk: Desk) -> None:
     desk.story.clear()
     control.drain()
     assert desk.story == ["drain"]
-    assert desk.tend() == ("joined", ["beat", "end_squatters"]), "its peers are to know"
+    assert desk.tend() == ("joined", ["beat", "end_foreign_locks"]), "its peers are to know"
     desk.lose()
     desk.is_there = True
     assert desk.tend(1)[1] == ["reattach", "drain", "back"]
@@ -450,7 +450,7 @@ def test_handlers_are_looked_for_before_it_joins(desk: Desk) -> None:
 def test_it_follows_handlers_that_come_and_go_unless_it_drains(desk: Desk) -> None:
     control = desk.joined()
     desk.news = SourceNews(came={("g", "t")}, replaced={("h", "t")})
-    assert desk.tend(BEAT_S)[1] == ["beat", "end_squatters", ("change", []), "look"]
+    assert desk.tend(BEAT_S)[1] == ["beat", "end_foreign_locks", ("change", []), "look"]
     assert control.changed()
     assert (control.replaced(), control.replaced()) == ({("h", "t")}, set())
     control.drain()

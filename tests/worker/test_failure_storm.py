@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from gapless.worker.brake import GRACE_S
+from gapless.worker.failure_backoff import GRACE_S
 from support.fleet import Fleet
 from support.ledger import assert_exactly_once
 from support.long import long_but
@@ -49,7 +49,7 @@ select max(n) from (
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_thousand_failing_transactions_in_a_row(fleet: Fleet, name: str) -> None:
     """Each of a key of its own, in the only partition; a good one comes behind them."""
-    trusting: dict[str, object] = {"gapless.worker.brake.GRACE_S": patience(GRACE_S)}
+    trusting: dict[str, object] = {"gapless.worker.failure_backoff.GRACE_S": patience(GRACE_S)}
     a = fleet.start("a", patch=trusting, total_partitions=1, **POLICIES[name])
     fleet.until_owners(a=1)
     fleet.publish({}, partitions=1)

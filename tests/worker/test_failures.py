@@ -153,7 +153,7 @@ def test_killed_at_every_point_of_a_retry(
 def test_two_people_redrive_while_workers_are_killed(fleet: Fleet) -> None:
     quick: dict[str, object] = {
         "gapless.worker.retries.BACKOFF_S_MAX": 0.1,
-        "gapless.worker.brake.BRAKE_S_MAX": 0.01,
+        "gapless.worker.failure_backoff.BRAKE_S_MAX": 0.01,
     }
     a = fleet.start("a", patch=quick, max_crashes=100)
     fleet.until_owners(a=4)

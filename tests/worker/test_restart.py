@@ -16,7 +16,7 @@ from gapless.db.connect import connect
 from gapless.db.migrate import migrate
 from gapless.features.server.postgres.cluster import Cluster
 from gapless.features.server.server import throwaway_cluster
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, ServedTopic, Timing
 from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 from support.fleet import Fleet, Load, until
@@ -155,7 +155,7 @@ def test_who_does_not_come_back_is_evicted(cluster: Cluster, fleet: Fleet) -> No
 def joined(fleet: Fleet, name: str) -> Iterator[Member]:
     """Join as a supervisor does, without a heartbeat of its own."""
     topic = ensure_topic(fleet.conn, "t", partitions=4)
-    wanted = Subscription(group_id="g", topic="t", topic_id=topic.topic_id)
+    wanted = ServedTopic(group_id="g", topic="t", topic_id=topic.topic_id)
     timing = Timing(ttl_ms=1500, suspect_grace_ms=0, reconnect_grace_ms=0)
     with connect(fleet.dsn, role="test") as conn:
         yield Member(conn, [wanted], timing, name=name, capacity=None)

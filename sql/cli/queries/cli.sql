@@ -120,7 +120,7 @@ order by g.group_id, t.name
 -- name: group_astray
 -- returns: gapless.ops.doctor.places:Astray
 select a.group_id, a.problem, a.remedy
-from gapless.astray a
+from gapless.unplaced_groups a
 where a.group_id = %(group)s and a.topic = %(topic)s
 order by a.partition_id
 

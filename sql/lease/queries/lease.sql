@@ -7,9 +7,9 @@ select pg_try_advisory_lock(7427002, %(member_no)s)
 -- name: presence
 select pg_advisory_lock(7427002, %(member_no)s)
 
--- name: end_squatters
--- returns: gapless.lease.squatters:Squatter
-select e.pid, e.role, e.holds, e.is_ended from gapless.end_squatters() e
+-- name: end_foreign_locks
+-- returns: gapless.lease.foreign_locks:Squatter
+select e.pid, e.role, e.holds, e.is_ended from gapless.end_foreign_locks() e
 
 -- name: left_prepared
 -- At each heartbeat: where, and who only beats, status and doctor tell (lease/views/obstacles.sql).

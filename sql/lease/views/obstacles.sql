@@ -117,7 +117,7 @@ where m.kind = 'client' and m.expires_at >= now() and w.partitions is not null
   and y.since_s > extract(epoch from m.ttl)
   and not exists (
     select from gapless.lease l
-    where l.owner = m.member_id and gapless.is_in_hand(l.group_id, l.topic_id, l.partition_id, l.epoch)
+    where l.owner = m.member_id and gapless.has_delivered(l.group_id, l.topic_id, l.partition_id, l.epoch)
   )
 union all
 select

@@ -52,9 +52,9 @@ from (
 join pg_roles r on r.rolname = current_user
 join pg_database d on d.datname = current_database()
 
--- name: astray
+-- name: unplaced_groups
 -- returns: gapless.ops.doctor.places:Astray
-select a.group_id, a.problem, a.remedy from gapless.astray a order by a.group_id, a.topic, a.partition_id
+select a.group_id, a.problem, a.remedy from gapless.unplaced_groups a order by a.group_id, a.topic, a.partition_id
 
 -- name: check_leases
 select invariant, place, problem from gapless.check_leases() order by 1, 2

@@ -1,7 +1,7 @@
 -- Give a group a row for every partition of a topic that has none: offsets also for partitions that
 -- only an earlier layout had, leases for those that are, or have events the group has not handled.
 -- A partition that is new to the group begins at its start; after a change there is none. One that has
--- a lease is not new: its row is gone (consume/views/astray.sql), and no place is as good as the one it had.
+-- a lease is not new: its row is gone (consume/views/unplaced_groups.sql), and no place is as good as the one it had.
 -- Before: the topic is locked, so nobody else adds rows. MUST NOT insert over a row: that would wait
 -- for the batch that has it locked.
 create or replace function gapless.add_partitions(_group_id text, _topic_id int, _start text)

@@ -41,7 +41,7 @@ begin
     return here.layout;
   end if;
   -- Nobody could say what such a group has to finish before it continues.
-  select a.* into lost from gapless.astray a where a.topic_id = wanted order by 1, 3 limit 1;
+  select a.* into lost from gapless.unplaced_groups a where a.topic_id = wanted order by 1, 3 limit 1;
   if found then
     raise exception 'group "%" %: %', lost.group_id, lost.problem, lost.remedy using errcode = 'GL409';
   end if;

@@ -205,7 +205,7 @@ from gapless.leases e
 left join queues u using (group_id, topic, partition_id)
 -- OFFSET 0: each is made once, of all partitions. Asked for one, it would go through those of its group.
 left join (select * from gapless.lag offset 0) g using (group_id, topic_id, partition_id)
-left join gapless.astray y using (group_id, topic_id, partition_id)
+left join gapless.unplaced_groups y using (group_id, topic_id, partition_id)
 left join (select * from gapless.waits offset 0) w using (group_id, topic_id, partition_id)
 cross join lateral (
   select
@@ -239,9 +239,9 @@ where d.state = 'dead'
 order by d.last_failed_ts desc
 limit 5
 
--- name: squatters
+-- name: foreign_locks
 -- returns: gapless.status.strangers:Squatting
-select v.pid, v.role, v.holds from gapless.squatters v where v.granted order by v.pid
+select v.pid, v.role, v.holds from gapless.foreign_locks v where v.granted order by v.pid
 
 -- name: obstacles
 -- returns: gapless.status.strangers:Obstacle

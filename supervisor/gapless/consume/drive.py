@@ -18,8 +18,8 @@ from gapless.consume.agenda import Agenda
 from gapless.consume.aside.parking import holds_keys
 from gapless.consume.aside.retry import due_letters, forget_try, retry_aside
 from gapless.consume.job import Job, Step
-from gapless.consume.outside.beside import Beside
-from gapless.consume.outside.delivery import Outside, forget_deliveries
+from gapless.consume.outside.concurrent_retries import ConcurrentRetries
+from gapless.consume.outside.delivery import AtLeastOnce, forget_deliveries
 from gapless.consume.read.claim import UnsettledError
 from gapless.consume.read.place import forget_attempt, skip_overrun, stop_beyond
 from gapless.consume.step import step, step_alone
@@ -46,10 +46,10 @@ class Driver:
         wake: Callable[[], None] | None = None,
     ) -> None:
         self._job = job
-        self._outside: Outside | None = None
+        self._outside: AtLeastOnce | None = None
         if job.terms.delivery == "at-least-once":
-            self._outside = Outside(job, wake)
-        self._beside = Beside(job, wake) if job.handler.letters_beside else None
+            self._outside = AtLeastOnce(job, wake)
+        self._beside = ConcurrentRetries(job, wake) if job.handler.letters_beside else None
         self._agenda = Agenda()
         self._aside: int | None = None  # the unit set aside that has its turn
         self._has_attempt = False  # a turn began that wrote an attempt down, and has not ended
@@ -76,7 +76,7 @@ class Driver:
         return min((each for each in began_s if each is not None), default=None)
 
     @property
-    def _at_work(self) -> list[Outside | Beside]:
+    def _at_work(self) -> list[AtLeastOnce | ConcurrentRetries]:
         return [each for each in (self._outside, self._beside) if each is not None]
 
     @property
@@ -144,7 +144,7 @@ class Driver:
             forget_attempt(conn, self._job.assignment)
 
     def _turn_of_both(
-        self, beside: Beside, began_s: float, batch_size: int | None, *, alone: bool
+        self, beside: ConcurrentRetries, began_s: float, batch_size: int | None, *, alone: bool
     ) -> Step:
         """Take a turn of what was set aside, and one of the log: neither waits for the other."""
         aside = self._turn_beside(self._agenda.take_due(began_s))
@@ -209,7 +209,7 @@ class Driver:
             done = step_alone(job)
         else:
             until_s = monotonic() + GOES_ON_S
-            done = step(job, batch_size=batch_size, goes_on=lambda: monotonic() < until_s)
+            done = step(job, batch_size=batch_size, continue_while=lambda: monotonic() < until_s)
         self._has_attempt = False
         return done
 

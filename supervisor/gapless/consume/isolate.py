@@ -24,16 +24,16 @@ from gapless.consume.aside.parking import Parking, settle_parking
 from gapless.consume.batch import Batch
 from gapless.consume.job import NONE, Job, Redo, Step
 from gapless.consume.read.claim import Claim, Wanted
-from gapless.consume.read.units import wary, wary_units
+from gapless.consume.read.units import checked_units, with_settings_checked
 from gapless.consume.session import (
     TransactionBrokenError,
     allow_commit,
     require_good_unit,
     transaction,
 )
-from gapless.consume.unit import Span, Spans, Unit
+from gapless.consume.unit import Span, Unit, UnitRanges
 from gapless.consume.user.call import call, call_each, require_transaction
-from gapless.consume.user.chain import learn
+from gapless.consume.user.chain import adapt
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
@@ -69,7 +69,7 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
             hit("isolate.claimed")
             parking = Parking.load(job, chosen) if job.parks else None
             partition = job.assignment.partition
-            units = iter(wary_units(job.handler, job.conn, partition, chosen, job.terms))
+            units = iter(checked_units(job.handler, job.conn, partition, chosen, job.terms))
             _together(job, parking, islice(units, good), good)
             for at, unit in enumerate(units, good):  # noqa: B007 - read when one raised
                 handle_alone(job, parking, unit, aside)
@@ -78,7 +78,7 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
             aside.update(NONE if parking is None else settle_parking(parking))
             allow_commit(job.conn, claimed.claim_xid, len(chosen.ends))
     except (UnitFailedError, TransactionBrokenError) as error:
-        if learn(job.handler, error):
+        if adapt(job.handler, error):
             return Redo(spans=chosen, learned=True)
         return _fewer(chosen, good if at is None else at, error)
     except BlockedHereError as blocked:
@@ -91,7 +91,9 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
     return Step.after(chosen, aside) if handled else Step(outcome="idle")
 
 
-def give_up(job: Job, spans: Spans, failure: Failure, *, verdict: Verdict | None = None) -> Step:
+def give_up(
+    job: Job, spans: UnitRanges, failure: Failure, *, verdict: Verdict | None = None
+) -> Step:
     """Pass the next unit, the only one of `spans`, without a call, as the policy or `verdict` says.
 
     Raises BlockedError when it is not to be passed.
@@ -153,14 +155,14 @@ def put_aside(
         parking.hold(span.first_offset)
 
 
-def _block(job: Job, spans: Spans, at: int, error: BaseException | str) -> Redo:
+def _block(job: Job, spans: UnitRanges, at: int, error: BaseException | str) -> Redo:
     """Pass the units in front of the one that blocks; with none left, tell the driver."""
     if at == 0:
         raise job.blocked(spans[0].first_offset, error) from None
     return Redo(spans=spans[:at])
 
 
-def _claim_again(job: Job, spans: Spans) -> Claim | None:
+def _claim_again(job: Job, spans: UnitRanges) -> Claim | None:
     """Claim exactly these units; None when fenced.
 
     Leaves the transaction by psycopg.Rollback when somebody moved the group's offset meanwhile.
@@ -176,7 +178,7 @@ def _claim_again(job: Job, spans: Spans) -> Claim | None:
     return claimed
 
 
-def _fewer(spans: Spans, count: int, error: BaseException) -> Redo:
+def _fewer(spans: UnitRanges, count: int, error: BaseException) -> Redo:
     """Continue with the first `count` units; one that failed alone is hopeless."""
     if len(spans) == 1:
         reason = error.error if isinstance(error, UnitFailedError) else error
@@ -190,7 +192,7 @@ def _together(job: Job, parking: Parking | None, units: Iterable[Unit], count: i
         return
     numbered: Iterable[tuple[int, Unit]] = enumerate(units)
     if parking is not None:
-        numbered = wary(job.handler, parking.numbered(units))
+        numbered = with_settings_checked(job.handler, parking.numbered(units))
     call_each(job.handler, numbered, job.conn)
     try:
         require_good_unit(job.conn, sets=job.handler.habits.sets)

@@ -13,10 +13,10 @@ from psycopg import Connection
 
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.terms import Terms
-from gapless.consume.unit import Spans
+from gapless.consume.unit import UnitRanges
 from gapless.consume.user.call import excuse_of
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.failure import Fate
+from gapless.consume.verdict.failure import AsideState
 from gapless.consume.verdict.patience import Patience
 from gapless.consume.verdict.policy import BLOCK_RETRY_S, Verdict, judge
 from gapless.db.connect import is_cancelled, is_passing
@@ -52,7 +52,7 @@ class Step:
         return self.dead + self.waiting
 
     @classmethod
-    def after(cls, spans: Spans, aside: Mapping[str, int] = NONE) -> Self:
+    def after(cls, spans: UnitRanges, aside: Mapping[str, int] = NONE) -> Self:
         """Say that these units were left behind; `aside`: so many of them in each state."""
         _, last = offsets(spans)
         return cls(
@@ -95,7 +95,7 @@ class Redo:
     known how to call the handler (chain.learn).
     """
 
-    spans: Spans
+    spans: UnitRanges
     failed: int | None = None
     hopeless: BaseException | None = None
     done: Step = Step(outcome="idle")
@@ -148,9 +148,9 @@ class Job:
                 return Verdict(state="block", retry_after_s=BLOCK_RETRY_S, counted=False)
         return judge(self.terms.policy, error, failed, redriven=redriven)
 
-    def fate(self, verdict: Verdict) -> Fate:
+    def fate(self, verdict: Verdict) -> AsideState:
         """Return what becomes of a unit that is dead by this verdict, or else waits."""
-        return Fate(
+        return AsideState(
             state="dead" if verdict.state == "dead" else "waiting",
             retry_after_s=verdict.retry_after_s,
             parks=self.terms.policy.parks,
@@ -177,6 +177,6 @@ class Job:
         return None if cause is None or self.terms.policy.on_failure == "block" else self.patience
 
 
-def offsets(spans: Spans) -> tuple[int, int]:
+def offsets(spans: UnitRanges) -> tuple[int, int]:
     """Return the first and the last offset of neighbouring units, both inclusive."""
     return spans.first_offset, spans.first_offset + len(spans.ids) - 1

@@ -23,16 +23,16 @@ from gapless.consume.job import Job, Redo, Step
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.read.place import forget_attempt, record_attempt
-from gapless.consume.read.units import wary
+from gapless.consume.read.units import with_settings_checked
 from gapless.consume.session import (
     TransactionBrokenError,
     allow_commit,
     commit_and_begin,
     transaction,
 )
-from gapless.consume.unit import NOTHING, Spans, Unit
+from gapless.consume.unit import NOTHING, Unit, UnitRanges
 from gapless.consume.user.call import call, call_each
-from gapless.consume.user.chain import learn
+from gapless.consume.user.chain import adapt
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict
@@ -42,12 +42,12 @@ from gapless.failpoints import hit
 
 __all__ = ["Step", "step", "step_alone"]
 
-Done = tuple[Spans, int]
+Done = tuple[UnitRanges, int]
 """A batch that was handled: its units, and how many of them were parked."""
 
 
 def step(
-    job: Job, *, batch_size: int | None = None, goes_on: Callable[[], bool] = lambda: False
+    job: Job, *, batch_size: int | None = None, continue_while: Callable[[], bool] = lambda: False
 ) -> Step:
     """Handle the next units of a partition, and commit.
 
@@ -60,7 +60,7 @@ def step(
     Bound: a failing unit costs at most one more call for itself and for each unit before it.
     """
     try:
-        return _step(job, batch_size or job.terms.batch_size, goes_on)
+        return _step(job, batch_size or job.terms.batch_size, continue_while)
     except HoleError as error:
         if not error.whole:
             raise
@@ -70,9 +70,9 @@ def step(
     return _step(job, whole, lambda: False)
 
 
-def _step(job: Job, batch_size: int, goes_on: Callable[[], bool]) -> Step:
+def _step(job: Job, batch_size: int, continue_while: Callable[[], bool]) -> Step:
     # Not retried inside an except block: its error would stand in every later one's traceback.
-    outcome = _fast(job, batch_size, goes_on)
+    outcome = _fast(job, batch_size, continue_while)
     if not isinstance(outcome, Redo):
         return outcome
     done = outcome.done
@@ -121,8 +121,10 @@ def _again(job: Job, retry: Redo) -> Step | Redo:
     return isolate(job, retry)
 
 
-def _fast(job: Job, batch_size: int, goes_on: Callable[[], bool] = lambda: False) -> Step | Redo:
-    """Handle a batch, and what was read ahead as long as `goes_on`, a commit for each."""
+def _fast(
+    job: Job, batch_size: int, continue_while: Callable[[], bool] = lambda: False
+) -> Step | Redo:
+    """Handle a batch, and what was read ahead as long as `continue_while`, a commit for each."""
     conn, backlog = job.conn, job.backlog
     batch_size = 1 if job.handler.habits.defers else batch_size
     committed: list[Done] = []
@@ -135,7 +137,7 @@ def _fast(job: Job, batch_size: int, goes_on: Callable[[], bool] = lambda: False
                 return Step(outcome=claimed.outcome)
             spans = claimed.spans
             handled = _handle(job, claimed, units)
-            while backlog.units and goes_on():
+            while backlog.units and continue_while():
                 # COMMIT, BEGIN and the next claim are one round trip.
                 commit_and_begin(conn, partial(committed.append, handled))
                 following = backlog.claim_read(conn, job.assignment, batch_size)
@@ -169,7 +171,7 @@ def _handle(job: Job, claimed: Claim, units: Iterable[Unit]) -> Done:
     else:
         numbered = enumerate(units) if parking is None else parking.numbered(units)
         if parking is not None or claimed.rows is None:  # some are read between the calls
-            numbered = wary(handler, numbered)
+            numbered = with_settings_checked(handler, numbered)
         call_each(handler, numbered, job.conn)
     hit("step.handled")
     parked = settle_parking(parking).get("parked", 0) if parking is not None else 0
@@ -194,7 +196,7 @@ def _all_of(batches: Sequence[Done]) -> Step:
     )
 
 
-def _retry(job: Job, spans: Spans, error: Exception, committed: Sequence[Done]) -> Redo:
+def _retry(job: Job, spans: UnitRanges, error: Exception, committed: Sequence[Done]) -> Redo:
     """Return what is to be tried again, and what was committed before it.
 
     Raises the error when nothing was called: a filter passed all of the claim.
@@ -203,7 +205,7 @@ def _retry(job: Job, spans: Spans, error: Exception, committed: Sequence[Done]) 
         raise error
     if isinstance(error, UnitFailedError):
         return Redo(spans=spans, failed=error.at, done=_all_of(committed))
-    return Redo(spans=spans, done=_all_of(committed), learned=learn(job.handler, error))
+    return Redo(spans=spans, done=_all_of(committed), learned=adapt(job.handler, error))
 
 
 def _call_batch(job: Job, parking: Parking | None, units: Iterable[Unit]) -> None:

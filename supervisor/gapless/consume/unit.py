@@ -49,9 +49,9 @@ class Span:
     def last_offset(self) -> int:
         return self.first_offset + len(self.ids) - 1
 
-    def alone(self) -> Spans:
+    def alone(self) -> UnitRanges:
         """Return it as the places of several."""
-        return Spans(self.first_offset, self.ids, [len(self.ids)], ((0, self.timeline),))
+        return UnitRanges(self.first_offset, self.ids, [len(self.ids)], ((0, self.timeline),))
 
     def seen(self, _only: Collection[int] | None) -> Mapping[str, object]:
         """Return what its handler gets of it, as set_aside() of SQL takes it; None: all.
@@ -61,7 +61,7 @@ class Span:
         return {"kept": None, "matched": None}
 
 
-class Spans(Sequence[Span]):
+class UnitRanges(Sequence[Span]):
     """The places of neighbouring units. A Span is made when asked for: most never are.
 
     ids: the events of all of them, in offset order. ends: how many of these events there are up to
@@ -90,8 +90,8 @@ class Spans(Sequence[Span]):
     @overload
     def __getitem__(self, at: int) -> Span: ...
     @overload
-    def __getitem__(self, at: slice) -> Spans: ...
-    def __getitem__(self, at: int | slice) -> Span | Spans:
+    def __getitem__(self, at: slice) -> UnitRanges: ...
+    def __getitem__(self, at: int | slice) -> Span | UnitRanges:
         if isinstance(at, int):
             at = range(len(self))[at]
             start = self.ends[at - 1] if at else 0
@@ -102,9 +102,9 @@ class Spans(Sequence[Span]):
         start = self.ends[first - 1] if first else 0
         ends = _moved(self.ends[first:stop], start)
         ids = self.ids[start : start + ends[-1]] if ends else ()
-        return Spans(self.first_offset + start, ids, ends, self.timelines)
+        return UnitRanges(self.first_offset + start, ids, ends, self.timelines)
 
-    def is_like(self, other: Spans) -> bool:
+    def is_like(self, other: UnitRanges) -> bool:
         """Tell whether a handler gets the same of both, which are of one range."""
         return list(self.wanted) == list(other.wanted)
 
@@ -129,7 +129,7 @@ class Spans(Sequence[Span]):
         return Unit(replace(source, timelines=self.timelines), span.first_offset, rows, span.ids)
 
 
-NOTHING = Spans(0, (), ())
+NOTHING = UnitRanges(0, (), ())
 
 
 def _moved(ends: Sequence[int], start: int) -> Sequence[int]:
@@ -143,7 +143,7 @@ class Source:
     """Where units come from: their partition; how to read events, and how many at a time.
 
     attempt: which call of the handler this is for them, from 1.
-    timelines: see Spans.
+    timelines: see UnitRanges.
     """
 
     partition: Partition

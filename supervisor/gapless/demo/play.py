@@ -149,12 +149,12 @@ def _show(screen: Console, dsn: str, conn: Connection[Any]) -> Iterator[Callable
         return
     from gapless.ops.dlq.letters import LETTERS  # noqa: PLC0415 - as below
     from gapless.status.console import LiveConsole  # noqa: PLC0415 - only on a terminal
-    from gapless.status.loop import Looker  # noqa: PLC0415 - as above
+    from gapless.status.loop import SnapshotLoop  # noqa: PLC0415 - as above
     from gapless.status.view import ConsoleState  # noqa: PLC0415 - as above
 
     way_out = "gapless demo: the check comes at the end"
     live = LiveConsole(LETTERS, ConsoleState(way_out=way_out, has_keys=False), screen)
-    with Looker(lambda: connect(dsn, role="console"), live, interval_s=0.5) as looker, live:
+    with SnapshotLoop(lambda: connect(dsn, role="console"), live, interval_s=0.5) as looker, live:
         yield looker.tick
 
 

@@ -22,13 +22,13 @@ from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.failpoints import hit
 from gapless.keys import Partition, partition_params
+from gapless.lease.foreign_locks import end_foreign_locks, name_prepared
 from gapless.lease.room import SESSIONS_PER_SUPERVISOR
-from gapless.lease.squatters import end_squatters, name_prepared
 from gapless.log.filter import Filter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Subscription:
+class ServedTopic:
     """A topic that a group consumes; `start` counts when the group is new.
 
     mode: "ordered" or "queue". block, max_crashes: of a queue, as create_group() of the database
@@ -78,7 +78,7 @@ class Lease:
         )
 
 
-def create_group(conn: Connection[Any], subscription: Subscription) -> int:
+def create_group(conn: Connection[Any], subscription: ServedTopic) -> int:
     """Make a group known for a topic, if it is not; return its number.
 
     Raises RefusedError for a queue that is to keep the order of its events, or the other way round,
@@ -100,7 +100,7 @@ def create_group(conn: Connection[Any], subscription: Subscription) -> int:
     return int(row[0])
 
 
-def _place(subscription: Subscription) -> dict[str, object]:
+def _place(subscription: ServedTopic) -> dict[str, object]:
     return {"group_id": subscription.group_id, "topic_id": subscription.topic_id}
 
 
@@ -110,7 +110,7 @@ class Member:
     def __init__(  # noqa: PLR0913 - the columns of a row
         self,
         conn: Connection[Any],
-        subscriptions: Sequence[Subscription],
+        subscriptions: Sequence[ServedTopic],
         timing: Timing,
         *,
         name: str,
@@ -152,7 +152,7 @@ class Member:
         """
         self._conn = conn
         self._value("end_former_session", member_id=self.member_id)
-        self.end_squatters()
+        self.end_foreign_locks()
         with lock_timeout(conn, self._timing.ttl_ms):
             self._value("presence", member_no=self._member_no)
         hit("member.reattached")
@@ -163,9 +163,9 @@ class Member:
         """Say that this member lives; False when it was evicted and must stop its workers."""
         return bool(self._value("beat", member_id=self.member_id))
 
-    def end_squatters(self) -> None:
+    def end_foreign_locks(self) -> None:
         """End the sessions of strangers that hold a lock of ours; name what nobody can end."""
-        end_squatters(self._conn, self._squatters)
+        end_foreign_locks(self._conn, self._squatters)
         name_prepared(self._conn, self._prepared)
 
     def watch(self) -> bool:
@@ -189,7 +189,7 @@ class Member:
             self._value("sync", group_id=subscription.group_id, topic_id=subscription.topic_id)
         hit("member.planned")
 
-    def change(self, wanted: Sequence[Subscription]) -> None:
+    def change(self, wanted: Sequence[ServedTopic]) -> None:
         """Be a member for these from now on: join other groups, which are there, and leave some.
 
         The workers of those that it leaves are to end.

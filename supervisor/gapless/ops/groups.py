@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from gapless.consume.user.check import Mode
 from gapless.db.queries import query
 from gapless.errors import GaplessError, RefusedError, UsageError
-from gapless.lease.member import Subscription
+from gapless.lease.member import ServedTopic
 from gapless.lease.member import create_group as make_group
 from gapless.log.topics import require_topic
-from gapless.ops.doctor.places import Astray
+from gapless.ops.doctor.places import UnplacedGroup
 from gapless.ops.place import EARLIEST, GroupPlace, Point
 from gapless.ops.rows import row, rows
 from gapless.ops.text import quantity
@@ -144,7 +144,7 @@ def create_group(
         raise UsageError(f"a group begins at an end, an offset or a time, not at {start}")
     require_topic(conn, topic)
     where = {"group": group, "topic": topic}
-    for each in rows(conn, Astray, query("cli", "group_astray"), **where):
+    for each in rows(conn, UnplacedGroup, query("cli", "group_astray"), **where):
         raise GaplessError(f"{each}: {each.remedy}")
     is_new = not rows(conn, GroupPartition, query("cli", "group_partitions"), **where)
     if is_new:
@@ -192,7 +192,7 @@ def _make(
     conn: Connection[Any], group: str, topic: str, *, mode: Mode, start: str = "earliest"
 ) -> None:
     topic_id = require_topic(conn, topic).topic_id
-    wanted = Subscription(group_id=group, topic=topic, topic_id=topic_id, start=start, mode=mode)
+    wanted = ServedTopic(group_id=group, topic=topic, topic_id=topic_id, start=start, mode=mode)
     make_group(conn, wanted)
 
 

@@ -78,7 +78,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  (partitions to be finished first, after a change of their number), handled_per_s
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     compactions  as ops.CompactionInfo
-    squatters    pid, role, holds: sessions that hold a lock of gapless and have no right to it
+    foreign_locks    pid, role, holds: sessions that hold a lock of gapless and have no right to it
     obstacles    kind (prepared transaction, transaction, client, row security, clock), name,
                  since_s (of a clock that was put back by how much, at least), problem, remedy:
                  what keeps groups, or events for later, until a person ends it
@@ -134,7 +134,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         "groups": [_group(line) for line in group_lines(snapshot, history)],
         "partitions": [_partition(row, history) for row in snapshot.partitions],
         "changes": [_change(change) for change in snapshot.changes],
-        "squatters": [asdict(each) for each in snapshot.squatters],
+        "foreign_locks": [asdict(each) for each in snapshot.foreign_locks],
         "obstacles": [asdict(each) for each in snapshot.obstacles],
         "unrouted": [asdict(each) for each in snapshot.unrouted],
         **_beside(snapshot),

@@ -116,7 +116,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
         yield f"{unserved} of {of_all} {have} nobody to work on {them}"
     revoked = [member for member in snapshot.members if member.revoked_role is not None]
     yield from (f"{member.revoked}: {member.remedy}" for member in revoked)
-    yield from map(str, snapshot.squatters)
+    yield from map(str, snapshot.foreign_locks)
     yield from map(str, snapshot.obstacles)
     yield from _beside(snapshot)
     yield from map(str, snapshot.changes)

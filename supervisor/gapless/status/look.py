@@ -23,7 +23,7 @@ from gapless.status.snapshot import (
     Standing,
     TopicEnd,
 )
-from gapless.status.strangers import Obstacle, Squatting, Unrouted
+from gapless.status.strangers import ForeignLockHolder, Obstacle, Unrouted
 
 R = TypeVar("R")
 
@@ -34,7 +34,7 @@ _LISTS: dict[str, type[Any]] = {
     "changes": Change,
     "held": HeldLog,
     "unrouted": Unrouted,
-    "squatters": Squatting,
+    "foreign_locks": ForeignLockHolder,
     "obstacles": Obstacle,
 }
 

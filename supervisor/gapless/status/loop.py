@@ -36,7 +36,7 @@ class Display(Protocol):
     def lost(self, trouble: str, /) -> None: ...
 
 
-class Looker:
+class SnapshotLoop:
     """Has a display such as the LiveConsole look; `tick()` it from any loop. Use it in `with`.
 
     A lost connection (a restart of the server) is told and made again. Bound of a tick: a round
@@ -127,7 +127,7 @@ def watch(
             "status --watch needs a terminal: without one, take status or status --json"
         )
     live = LiveConsole(letters, ConsoleState(), console)
-    looker = Looker(connect, live, interval_s=interval_s)
+    looker = SnapshotLoop(connect, live, interval_s=interval_s)
     looker.look()
     return _run(looker, live, None)
 
@@ -140,10 +140,10 @@ def accompany(
     It ends with them, not with q. A database that cannot be reached is shown, and is no error.
     """
     live = LiveConsole(letters, ConsoleState(way_out=way_out, stays=True))
-    return _run(Looker(connect, live), live, lines)
+    return _run(SnapshotLoop(connect, live), live, lines)
 
 
-def _run(looker: Looker, live: LiveConsole, lines: Lines | None) -> int:
+def _run(looker: SnapshotLoop, live: LiveConsole, lines: Lines | None) -> int:
     try:
         with (
             held_back(),
@@ -161,7 +161,11 @@ def _run(looker: Looker, live: LiveConsole, lines: Lines | None) -> int:
 
 
 def _turn(
-    looker: Looker, live: LiveConsole, signals: Signals, keyboard: Keyboard, lines: Lines | None
+    looker: SnapshotLoop,
+    live: LiveConsole,
+    signals: Signals,
+    keyboard: Keyboard,
+    lines: Lines | None,
 ) -> bool:
     """Look if it is time, wait for something to happen, act on it; False when the lines end."""
     looker.tick()
@@ -241,7 +245,7 @@ def stream(
     interval_s: float = 1.0,
 ) -> NoReturn:
     """Look and write forever. The first look's errors are raised, later ones are written."""
-    with Looker(connect, Stream(write), interval_s=interval_s) as looker:
+    with SnapshotLoop(connect, Stream(write), interval_s=interval_s) as looker:
         looker.look()
         while True:
             sleep(max(0.0, looker.due_s - monotonic()))

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 from uuid import UUID
 
 from gapless.status.standing import Key, Standing, State
-from gapless.status.strangers import Obstacle, Squatting, Unrouted
+from gapless.status.strangers import ForeignLockHolder, Obstacle, Unrouted
 
 __all__ = ["Key", "Standing", "State"]  # they are part of what is here
 
@@ -189,7 +189,7 @@ class Snapshot:
     changes: tuple[Change, ...] = ()
     held: tuple[HeldLog, ...] = ()
     unrouted: tuple[Unrouted, ...] = ()
-    squatters: tuple[Squatting, ...] = ()
+    foreign_locks: tuple[ForeignLockHolder, ...] = ()
     obstacles: tuple[Obstacle, ...] = ()
     evictions: tuple[Eviction, ...] = ()
     chunks: int = 0

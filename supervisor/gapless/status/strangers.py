@@ -24,7 +24,7 @@ class Unrouted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Squatting:
+class ForeignLockHolder:
     """A session that holds a lock of gapless and has no right to it; supervisors end it."""
 
     pid: int

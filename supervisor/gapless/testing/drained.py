@@ -23,7 +23,7 @@ from gapless.features.queue.drive import QueueDriver
 from gapless.features.queue.place import open_queue
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Member, Subscription, Timing, create_group
+from gapless.lease.member import Member, ServedTopic, Timing, create_group
 from gapless.log.catch_up import sequence_all
 from gapless.log.topics import require_topic
 from gapless.resources import close_all, open_all
@@ -123,7 +123,7 @@ def _drain_one(dsn: str, handler: Handler, group: str | None, settings: Settings
         if terms.mode == "queue":
             return _drain_queue(conn, handler, terms, name)
         topic = require_topic(conn, terms.topic)
-        subscription = Subscription(
+        subscription = ServedTopic(
             group_id=name,
             topic=topic.name,
             topic_id=topic.topic_id,

@@ -20,15 +20,15 @@ from gapless.db.connect import connect, is_revoked, is_transient
 from gapless.db.hidden import require_rows
 from gapless.db.migrate import require_schema
 from gapless.errors import ConnectError, one_line
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, ServedTopic, Timing
 from gapless.lease.room import Own, missing_grant, own_sessions, require_room
 from gapless.log.topics import Topic, create_topic, find_topic
 from gapless.settings import Settings
+from gapless.worker.beat_timer import BeatTimer
 from gapless.worker.bells import Bells
 from gapless.worker.cut_off import CutOff
 from gapless.worker.follow import Follower
 from gapless.worker.plan import Plan
-from gapless.worker.rhythm import Rhythm
 from gapless.worker.served import partitions_a_worker, require_topics, subscription_of
 from gapless.worker.unleased import Unleased
 
@@ -54,7 +54,7 @@ class Control:
         self._lost = False  # the workers of a former member are still to be killed
         self._cut_off = CutOff()
         self._sessions = own_sessions(is_measured=plan.settings.metrics is not None)
-        self._rhythm = Rhythm(
+        self._rhythm = BeatTimer(
             beat_every_s=plan.settings.heartbeat_ms / 1000,
             look_every_s=plan.settings.presence_poll_ms / 1000,
             ttl_s=plan.settings.member_ttl_ms / 1000,
@@ -241,7 +241,7 @@ class Control:
             log.info("supervisor: created topic %s, partitions: %s", name, wanted)
         return topic
 
-    def _wanted(self, conn: Connection[Any]) -> list[Subscription]:
+    def _wanted(self, conn: Connection[Any]) -> list[ServedTopic]:
         return [
             subscription_of(group, self._topic(conn, topic), terms)
             for (group, topic), terms in self._plan.terms.items()
@@ -277,7 +277,7 @@ class Control:
                 self._join_anew(conn)
                 return
             self._rhythm.beaten(now)
-            self.member.end_squatters()
+            self.member.end_foreign_locks()
             if not self._draining:
                 self._follow(conn)
         if self._rhythm.wants_look(now):

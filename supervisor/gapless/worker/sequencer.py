@@ -15,8 +15,8 @@ from gapless.db.connect import connect, end_of, is_transient, why_of
 from gapless.db.listen import heard, listen, readable, wait
 from gapless.errors import GaplessError
 from gapless.failpoints import hit
+from gapless.lease.foreign_locks import name_later_holders
 from gapless.lease.room import missing_grant
-from gapless.lease.squatters import name_later_holders
 from gapless.log.promote import promoter
 from gapless.log.sequence import (
     LATER,

@@ -10,7 +10,7 @@ from psycopg import Connection
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
-from gapless.lease.member import Subscription
+from gapless.lease.member import ServedTopic
 from gapless.log.topics import Topic, find_topic, missing
 from gapless.worker.crew import shares, workers_max
 from gapless.worker.plan import Plan
@@ -53,10 +53,10 @@ def partitions_a_worker(conn: Connection[Any], plan: Plan) -> int:
     return max(1, -(-(alone + sum(fast.values())) // max(1, workers)))
 
 
-def subscription_of(group_id: str, topic: Topic, terms: Terms) -> Subscription:
+def subscription_of(group_id: str, topic: Topic, terms: Terms) -> ServedTopic:
     """Return what a group has to know of a topic that a handler consumes by these terms."""
     is_queue = terms.mode == "queue"
-    return Subscription(
+    return ServedTopic(
         group_id=group_id,
         topic=topic.name,
         topic_id=topic.topic_id,

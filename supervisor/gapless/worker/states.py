@@ -27,8 +27,8 @@ from gapless.keys import Assignment
 from gapless.lease import hold
 from gapless.logs import owns
 from gapless.telemetry.meter import in_use
-from gapless.worker.brake import BRAKE_UNITS, REST_LOOK_S, Brake
 from gapless.worker.crew import batch_size
+from gapless.worker.failure_backoff import BRAKE_UNITS, REST_LOOK_S, FailureBackoff
 from gapless.worker.service import Service
 from gapless.worker.spec import ExitCode
 from gapless.worker.zombie import Zombie
@@ -153,7 +153,7 @@ class Working:
         # A handler that shares a worker may be slow: its first call shows it, before a whole batch.
         self._shares = spec.is_auto and spec.partitions_max > 1
         self._batch_size = 1 if self._shares else spec.terms.batch_size
-        self._brake = Brake(spec.terms.policy.brake_keys)
+        self._brake = FailureBackoff(spec.terms.policy.brake_keys)
         self._rests_until_s = self._braked_until_s = 0.0
 
     @property

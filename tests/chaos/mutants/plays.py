@@ -30,7 +30,7 @@ from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Lease, Member, Subscription
+from gapless.lease.member import Lease, Member, ServedTopic
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -167,7 +167,7 @@ class Hands:
 
     def member(self, name: str) -> Member:
         topic_id = int(self.theatre.value("select topic_id from gapless.topic where name = 't'"))
-        wanted = Subscription(group_id="g", topic="t", topic_id=topic_id)
+        wanted = ServedTopic(group_id="g", topic="t", topic_id=topic_id)
         made = Member(self.session("control"), [wanted], TIMING, name=name, capacity=None)
         made.sync()
         return made

@@ -14,7 +14,7 @@ from gapless.db.connect import connect
 from gapless.db.listen import heard
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Lease, Member, Subscription
+from gapless.lease.member import Lease, Member, ServedTopic
 from support.group import TIMING
 from support.turn import one_step
 
@@ -23,7 +23,7 @@ def visit(theatre: Theatre, meanwhile: Callable[[], None]) -> None:
     """Join, take over what is planned for it, handle, let go, and leave."""
     topic_id = int(theatre.value("select topic_id from gapless.topic where name = 't'"))
     with connect(theatre.dsn, role="ghost") as control, connect(theatre.dsn, role="ghost") as conn:
-        subscription = Subscription(group_id="g", topic="t", topic_id=topic_id)
+        subscription = ServedTopic(group_id="g", topic="t", topic_id=topic_id)
         member = Member(control, [subscription], TIMING, name="ghost", capacity=None)
         meanwhile()
         theatre.until(lambda: _mine(member), "something is planned for the ghost")

@@ -34,7 +34,7 @@ CALLS = {
     "range_events": "range_events({orders}, 1, 2, 5)",
     "set_aside": "set_aside('billing', {orders}, 1, 1, {ids}, 'parked', 'no', 'no')",
     "unit_keys": "unit_keys('billing', {orders}, 1, {ids}, '{{1,1,3}}')",
-    "hand_out": "hand_out('billing', {orders}, 1, 5, '{token}', 3, 3, 'w')",
+    "deliver_units": "deliver_units('billing', {orders}, 1, 5, '{token}', 3, 3, 'w')",
     "read": "read('orders', 1)",
     "wait_reply": "wait_reply('orders', gen_random_uuid(), '1 ms')",
     "events_of": "events_of({ids})",
@@ -79,7 +79,7 @@ def beyond(elsewhere: Connection[Any]) -> Twins:
 
 
 # A poll is a transaction of its own.
-@pytest.mark.parametrize("name", [each for each in CALLS if each != "hand_out"])
+@pytest.mark.parametrize("name", [each for each in CALLS if each != "deliver_units"])
 def test_the_default_chunk_is_let_go_of_when_somebody_waits_for_it(
     beyond: Twins, name: str
 ) -> None:

@@ -19,12 +19,12 @@ from gapless.consume.aside.parking import BEHIND
 from gapless.consume.job import Job, Step
 from gapless.consume.outside import delivery as module
 from gapless.consume.outside.calls import Ended
-from gapless.consume.outside.delivery import Outside
+from gapless.consume.outside.delivery import AtLeastOnce
 from gapless.consume.outside.window import Window
 from gapless.consume.unit import Span
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, Fate
+from gapless.consume.verdict.failure import AsideState, Failure
 from gapless.consume.verdict.policy import OnFailure, Policy
 from gapless.errors import BlockedError, HoleError
 from gapless.keys import Assignment, Partition
@@ -99,11 +99,11 @@ class World:
 
     def outside(
         self, on_failure: OnFailure = "dead-letter", *, waits: bool = False, **said: Any
-    ) -> Outside:
+    ) -> AtLeastOnce:
         made: Handler = gapless.handler(topic="orders", delivery="at-least-once")(_handle)
         policy = Policy(on_failure=on_failure, retry_delays_s=(3.0,), crashes_max=2)
         self.job = make_turn(CONN, OURS, made, policy=policy, concurrency=6, worker="w", **said)
-        return Outside(self.job, None if waits else str)
+        return AtLeastOnce(self.job, None if waits else str)
 
     @property
     def ahead(self) -> Ahead:
@@ -181,7 +181,7 @@ class World:
         return [(first, self.attempts.get(first, 1), None) for first in params["begun"]]
 
     def set_aside(
-        self, conn: object, partition: Partition, span: Span, failure: Failure, fate: Fate
+        self, conn: object, partition: Partition, span: Span, failure: Failure, fate: AsideState
     ) -> None:
         assert (conn, partition) == (CONN, PLACE)
         self.story.append(("aside", span.first_offset, failure, fate))
@@ -222,7 +222,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(monkeypatch)
 
 
-def _going_on(world: World, *keys: str, on_failure: OnFailure = "dead-letter") -> Outside:
+def _going_on(world: World, *keys: str, on_failure: OnFailure = "dead-letter") -> AtLeastOnce:
     """Calls of units with these keys, from offset 11 on; those that can be are under way."""
     outside = world.outside(on_failure)
     world.read(*keys)
@@ -392,32 +392,32 @@ def test_without_a_wake_a_turn_waits(world: World) -> None:
 @pytest.mark.parametrize(
     ("on_failure", "failure", "fate", "done"),
     [
-        ("dead-letter", REFUSED, Fate(state="dead", worker="w"), {"dead": 1}),
+        ("dead-letter", REFUSED, AsideState(state="dead", worker="w"), {"dead": 1}),
         (
             "retry", REFUSED,
-            Fate(state="waiting", retry_after_s=3.0, worker="w"), {"waiting": 1},
+            AsideState(state="waiting", retry_after_s=3.0, worker="w"), {"waiting": 1},
         ),
         (
             "park-key", REFUSED,
-            Fate(state="waiting", retry_after_s=3.0, parks=True, worker="w"), {"waiting": 1},
+            AsideState(state="waiting", retry_after_s=3.0, parks=True, worker="w"), {"waiting": 1},
         ),
-        ("retry", replace(REFUSED, attempts=2), Fate(state="dead", worker="w"), {"dead": 1}),
+        ("retry", replace(REFUSED, attempts=2), AsideState(state="dead", worker="w"), {"dead": 1}),
         (
             "retry", replace(REFUSED, attempts=0),
-            Fate(state="waiting", retry_after_s=3.0, worker="w"), {"waiting": 1},
+            AsideState(state="waiting", retry_after_s=3.0, worker="w"), {"waiting": 1},
         ),
         (
             "dead-letter", Failure(error=gapless.Retry(after=2.0)),
-            Fate(state="waiting", retry_after_s=2.0, worker="w"), {"waiting": 1, "asked": 1},
+            AsideState(state="waiting", retry_after_s=2.0, worker="w"), {"waiting": 1, "asked": 1},
         ),
         (
             "dead-letter", replace(REFUSED, only=frozenset({1})),
-            Fate(state="dead", worker="w"), {"dead": 1, "asked": 1},
+            AsideState(state="dead", worker="w"), {"dead": 1, "asked": 1},
         ),
     ],
 )  # fmt: skip
 def test_what_failed_is_set_aside_as_the_policy_says(
-    world: World, on_failure: OnFailure, failure: Failure, fate: Fate, done: Any
+    world: World, on_failure: OnFailure, failure: Failure, fate: AsideState, done: Any
 ) -> None:
     outside = _going_on(world, "a", on_failure=on_failure)
     world.ends = [(11, failure)]
@@ -487,7 +487,7 @@ def test_what_touches_a_held_key_is_parked(world: World) -> None:
     world.ahead.sieve.parked = {11, 15}
     done = outside.turn(world.job)
     assert done == Step(outcome="done", events=2, units=1, parked=2, next_offset=13)
-    parked = Fate(state="parked")
+    parked = AsideState(state="parked")
     assert world.told() == [
         "look", ("aside", 11, BEHIND, parked), ("aside", 15, BEHIND, parked),
         ("settled", [11, 15]), ("call", 13, 1),
@@ -526,6 +526,11 @@ def test_what_too_many_died_of_is_dead(
         reason = crash_reason(crashes, "killed by a signal")
         assert world.told() == [
             "look",
-            ("aside", 11, Failure(error=reason, attempts=crashes), Fate(state="dead", worker="w")),
+            (
+                "aside",
+                11,
+                Failure(error=reason, attempts=crashes),
+                AsideState(state="dead", worker="w"),
+            ),
         ]
         assert world.note() == _noted(11, [], [11], [], 13)

@@ -35,7 +35,7 @@ FEW = Step(outcome="done", events=3, units=3, handled=3)
 
 
 class Calls:
-    """Stands for Outside and for Beside: what they are asked, and what they answer."""
+    """Stands for AtLeastOnce and for ConcurrentRetries: what they are asked, and what they answer."""
 
     def __init__(self, world: World, name: str) -> None:
         self.world = world
@@ -83,8 +83,8 @@ class World:
         monkeypatch.setattr(module, "holds_keys", self.asked_for_keys)
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(module, "hidden_rows", lambda _conn: None)
-        monkeypatch.setattr(module, "Outside", lambda *_: self.outside)
-        monkeypatch.setattr(module, "Beside", lambda *_: self.beside)
+        monkeypatch.setattr(module, "AtLeastOnce", lambda *_: self.outside)
+        monkeypatch.setattr(module, "ConcurrentRetries", lambda *_: self.beside)
 
     def driver(
         self,
@@ -114,13 +114,13 @@ class World:
             raise found
         return found
 
-    def step(self, job: Job, *, batch_size: int | None, goes_on: Callable[[], bool]) -> Step:
+    def step(self, job: Job, *, batch_size: int | None, continue_while: Callable[[], bool]) -> Step:
         assert not self.attempt()
         self.jobs.append(job)
         self.story.append(("step", batch_size))
-        self.went_on.append(goes_on())
+        self.went_on.append(continue_while())
         now_s, self.now_s = self.now_s, self.now_s + GOES_ON_S
-        self.went_on.append(goes_on())
+        self.went_on.append(continue_while())
         self.now_s = now_s
         return self._next()
 

@@ -10,7 +10,7 @@ import pytest
 
 import gapless
 from gapless.consume.unit import Unit
-from gapless.consume.user.handler import Habits, Handler, handler, require_single_units
+from gapless.consume.user.handler import Handler, ObservedHandler, handler, require_single_units
 from gapless.errors import UsageError
 
 PLAIN: dict[str, Any] = {
@@ -40,7 +40,7 @@ def said(found: Handler) -> dict[str, Any]:
 def test_who_says_nothing_gets_what_is_configured() -> None:
     assert said(made()) == {}
     assert made(topic=None).topic is None
-    assert made().habits == Habits(
+    assert made().habits == ObservedHandler(
         publishes=False, defers=False, sets=False, interruptible=True
     )  # fmt: skip
     assert made().habits is not made().habits

@@ -15,10 +15,10 @@ from gapless.consume.isolate import give_up, isolate
 from gapless.consume.job import Redo, Step
 from gapless.consume.read.claim import Claim
 from gapless.consume.session import TransactionBrokenError
-from gapless.consume.verdict.failure import Failure, Fate
+from gapless.consume.verdict.failure import AsideState, Failure
 from gapless.consume.verdict.policy import OnFailure, Verdict
 from gapless.errors import BlockedError
-from gapless.features.filters.kept import Kept, kept_spans
+from gapless.features.filters.filtered import Kept, kept_spans
 from support.isolated import ALL, CONFLICT, PLACE, IsolatedWorld
 
 REFUSED = ValueError("no")
@@ -50,7 +50,7 @@ def dead(
     parks: bool = False,
 ) -> Any:
     failure = Failure(error=error, duration_ms=500.0)
-    fate = Fate(state=state, retry_after_s=delay_s, parks=parks, worker="w")
+    fate = AsideState(state=state, retry_after_s=delay_s, parks=parks, worker="w")
     return first_offset, first_offset + 1, failure, fate
 
 
@@ -229,15 +229,21 @@ def test_what_another_filter_keeps_is_left_alone(world: IsolatedWorld) -> None:
 @pytest.mark.parametrize(
     ("policy", "attempts", "verdict", "aside", "fate"),
     [
-        ("dead-letter", 1, None, {"dead": 1}, Fate(state="dead", worker="w")),
-        ("retry", 1, None, {"waiting": 1}, Fate(state="waiting", retry_after_s=7.0, worker="w")),
-        ("retry", 2, None, {"dead": 1}, Fate(state="dead", worker="w")),
-        ("block", 1, Verdict(state="dead"), {"dead": 1}, Fate(state="dead", worker="w")),
+        ("dead-letter", 1, None, {"dead": 1}, AsideState(state="dead", worker="w")),
+        (
+            "retry",
+            1,
+            None,
+            {"waiting": 1},
+            AsideState(state="waiting", retry_after_s=7.0, worker="w"),
+        ),
+        ("retry", 2, None, {"dead": 1}, AsideState(state="dead", worker="w")),
+        ("block", 1, Verdict(state="dead"), {"dead": 1}, AsideState(state="dead", worker="w")),
         ("dead-letter", 1, Verdict(state="skip"), {}, None),
     ],
 )
 def test_one_is_given_up_without_a_call(
-    world: IsolatedWorld, policy: Any, attempts: int, verdict: Verdict | None, aside: dict[str, int], fate: Fate | None
+    world: IsolatedWorld, policy: Any, attempts: int, verdict: Verdict | None, aside: dict[str, int], fate: AsideState | None
 ) -> None:  # fmt: skip
     failure = Failure(error=REFUSED, attempts=attempts)
     assert give_up(world.job(policy), ALL[:1], failure, verdict=verdict) == after(1, **aside)

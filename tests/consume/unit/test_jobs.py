@@ -12,20 +12,20 @@ import pytest
 import gapless
 from gapless.consume import job as module
 from gapless.consume.job import Job, Step, offsets
-from gapless.consume.unit import Spans
+from gapless.consume.unit import UnitRanges
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.failure import Fate
+from gapless.consume.verdict.failure import AsideState
 from gapless.consume.verdict.patience import PATIENCE_S, Patience
 from gapless.consume.verdict.policy import BLOCK_RETRY_S, OnFailure, Policy, Verdict
 from gapless.errors import BlockedError, UnreadyError
-from gapless.features.filters.kept import Kept, kept_spans
+from gapless.features.filters.filtered import Kept, kept_spans
 from gapless.keys import Assignment, Partition
 from support.turn import turn
 
 CONN: Any = "the session"
 PLACE = Partition(group_id="g", topic="orders", topic_id=1, partition_id=3)
 OURS = Assignment(partition=PLACE, epoch=5, token=UUID(int=1))
-SPANS = Spans(11, [1, 2, 3, 4, 5, 6], [1, 2, 3, 6])
+SPANS = UnitRanges(11, [1, 2, 3, 4, 5, 6], [1, 2, 3, 6])
 NO_TABLE = psycopg.errors.UndefinedTable('relation "x" does not exist')
 FULL = psycopg.errors.DiskFull("no space is left")  # passes, and yet is not ready
 REFUSED = ValueError("no")
@@ -72,7 +72,7 @@ def test_who_defers_has_a_commit_for_each_unit() -> None:
     ("verdict", "state"), [(DEAD, "dead"), (Verdict(state="waiting", retry_after_s=3.0), "waiting")]
 )
 def test_the_fate_of_a_unit(verdict: Verdict, state: Any) -> None:
-    fate = Fate(state=state, retry_after_s=verdict.retry_after_s, worker="w")
+    fate = AsideState(state=state, retry_after_s=verdict.retry_after_s, worker="w")
     assert _job("retry", worker="w").fate(verdict) == fate
     assert _job("park-key", worker="w").fate(verdict) == replace(fate, parks=True)
 

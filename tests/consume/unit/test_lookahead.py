@@ -18,10 +18,10 @@ from gapless.consume.job import Job
 from gapless.consume.outside import lookahead as module
 from gapless.consume.outside.lookahead import AHEAD_EVENTS, LOOK_AT_END_S, LOOK_S, Lookahead
 from gapless.consume.read.claim import Claim, Wanted
-from gapless.consume.unit import Span, Spans
+from gapless.consume.unit import Span, UnitRanges
 from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
-from gapless.features.filters.kept import Kept, PassedSpan, kept_spans
+from gapless.features.filters.filtered import Kept, PassedSpan, kept_spans
 from gapless.keys import Assignment, Partition, partition_params
 from support.turn import turn
 
@@ -73,7 +73,7 @@ class World:
             return Claim(outcome="idle" if self.outcome == "claimed" else self.outcome)
         units = min(self.units, -(-wanted.batch_size // self.size))
         ids = list(range(self.begin, self.begin + self.size * units))
-        spans = Spans(self.begin, ids, [self.size * (n + 1) for n in range(units)])
+        spans = UnitRanges(self.begin, ids, [self.size * (n + 1) for n in range(units)])
         if self.kept is not None:
             kept = [each for each in self.kept if each in ids]
             spans = kept_spans(spans, Kept(ids=kept, offsets=kept))

@@ -19,13 +19,13 @@ from gapless.consume.read.units import (
     read_apart,
     read_units,
     under_settings,
-    wary,
+    with_settings_checked,
 )
 from gapless.consume.session import ChangedError
-from gapless.consume.unit import Fetch, Span, Spans
+from gapless.consume.unit import Fetch, Span, UnitRanges
 from gapless.consume.user.handler import handler
 from gapless.errors import HoleError
-from gapless.features.filters.kept import Kept, kept_spans
+from gapless.features.filters.filtered import Kept, kept_spans
 from gapless.keys import Partition
 from gapless.log.event import Row
 from support.every import every
@@ -65,7 +65,7 @@ def shelf(monkeypatch: pytest.MonkeyPatch) -> Shelf:
     return Shelf(monkeypatch)
 
 
-def spans_of(sizes: Sizes) -> Spans:
+def spans_of(sizes: Sizes) -> UnitRanges:
     marks = "".join("0" * (size - 1) + "1" for size in sizes)
     return split(FIRST, [100 + n for n in range(sum(sizes))], marks)
 
@@ -204,4 +204,4 @@ def test_settings_are_suspected_unless_they_are_put_back() -> None:
             raise error
         assert type(raised.value) is becomes
         with pytest.raises(becomes):
-            list(wary(made, failing(error)))
+            list(with_settings_checked(made, failing(error)))

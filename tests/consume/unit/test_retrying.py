@@ -61,7 +61,7 @@ class World(Telling):
         self.seen: list[Any] = []
         self.verdicts: list[Any] = []
         for name in (
-            "transaction", "run", "run_at_commit", "call", "call_outside", "learn", "fetch_rows",
+            "transaction", "run", "run_at_commit", "call", "call_outside", "adapt", "fetch_rows",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(matches, "run", self.run)
@@ -120,7 +120,7 @@ class World(Telling):
         self.seen.append(what)
         return self.failure
 
-    def learn(self, handler: Handler, error: BaseException) -> bool:
+    def adapt(self, handler: Handler, error: BaseException) -> bool:
         return self.learns.pop(0) if self.learns else False
 
 

@@ -22,13 +22,13 @@ from gapless.consume.job import Job, Redo, Step
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.session import TransactionBrokenError
 from gapless.consume.step import step, step_alone
-from gapless.consume.unit import Source, Spans, Unit
+from gapless.consume.unit import Source, Unit, UnitRanges
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import OnFailure, Policy, Verdict
 from gapless.errors import HoleError
-from gapless.features.filters.kept import Kept, kept_spans
+from gapless.features.filters.filtered import Kept, kept_spans
 from gapless.keys import Assignment, Partition
 from support.turn import turn
 
@@ -63,8 +63,8 @@ class World:
         self.is_open = False
         self.pending = 0
         for name in (
-            "transaction", "commit_and_begin", "allow_commit", "call", "call_each", "learn",
-            "isolate", "give_up", "wary", "parking_for", "settle_parking", "record_attempt",
+            "transaction", "commit_and_begin", "allow_commit", "call", "call_each", "adapt",
+            "isolate", "give_up", "with_settings_checked", "parking_for", "settle_parking", "record_attempt",
             "forget_attempt",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
@@ -132,7 +132,7 @@ class World:
             return Claim(outcome="idle" if self.outcome == "claimed" else self.outcome), ()
         first = self.next_offset
         ids = list(range(first, first + events))
-        spans = Spans(first, ids, [*range(2, events + 1, 2)])
+        spans = UnitRanges(first, ids, [*range(2, events + 1, 2)])
         if self.keeps is not None:
             kept = [each for each in self.keeps if each in ids]
             spans = kept_spans(spans, Kept(ids=kept, offsets=kept))
@@ -169,8 +169,8 @@ class World:
 
     # -- calls ------------------------------------------------------------------------------------
 
-    def wary(self, handler: object, units: Iterable[Any]) -> Iterable[Any]:
-        self.story.append("wary")
+    def with_settings_checked(self, handler: object, units: Iterable[Any]) -> Iterable[Any]:
+        self.story.append("with_settings_checked")
         return units
 
     def _call(self, at: int | None, unit: Unit) -> None:
@@ -194,7 +194,7 @@ class World:
         for unit in batch:
             self._call(None, unit)
 
-    def learn(self, handler: object, error: object) -> bool:
+    def adapt(self, handler: object, error: object) -> bool:
         return self.learns.pop(0) if self.learns else False
 
     def isolate(self, job: Job, retry: Redo) -> Any:
@@ -204,14 +204,14 @@ class World:
         return found or Step.after(retry.spans)
 
     def give_up(
-        self, job: Job, spans: Spans, failure: Failure, verdict: Verdict | None = None
+        self, job: Job, spans: UnitRanges, failure: Failure, verdict: Verdict | None = None
     ) -> Step:
         self.story.append(("give up", spans.first_offset, len(spans), failure, verdict))
         return Step.after(spans, {"dead": 1})
 
     # -- what is parked ---------------------------------------------------------------------------
 
-    def parking_for(self, job: Job, spans: Spans) -> Any:
+    def parking_for(self, job: Job, spans: UnitRanges) -> Any:
         self.story.append("parking?")
         return self if self.parked else None
 
@@ -259,7 +259,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
 # What the world is given, and how the step is asked; what it comes to, and the story.
 CALLS = [11, 13, 15, 17, 19]
 AHEAD = {"at_once": 4, "units": [1], "ahead": [True, True]}
-ON: dict[str, Any] = {"goes_on": lambda: True}
+ON: dict[str, Any] = {"continue_while": lambda: True}
 BLIND = {"failing": {17: REFUSED}, "knows_which": False}
 PARKS = {"on_failure": "park-key"}
 HISTORIES: dict[str, tuple[dict[str, Any], dict[str, Any], Step, list[Any]]] = {
@@ -269,7 +269,7 @@ HISTORIES: dict[str, tuple[dict[str, Any], dict[str, Any], Step, list[Any]]] = {
     "a batch is one call": ({}, {"batch": True}, _done(10, 21), [*BEGUN, "batch", *CALLS, "allow 1", "commit"]),
     "fewer are asked for": ({}, {"batch_size": 4}, _done(4, 15), ["begin", "claim 4", 11, 13, "allow 2", "commit"]),
     "not going on": (AHEAD, {}, _done(4, 15), [*BEGUN, 11, 13, "allow 2", "commit"]),
-    "told not to go on": (AHEAD, {"goes_on": lambda: False}, _done(4, 15), [*BEGUN, 11, 13, "allow 2", "commit"]),
+    "told not to go on": (AHEAD, {"continue_while": lambda: False}, _done(4, 15), [*BEGUN, 11, 13, "allow 2", "commit"]),
     "what was committed before a failure": (
         AHEAD | {"ahead": [True], "failing": {17: REFUSED}}, ON, _done(8, 19),
         [*BEGUN, 11, 13, "allow 2", "commit", "claim read 10", 15, 17, "rollback", ("isolate", 15, 2, 1)],
@@ -313,7 +313,7 @@ HISTORIES: dict[str, tuple[dict[str, Any], dict[str, Any], Step, list[Any]]] = {
 def _asked(world: World, given: dict[str, Any], options: dict[str, Any]) -> Step:
     for name, value in given.items():
         setattr(world, name, deepcopy(value))
-    how = {name: options[name] for name in ("batch_size", "goes_on") if name in options}
+    how = {name: options[name] for name in ("batch_size", "continue_while") if name in options}
     return step(world.job(**{name: options[name] for name in options.keys() - how.keys()}), **how)
 
 
@@ -363,13 +363,13 @@ def test_what_is_read_between_the_calls_is_read_warily(
 
     monkeypatch.setattr(world, "_claimed", one_by_one)
     step(world.job())
-    assert world.told() == [*BEGUN, "wary", *CALLS, "allow 5", "commit"]
+    assert world.told() == [*BEGUN, "with_settings_checked", *CALLS, "allow 5", "commit"]
 
 
 def test_what_was_read_ahead_follows_with_a_commit_each(world: World) -> None:
     world.at_once, world.units, world.ahead = 4, [1], [True, True]
     asked: list[int] = []
-    done = step(world.job(), goes_on=lambda: asked.append(world.next_offset) or True)  # type: ignore[func-returns-value]
+    done = step(world.job(), continue_while=lambda: asked.append(world.next_offset) or True)  # type: ignore[func-returns-value]
     assert done == _done(10, 21)
     assert world.told() == [
         *BEGUN, 11, 13, "allow 2", "commit", "claim read 10", 15, 17, "allow 2", "commit",
@@ -380,7 +380,7 @@ def test_what_was_read_ahead_follows_with_a_commit_each(world: World) -> None:
 
 def test_what_failed_is_isolated_until_it_is_done(world: World) -> None:
     world.failing = {15: REFUSED}
-    spans = Spans(11, [11, 12, 13, 14], [2, 4])
+    spans = UnitRanges(11, [11, 12, 13, 14], [2, 4])
     world.redone = [Redo(spans=spans, failed=1), Redo(spans=spans[1:], hopeless=REFUSED)]
     assert step(world.job()).dead == 1
     assert world.told()[-3:] == [

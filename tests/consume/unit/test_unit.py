@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from gapless.consume.batch import Batch
 from gapless.consume.read.claim import split
-from gapless.consume.unit import FIRST_TIMELINE, Source, Spans, Unit
+from gapless.consume.unit import FIRST_TIMELINE, Source, Unit, UnitRanges
 from gapless.keys import Partition
 from gapless.log.event import Event, Row, transaction_uuid
 
@@ -28,7 +28,7 @@ def row(id_: int, user: tuple[str | None, str | None] = (None, None), xid: int =
     return (id_, "k", None, b"{}", None, host_id, user_id, None, xid, 0, None, None)
 
 
-def spans_of(sizes: list[int], first_offset: int = 1) -> Spans:
+def spans_of(sizes: list[int], first_offset: int = 1) -> UnitRanges:
     ends = "".join("0" * (unit_events - 1) + "1" for unit_events in sizes)
     return split(first_offset, list(range(100, 100 + sum(sizes))), ends)
 

@@ -19,7 +19,7 @@ from gapless.consume.batch import Batch
 from gapless.consume.session import ChangedError, TransactionBrokenError, UntoldError
 from gapless.consume.unit import Source, Unit
 from gapless.consume.user.awaited import _in_turn, awaited, is_async
-from gapless.consume.user.chain import handled, learn
+from gapless.consume.user.chain import adapt, handled
 from gapless.consume.user.handler import Handler
 from gapless.consume.user.typed import TypedUnit, typed
 from gapless.consume.verdict.wish import PayloadError
@@ -240,7 +240,7 @@ def test_what_an_error_teaches(
     plain_habits = replace(handler.habits)
     for name in before:
         setattr(handler.habits, name, True)
-    assert learn(handler, error) is (after is not None)
+    assert adapt(handler, error) is (after is not None)
     assert handler.habits == replace(plain_habits, **(before if after is None else after))
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from gapless.features.attach.ops import Attached, Wish, attach_table
+from gapless.features.attach.ops import Attached, AttachRequest, attach_table
 from gapless.log.sequence import sequence
 
 MADE = "create table public.box (id bigserial primary key, customer text, body jsonb)"
-WISH = Wish(table="public.box", topic="outbox", map={"key": "customer", "payload": "body"})
+WISH = AttachRequest(table="public.box", topic="outbox", map={"key": "customer", "payload": "body"})
 
 
 def fill(conn: Connection[Any], first: int, last: int, *, customers: int = 7) -> None:
@@ -25,7 +25,7 @@ def fill(conn: Connection[Any], first: int, last: int, *, customers: int = 7) ->
     )
 
 
-def attach(conn: Connection[Any], wish: Wish = WISH, **options: Any) -> Attached:
+def attach(conn: Connection[Any], wish: AttachRequest = WISH, **options: Any) -> Attached:
     return attach_table(conn, wish, **options)
 
 

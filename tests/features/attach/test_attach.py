@@ -16,7 +16,7 @@ from gapless.db.connect import connect
 from gapless.errors import GaplessError, RefusedError
 from gapless.features.attach import ops
 from gapless.features.attach.ops import (
-    Wish,
+    AttachRequest,
     attach_table,
     detach_table,
     list_attachments,
@@ -60,7 +60,9 @@ class TestRows:
         row = "insert into public.t values (%s, %s, %s, 5, 'tx', 'made', %s, %s)"
         host = "6b1dc3a2-5a3f-4f4e-9f43-1fd2f6f9b0a1"
         box.execute(row, [1, "k", host, '{"a": 1}', '{"trace": "x"}'])
-        wish = Wish(table="public.t", topic="outbox", map={"event_type": "kind", "payload": "doc"})
+        wish = AttachRequest(
+            table="public.t", topic="outbox", map={"event_type": "kind", "payload": "doc"}
+        )
         attach(box, wish)
         box.execute(row, [2, None, host, "no JSON", None])
         found = box.execute(

@@ -14,13 +14,13 @@ from gapless.consume.unit import Unit
 from gapless.consume.user.handler import handler
 from gapless.db.connect import connect
 from gapless.errors import GaplessError, RefusedError, UsageError
-from gapless.features.attach.ops import Wish, list_attachments
+from gapless.features.attach.ops import AttachRequest, list_attachments
 from gapless.features.attach.switch import hand_back, place_group, switch_group
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
 
-WISH = Wish(
+WISH = AttachRequest(
     table="public.box",
     topic="outbox",
     map={"key": "customer", "payload": "body"},

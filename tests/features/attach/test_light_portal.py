@@ -19,14 +19,16 @@ from features.attach import classic
 from gapless.db.connect import connect
 from gapless.features.attach import ops
 from gapless.features.attach import switch as moves
-from gapless.features.attach.ops import Wish, attach_table, list_attachments
+from gapless.features.attach.ops import AttachRequest, attach_table, list_attachments
 from gapless.features.attach.switch import hand_back, place_group, switch_group
 from gapless.log.topics import ensure_topic
 from support.patience import patience
 
 GROUP = "user-query-group"
 TABLE = "public.outbox_message_t"
-WISH = Wish(table=TABLE, topic="outbox", id="c_offset", places={"table": "public.consumer_offsets"})
+WISH = AttachRequest(
+    table=TABLE, topic="outbox", id="c_offset", places={"table": "public.consumer_offsets"}
+)
 Step = Callable[[Connection[Any], str], object]
 
 add: Step = lambda conn, dsn: attach_table(conn, WISH, batch_rows=20)  # noqa: E731
@@ -166,12 +168,12 @@ def test_the_whole_path(portal: Connection, dsn: str) -> None:
 
 def test_as_many_partitions_as_it_has(portal: Connection, dsn: str) -> None:
     ensure_topic(portal, "two", partitions=2)
-    attach_table(portal, Wish(**{**vars_of(WISH), "topic": "two"}))
+    attach_table(portal, AttachRequest(**{**vars_of(WISH), "topic": "two"}))
     with pytest.raises(
         Exception, match=r"has places of partitions 0, 1, 2, 3, and the topic has 2"
     ):
         place_group(portal, TABLE, GROUP, dsn=dsn)
 
 
-def vars_of(wish: Wish) -> dict[str, Any]:
-    return {name: getattr(wish, name) for name in Wish.__dataclass_fields__}
+def vars_of(wish: AttachRequest) -> dict[str, Any]:
+    return {name: getattr(wish, name) for name in AttachRequest.__dataclass_fields__}

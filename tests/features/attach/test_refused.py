@@ -9,7 +9,7 @@ from psycopg import Connection
 
 from gapless.errors import RefusedError
 from gapless.features.attach.ops import (
-    Wish,
+    AttachRequest,
     attach_table,
     detach_table,
     list_attachments,
@@ -46,7 +46,7 @@ def nothing_is_left(conn: Connection) -> None:
 def test_a_table_whose_rows_change(made: Connection, change: str, said: str) -> None:
     """By the server's statistics, which come a moment later."""
     made.execute(change.encode())
-    wish = Wish(table="public.t", topic="outbox")
+    wish = AttachRequest(table="public.t", topic="outbox")
 
     def refused() -> bool:
         try:
@@ -62,7 +62,7 @@ def test_a_table_whose_rows_change(made: Connection, change: str, said: str) -> 
     with pytest.raises(RefusedError, match=f"were {said}, and the log has a row as it was insert"):
         attach_table(made, wish)
     nothing_is_left(made)
-    attach_table(made, Wish(table="public.t", topic="outbox", despite_changes=True))
+    attach_table(made, AttachRequest(table="public.t", topic="outbox", despite_changes=True))
 
 
 def test_what_is_not_attached(made: Connection, dsn: str) -> None:
@@ -73,7 +73,7 @@ def test_what_is_not_attached(made: Connection, dsn: str) -> None:
         place_group(made, "public.t", "g", dsn=dsn)
     with pytest.raises(RefusedError, match=said):
         hand_back(made, "public.t", "g", dsn=dsn)
-    attach_table(made, Wish(table="public.t", topic="outbox"))
+    attach_table(made, AttachRequest(table="public.t", topic="outbox"))
     said = 'group "g" stands for no old consumer of public.t: gapless attach lists those that do'
     with pytest.raises(RefusedError, match=said):
         hand_back(made, "public.t", "g", dsn=dsn)
@@ -84,8 +84,8 @@ def test_what_is_not_attached(made: Connection, dsn: str) -> None:
 
 
 def test_a_place_that_makes_no_sense(made: Connection, dsn: str) -> None:
-    wish = Wish(table="public.t", topic="outbox", places={"table": "public.places"})
-    attach_table(made, Wish(table="public.t", topic="outbox"))
+    wish = AttachRequest(table="public.t", topic="outbox", places={"table": "public.places"})
+    attach_table(made, AttachRequest(table="public.t", topic="outbox"))
     with pytest.raises(RefusedError, match=r"say where the old consumer is, the id that is next"):
         place_group(made, "public.t", "g", dsn=dsn)
     attach_table(made, wish)
@@ -102,7 +102,7 @@ def test_a_place_that_makes_no_sense(made: Connection, dsn: str) -> None:
 
 
 def test_a_group_that_is_there(made: Connection, dsn: str) -> None:
-    attach_table(made, Wish(table="public.t", topic="outbox"))
+    attach_table(made, AttachRequest(table="public.t", topic="outbox"))
     made.execute("select gapless.create_group('g', 'outbox', 'earliest')")
     with pytest.raises(RefusedError, match=r'there is a group "g" of topic "outbox" already'):
         place_group(made, "public.t", "g", dsn=dsn, place=1)
@@ -116,4 +116,4 @@ def test_a_group_before_the_end_is_copied(made: Connection, dsn: str) -> None:
 
 def test_one_partition_needs_no_key(made: Connection) -> None:
     ensure_topic(made, "single", partitions=1)
-    attach_table(made, Wish(table="public.orderless", topic="single"))
+    attach_table(made, AttachRequest(table="public.orderless", topic="single"))

@@ -16,7 +16,7 @@ from gapless import handler
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
 from gapless.errors import RefusedError
-from gapless.features.attach.ops import Wish, attach_table
+from gapless.features.attach.ops import AttachRequest, attach_table
 from gapless.features.attach.switch import hand_back, switch_group
 from gapless.features.classic import ops
 from gapless.features.classic.ops import (
@@ -320,7 +320,7 @@ def test_killed_at_every_statement(billing: Connection, dsn: str) -> None:
 
 def test_handing_back_hides_it(conn: Connection, topic: Topic, dsn: str) -> None:
     conn.execute("create table public.box (id bigserial primary key, key text, payload jsonb)")
-    attach_table(conn, Wish(table="public.box", topic="outbox"))
+    attach_table(conn, AttachRequest(table="public.box", topic="outbox"))
     switch_group(conn, "public.box", "old", dsn=dsn, place=1)
     show_classic(conn, "old")
     hand_back(conn, "public.box", "old", dsn=dsn)

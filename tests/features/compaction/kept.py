@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from gapless.features.retention.chunks import Keep, apply_retention
+from gapless.features.retention.chunks import HistoryRetention, apply_retention
 from gapless.log.event import NewEvent
 from support.chunks import next_chunk
 from support.patience import bounded_patience
@@ -69,7 +69,7 @@ class Kept:
     def drop(self) -> list[str]:
         """Let retention drop all that may go of what was published."""
         self.complete()
-        return apply_retention(self.world.conn, Keep(letters_s=1, audit_s=1))
+        return apply_retention(self.world.conn, HistoryRetention(letters_s=1, audit_s=1))
 
     def complete(self) -> None:
         """Let all that was published be old enough to go, and its chunks be complete."""

@@ -15,7 +15,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
-from gapless.features.retention.chunks import Keep, apply_retention
+from gapless.features.retention.chunks import HistoryRetention, apply_retention
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from gapless.log.topics import set_partitions
@@ -136,7 +136,7 @@ def test_retention_amid_a_unit_of_two_chunks_in_which_the_compactor_stands(
         assert [value for key, value in seen.values if key] == [*range(2 * half)]
         assert {each[1:] for each in seen.places[: 2 * half]} == {(1, 2 * half)}
         group.conn.close()
-    assert apply_retention(world.conn, Keep(letters_s=1, audit_s=1))
+    assert apply_retention(world.conn, HistoryRetention(letters_s=1, audit_s=1))
     group, seen = begin(kept), Seen()
     drain(group, seen)
     found = [each for each in seen.values if each[0]]

@@ -25,7 +25,7 @@ from psycopg import Connection
 from gapless import NewEvent, Published, PublishError, failpoints
 from gapless.db.connect import connect
 from gapless.db.queries import query
-from gapless.features.retention.chunks import Keep, apply_retention
+from gapless.features.retention.chunks import HistoryRetention, apply_retention
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic, set_dedupe_window
@@ -34,7 +34,7 @@ from support.publisher import Publisher, publisher
 
 UNIT = UUID("12345678-1234-5678-1234-567812345678")
 MANY = 450  # more than a COPY takes, and several blocks
-KEEP = Keep(letters_s=1, audit_s=1)
+KEEP = HistoryRetention(letters_s=1, audit_s=1)
 
 
 @pytest.fixture(params=["sync", "async"])

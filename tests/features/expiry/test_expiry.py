@@ -12,7 +12,7 @@ import gapless
 from gapless import ops
 from gapless.errors import RefusedError
 from gapless.features.expiry.stored import expire_groups
-from gapless.lease.member import Member, Subscription, Timing
+from gapless.lease.member import Member, ServedTopic, Timing
 from gapless.log.publish import publish
 from gapless.log.topics import ensure_topic
 from gapless.testing import drain
@@ -105,9 +105,7 @@ def test_who_uses_it_keeps_it(conn: Connection, dsn: str, use: str) -> None:
 
 def join(conn: Connection) -> None:
     topic = ensure_topic(conn, "orders", partitions=1)
-    found = Subscription(
-        group_id="trial", topic="orders", topic_id=topic.topic_id, start="earliest"
-    )
+    found = ServedTopic(group_id="trial", topic="orders", topic_id=topic.topic_id, start="earliest")
     timing = Timing(ttl_ms=3_600_000, suspect_grace_ms=0, reconnect_grace_ms=0)
     Member(conn, [found], timing, name="test", capacity=None).sync()
 

@@ -195,7 +195,7 @@ class TestChanges:
     @pytest.mark.long
     def test_acts_on_what_was_read_ahead(self, world: World, group: Group) -> None:
         fill(world, [["order"], ["stock"]] * 100)
-        reader = Reader(group, goes_on=False)
+        reader = Reader(group, continue_while=False)
         for _ in range(3):
             reader.step(10)
         assert reader.ahead.units, "nothing was read ahead"

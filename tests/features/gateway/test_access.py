@@ -14,7 +14,7 @@ from psycopg import Connection
 from gapless import ops
 from gapless.errors import RefusedError
 from gapless.features.gateway import access
-from gapless.features.gateway.app import WAYS, Way
+from gapless.features.gateway.app import WAYS, Route
 from gapless.features.gateway.keys import FoundKey, allows, is_secret, key_parts
 from gapless.log.topics import Topic, ensure_topic
 from support.fleet import until
@@ -36,7 +36,7 @@ def bearer(key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}".strip()}
 
 
-def ask(gateway: Client, way: Way, headers: dict[str, str]) -> int:
+def ask(gateway: Client, way: Route, headers: dict[str, str]) -> int:
     """Send a request that does nothing: its status."""
     path = way.path
     for name, value in (("topic", "orders"), ("group", "letters"), ("name", "x")):

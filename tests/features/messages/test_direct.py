@@ -80,7 +80,7 @@ def test_filter_of_a_group_holds_for_its_messages_too(
 
 def test_what_was_read_ahead_before_the_topic_took_them(world: World, group: Group) -> None:
     world.units(*[1] * 200, key="k")
-    reader = Reader(group, goes_on=False)
+    reader = Reader(group, continue_while=False)
     for _ in range(3):
         reader.step(10)
     assert reader.ahead.units, "nothing was read ahead"

@@ -1,4 +1,4 @@
-"""Queue groups and all else: ordered groups, roles, squatters, partitions, waiting, retention, views."""
+"""Queue groups and all else: ordered groups, roles, foreign_locks, partitions, waiting, retention, views."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class TestSquatter:
                 for block in range(5):
                     key = conn.execute("select gapless.block_key(%s, %s)", [queue.lease, block])
                     squatter.execute("select pg_advisory_lock(7427006, %s)", key.fetchone())
-            holds = conn.execute("select distinct holds from gapless.squatters").fetchall()
+            holds = conn.execute("select distinct holds from gapless.foreign_locks").fetchall()
             assert holds == [
                 ("a block of a queue" if of == "block" else "partition sender/mails/0",)
             ]

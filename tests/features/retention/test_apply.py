@@ -12,7 +12,7 @@ from gapless.db.connect import connect
 from gapless.errors import RefusedError
 from gapless.features.retention import chunks as retention
 from gapless.features.retention.chunks import (
-    Keep,
+    HistoryRetention,
     Retention,
     apply_retention,
     find_retention,
@@ -49,7 +49,7 @@ ALL = [
 
 
 def test_where_nothing_is_to_be_done_each_step_is_tried_once(world: World, taken: Taken) -> None:
-    assert apply_retention(world.conn, Keep(letters_s=5, audit_s=7)) == []
+    assert apply_retention(world.conn, HistoryRetention(letters_s=5, audit_s=7)) == []
     assert names(taken) == ALL
     said = {name: params for name, params, _ in taken}
     assert said["purge_history"] == {"letters_s": 5, "audit_s": 7}

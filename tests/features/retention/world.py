@@ -10,7 +10,7 @@ from psycopg import Connection
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import handler
 from gapless.features.retention.chunks import (
-    Keep,
+    HistoryRetention,
     Retention,
     apply_retention,
     plan_retention,
@@ -22,7 +22,7 @@ from gapless.log.sequence import sequence
 from gapless.testing import Drained, drain
 from support.chunks import next_chunk, small_chunks
 
-FOR_EVER = Keep(letters_s=86_400, audit_s=86_400)
+FOR_EVER = HistoryRetention(letters_s=86_400, audit_s=86_400)
 
 
 class World:

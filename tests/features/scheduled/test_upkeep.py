@@ -16,7 +16,12 @@ from gapless.cli.main import main
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
 from gapless.db.uninstall import uninstall
-from gapless.features.retention.chunks import Keep, Retention, apply_retention, set_retention
+from gapless.features.retention.chunks import (
+    HistoryRetention,
+    Retention,
+    apply_retention,
+    set_retention,
+)
 from gapless.features.scheduled import later
 from gapless.features.scheduled.later import Promoter
 from gapless.features.scheduled.schedules import Schedule, add_schedule
@@ -206,7 +211,7 @@ def test_a_million_due_at_once(conn: Connection, topic: Topic) -> None:
 def test_retention_leaves_what_waits_alone(conn: Connection, topic: Topic) -> None:
     set_retention(conn, "outbox", Retention(keep_s=1.0))
     publish(conn, "outbox", 1, event_type="a", deliver_in=3600)
-    apply_retention(conn, Keep(letters_s=1, audit_s=1))
+    apply_retention(conn, HistoryRetention(letters_s=1, audit_s=1))
     assert conn.execute("select count(*) from gapless.scheduled").fetchone() == (1,)
 
 

@@ -10,7 +10,12 @@ import pytest
 from psycopg import Connection
 
 from gapless.errors import HoleError, UsageError
-from gapless.features.retention.chunks import Keep, Retention, apply_retention, set_retention
+from gapless.features.retention.chunks import (
+    HistoryRetention,
+    Retention,
+    apply_retention,
+    set_retention,
+)
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -63,7 +68,7 @@ def archived(dsn: str, conn: Connection, topic: Topic, tmp_path: Path) -> list[d
     for number, batch in enumerate(before):
         pq.write_table(pa.Table.from_batches([batch]), folder / f"a-{number:05d}.parquet")
     set_retention(conn, "outbox", Retention(keep_s=0.000_001))
-    assert len(apply_retention(conn, Keep(letters_s=60, audit_s=60))) == 1
+    assert len(apply_retention(conn, HistoryRetention(letters_s=60, audit_s=60))) == 1
     return _rows(before)
 
 

@@ -13,8 +13,8 @@ from psycopg.conninfo import make_conninfo
 
 from features.webhooks.started import keys_of_one_partition
 from gapless.errors import RefusedError
-from gapless.features.webhooks.deliver import Means
-from gapless.features.webhooks.desk import DeliveryTally
+from gapless.features.webhooks.deliver import DeliverySettings
+from gapless.features.webhooks.driver import DeliveryTally
 from gapless.features.webhooks.line import PER_ENDPOINT, EndpointLine
 from gapless.features.webhooks.many import SharedDelivery
 from gapless.features.webhooks.ops import (
@@ -395,7 +395,7 @@ def test_one_does_not_change_its_kind_and_takes_no_group_of_others(
 
 
 def test_counts_that_cannot_be_written_down_are_not_lost(dsn: str, topic: Topic) -> None:
-    nowhere = Means(
+    nowhere = DeliverySettings(
         dsn=make_conninfo(dsn, dbname="nowhere"), connect_timeout_s=5, allowed=(), tls=trust(None)
     )
 

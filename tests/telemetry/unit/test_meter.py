@@ -16,7 +16,7 @@ from gapless.consume.user.watch import Watch
 from gapless.keys import Partition
 from gapless.telemetry.meter import BOUNDS_S, OTHER, Meter, Meters, timed, use
 from gapless.telemetry.names import METRICS
-from gapless.telemetry.pulse import Pulse
+from gapless.telemetry.supervisor_beat import SupervisorBeat
 from support.patience import patience
 
 HERE = Partition(group_id="g", topic="t", topic_id=1, partition_id=0)
@@ -129,7 +129,7 @@ def test_only_who_counts_is_timed() -> None:
 
 
 def test_a_pulse() -> None:
-    pulse = Pulse()
+    pulse = SupervisorBeat()
     assert pulse.member_id is None
     pulse.beat(None, drains=False)
     assert pulse.silence_s < 60

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gapless.worker.brake import (
+from gapless.worker.failure_backoff import (
     BRAKE_S_MAX,
     BRAKE_S_MIN,
     BRAKE_UNITS,
     GRACE_S,
-    Brake,
+    FailureBackoff,
     is_like_bad_deploy,
 )
 
@@ -56,7 +56,7 @@ def test_the_rest_of_the_program_tells_a_bad_deploy_from_bad_events(name: str) -
 def test_it_is_on_when_so_many_failed_of_so_many_keys_as_after_a_bad_deploy(
     keys_min: int, turns: list[tuple[int, int, int, float, bool]]
 ) -> None:
-    brake = Brake(keys_min)
+    brake = FailureBackoff(keys_min)
     failed = before_s = since_s = handled_s = 0.0
     now_s = 1000.0
     is_on = False
@@ -90,7 +90,7 @@ def test_it_is_on_when_so_many_failed_of_so_many_keys_as_after_a_bad_deploy(
 
 
 def test_it_says_why_since_when_until_when_and_what_helps() -> None:
-    brake = Brake(KEYS_MIN)
+    brake = FailureBackoff(KEYS_MIN)
     for handled_s, now_s in ((0.0, 1000.0), (990.0, 1000.0 + GRACE_S)):
         brake.note(
             handled=0,

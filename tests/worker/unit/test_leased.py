@@ -25,7 +25,7 @@ from gapless.lease import hold
 from gapless.settings import Settings
 from gapless.worker import leased, service, states
 from gapless.worker.board import Board
-from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS, REST_LOOK_S
+from gapless.worker.failure_backoff import BRAKE_S_MIN, BRAKE_UNITS, REST_LOOK_S
 from gapless.worker.leased import Leased
 from gapless.worker.service import HOLE_RETRY_S, Service, Shared
 from gapless.worker.spec import ExitCode

@@ -13,8 +13,8 @@ set enable_bitmapscan = off
 set jit = off
 as $$
 begin
-  if _is_going and not gapless.is_in_hand(_group_id, _topic_id, _partition_id, _epoch) then
-    perform gapless.let_go(_group_id, _topic_id, _partition_id, _epoch, _token);
+  if _is_going and not gapless.has_delivered(_group_id, _topic_id, _partition_id, _epoch) then
+    perform gapless.release_client_lease(_group_id, _topic_id, _partition_id, _epoch, _token);
   end if;
   update gapless.member m set beat = m.beat + 1, expires_at = clock_timestamp() + _ttl
   where m.ctid = gapless.member_row(_member_id)

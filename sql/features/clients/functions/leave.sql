@@ -17,7 +17,7 @@ begin
       return false;
   end;
   perform gapless.bound_idle(interval '5 s');
-  perform gapless.let_go(l.group_id, l.topic_id, l.partition_id, l.epoch, l.token)
+  perform gapless.release_client_lease(l.group_id, l.topic_id, l.partition_id, l.epoch, l.token)
   from gapless.lease l
   where l.group_id = me.group_id and l.topic_id = me.topic_id and l.owner = me.member_id;
   delete from gapless.member m where m.member_id = me.member_id;

@@ -85,7 +85,7 @@ begin
     return query
     select here.partition_id, a.c_offset, a.first_offset, a.last_offset, a.attempt, true, a.key, a.event_type,
       a.payload, a.headers, a.host_id, a.user_id, a.transaction_id, a.created_ts
-    from gapless.hand_out_again(
+    from gapless.deliver_units_again(
       me.group_id, me.topic_id, here.partition_id, here.epoch, here.token, most, crashes_max, me.name
     ) a;
     get diagnostics given = row_count;
@@ -95,7 +95,7 @@ begin
     return query
     select here.partition_id, a.c_offset, a.first_offset, a.last_offset, a.attempt, false, a.key, a.event_type,
       a.payload, a.headers, a.host_id, a.user_id, a.transaction_id, a.created_ts
-    from gapless.hand_out(
+    from gapless.deliver_units(
       me.group_id, me.topic_id, here.partition_id, here.epoch, here.token, most, crashes_max, me.name
     ) a;
     get diagnostics given = row_count;

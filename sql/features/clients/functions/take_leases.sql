@@ -49,14 +49,14 @@ begin
       continue when each.target is distinct from _member_id;
     end if;
     if each.owner = _member_id then
-      if _among is null or each.partition_id = any (_among) or not gapless.is_in_hand(
+      if _among is null or each.partition_id = any (_among) or not gapless.has_delivered(
         _group_id, _topic_id, each.partition_id, each.epoch
       ) then
         perform from gapless.consumer_offsets c
         where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = each.partition_id
         for update skip locked;
         if found then
-          perform gapless.let_go(_group_id, _topic_id, each.partition_id, each.epoch, each.token);
+          perform gapless.release_client_lease(_group_id, _topic_id, each.partition_id, each.epoch, each.token);
         end if;
       end if;
       continue;
@@ -77,7 +77,7 @@ begin
     for update skip locked;
     if not found then
       update gapless.lease l
-      set error = gapless.stand_still('unplaced', _group_id, t.name, each.partition_id, null, null),
+      set error = gapless.standstill_reason('unplaced', _group_id, t.name, each.partition_id, null, null),
         error_ts = clock_timestamp()
       from gapless.topic t
       where l.lease_no = each.lease_no and t.topic_id = _topic_id and l.error is null
@@ -97,7 +97,7 @@ begin
     where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = each.partition_id;
   end loop;
   if was_held then    -- by a worker that is about to go; or by one who has no right to it (I11)
-    perform gapless.end_squatters();
+    perform gapless.end_foreign_locks();
   end if;
 end
 $$;

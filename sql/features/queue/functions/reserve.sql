@@ -110,7 +110,7 @@ begin
     raise notice '%', hole;
   end if;
   if opens[1] > 0 then
-    perform gapless.end_squatters();
+    perform gapless.end_foreign_locks();
   end if;
 end
 $$;

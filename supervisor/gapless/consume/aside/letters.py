@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from gapless.consume.session import after_commit, run, run_untimed
 from gapless.consume.unit import Span
-from gapless.consume.verdict.failure import Failure, Fate
+from gapless.consume.verdict.failure import AsideState, Failure
 from gapless.keys import Partition, partition_params
 from gapless.telemetry.spans import verdict
 
@@ -19,7 +19,7 @@ log = logging.getLogger("gapless.worker")
 
 
 def set_aside(
-    conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: Fate
+    conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: AsideState
 ) -> None:
     """Write all events of a unit down, with its state, in the transaction that is open.
 

@@ -14,7 +14,7 @@ from gapless.consume.aside.letters import set_aside, settle_parked
 from gapless.consume.job import NONE, Job
 from gapless.consume.session import run
 from gapless.consume.unit import Span, Unit
-from gapless.consume.verdict.failure import Failure, Fate
+from gapless.consume.verdict.failure import AsideState, Failure
 from gapless.keys import partition_params
 
 BEHIND = Failure(error="parked behind an earlier unit of its key", attempts=0)
@@ -54,7 +54,7 @@ class Parking:
         if not self.stops(unit.first_offset):
             return False
         job, partition = self.job, self.job.assignment.partition
-        fate = Fate(state="parked", worker=job.terms.worker)
+        fate = AsideState(state="parked", worker=job.terms.worker)
         set_aside(job.conn, partition, unit.span, BEHIND, fate)
         self.parked.append(unit.first_offset)
         return True

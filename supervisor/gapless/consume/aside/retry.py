@@ -31,7 +31,7 @@ from gapless.consume.session import (
 )
 from gapless.consume.unit import Fetch, Source, Unit
 from gapless.consume.user.call import call, call_outside
-from gapless.consume.user.chain import learn
+from gapless.consume.user.chain import adapt
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict
@@ -135,12 +135,12 @@ def _try(job: Job, first_offset: int) -> Outcome:
             hit("letter.handled")
             _finish(job, first_offset, claimed)
     except (UnitFailedError, TransactionBrokenError, HoleError) as error:
-        if learn(job.handler, error):
+        if adapt(job.handler, error):
             return _try(job, first_offset)
         reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
     except psycopg.Error as error:
         # Once handled, what fails is our own check or the COMMIT, for something a handler did.
-        if handled and learn(job.handler, error):
+        if handled and adapt(job.handler, error):
             return _try(job, first_offset)
         if not handled or is_passing(error):
             raise

@@ -26,7 +26,7 @@ from gapless.consume.read.units import read_apart
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import Span
 from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, Fate
+from gapless.consume.verdict.failure import AsideState, Failure
 from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.errors import BlockedError, HoleError
@@ -56,7 +56,7 @@ class _Note:
     blocked: BlockedError | None = None
 
 
-class Outside:
+class AtLeastOnce:
     """The calls of one partition; they continue between the turns of its driver.
 
     wake: called, on any thread, when the next turn has something to do. Without it a turn waits.
@@ -198,7 +198,7 @@ class Outside:
         job, first = self._job, span.first_offset
         crashes = self._ahead.suspects.get(first, 0)
         if job.parks and self._ahead.sieve.stops(first):
-            self._set_aside(first, BEHIND, Fate(state="parked"), note)
+            self._set_aside(first, BEHIND, AsideState(state="parked"), note)
             note.parked.append(first)
         elif crashes >= job.terms.policy.crashes_max and job.terms.policy.on_failure != "block":
             reason = crash_reason(crashes, job.former_end)
@@ -209,7 +209,7 @@ class Outside:
             return
         note.done.append(first)
 
-    def _set_aside(self, first: int, failure: Failure, fate: Fate, note: _Note) -> None:
+    def _set_aside(self, first: int, failure: Failure, fate: AsideState, note: _Note) -> None:
         job = self._job
         span = self._ahead.window.span(first)
         set_aside(job.conn, job.assignment.partition, span, failure, fate)

@@ -21,7 +21,7 @@ from gapless.consume.read.claim import Claim, LogReader, Reader, Wanted, before_
 from gapless.consume.read.units import FETCH_EVENTS, load_units
 from gapless.consume.session import run
 from gapless.consume.terms import Terms
-from gapless.consume.unit import NOTHING, Source, Spans, Unit
+from gapless.consume.unit import NOTHING, Source, Unit, UnitRanges
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment
@@ -138,13 +138,13 @@ class Backlog:
         """Drop what was read ahead."""
         self.keep(NOTHING, [])
 
-    def keep(self, spans: Spans, rows: list[Row]) -> None:
+    def keep(self, spans: UnitRanges, rows: list[Row]) -> None:
         """Remember neighbouring units with their events, in offset order."""
         self._spans = spans
         self._rows = rows
         self._taken = 0  # units
 
-    def take(self, batch_size: int) -> tuple[Spans, list[Row]]:
+    def take(self, batch_size: int) -> tuple[UnitRanges, list[Row]]:
         """Take the next units, `batch_size` events to the end of a unit, or what is left of them.
 
         They are not given twice: whoever fails to commit them claims them anew.

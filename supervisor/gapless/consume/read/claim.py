@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from psycopg import Connection
 
-from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Source, Spans, Timelines, Unit
+from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Source, Timelines, Unit, UnitRanges
 from gapless.consume.user.check import GroupBy
 from gapless.errors import BeyondError, GaplessError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
@@ -50,9 +50,9 @@ class Claim:
     first_offset: int = 0
     last_offset: int = -1
     claim_xid: str = ""
-    spans: Spans = NOTHING
+    spans: UnitRanges = NOTHING
     rows: list[Row] | None = None
-    beyond: Spans = NOTHING
+    beyond: UnitRanges = NOTHING
     place: str | None = None
 
 
@@ -208,7 +208,7 @@ def _require_whole(ids: list[int], marks: str, first: int, last: int) -> None:
 
 
 @contextmanager
-def before_hole(spans: Spans) -> Iterator[None]:
+def before_hole(spans: UnitRanges) -> Iterator[None]:
     """Let a HoleError within say how many events of whole units of the claim stand before it."""
     try:
         yield
@@ -234,7 +234,7 @@ def split(
     ids: Sequence[int],
     unit_ends: str,
     timelines: Timelines = FIRST_TIMELINE,
-) -> Spans:
+) -> UnitRanges:
     """Cut a range into its units: `unit_ends` has a "1" for every event that ends one.
 
     The last event always ends one, since a claim is extended to the end of its last unit.
@@ -242,6 +242,6 @@ def split(
     assert len(ids) == len(unit_ends)
     assert unit_ends.endswith("1")
     if "0" not in unit_ends:
-        return Spans(first_offset, ids, range(1, len(ids) + 1), timelines)
+        return UnitRanges(first_offset, ids, range(1, len(ids) + 1), timelines)
     ends = [end.end() for end in re.finditer("1", unit_ends)]
-    return Spans(first_offset, ids, ends, timelines)
+    return UnitRanges(first_offset, ids, ends, timelines)

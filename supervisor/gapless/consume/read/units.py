@@ -13,7 +13,7 @@ from psycopg import Connection
 from gapless.consume.read.claim import Claim, before_hole
 from gapless.consume.session import ChangedError, is_of_settings, run
 from gapless.consume.terms import Terms
-from gapless.consume.unit import Fetch, Source, Span, Spans, Unit
+from gapless.consume.unit import Fetch, Source, Span, Unit, UnitRanges
 from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
 from gapless.keys import Partition
@@ -46,7 +46,7 @@ def load_units(
 def read_units(
     conn: Connection[Any],
     partition: Partition,
-    spans: Spans,
+    spans: UnitRanges,
     terms: Terms,
     *,
     attempt: int = 1,
@@ -61,16 +61,18 @@ def read_units(
     return reader.units(spans)
 
 
-def wary_units(
+def checked_units(
     handler: Handler,
     conn: Connection[Any],
     partition: Partition,
-    spans: Spans,
+    spans: UnitRanges,
     terms: Terms,
 ) -> Iterable[Unit]:
     """Return the units: few are read at once, before any is called; many as their turn comes."""
     units = read_units(conn, partition, spans, terms)
-    return [*units] if len(spans.wanted) <= at_once(terms) else wary(handler, units)
+    return (
+        [*units] if len(spans.wanted) <= at_once(terms) else with_settings_checked(handler, units)
+    )
 
 
 def read_apart(
@@ -93,7 +95,7 @@ def read_apart(
         yield from reader.apart(some, attempts)
 
 
-def wary(handler: Handler, items: Iterable[T]) -> Iterator[T]:
+def with_settings_checked(handler: Handler, items: Iterable[T]) -> Iterator[T]:
     """Yield what is read, or parked, between the calls of a handler: its settings reach that."""
     with under_settings(handler):
         yield from items
@@ -117,7 +119,7 @@ class _UnitReader:
         self._stream_above = terms.stream_above_events
         self.most = at_once(terms)
 
-    def units(self, spans: Spans) -> Iterator[Unit]:
+    def units(self, spans: UnitRanges) -> Iterator[Unit]:
         for group in self._groups(spans):
             if len(group.wanted) > self._stream_above:
                 with before_hole(spans):
@@ -128,7 +130,7 @@ class _UnitReader:
                     rows = self.fetch(group.wanted)
                 yield from group.units(self.source, rows)
 
-    def gathered(self, each: Sequence[Spans]) -> Iterator[Sequence[Spans]]:
+    def gathered(self, each: Sequence[UnitRanges]) -> Iterator[Sequence[UnitRanges]]:
         """Yield units in groups of at most so many events as are read at once."""
         first = events = 0
         for at, one in enumerate(each):
@@ -138,7 +140,7 @@ class _UnitReader:
             events += len(one.wanted)
         yield each[first:]
 
-    def apart(self, some: Sequence[Spans], attempts: Mapping[int, int]) -> Iterator[Unit]:
+    def apart(self, some: Sequence[UnitRanges], attempts: Mapping[int, int]) -> Iterator[Unit]:
         """Yield units that are read together; of those with a hole, one by one."""
         rows: list[Row] = []
         if len(some) > 1:
@@ -155,7 +157,7 @@ class _UnitReader:
                 yield from self.units(one)
         self.source = source
 
-    def _groups(self, spans: Spans) -> Iterator[Spans]:
+    def _groups(self, spans: UnitRanges) -> Iterator[UnitRanges]:
         """Gather neighbours up to FETCH_EVENTS events; a unit with more is alone."""
         most = self.most
         if len(spans.wanted) <= most:

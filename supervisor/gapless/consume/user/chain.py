@@ -33,7 +33,7 @@ def tell(conn: Connection[Any], origin: Origin) -> None:
     run(conn, "tell_cause", told_of(origin))
 
 
-def learn(handler: Handler, error: BaseException) -> bool:
+def adapt(handler: Handler, error: BaseException) -> bool:
     """Note what an error of ours tells of a handler's habits; False when there is nothing new.
 
     Then the batch is handled once more, as it is done for such a handler.

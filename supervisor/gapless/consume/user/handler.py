@@ -42,7 +42,7 @@ from gapless.resources import Resource
 
 
 @dataclass(slots=True)
-class Habits:
+class ObservedHandler:
     """What is learned of a handler while it runs, in this process, for all its partitions.
 
     publishes: it was seen to publish otherwise than by gapless.publish(), so each unit is told to
@@ -97,7 +97,7 @@ class Handler:
     filter: Filter | None = None
     letters_beside: bool = False
     guard: Guard | None = field(default=None, compare=False, repr=False)
-    habits: Habits = field(default_factory=Habits, compare=False, repr=False)
+    habits: ObservedHandler = field(default_factory=ObservedHandler, compare=False, repr=False)
 
     def __call__(self, work: Unit | Batch, *conn: Connection[Any] | AsyncConnection[Any]) -> Any:
         """Call it by hand; an async one with an AsyncConnection, and it is to be awaited."""

@@ -61,7 +61,7 @@ class Failure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class AsideState:
     """What becomes of a unit that is set aside.
 
     parks: later units that touch one of its keys are to be parked behind it.

@@ -9,7 +9,7 @@ from gapless.cli.declare import Args, Command, Conn, flag, opt, together
 from gapless.cli.screen import answer, changed, listed, remark, told
 from gapless.errors import UsageError
 from gapless.features.attach.ops import (
-    Wish,
+    AttachRequest,
     attach_table,
     detach_table,
     list_attachments,
@@ -39,14 +39,14 @@ _PLACE = opt(
 )
 
 
-def _wish(args: Args) -> Wish:
+def _wish(args: Args) -> AttachRequest:
     places = None
     if args.places is not None or args.light_portal:
         places = {"table": args.places or _LIGHT_PORTAL_PLACES}
         places |= {k: v or "" for k, v in _parsed(args.place_columns, "--place-columns").items()}
     elif args.place_columns is not None:
         raise UsageError("--place-columns says what is in a table: name that with --places")
-    return Wish(
+    return AttachRequest(
         table=args.table,
         topic=args.topic,
         id=args.id or (_LIGHT_PORTAL_ID if args.light_portal else None),

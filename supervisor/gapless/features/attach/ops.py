@@ -22,8 +22,15 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 __all__ = [
-    "AttachPlan", "Attached", "AttachmentInfo", "Wish", "attach_table", "detach_table",
-    "list_attachments", "mend_attachment", "plan_attachment",
+    "AttachPlan",
+    "AttachRequest",
+    "Attached",
+    "AttachmentInfo",
+    "attach_table",
+    "detach_table",
+    "list_attachments",
+    "mend_attachment",
+    "plan_attachment",
 ]  # fmt: skip
 
 LOCK_MS_MAX = 1_000
@@ -109,7 +116,7 @@ class AttachmentInfo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class AttachRequest:
     """How a table is to be attached.
 
     id: the column that orders its rows; None: the primary key. map: column of an event to column of
@@ -127,7 +134,7 @@ class Wish:
     despite_changes: bool = False
 
 
-def plan_attachment(conn: Connection[Any], wish: Wish) -> AttachPlan:
+def plan_attachment(conn: Connection[Any], wish: AttachRequest) -> AttachPlan:
     """Return what attach_table() would do; change nothing.
 
     Raises RefusedError for what cannot be attached.
@@ -138,7 +145,7 @@ def plan_attachment(conn: Connection[Any], wish: Wish) -> AttachPlan:
 
 def attach_table(
     conn: Connection[Any],
-    wish: Wish,
+    wish: AttachRequest,
     *,
     batch_rows: int = _BATCH_ROWS,
     patience_s: float = 60,
@@ -210,7 +217,7 @@ def list_attachments(conn: Connection[Any]) -> list[AttachmentInfo]:
     return rows(conn, AttachmentInfo, query("attach", "list"))
 
 
-def _params(wish: Wish) -> dict[str, object]:
+def _params(wish: AttachRequest) -> dict[str, object]:
     return {
         "table": wish.table,
         "topic": wish.topic,

@@ -17,9 +17,9 @@ from psycopg import Connection
 
 from gapless.consume.read.claim import UnsettledError
 from gapless.consume.session import run, run_before, transaction
-from gapless.consume.unit import Spans
+from gapless.consume.unit import UnitRanges
 from gapless.failpoints import hit
-from gapless.features.filters.kept import Kept
+from gapless.features.filters.filtered import Kept
 from gapless.features.filters.matches import Matches, find_matches
 from gapless.keys import Assignment, partition_params
 
@@ -57,7 +57,7 @@ class ConditionError(UnsettledError):
 
 
 def with_conditions(
-    conn: Connection[Any], assignment: Assignment, whole: Spans, kept: Kept
+    conn: Connection[Any], assignment: Assignment, whole: UnitRanges, kept: Kept
 ) -> Kept:
     """Return what is kept of a claim when the SQL conditions are asked, too; count it.
 
@@ -84,7 +84,7 @@ def with_conditions(
     return replace(kept, ids=ids, offsets=offsets, matches=matches)
 
 
-def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: Spans) -> Matches:
+def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: UnitRanges) -> Matches:
     """Return which subscriptions with a condition match which events of a claim, by offset.
 
     Before: the transaction of the claim is open. Raises ConditionError when some of them have to be

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from gapless.consume.read.claim import Reader
-    from gapless.lease.member import Subscription
+    from gapless.lease.member import ServedTopic
     from gapless.status.section import StatusSection
 
 
@@ -44,7 +44,7 @@ def _reader() -> Reader:
     return FilteredReader()
 
 
-def _set_filter(conn: Connection[Any], subscription: Subscription) -> None:
+def _set_filter(conn: Connection[Any], subscription: ServedTopic) -> None:
     from gapless.features.filters.stored import set_filter
 
     if subscription.filter is not None:

@@ -21,7 +21,7 @@ from gapless.consume.read.claim import (
 from gapless.consume.unit import Source, Unit
 from gapless.errors import BlockedError, HoleError
 from gapless.features.filters.conditions import limited, with_conditions
-from gapless.features.filters.kept import Kept, KeptSpan, KeptUnit, kept_spans
+from gapless.features.filters.filtered import FilteredSpan, FilteredUnit, Kept, kept_spans
 from gapless.features.filters.matches import find_matches, matches_again
 from gapless.keys import Assignment
 from gapless.log.read import fetch_rows, in_order
@@ -93,7 +93,7 @@ class FilteredReader:
         if len(kept) == len(offsets) and not matches:
             return Unit(source, offsets.start, rows, offsets)
         what = Kept(ids=kept, offsets=kept, matches=matches or None)
-        return KeptUnit(source, KeptSpan(offsets.start, offsets, kept=what), rows)
+        return FilteredUnit(source, FilteredSpan(offsets.start, offsets, kept=what), rows)
 
 
 @contextmanager

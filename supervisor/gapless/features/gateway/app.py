@@ -26,7 +26,7 @@ from gapless.features.gateway.describe import described
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.params import require_known
 from gapless.features.gateway.problem import Problem, problem_of
-from gapless.features.gateway.way import Answer, Asked, Way, Ways
+from gapless.features.gateway.way import Answer, Asked, Route, Ways
 
 _own = Ways()
 
@@ -66,7 +66,7 @@ class App:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
-        paths: dict[str, dict[str, Way]] = {}
+        paths: dict[str, dict[str, Route]] = {}
         for way in (*WAYS, *PAGE):
             paths.setdefault(way.path, {})[way.method] = way
         self._routes = [(compile_path(path)[0], ways) for path, ways in paths.items()]
@@ -91,7 +91,7 @@ class App:
             require_known(request.query_params, way.query.shapes)
         return await way.answer(self._gateway, request)
 
-    def _way(self, scope: Scope) -> Way:
+    def _way(self, scope: Scope) -> Route:
         """Return what is asked for, and note what stands in its path. Raises Problem: 404, 405."""
         raw_path, method = scope["raw_path"], scope["method"]
         named = raw_path[:200].decode("latin-1")

@@ -7,7 +7,7 @@ from typing import Any
 
 from gapless.features.gateway.problem import PROBLEM
 from gapless.features.gateway.shape import Shape, Values, nullable
-from gapless.features.gateway.way import JSON, Answer, Way
+from gapless.features.gateway.way import JSON, Answer, Route
 
 _ANYWHERE = (400, 421, 501, 503)
 _WITH_A_KEY = (401, 403, 429)
@@ -43,7 +43,7 @@ _KEY = (
 )
 
 
-def described(ways: Iterable[Way]) -> dict[str, Any]:
+def described(ways: Iterable[Route]) -> dict[str, Any]:
     """Return the document of OpenAPI 3.1."""
     paths: dict[str, dict[str, Any]] = {}
     for way in ways:
@@ -73,7 +73,7 @@ def described(ways: Iterable[Way]) -> dict[str, Any]:
     }
 
 
-def _operation(way: Way) -> dict[str, Any]:
+def _operation(way: Route) -> dict[str, Any]:
     fails = {*_ANYWHERE, *way.fails, *(_WITH_A_KEY if way.scope else ())}
     fails |= set(_WITH_A_BODY) if way.body is not None else set()
     answers = {status: _answer(each) for status, each in way.answers.items()}

@@ -8,9 +8,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gapless.features.gateway.access import Access
-from gapless.features.gateway.bell import Bell
 from gapless.features.gateway.budget import BodyBudget
 from gapless.features.gateway.feed import Feeds
+from gapless.features.gateway.listener import ChannelListener
 from gapless.features.gateway.sessions import Sessions
 from gapless.features.gateway.slices import Slices
 from gapless.features.gateway.stand_in import StandIn
@@ -40,7 +40,7 @@ class Gateway:
         self.access = access
         self.looks = looks
         self.feeds = Feeds(sessions)
-        self.bell: Bell | None = None
+        self.bell: ChannelListener | None = None
         self.stand_in = StandIn(sessions, self._ring_all)
         self._topics: dict[str, str] = {}  # by the channel that tells of it
         self.limits = limits

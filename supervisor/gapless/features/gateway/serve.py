@@ -22,12 +22,12 @@ from gapless.db.connect import connect_shared
 from gapless.errors import UsageError
 from gapless.features.gateway.access import Access
 from gapless.features.gateway.app import App
-from gapless.features.gateway.bell import Bell
 from gapless.features.gateway.connection import Connection
 from gapless.features.gateway.gateway import Gateway, Limits
 from gapless.features.gateway.handshake import Secured
 from gapless.features.gateway.hosts import Hosts, names_of
 from gapless.features.gateway.issuer import read_issuer
+from gapless.features.gateway.listener import ChannelListener
 from gapless.features.gateway.room import Room, networks
 from gapless.features.gateway.sessions import Sessions
 from gapless.features.gateway.tls import Certificate
@@ -146,7 +146,7 @@ def make_server(sessions: Sessions, spec: ServeSpec, address: str = "127.0.0.1")
         timeout_keep_alive=KEEP_ALIVE_S,
         timeout_graceful_shutdown=max(1, round(spec.drain_timeout_s)),
     )
-    make_bell = partial(Bell, spec.dsn, spec.connect_timeout_s, gateway.ring)
+    make_bell = partial(ChannelListener, spec.dsn, spec.connect_timeout_s, gateway.ring)
     return GatewayServer(config, gateway, make_bell, spec.certificate, tls)
 
 
@@ -165,7 +165,7 @@ class GatewayServer(uvicorn.Server):
         self,
         config: uvicorn.Config,
         gateway: Gateway,
-        make_bell: Callable[[], Bell],
+        make_bell: Callable[[], ChannelListener],
         certificate: Certificate | None,
         tls: SSLContext | None,
     ) -> None:

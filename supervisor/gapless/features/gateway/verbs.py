@@ -15,7 +15,7 @@ from gapless.cli.parser import Whole
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import done_by, said
 from gapless.features.gateway.shape import Shape, Values, text, truth, whole
-from gapless.features.gateway.way import Asked, Way, made
+from gapless.features.gateway.way import Asked, Route, made
 
 _COMMANDS = ("topics", "groups", "pause", "resume", "schedule", "webhooks")
 _VERB = "{verb}"
@@ -31,7 +31,7 @@ class _Told(NamedTuple):
         return self.words
 
 
-def ways() -> Iterator[Way]:
+def ways() -> Iterator[Route]:
     """Yield a route for each verb that has one; {verb} in a path is several of them."""
     for command in _COMMANDS:
         routed: dict[str, dict[str, Verb]] = {}
@@ -41,7 +41,7 @@ def ways() -> Iterator[Way]:
             yield _way(route, verbs)
 
 
-def _way(route: str, verbs: dict[str, Verb]) -> Way:
+def _way(route: str, verbs: dict[str, Verb]) -> Route:
     method, path = route.split()[:2]
     first = next(iter(verbs.values()))
     abouts = [f"{each.about[0].upper()}{each.about[1:]}" for each in verbs.values()]

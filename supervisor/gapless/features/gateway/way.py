@@ -42,7 +42,7 @@ _RECORDS = Answer("As gapless.ops says it.", {"type": ["array", "object"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Route:
     """A method and a path, what is done there, and the scope that it needs; "": none.
 
     query, headers: by name; headers that are not needed are read by the endpoint. body: the fields
@@ -94,13 +94,13 @@ class Ways:
     """The routes of a module, in their order."""
 
     def __init__(self) -> None:
-        self._all: list[Way] = []
+        self._all: list[Route] = []
 
-    def __iter__(self) -> Iterator[Way]:
+    def __iter__(self) -> Iterator[Route]:
         return iter(self._all)
 
     def way(self, where: str, scope: str = "", **how: Any) -> Callable[[Endpoint], Endpoint]:
-        """Return what makes a function a route; how: see Way.
+        """Return what makes a function a route; how: see Route.
 
         where: method, path, and its name in openapi.json, where that is not the function's.
         """
@@ -113,11 +113,11 @@ class Ways:
         return register
 
 
-def made(where: str, scope: str, endpoint: Endpoint, about: str, **how: Any) -> Way:
+def made(where: str, scope: str, endpoint: Endpoint, about: str, **how: Any) -> Route:
     """Return a route; in its path are names where nothing else is said."""
     method, path, *name = where.split()
     names = re.findall(r"{(\w+)[}:]", path)
-    return Way(
+    return Route(
         method=method,
         path=path,
         endpoint=endpoint,

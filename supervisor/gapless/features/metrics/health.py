@@ -10,7 +10,7 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from gapless.features.metrics.look import DatabaseLook
-from gapless.telemetry.pulse import Pulse
+from gapless.telemetry.supervisor_beat import SupervisorBeat
 
 OK = 200
 UNAVAILABLE = 503
@@ -24,7 +24,7 @@ class Answer(NamedTuple):
     text: str
 
 
-def health(pulse: Pulse, silence_s_max: float) -> Answer:
+def health(pulse: SupervisorBeat, silence_s_max: float) -> Answer:
     """Say whether the supervisor's loop turns."""
     silence_s = pulse.silence_s
     if silence_s <= silence_s_max:
@@ -33,7 +33,7 @@ def health(pulse: Pulse, silence_s_max: float) -> Answer:
 
 
 def readiness(
-    pulse: Pulse,
+    pulse: SupervisorBeat,
     look: DatabaseLook | str,
     *,
     groups: Collection[tuple[str, str]],

@@ -10,7 +10,7 @@ from time import monotonic
 from uuid import UUID
 
 from gapless.telemetry.meter import Meters
-from gapless.telemetry.pulse import Pulse
+from gapless.telemetry.supervisor_beat import SupervisorBeat
 from gapless.worker.board import Board
 from gapless.worker.child import Child, explain_exit
 from gapless.worker.plan import Plan
@@ -37,7 +37,7 @@ class ExporterKeeper:
         self._listening = listening
         self._close_fds = close_fds
         self._board = Board(1)
-        self._pulse = Pulse()
+        self._pulse = SupervisorBeat()
         self._child: Child | None = None
         self._backoff = Backoff()
         self.meters = Meters(0 if listening is None else ROWS_MAX)

@@ -14,7 +14,7 @@ from gapless.features.metrics.look import DatabaseLook
 from gapless.features.metrics.looks import Looks
 from gapless.features.metrics.serve import HttpServer, Replies, Reply
 from gapless.telemetry.meter import Meters
-from gapless.telemetry.pulse import Pulse
+from gapless.telemetry.supervisor_beat import SupervisorBeat
 from gapless.worker.board import Board
 from gapless.worker.life import WAIT_S_MAX, is_orphan, leave, settle
 from gapless.worker.spec import ExitCode, ExporterSpec, Pipe
@@ -27,7 +27,7 @@ CONNECT_S_MAX = 5
 class Exporter:
     """Makes the pages."""
 
-    def __init__(self, spec: ExporterSpec, meters: Meters, pulse: Pulse) -> None:
+    def __init__(self, spec: ExporterSpec, meters: Meters, pulse: SupervisorBeat) -> None:
         self._spec = spec
         self._meters = meters
         self._pulse = pulse
@@ -68,7 +68,7 @@ class Exporter:
 
 
 def run_exporter(
-    spec: ExporterSpec, pipe: Pipe, board: Board, shared: tuple[Meters, Pulse]
+    spec: ExporterSpec, pipe: Pipe, board: Board, shared: tuple[Meters, SupervisorBeat]
 ) -> None:
     """Be an exporter until told to drain; then exit the process."""
     settle(spec, "exporter")

@@ -14,7 +14,7 @@ import psycopg
 from gapless.consume.job import STATES, Step
 from gapless.consume.session import TransactionBrokenError, allow_commit, transaction
 from gapless.consume.user.call import call
-from gapless.consume.user.chain import learn
+from gapless.consume.user.chain import adapt
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict
@@ -58,11 +58,11 @@ def _try(place: QueuePlace, reserved: Reserved) -> Step:
             hit("queue.aside")
             allow_commit(conn, claim_xid, 1)
     except (UnitFailedError, TransactionBrokenError) as error:
-        if learn(job.handler, error):
+        if adapt(job.handler, error):
             return _try(place, reserved)
         reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
     except psycopg.Error as error:
-        if handled and learn(job.handler, error):
+        if handled and adapt(job.handler, error):
             return _try(place, reserved)
         if not handled or is_passing(error):
             raise

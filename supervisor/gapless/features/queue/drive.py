@@ -235,7 +235,7 @@ class QueueDriver:
 
         def step(size: int) -> tuple[Step, int, TakeOutcome]:
             done, outcome = step_place(
-                place, batch_size=size, goes_on=lambda: monotonic() < until_s
+                place, batch_size=size, continue_while=lambda: monotonic() < until_s
             )
             return done, done.events, outcome
 

@@ -25,7 +25,7 @@ from gapless.consume.session import (
 )
 from gapless.consume.unit import Unit
 from gapless.consume.user.call import call_each
-from gapless.consume.user.chain import learn
+from gapless.consume.user.chain import adapt
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.db.connect import is_passing
 from gapless.failpoints import hit
@@ -60,17 +60,17 @@ class _QueueProgress:
 
 
 def step_place(
-    place: QueuePlace, *, batch_size: int, goes_on: Callable[[], bool] = lambda: False
+    place: QueuePlace, *, batch_size: int, continue_while: Callable[[], bool] = lambda: False
 ) -> tuple[Step, TakeOutcome]:
     """Handle the next events of a partition, and commit; return what was done, and take's outcome.
 
-    goes_on: asked after each batch that was full; then the next one follows, a commit for each.
+    continue_while: asked after each full batch; then the next one follows, a commit for each.
     Before: the session is outside a transaction. After: likewise. Again: safe at any time.
     Raises BlockedError while the database is not as the handler expects it, HoleError, and
     psycopg's transient errors: then nothing more was committed.
     """
     progress = _QueueProgress()
-    redo = _fast(place, batch_size, goes_on, progress)
+    redo = _fast(place, batch_size, continue_while, progress)
     done = _handled(progress.events)
     while redo is not None:
         if redo.learned:
@@ -86,7 +86,7 @@ def step_place(
 
 
 def _fast(
-    place: QueuePlace, batch_size: int, goes_on: Callable[[], bool], progress: _QueueProgress
+    place: QueuePlace, batch_size: int, continue_while: Callable[[], bool], progress: _QueueProgress
 ) -> _Redo | None:
     """Handle a batch, and those that follow as long as each is full; None when all went well."""
     conn, handler = place.queue.conn, place.job.handler
@@ -101,7 +101,7 @@ def _fast(
                 hit("queue.handled")
                 progress.pending = units
                 allow_commit(conn, taken.claim_xid, len(units))
-                if len(units) < batch_size or not goes_on():
+                if len(units) < batch_size or not continue_while():
                     break
                 # COMMIT, BEGIN and the next claim are one round trip.
                 commit_and_begin(conn, partial(_committed, place, progress))
@@ -158,7 +158,7 @@ def _handled(events: int) -> Step:
 
 def _again(place: QueuePlace, units: Sequence[Unit], error: Exception) -> _Redo:
     """Return what is to be tried again: from the first unit that failed, if that is known."""
-    if learn(place.job.handler, error):
+    if adapt(place.job.handler, error):
         place.hint = units[0].first_offset
         return _Redo(units[0].first_offset, len(units), learned=True)
     at = error.at if isinstance(error, UnitFailedError) else None
@@ -227,7 +227,7 @@ def _narrower(place: QueuePlace, trial: _QueueTrial, error: Exception) -> _Redo:
     """Try fewer: what ends its transaction is known for sure when it is alone."""
     units = trial.units
     first = units[0].first_offset
-    if learn(place.job.handler, error):
+    if adapt(place.job.handler, error):
         return _Redo(first, len(units), learned=True)
     if len(units) == 1:
         return _Redo(first, 1, error=error.error if isinstance(error, UnitFailedError) else error)

@@ -29,7 +29,7 @@ from gapless.features.queue.drive import QueueDriver
 from gapless.features.queue.place import channels_of, open_queue
 from gapless.resources import open_all
 from gapless.worker.board import Board
-from gapless.worker.brake import BRAKE_UNITS, REST_LOOK_S, Brake
+from gapless.worker.failure_backoff import BRAKE_UNITS, REST_LOOK_S, FailureBackoff
 from gapless.worker.life import WAIT_S_MAX, is_orphan, live, settle
 from gapless.worker.offspring import disown_offspring
 from gapless.worker.retries import Retries
@@ -104,7 +104,7 @@ class _Serving:
         self.due_s = monotonic()
         self.is_dropped = False
         self._retries = Retries(RETRY_S_MAX)
-        self._brake = Brake(spec.terms.policy.brake_keys)
+        self._brake = FailureBackoff(spec.terms.policy.brake_keys)
         self._braked_until_s = 0.0
         self._name = f"queue worker {spec.group_id}"
 

@@ -22,7 +22,7 @@ from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.read.units import at_once, load_units, read_units
 from gapless.consume.session import TransactionBrokenError, run
 from gapless.consume.terms import Terms
-from gapless.consume.unit import Spans, Unit
+from gapless.consume.unit import Unit, UnitRanges
 from gapless.consume.user.call import ENDED, call, call_each
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import UnitFailedError
@@ -206,7 +206,7 @@ class _Trial:
         else:
             call_each(self._handler, enumerate(units), self._conn)
 
-    def _one_by_one(self, partition: Partition, spans: Spans) -> None:
+    def _one_by_one(self, partition: Partition, spans: UnitRanges) -> None:
         for unit in read_units(self._conn, partition, spans, self._terms):
             place = (partition.partition_id, unit.first_offset)
             error = self._enders.get(place)

@@ -60,7 +60,7 @@ class Retention:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Keep:
+class HistoryRetention:
     """How long history is kept that only people look at: letters that are closed, the audit."""
 
     letters_s: int
@@ -74,7 +74,7 @@ def plan_retention(conn: Connection[Any]) -> list[Chunk]:
         return cursor.execute(query("log", "retention_plan")).fetchall()
 
 
-def apply_retention(conn: Connection[Any], keep: Keep) -> list[str]:
+def apply_retention(conn: Connection[Any], keep: HistoryRetention) -> list[str]:
     """Drop what may go; return the names of the chunks whose events were dropped.
 
     Before: `conn` is in autocommit. Whatever somebody else has locked is left for the next time.

@@ -6,7 +6,7 @@ On a session of its own, opened for each look: a wait for a lock delays no offse
 from __future__ import annotations
 
 from gapless.db.connect import connect
-from gapless.features.retention.chunks import Keep, apply_retention
+from gapless.features.retention.chunks import HistoryRetention, apply_retention
 from gapless.worker.side_thread import SideThread
 from gapless.worker.spec import SequencerSpec
 
@@ -24,7 +24,9 @@ class RetentionDuty(SideThread):
     def look(self) -> None:
         """Drop what is over."""
         spec, settings = self._spec, self._spec.settings
-        keep = Keep(letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s)
+        keep = HistoryRetention(
+            letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s
+        )
         with connect(
             spec.dsn, role="housekeeper", connect_timeout_s=spec.settings.connect_timeout_s
         ) as conn:

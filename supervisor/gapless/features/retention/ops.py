@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gapless.features.compaction.latest import compact
 from gapless.features.retention.chunks import (
     Chunk,
-    Keep,
+    HistoryRetention,
     Retention,
     apply_retention,
     plan_retention,
@@ -60,7 +60,9 @@ def drop_chunks(
     require_autocommit(conn, "drop_chunks()")
     while compact(conn):  # where no supervisor does, retention would wait for it
         pass
-    return apply_retention(conn, Keep(letters_s=dead_letter_retention_s, audit_s=audit_retention_s))
+    return apply_retention(
+        conn, HistoryRetention(letters_s=dead_letter_retention_s, audit_s=audit_retention_s)
+    )
 
 
 def read_keep(text: str) -> int | None:

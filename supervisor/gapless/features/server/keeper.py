@@ -46,7 +46,7 @@ class Order:
         return json.dumps(asdict(self))
 
 
-class Keeper:
+class ServerKeeper:
     """Keeps one server; `run` returns when there is no server any more."""
 
     def __init__(self, folder: ServerFolder, lock: int, order: Order) -> None:
@@ -139,7 +139,7 @@ def main(argv: Sequence[str]) -> None:
     lock = int(lock_text)
     os.set_inheritable(lock, False)  # noqa: FBT003  # the server must not hold it
     os.pwrite(lock, str(os.getpid()).encode(), 0)
-    Keeper(ServerFolder(Path(root)), lock, Order(**json.loads(order_text))).run()
+    ServerKeeper(ServerFolder(Path(root)), lock, Order(**json.loads(order_text))).run()
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ Json = dict[str, dict[str, int]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartPlace:
+class StartPosition:
     """A place that an option names: one of the ends, a group's position, or offsets."""
 
     kind: Literal["earliest", "latest", "group", "offsets"]
@@ -31,23 +31,23 @@ class StartPlace:
     offsets: Mapping[str, Mapping[int, int]] | None = None
 
 
-def parse_place(option: str, text: str | None) -> StartPlace | None:
+def parse_place(option: str, text: str | None) -> StartPosition | None:
     """Parse `earliest`, `latest`, `group:NAME` or JSON; None for None."""
     if text is None:
         return None
     word = text.strip()
     if word.lower() == "earliest":
-        return StartPlace(kind="earliest")
+        return StartPosition(kind="earliest")
     if word.lower() == "latest":
-        return StartPlace(kind="latest")
+        return StartPosition(kind="latest")
     if word.startswith("group:"):
-        return StartPlace(kind="group", group_id=word.removeprefix("group:"))
+        return StartPosition(kind="group", group_id=word.removeprefix("group:"))
     if not word.startswith("{"):
         raise UsageError(
             f'{option} {word!r}: earliest, latest, group:NAME or JSON like {{"orders": {{"0": 1}}}}'
         )
     try:
-        return StartPlace(kind="offsets", offsets=from_json(json.loads(word)))
+        return StartPosition(kind="offsets", offsets=from_json(json.loads(word)))
     except (ValueError, TypeError, AttributeError):
         raise UsageError(
             f'{option} is not JSON like {{"orders": {{"0": 23, "1": -2}}}}: {word[:100]}'

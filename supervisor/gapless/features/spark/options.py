@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 from gapless.db.schema import use_schema
 from gapless.errors import UsageError
 from gapless.features.spark.columns import parse_columns
-from gapless.features.spark.offsets import StartPlace, parse_place
+from gapless.features.spark.offsets import StartPosition, parse_place
 from gapless.log.filter import ALL, Filter, filter_of
 from gapless.settings import environment_schema
 
@@ -72,8 +72,8 @@ class ReadOptions:
     topics: tuple[str, ...]
     assigned: Mapping[str, tuple[int, ...]] | None
     partitions: tuple[int, ...] | None
-    starting: StartPlace | None
-    ending: StartPlace | None
+    starting: StartPosition | None
+    ending: StartPosition | None
     starting_ts: datetime | None
     ending_ts: datetime | None
     max_offsets: int | None
@@ -121,7 +121,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
             raise UsageError(f"give {name} or {offsets}, not both")
     starting = parse_place("startingOffsets", options.get("startingoffsets"))
     ending = parse_place("endingOffsets", options.get("endingoffsets"))
-    if (starting, ending) == (StartPlace(kind="latest"), StartPlace(kind="earliest")):
+    if (starting, ending) == (StartPosition(kind="latest"), StartPosition(kind="earliest")):
         raise UsageError("startingOffsets latest to endingOffsets earliest is the wrong way round")
     first, last = timestamps.values()
     if first is not None and last is not None and first > last:

@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.errors import HoleError, UsageError
-from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPlace
+from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPosition
 from gapless.features.spark.options import ReadOptions
 from gapless.log.catch_up import sequence_if_alone
 
@@ -84,7 +84,7 @@ def earliest(ends: Iterable[End]) -> Offsets:
 
 
 def resolve(
-    conn: Connection[Any], place: StartPlace, ends: Sequence[End], *, option: str, otherwise: int
+    conn: Connection[Any], place: StartPosition, ends: Sequence[End], *, option: str, otherwise: int
 ) -> Offsets:
     """Turn a place that was named into offsets; a partition it leaves out is `otherwise`."""
     if place.kind == "earliest":
@@ -124,7 +124,7 @@ def at_moment(conn: Connection[Any], moment: datetime, ends: Iterable[End]) -> O
     )
 
 
-def require_order(place: StartPlace | None, start: Offsets, end: Offsets) -> None:
+def require_order(place: StartPosition | None, start: Offsets, end: Offsets) -> None:
     """Raise UsageError when a start that was named lies behind the end: nothing could be read.
 
     A group may have gone beyond an end, and the log may begin later: then there is nothing left.

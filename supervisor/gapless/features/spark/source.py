@@ -14,7 +14,7 @@ from gapless.db.migrate import require_schema
 from gapless.features.filters.stored import check_filter
 from gapless.features.spark.archive import read_archived
 from gapless.features.spark.fetch import ReadRequest, read_ranges
-from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPlace
+from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPosition
 from gapless.features.spark.options import ReadOptions
 from gapless.features.spark.place import (
     End,
@@ -102,7 +102,7 @@ def batch_start(conn: Connection[Any], options: ReadOptions, ends: list[End]) ->
     """Return where a batch begins: earliest unless an option says otherwise."""
     if options.starting_ts is not None:
         return at_moment(conn, options.starting_ts, ends)
-    place = options.starting or StartPlace(kind="earliest")
+    place = options.starting or StartPosition(kind="earliest")
     if place.kind == "earliest":
         # With an archive the log begins where it once began.
         return {} if options.archive is not None else earliest(ends)
@@ -113,7 +113,7 @@ def batch_end(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> O
     """Return where a batch ends (the offset after): the end of the log unless told otherwise."""
     if options.ending_ts is not None:
         return at_moment(conn, options.ending_ts, ends)
-    place = options.ending or StartPlace(kind="latest")
+    place = options.ending or StartPosition(kind="latest")
     if place.kind == "latest":
         return latest(ends)
     return resolve(conn, place, ends, option="endingOffsets", otherwise=LATEST)

@@ -16,7 +16,7 @@ from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import ReceiverError, UsageError, one_line
 from gapless.features.webhooks.address import Network, RefusedAddressError, parse_target
 from gapless.features.webhooks.body import body_of
-from gapless.features.webhooks.desk import LOOK_S, Desk
+from gapless.features.webhooks.driver import LOOK_S, WebhookDriver
 from gapless.features.webhooks.kept import EndpointAnswer
 from gapless.features.webhooks.meaning import meaning_of
 from gapless.features.webhooks.pace import HOLD_S_MAX, PROBE_EVERY_S, Circuit, RequestPace
@@ -34,7 +34,7 @@ class RefusedDeliveryError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class DeliverySettings:
     """What all webhooks of a process share: where, which private networks, whose certificates."""
 
     dsn: str
@@ -49,11 +49,11 @@ class Delivery:
     What it needs is opened at its first call: a supervisor makes it, and its workers use it.
     """
 
-    def __init__(self, means: Means, name: str, connections: int) -> None:
+    def __init__(self, means: DeliverySettings, name: str, connections: int) -> None:
         self._means = means
         self._place = f"webhook {name}"
         self._connections = connections
-        self._desk = Desk(means.dsn, name, means.connect_timeout_s)
+        self._desk = WebhookDriver(means.dsn, name, means.connect_timeout_s)
         self._circuit = Circuit(every_s=PROBE_EVERY_S)
         self._pace = RequestPace()
         self._looking = asyncio.Lock()

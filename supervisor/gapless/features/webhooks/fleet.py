@@ -12,7 +12,7 @@ from gapless.consume.user.handler import Handler, handler
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.features.webhooks.address import networks_of
-from gapless.features.webhooks.deliver import TURN_S_MAX, Delivery, Means
+from gapless.features.webhooks.deliver import TURN_S_MAX, Delivery, DeliverySettings
 from gapless.features.webhooks.line import AT_A_TIME, HANGING_MAX
 from gapless.features.webhooks.many import SharedDelivery
 from gapless.features.webhooks.post import ANSWER_S_MAX, trust
@@ -38,7 +38,7 @@ class Webhooks:
                 f"webhooks need maxProcessingMs of {least_ms} or more: a request may wait for its "
                 f"turn and for its answer; it is {settings.max_processing_ms}"
             )
-        self._means = Means(
+        self._means = DeliverySettings(
             dsn=dsn,
             connect_timeout_s=settings.connect_timeout_s,
             allowed=networks_of(settings.webhook_allow),

@@ -11,7 +11,7 @@ from time import monotonic
 from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import UsageError
 from gapless.features.webhooks.address import EndpointAddress, RefusedAddressError, parse_target
-from gapless.features.webhooks.desk import DeliveryTally
+from gapless.features.webhooks.driver import DeliveryTally
 from gapless.features.webhooks.kept import EndpointAnswer
 from gapless.features.webhooks.meaning import WELL, meaning_of
 from gapless.features.webhooks.pace import HOLD_S_MAX, Circuit, RequestPace

@@ -20,17 +20,17 @@ from gapless.consume.verdict.failure import PartlyFailedError
 from gapless.consume.verdict.wish import DeadLetter, Postponed
 from gapless.errors import one_line
 from gapless.features.webhooks.body import BODY_BYTES_MAX, body_of
-from gapless.features.webhooks.desk import LOOK_S, DeliveryTally
+from gapless.features.webhooks.driver import LOOK_S, DeliveryTally
 from gapless.features.webhooks.line import AT_A_TIME, EndpointLine, Places, StopWebhookError
 from gapless.features.webhooks.pace import PROBE_EVERY_S
 from gapless.features.webhooks.post import Poster
 from gapless.features.webhooks.record import SharedEndpoint, SharedWebhooks
-from gapless.features.webhooks.shared_desk import SharedDesk
+from gapless.features.webhooks.shared_desk import SharedWebhookDriver
 from gapless.features.webhooks.sign import message_id
 from gapless.features.webhooks.trial import trial_request
 
 if TYPE_CHECKING:
-    from gapless.features.webhooks.deliver import Means
+    from gapless.features.webhooks.deliver import DeliverySettings
     from gapless.log.event import Event
 
 log = logging.getLogger("gapless.worker")
@@ -42,10 +42,10 @@ KEPT_MANY = 200  # with more endpoints than this no connection is kept
 class SharedDelivery:
     """The webhooks of one topic that share a group, in one process; in one event loop."""
 
-    def __init__(self, means: Means, webhooks: SharedWebhooks) -> None:
+    def __init__(self, means: DeliverySettings, webhooks: SharedWebhooks) -> None:
         self._means = means
         self._webhooks = webhooks
-        self._desk = SharedDesk(means.dsn, webhooks, means.connect_timeout_s)
+        self._desk = SharedWebhookDriver(means.dsn, webhooks, means.connect_timeout_s)
         self._lines: dict[str, EndpointLine] = {}
         self._places: Places | None = None
         self._looking: asyncio.Lock | None = None

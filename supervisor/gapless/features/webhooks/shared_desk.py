@@ -8,11 +8,11 @@ from time import monotonic
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
-from gapless.features.webhooks.desk import DeliveryTally, Desk
+from gapless.features.webhooks.driver import DeliveryTally, WebhookDriver
 from gapless.features.webhooks.record import SharedEndpoint, SharedWebhooks
 
 
-class SharedDesk(Desk):
+class SharedWebhookDriver(WebhookDriver):
     """The session of one process with the database; in one event loop."""
 
     def __init__(self, dsn: str, webhooks: SharedWebhooks, connect_timeout_s: int) -> None:

@@ -148,17 +148,17 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
         yield ok("re-base", "the sequencer's memory is of this cluster")
 
 
-def squatters(patient: Patient) -> Iterator[Finding]:
+def foreign_locks(patient: Patient) -> Iterator[Finding]:
     """Whether a stranger holds a lock of gapless."""
-    found = patient.look.squatters
+    found = patient.look.foreign_locks
     for each in found[:_SHOWN_MAX]:
         yield fail(
-            "squatters",
+            "foreign_locks",
             plain(str(each)),
             f"a supervisor ends it; by hand: select pg_terminate_backend({each.pid})",
         )
     if not found:
-        yield ok("squatters", "nobody holds a lock of gapless without a right to it")
+        yield ok("foreign_locks", "nobody holds a lock of gapless without a right to it")
 
 
 def obstacles(patient: Patient) -> Iterator[Finding]:

@@ -15,7 +15,7 @@ _SHOWN_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Astray:
+class UnplacedGroup:
     """A group that is beyond the end of the log, or has lost its offset; what helps."""
 
     group_id: str
@@ -28,11 +28,11 @@ class Astray:
 
 def offsets(patient: Patient) -> Iterator[Finding]:
     """Whether some group stands still because it has no place in the log."""
-    found = rows(patient.conn, Astray, query("doctor", "astray"))
+    found = rows(patient.conn, UnplacedGroup, query("doctor", "unplaced_groups"))
     for each in found[:_SHOWN_MAX]:
         yield fail("offsets", str(each), plain(each.remedy))
     if len(found) > _SHOWN_MAX:
         more = f"{quantity(len(found) - _SHOWN_MAX, 'more partition')} without a place in the log"
-        yield fail("offsets", more, here("select * from gapless.astray"))
+        yield fail("offsets", more, here("select * from gapless.unplaced_groups"))
     if not found:
         yield ok("offsets", "every group has its place in the log")

@@ -40,7 +40,7 @@ _LOG = (
     tables.captures,
     tables.attachments,
     tables.classic,
-    log.squatters,
+    log.foreign_locks,
     log.obstacles,
     log.members,
     log.partitions,

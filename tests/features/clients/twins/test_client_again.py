@@ -1,4 +1,4 @@
-"""hand_out_again(): which units come from the dead letter queue, in order, and what is noted of each."""
+"""deliver_units_again(): which units come from the dead letter queue, in order, and what is noted of each."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from support.twins import Changes
 
 AGAIN = (
     "select c_offset, first_offset, last_offset, attempt, key, event_type, payload::text, headers, host_id, user_id,"
-    " transaction_id, created_ts from gapless.hand_out_again('billing', %s, 1, 1, %s, %s, %s, 'a worker')"
+    " transaction_id, created_ts from gapless.deliver_units_again('billing', %s, 1, 1, %s, %s, %s, 'a worker')"
 )
 READ = (
     "select c_offset, key, event_type, payload::text, headers, host_id, user_id, transaction_id, created_ts"

@@ -1,4 +1,4 @@
-"""commit(), end_client_turn(), let_go(): what a client ends is of its units in hand, and no row beside them."""
+"""commit(), end_client_turn(), release_client_lease(): what a client ends is of its units in hand, and no row beside them."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_a_partition_is_let_go_of(staff: Staff) -> None:
             f"update gapless.dead_letter set {sets} where first_offset = {first}".encode(),
             list(values.values()),
         )
-    letgo = "select gapless.let_go('billing', %s, 1, 1, %s) as is_owner"
+    letgo = "select gapless.release_client_lease('billing', %s, 1, 1, %s) as is_owner"
     rows, changed = staff.call(letgo, [staff.topic, staff.fences[1]])
     assert rows == [(True,)]
     begin = "billing orders 1 "
@@ -177,7 +177,7 @@ def test_a_partition_is_let_go_of(staff: Staff) -> None:
 
 def test_who_waits_for_a_partition_is_told(employed: Staff, module_dsn: str) -> None:
     """Those of this partition."""
-    letgo = "select gapless.let_go('billing', %s, 1, 1, %s)"
+    letgo = "select gapless.release_client_lease('billing', %s, 1, 1, %s)"
     channels = [f"gapless_p_{employed.topic}_{partition}" for partition in range(3)]
     with put_back(module_dsn, "lease", "consumer_offsets", "delivery") as one:
         for channel in channels:

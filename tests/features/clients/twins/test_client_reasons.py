@@ -113,7 +113,7 @@ STILL = {
 
 @pytest.mark.parametrize("outcome", STILL)
 def test_why_a_partition_gives_nothing(twins: Twins, outcome: str) -> None:
-    ask = "select gapless.stand_still(%s, 'billing', 'orders', 1, 4, 6)"
+    ask = "select gapless.standstill_reason(%s, 'billing', 'orders', 1, 4, 6)"
     assert twins.value(ask, outcome) == STILL[outcome]
 
 

@@ -232,7 +232,7 @@ def test_what_is_in_hand(staff: Staff, name: str) -> None:
         staff.letters(3, 3, epoch=1)
         staff.run("delete from gapless.delivery where {here}")
     staff.run(change)
-    ask = "select gapless.is_in_hand('billing', %s, 1, 1)"
+    ask = "select gapless.has_delivered('billing', %s, 1, 1)"
     assert staff.twins.value(ask, staff.topic) is expected
 
 

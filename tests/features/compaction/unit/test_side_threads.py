@@ -12,7 +12,7 @@ from gapless.features.compaction import duty as module
 from gapless.features.compaction.duty import LOOK_S, Compactor
 from gapless.features.expiry import duty as expiry
 from gapless.features.retention import duty as retention
-from gapless.features.retention.chunks import Keep
+from gapless.features.retention.chunks import HistoryRetention
 from gapless.settings import Settings
 
 
@@ -68,7 +68,7 @@ def test_what_is_over_is_dropped_and_told(
     spec: Any = SimpleNamespace(dsn="", connect_timeout_s=1, settings=settings)
     retention.RetentionDuty(spec).look()
     expiry.ExpiryDuty(spec).look()
-    assert asked == [Keep(letters_s=5, audit_s=6), 60, 60]
+    assert asked == [HistoryRetention(letters_s=5, audit_s=6), 60, 60]
     assert [each.levelname for each in caplog.records] == ["INFO", "WARNING", "WARNING"]
     assert [each.partition(":")[0] for each in caplog.messages] == [
         "retention", "group g expired", "group g of topic t",

@@ -13,11 +13,11 @@ import pytest
 
 from gapless.consume.read.claim import split
 from gapless.consume.unit import Source, Span
-from gapless.features.filters.kept import (
+from gapless.features.filters.filtered import (
+    FilteredRanges,
+    FilteredSpan,
+    FilteredUnit,
     Kept,
-    KeptSpan,
-    KeptSpans,
-    KeptUnit,
     kept_spans,
 )
 from gapless.keys import Partition
@@ -67,7 +67,7 @@ def kept_of(offsets: Sequence[int], **more: Any) -> Kept:
     return Kept(ids=[id_of(each) for each in offsets], offsets=list(offsets), **more)
 
 
-def spans_of(choice: Choice, **more: Any) -> KeptSpans:
+def spans_of(choice: Choice, **more: Any) -> FilteredRanges:
     sizes, offsets = choice
     ids = [id_of(FIRST + n) for n in range(sum(sizes))]
     marks = "".join("0" * (size - 1) + "1" for size in sizes)
@@ -87,7 +87,7 @@ def expected(choice: Choice) -> list[Seen]:
 
 
 def seen(span: Span) -> Seen:
-    assert isinstance(span, KeptSpan)
+    assert isinstance(span, FilteredSpan)
     assert list(span.kept.ids) == [id_of(each) for each in span.kept.offsets]
     assert span.timeline == (2 if span.first_offset >= 13 else 1)
     return span.first_offset, [each // 7 for each in span.ids], list(span.kept.offsets)
@@ -161,7 +161,7 @@ def test_a_unit_has_its_own_events(streamed: bool) -> None:
 def test_one_unit_is_those_of_several() -> None:
     plain = Span(0, [50, 60], 3)
     assert list(plain.alone()) == [plain]
-    kept = KeptSpan(0, [id_of(0), id_of(1)], 3, kept=kept_of([1]))
+    kept = FilteredSpan(0, [id_of(0), id_of(1)], 3, kept=kept_of([1]))
     several = kept.alone()
     assert (len(several), several[0], list(several.wanted)) == (1, kept, [id_of(1)])
 
@@ -177,7 +177,7 @@ def test_what_an_event_tells() -> None:
     assert [each.subscriptions for each in (two, three, four)] == [(ONE, OTHER), (OTHER,), ()]
     assert unit.subscriptions == (ONE, OTHER)
     (bare,) = spans_of(((1,), (11,))).units(Source(HERE, never, 9), [row(id_of(11))])
-    assert isinstance(bare, KeptUnit)
+    assert isinstance(bare, FilteredUnit)
     assert [type(each) for each in bare] == [Event]
     assert bare.subscriptions == ()
 
@@ -195,7 +195,7 @@ def test_what_is_kept_for_some_subscriptions() -> None:
 
 
 def test_alike_is_the_same_events_for_the_same_subscriptions() -> None:
-    def made(*offsets: int, **more: Any) -> KeptSpans:
+    def made(*offsets: int, **more: Any) -> FilteredRanges:
         return spans_of(((1, 2, 1), offsets), **more)
 
     plain = split(FIRST, [id_of(FIRST + n) for n in range(4)], "1011")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gapless.consume.unit import Spans
+from gapless.consume.unit import UnitRanges
 from gapless.features.filters import conditions as module
 from gapless.features.filters.conditions import (
     ConditionError,
@@ -19,7 +19,7 @@ from gapless.features.filters.conditions import (
     stop_subscriptions,
     with_conditions,
 )
-from gapless.features.filters.kept import Kept
+from gapless.features.filters.filtered import Kept
 from gapless.keys import Partition
 from gapless.log.event import MatchedSubscription
 
@@ -169,7 +169,7 @@ def test_an_answer_with_a_part_too_few_is_a_defect(
 ) -> None:
     Server(monkeypatch, [answer])
     with pytest.raises(ValueError, match="zip"):
-        ask_conditions(CONN, ASSIGNMENT, Spans(1, [11, 12], [1, 2]))
+        ask_conditions(CONN, ASSIGNMENT, UnitRanges(1, [11, 12], [1, 2]))
 
 
 def test_what_was_found_in_parts_is_told_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -181,7 +181,7 @@ def test_what_was_found_in_parts_is_told_together(monkeypatch: pytest.MonkeyPatc
         [([3], ["8"], [], [], [], [])],
     )
     monkeypatch.setattr(module, "find_matches", lambda conn, *found: (conn, found))
-    found: Any = ask_conditions(CONN, ASSIGNMENT, Spans(1, [11, 12, 13], [1, 2, 3]))
+    found: Any = ask_conditions(CONN, ASSIGNMENT, UnitRanges(1, [11, 12, 13], [1, 2, 3]))
     assert found == (CONN, ([1, 2, 3], ["5,7,10", "6", "6,8,9"]))
 
 
@@ -195,7 +195,7 @@ def test_what_conditions_match_is_kept_beside_what_was(
 ) -> None:
     server = Server(monkeypatch, [])
     asked = {4: _matched(2), 7: _matched(1, 8)}
-    whole = Spans(4, [11, 12, 13, 14], [1, 2, 3, 4])
+    whole = UnitRanges(4, [11, 12, 13, 14], [1, 2, 3, 4])
 
     def ask(*given: object) -> Any:
         assert given == (CONN, ASSIGNMENT, whole)
@@ -221,5 +221,5 @@ def test_without_other_matches_those_of_conditions_are_all(
 ) -> None:
     Server(monkeypatch, [])
     monkeypatch.setattr(module, "ask_conditions", lambda *_: {1: _matched(2)})
-    found = with_conditions(CONN, ASSIGNMENT, Spans(1, [11], [1]), Kept(ids=[], offsets=[]))
+    found = with_conditions(CONN, ASSIGNMENT, UnitRanges(1, [11], [1]), Kept(ids=[], offsets=[]))
     assert (found.ids, found.offsets, found.matches) == ([11], [1], {1: _matched(2)})

@@ -11,7 +11,7 @@ import pytest
 
 from gapless.features.metrics.health import NAMED_MAX, OK, UNAVAILABLE, health, readiness
 from gapless.features.metrics.look import GroupStanding
-from gapless.telemetry.pulse import Pulse
+from gapless.telemetry.supervisor_beat import SupervisorBeat
 
 ROW = GroupStanding(
     group_id="g", topic="t", partition_id=0, owner_id=None, is_paused=False, next_offset=5, lag=3,
@@ -36,8 +36,8 @@ def test_the_statuses_are_those_of_http() -> None:
     assert (OK, UNAVAILABLE) == (200, 503)
 
 
-def _pulse(*, is_member: bool = True, drains: bool = False) -> Pulse:
-    pulse = Pulse()
+def _pulse(*, is_member: bool = True, drains: bool = False) -> SupervisorBeat:
+    pulse = SupervisorBeat()
     pulse.beat(UUID(int=1) if is_member else None, drains=drains)
     return pulse
 
@@ -58,7 +58,7 @@ def _look(*standing: tuple[GroupStanding, float]) -> Any:
         (_pulse(), "gone", "the database does not answer: gone"),
     ],
 )
-def test_who_cannot_work_is_not_ready(pulse: Pulse, look: str, why: str) -> None:
+def test_who_cannot_work_is_not_ready(pulse: SupervisorBeat, look: str, why: str) -> None:
     status, text = readiness(pulse, look, groups=MINE, standstill_s=60)
     assert status == UNAVAILABLE
     assert text.startswith(why)

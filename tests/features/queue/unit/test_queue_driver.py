@@ -120,13 +120,13 @@ class World:
         self.story.append(("sweep", _name(place)))
 
     def step_place(
-        self, place: QueuePlace, *, batch_size: int, goes_on: Callable[[], bool]
+        self, place: QueuePlace, *, batch_size: int, continue_while: Callable[[], bool]
     ) -> tuple[Step, str]:
         assert self.in_step()
         self.story.append(("take", _name(place), place.hint, batch_size))
-        self.went_on.append(goes_on())
+        self.went_on.append(continue_while())
         before_s, self.now_s = self.now_s, self.now_s + GOES_ON_S
-        self.went_on.append(goes_on())
+        self.went_on.append(continue_while())
         self.now_s = before_s
         found = self.steps.pop(0) if self.steps else (DONE, "claimed")
         if isinstance(found, Exception):

@@ -19,7 +19,7 @@ from gapless.errors import BlockedError, HoleError
 from gapless.features.queue import worker as module
 from gapless.features.queue.worker import _Host, _Serving
 from gapless.worker.board import Board
-from gapless.worker.brake import BRAKE_S_MIN, BRAKE_UNITS, GRACE_S, REST_LOOK_S
+from gapless.worker.failure_backoff import BRAKE_S_MIN, BRAKE_UNITS, GRACE_S, REST_LOOK_S
 from gapless.worker.spec import ExitCode
 
 PIPE, BELL, SESSION, SLOT = 70, 71, 72, 1

@@ -58,12 +58,12 @@ class World:
         self.begins: list[Exception] = []
         self.lost = False
         for name in (
-            "transaction", "take_next", "commit_and_begin", "allow_commit", "call_each", "learn",
+            "transaction", "take_next", "commit_and_begin", "allow_commit", "call_each", "adapt",
             "handle_alone", "put_aside",
         ):  # fmt: skip
             monkeypatch.setattr(once, name, getattr(self, name))
         for name in (
-            "transaction", "allow_commit", "call", "learn", "begin_reserved", "acknowledge", "fail",
+            "transaction", "allow_commit", "call", "adapt", "begin_reserved", "acknowledge", "fail",
             "give_back",
         ):  # fmt: skip
             monkeypatch.setattr(alone, name, getattr(self, name))
@@ -90,9 +90,9 @@ class World:
         self.place.job = replace(job, terms=replace(job.terms, units_per_commit=units_per_commit))
 
     def step(
-        self, batch_size: int = 4, goes_on: Callable[[], bool] = lambda: False
+        self, batch_size: int = 4, continue_while: Callable[[], bool] = lambda: False
     ) -> tuple[Step, str]:
-        return step_place(self.place, batch_size=batch_size, goes_on=goes_on)
+        return step_place(self.place, batch_size=batch_size, continue_while=continue_while)
 
     def told(self) -> list[Any]:
         told, self.story = self.story, []
@@ -171,7 +171,7 @@ class World:
             failed.at = at if self.knows_which else None
             raise failed
 
-    def learn(self, handler: object, error: object) -> bool:
+    def adapt(self, handler: object, error: object) -> bool:
         return self.learns.pop(0) if self.learns else False
 
     def handle_alone(self, job: Job, parking: None, unit: Unit, aside: Counter[str]) -> None:
@@ -247,7 +247,7 @@ def test_what_is_taken_is_called_and_committed(world: World) -> None:
 def test_full_batches_follow_as_long_as_it_goes_on(world: World) -> None:
     asked: list[int] = []
     world.place.open = 5
-    done = world.step(goes_on=lambda: asked.append(len(world.handled)) or True)  # type: ignore[func-returns-value]
+    done = world.step(continue_while=lambda: asked.append(len(world.handled)) or True)  # type: ignore[func-returns-value]
     assert done == (_done(10), "claimed")
     assert asked == [0, 4], "not after one that was not full"
     assert world.told()[8:12] == [
@@ -258,7 +258,7 @@ def test_full_batches_follow_as_long_as_it_goes_on(world: World) -> None:
     ]
     assert (world.place.hint, world.place.open, world.place.claims) == (21, 0, 3)
     world.open = [31, 32]
-    assert world.step(2, goes_on=lambda: True) == (_done(2), "idle")
+    assert world.step(2, continue_while=lambda: True) == (_done(2), "idle")
     assert world.place.hint == 33
 
 
@@ -322,22 +322,22 @@ def test_what_is_learned_is_tried_at_once_and_as_before(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world.failing, world.learns = {12: REFUSED}, [True]
-    original = world.learn
+    original = world.adapt
 
-    def learn(handler: object, error: object) -> bool:
+    def adapt(handler: object, error: object) -> bool:
         learned = original(handler, error)
         world.failing = {}
         return learned
 
-    monkeypatch.setattr(once, "learn", learn)
-    assert world.step(goes_on=lambda: True) == (_done(4), "claimed")
+    monkeypatch.setattr(once, "adapt", adapt)
+    assert world.step(continue_while=lambda: True) == (_done(4), "claimed")
     assert world.of("take") == [("take", 4, 11)] * 2
     assert world.place.hint == 15
 
 
 def test_of_what_was_committed_before_it_is_told_as_well(world: World) -> None:
     world.failing = {16: REFUSED}
-    assert world.step(goes_on=lambda: True) == (_done(8, dead=1), "claimed")
+    assert world.step(continue_while=lambda: True) == (_done(8, dead=1), "claimed")
     world.failing, world.learns = {20: LATE}, [True]
     world.open = [19, 20]
     with pytest.raises(psycopg.errors.UniqueViolation):
@@ -421,15 +421,15 @@ def test_one_alone_that_spoils_its_commit_is_given_up(
 
 def test_with_a_savepoint_learned_is_learned(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     world.failing, world.learns = {12: TransactionBrokenError("ended")}, [False, True]
-    original = world.learn
+    original = world.adapt
 
-    def learn(handler: object, error: object) -> bool:
+    def adapt(handler: object, error: object) -> bool:
         learned = original(handler, error)
         if learned:
             world.failing = {}
         return learned
 
-    monkeypatch.setattr(once, "learn", learn)
+    monkeypatch.setattr(once, "adapt", adapt)
     assert world.step()[0] == _done(4)
     assert world.of("take") == [
         ("take", 4, 11), ("take", 4, 11), ("take", 4, 15),

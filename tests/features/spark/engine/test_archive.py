@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from gapless.errors import GaplessError
 from gapless.features.retention.chunks import (
-    Keep,
+    HistoryRetention,
     Retention,
     apply_retention,
     plan_retention,
@@ -29,7 +29,7 @@ from support.chunks import next_chunk, small_chunks
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KEEP = Keep(letters_s=60, audit_s=60)
+KEEP = HistoryRetention(letters_s=60, audit_s=60)
 DOCUMENT = """
 pipelines:
   cold:

@@ -19,7 +19,7 @@ from gapless.features.spark.offsets import Offsets, count, from_json, to_json
 from gapless.features.spark.options import read_options
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
-from gapless.lease.squatters import end_squatters
+from gapless.lease.foreign_locks import end_foreign_locks
 
 __all__ = ["PipelineStanding"]
 
@@ -95,7 +95,7 @@ def lock_pipeline(conn: Connection[Any], name: str) -> None:
 
     Waits ENDS_MS for one that has just ended: its session ends at the server a little later.
     """
-    end_squatters(conn, set())
+    end_foreign_locks(conn, set())
     try:
         with lock_timeout(conn, ENDS_MS):
             conn.execute(query("spark", "lock_pipeline"), {"name": name})

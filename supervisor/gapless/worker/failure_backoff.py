@@ -30,7 +30,7 @@ def is_like_bad_deploy(*, failed: int, since_s: float, now_s: float, handled_s: 
 
 
 @dataclass(slots=True)
-class Brake:
+class FailureBackoff:
     """Counts the units that failed in a row; one that is handled lifts it.
 
     keys_min: of so many keys the last BRAKE_UNITS of them have to be; 0: it is never on.

@@ -11,7 +11,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, overload
 
-from gapless.consume.unit import FIRST_TIMELINE, Source, Span, Spans, Timelines, Unit, timeline_at
+from gapless.consume.unit import (
+    FIRST_TIMELINE,
+    Source,
+    Span,
+    Timelines,
+    Unit,
+    UnitRanges,
+    timeline_at,
+)
 from gapless.log.event import Event, MatchedEvent, MatchedSubscription, P_co, Row, Unasked
 
 
@@ -52,15 +60,15 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptSpan(Span):
+class FilteredSpan(Span):
     """The place of a whole unit, and what is kept of it."""
 
     kept: Kept = field(kw_only=True)
 
-    def alone(self) -> Spans:
+    def alone(self) -> UnitRanges:
         """Return it as the places of several."""
         ends, lines = [len(self.ids)], ((0, self.timeline),)
-        return KeptSpans(self.first_offset, self.ids, ends, lines, starts=[0], kept=self.kept)
+        return FilteredRanges(self.first_offset, self.ids, ends, lines, starts=[0], kept=self.kept)
 
     def seen(self, only: Collection[int] | None) -> Mapping[str, object]:
         """Return what its handler gets of it; of one that failed for some, what these match."""
@@ -75,7 +83,7 @@ class PassedSpan(Span):
     is_passed: ClassVar[bool] = True
 
 
-class KeptSpans(Spans):
+class FilteredRanges(UnitRanges):
     """The places of the units of a range that keep something; `ids` are all events of the range.
 
     ends: how many events of the range there are up to the end of each of these units. starts: and
@@ -103,13 +111,13 @@ class KeptSpans(Spans):
     @overload
     def __getitem__(self, at: int) -> Span: ...
     @overload
-    def __getitem__(self, at: slice) -> Spans: ...
-    def __getitem__(self, at: int | slice) -> Span | Spans:
+    def __getitem__(self, at: slice) -> UnitRanges: ...
+    def __getitem__(self, at: int | slice) -> Span | UnitRanges:
         """Return one unit; or a range with several, and what is passed before and after them."""
         if isinstance(at, int):
             at = range(len(self))[at]
             start, first = self.starts[at], self.first_offset + self.starts[at]
-            return KeptSpan(
+            return FilteredSpan(
                 first,
                 self.ids[start : self.ends[at]],
                 timeline_at(self.timelines, first),
@@ -119,7 +127,7 @@ class KeptSpans(Spans):
         assert step == 1
         start = self.ends[low - 1] if low else 0
         stop = len(self.ids) if high == len(self) else self.ends[high - 1] if high else 0
-        return KeptSpans(
+        return FilteredRanges(
             self.first_offset + start,
             self.ids[start:stop],
             [end - start for end in self.ends[low:high]],
@@ -128,11 +136,11 @@ class KeptSpans(Spans):
             kept=self._kept(low, high),
         )
 
-    def is_like(self, other: Spans) -> bool:
+    def is_like(self, other: UnitRanges) -> bool:
         """Tell whether a handler gets the same of both, subscriptions and all."""
         if list(self.wanted) != list(other.wanted):
             return False
-        return not isinstance(other, KeptSpans) or self.kept.numbers == other.kept.numbers
+        return not isinstance(other, FilteredRanges) or self.kept.numbers == other.kept.numbers
 
     def beyond(self, offset: int) -> list[Span]:
         """Return the range from an offset on, without a gap: a PassedSpan between two units."""
@@ -156,8 +164,8 @@ class KeptSpans(Spans):
     def unit(self, at: int, source: Source, rows: list[Row] | None) -> Unit:
         """Return one of the units; without rows they are read while it is iterated over."""
         span = self[at]
-        assert isinstance(span, KeptSpan)
-        return KeptUnit(replace(source, timelines=self.timelines), span, rows)
+        assert isinstance(span, FilteredSpan)
+        return FilteredUnit(replace(source, timelines=self.timelines), span, rows)
 
     def _kept(self, low: int, high: int) -> Kept:
         first = self.cuts[low - 1] if low else 0
@@ -170,12 +178,12 @@ class KeptSpans(Spans):
         return [PassedSpan(first, self.ids[start:stop], timeline_at(self.timelines, first))]
 
 
-class KeptUnit(Unit[P_co]):
+class FilteredUnit(Unit[P_co]):
     """What a filter keeps of a unit. first_offset, last_offset and span are those of all of it."""
 
     __slots__ = ("_span",)
 
-    def __init__(self, source: Source, span: KeptSpan, rows: list[Row] | None) -> None:
+    def __init__(self, source: Source, span: FilteredSpan, rows: list[Row] | None) -> None:
         super().__init__(source, span.first_offset, rows, span.kept.ids)
         self._span = span
 
@@ -214,7 +222,7 @@ class KeptUnit(Unit[P_co]):
         return self._span
 
 
-def kept_spans(spans: Spans, kept: Kept) -> KeptSpans:
+def kept_spans(spans: UnitRanges, kept: Kept) -> FilteredRanges:
     """Return which units of a claim keep something, and what."""
     starts: list[int] = []
     ends: list[int] = []
@@ -226,4 +234,4 @@ def kept_spans(spans: Spans, kept: Kept) -> KeptSpans:
         starts.append(spans.ends[at - 1] if at else 0)
         ends.append(spans.ends[at])
     timelines = spans.timelines or FIRST_TIMELINE
-    return KeptSpans(spans.first_offset, spans.ids, ends, timelines, starts=starts, kept=kept)
+    return FilteredRanges(spans.first_offset, spans.ids, ends, timelines, starts=starts, kept=kept)

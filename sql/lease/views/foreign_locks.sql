@@ -2,7 +2,7 @@
 -- take any advisory lock. Whoever may take leases (may_lease()) may have them.
 -- The shared lock (7427001, 2) is no sign: a publisher has it, whatever its role.
 -- A session whose role is not known yet (usesysid) began since the activity was looked at: the next look judges it.
-create or replace view gapless.squatters as
+create or replace view gapless.foreign_locks as
 select
   k.pid,
   a.usename::text as role,
@@ -36,4 +36,4 @@ where k.locktype = 'advisory' and k.objsubid = 2
     where gapless.may_lease(r.role)
   ))) is not true;
 
-comment on view gapless.squatters is 'Sessions that hold a lock of gapless without a right to it; they are ended.';
+comment on view gapless.foreign_locks is 'Sessions that hold a lock of gapless without a right to it; they are ended.';

@@ -28,7 +28,7 @@ from gapless.consume.outside.calls import Calls, Ended
 AT_A_TIME = 16
 
 
-class Beside:
+class ConcurrentRetries:
     """The calls of one partition's units that were set aside; they continue between turns.
 
     wake: as of Outside. Without it a turn waits until all have ended.

@@ -15,7 +15,7 @@ log = logging.getLogger("gapless.supervisor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Squatter:
+class ForeignLock:
     """A session that held, or waited for, what it has no right to; is_ended: it does no more."""
 
     pid: int
@@ -46,13 +46,13 @@ def _name(conn: Connection[Any], which: str, known: set[str]) -> None:
     known.update(found)
 
 
-def end_squatters(conn: Connection[Any], known: set[int]) -> None:
+def end_foreign_locks(conn: Connection[Any], known: set[int]) -> None:
     """End them, and say in the log who they were.
 
     known: pids of those that could not be ended, and were named before; brought up to date.
     """
-    with conn.cursor(row_factory=class_row(Squatter)) as cursor:
-        found = cursor.execute(query("lease", "end_squatters")).fetchall()
+    with conn.cursor(row_factory=class_row(ForeignLock)) as cursor:
+        found = cursor.execute(query("lease", "end_foreign_locks")).fetchall()
     for squatter in found:
         who = f"pid {squatter.pid} of role {squatter.role} held {squatter.holds}"
         if squatter.is_ended:

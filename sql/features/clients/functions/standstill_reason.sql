@@ -1,5 +1,5 @@
 -- Why a client's partition gives nothing although there is more, in a sentence for people; null: it just has nothing.
-create or replace function gapless.stand_still(
+create or replace function gapless.standstill_reason(
   _outcome text, _group_id text, _topic text, _partition_id int, _first_offset bigint, _last_offset bigint
 )
 returns text

@@ -1,5 +1,5 @@
 -- Has the client that owns a partition units of it in hand, handed out under this epoch?
-create or replace function gapless.is_in_hand(_group_id text, _topic_id int, _partition_id int, _epoch bigint)
+create or replace function gapless.has_delivered(_group_id text, _topic_id int, _partition_id int, _epoch bigint)
 returns boolean
 language sql
 stable

@@ -1,7 +1,7 @@
 -- Partitions in which a group has no place from which it could continue, and what helps: its offset is beyond
 -- the end of the log, or its row is gone. They stand still, whoever works on them (claim_at()).
 -- index: log_segment_pkey, a look-up for each partition
-create or replace view gapless.astray as
+create or replace view gapless.unplaced_groups as
 select
   l.group_id,
   t.name as topic,
@@ -50,5 +50,5 @@ cross join lateral (
 where not g.is_scratch
   and (c.group_id is null or c.stopped_at is not null or c.next_offset > e.end_offset);
 
-comment on view gapless.astray is
+comment on view gapless.unplaced_groups is
   'Partitions in which a group has no place from which it could continue, and the command that helps.';

@@ -6,7 +6,7 @@ All times are in seconds of one clock, time.monotonic().
 from __future__ import annotations
 
 
-class Rhythm:
+class BeatTimer:
     """The times of a member. ttl_s: after so long without a beat it may be taken for dead."""
 
     def __init__(self, *, beat_every_s: float, look_every_s: float, ttl_s: float) -> None:

@@ -14,7 +14,7 @@ _HALF_BITS = 64
 _OUTSIDE, _MEMBER, _DRAINING = range(3)
 
 
-class Pulse:
+class SupervisorBeat:
     """Written by the supervisor at each turn of its loop; made before its exporter is forked."""
 
     def __init__(self) -> None:

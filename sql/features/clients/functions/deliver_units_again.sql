@@ -1,7 +1,7 @@
 -- Hand out, to the client that owns a partition, units of it that were set aside and are due: what a person redrives,
 -- what waits for another attempt, what was parked. Returns their events; each such unit ends with commit_redriven() or
 -- reject_unit(). One that killed its members max_crashes times is given up. Before: the fence is locked.
-create or replace function gapless.hand_out_again(
+create or replace function gapless.deliver_units_again(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _max_events int, _crashes_max int,
   _worker text
 )

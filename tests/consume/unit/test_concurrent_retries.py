@@ -14,9 +14,9 @@ import pytest
 import gapless
 from gapless.consume.aside.retry import ClaimedLetter
 from gapless.consume.job import Job, Step
-from gapless.consume.outside import beside as module
-from gapless.consume.outside.beside import AT_A_TIME, Beside
+from gapless.consume.outside import concurrent_retries as module
 from gapless.consume.outside.calls import Ended
+from gapless.consume.outside.concurrent_retries import AT_A_TIME, ConcurrentRetries
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import Policy
@@ -47,8 +47,8 @@ class World:
         made: Handler = gapless.handler(topic="orders", delivery="at-least-once")(_handle)
         self.job = make_turn(CONN, OURS, made, policy=Policy(crashes_max=3))
 
-    def beside(self, *, waits: bool = False) -> Beside:
-        return Beside(self.job, None if waits else str)
+    def beside(self, *, waits: bool = False) -> ConcurrentRetries:
+        return ConcurrentRetries(self.job, None if waits else str)
 
     def told(self) -> list[Any]:
         told, self.story = self.story, []

@@ -24,7 +24,7 @@ RETRY_S = 1.0
 REFUSED_S = 60.0  # no matter of seconds: a pooler in transaction mode
 
 
-class Bell:
+class ChannelListener:
     """Calls `ring` in the loop, with the channel, when one that it was told of is notified."""
 
     def __init__(self, dsn: str, connect_timeout_s: int, ring: Callable[[str], None]) -> None:

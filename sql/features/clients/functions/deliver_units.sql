@@ -4,7 +4,7 @@
 -- (I8). One that did so crashes_max times, under as many owners, is set aside as dead. A unit that touches a key
 -- which an earlier unit holds is parked behind it, as by a worker. Raises GL409 when the group was given a filter.
 -- Before: the fence is locked. locks: guard_keys, when a key is held
-create or replace function gapless.hand_out(
+create or replace function gapless.deliver_units(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _max_events int, _crashes_max int,
   _worker text
 )
@@ -49,7 +49,7 @@ begin
         perform gapless.stop_beyond(_group_id, _topic_id, _partition_id, _epoch, _token, claim.last_offset);
       end if;
       select t.name into topic_name from gapless.topic t where t.topic_id = _topic_id;
-      told := gapless.stand_still(
+      told := gapless.standstill_reason(
         claim.outcome, _group_id, topic_name, _partition_id, claim.first_offset, claim.last_offset
       );
       perform gapless.report_error(_group_id, _topic_id, _partition_id, _token, told);

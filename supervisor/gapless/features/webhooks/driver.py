@@ -40,7 +40,7 @@ class DeliveryTally:
         self.failed += earlier.failed
 
 
-class Desk:
+class WebhookDriver:
     """The session of one process with the database; in one event loop."""
 
     def __init__(self, dsn: str, name: str, connect_timeout_s: int) -> None:
