@@ -84,7 +84,7 @@ def trips(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 @pytest.fixture
 def one_batch_a_step(read: Ahead) -> None:
     """What was read ahead is still there after a step."""
-    read.goes_on = False
+    read.continue_while = False
 
 
 class TestReadAhead:

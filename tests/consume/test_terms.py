@@ -84,7 +84,7 @@ def speaks(world: World) -> Handler:
         "visibility_s",
         "coroutine",  # what follows is no term: the function itself, what it needs, what calls it
         "resources",
-        "schedule",
+        "declares",
         "letters_beside",  # of shared webhooks
     }
     assert all(getattr(made, name) is not None for name in options), "an option more: set it here"

@@ -146,7 +146,7 @@ TABLE = {
     "*/gapless/features/queue/worker.py": "features/queue/unit/test_queue_host.py features/queue",
     "*/gapless/worker/systemd.py": "worker/unit/test_worker_small.py worker/test_systemd.py",
     "*/gapless/worker/pid_one.py": "worker/unit/test_children_processes.py worker/test_pid_one.py",
-    "*/gapless/features/queue/pool.py": "features/queue/unit/test_pool.py features/queue/test_deaths.py features/queue"
+    "*/gapless/features/queue/pool.py": "worker/unit/test_children.py features/queue/test_deaths.py features/queue"
     f" {_WORKER}",
     "*/gapless/features/scheduled/later.py": f"features/scheduled/unit/test_promoter.py {_LATER}",
     "*/gapless/features/scheduled/schedules.py": _LATER,

@@ -220,4 +220,6 @@ def test_the_plugin_costs_nobody_time() -> None:
         "print(sorted(set(sys.modules) - before))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['gapless', 'gapless.lazily', 'gapless.pytest_plugin']"
+    assert done.stdout.strip() == (
+        "['gapless', 'gapless.feature', 'gapless.lazily', 'gapless.pytest_plugin']"
+    )

@@ -21,7 +21,6 @@ from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
 from gapless.errors import UsageError
-from gapless.features.scheduled.feature import SCHEDULED
 from gapless.features.scheduled.schedules import TOPIC
 from gapless.lease.room import Own
 from gapless.log.topics import ensure_topic
@@ -112,7 +111,6 @@ class Desk:
             handlers={},
             terms={},
             declared=(self,),
-            features=(SCHEDULED,),
         )
         self.control = Control(plan)
         self.control._follower = SimpleNamespace(look=self._look)  # type: ignore[assignment]

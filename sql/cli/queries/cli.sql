@@ -118,7 +118,7 @@ where not g.is_scratch
 order by g.group_id, t.name
 
 -- name: group_astray
--- returns: gapless.ops.doctor.places:Astray
+-- returns: gapless.ops.doctor.places:UnplacedGroup
 select a.group_id, a.problem, a.remedy
 from gapless.unplaced_groups a
 where a.group_id = %(group)s and a.topic = %(topic)s

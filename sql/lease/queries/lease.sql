@@ -8,7 +8,7 @@ select pg_try_advisory_lock(7427002, %(member_no)s)
 select pg_advisory_lock(7427002, %(member_no)s)
 
 -- name: end_foreign_locks
--- returns: gapless.lease.foreign_locks:Squatter
+-- returns: gapless.lease.foreign_locks:ForeignLock
 select e.pid, e.role, e.holds, e.is_ended from gapless.end_foreign_locks() e
 
 -- name: left_prepared

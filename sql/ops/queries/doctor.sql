@@ -53,7 +53,7 @@ join pg_roles r on r.rolname = current_user
 join pg_database d on d.datname = current_database()
 
 -- name: unplaced_groups
--- returns: gapless.ops.doctor.places:Astray
+-- returns: gapless.ops.doctor.places:UnplacedGroup
 select a.group_id, a.problem, a.remedy from gapless.unplaced_groups a order by a.group_id, a.topic, a.partition_id
 
 -- name: check_leases

@@ -240,7 +240,7 @@ order by d.last_failed_ts desc
 limit 5
 
 -- name: foreign_locks
--- returns: gapless.status.strangers:Squatting
+-- returns: gapless.status.strangers:ForeignLockHolder
 select v.pid, v.role, v.holds from gapless.foreign_locks v where v.granted order by v.pid
 
 -- name: obstacles

@@ -17,7 +17,7 @@ PLAIN: dict[str, Any] = {
     "topic": "t", "group": None, "topics": (), "weights": (), "mode": "ordered",
     "visibility_s": None, "batch": False, "batch_size": None, "group_by": None,
     "start": "earliest", "on_failure": None, "retry_delays_s": None, "delivery": None,
-    "concurrency": None, "resources": (), "coroutine": None, "schedule": None, "filter": None,
+    "concurrency": None, "resources": (), "coroutine": None, "declares": None, "filter": None,
     "letters_beside": False, "guard": None,
 }  # fmt: skip
 

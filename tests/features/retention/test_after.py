@@ -207,10 +207,10 @@ def test_an_archive_that_never_ran_is_waited_for(world: World) -> None:
     assert world.apply() == 3
 
 
-@pytest.mark.parametrize(("overrun", "dropped"), [("pipeline.cold", 3), ("billing", 0)])
+@pytest.mark.parametrize(("overrun", "dropped"), [("pipeline.cold", 3), ("pipeline.warm", 0)])
 def test_an_archive_that_never_ran_may_be_overrun_by_name(
     world: World, overrun: str, dropped: int
 ) -> None:
     world.history()
-    world.expire(archive="cold", overrun=["another", overrun])
+    world.expire(archive="cold", overrun=["pipeline.another", overrun])
     assert world.apply() == dropped

@@ -199,5 +199,9 @@ def test_a_key_has_one_of_the_partitions(twins: Twins) -> None:
 
 @pytest.mark.parametrize("number", [0, -1])
 def test_no_topic_has_no_partition(twins: Twins, number: int) -> None:
-    with pytest.raises(psycopg.errors.CheckViolation), twins.conn.transaction():
+    with (
+        pytest.raises(psycopg.Error, match="from 1 to 4096") as refused,
+        twins.conn.transaction(),
+    ):
         twins.conn.execute(CREATE, ["none", number])
+    assert refused.value.sqlstate == "GL400"

@@ -95,7 +95,7 @@ class Home:
         keys = ("q", "a"), ("q", "b")
         plan = Plan(
             settings=settings, dsn="", handlers=dict.fromkeys(keys, _ANY),
-            terms=dict.fromkeys(keys, _QUEUE), workers=(Pools,),
+            terms=dict.fromkeys(keys, _QUEUE),
         )  # fmt: skip
         self.children = Children(plan, 1, lambda: [OWN_FD], self.meters)
         self.board = self.children.board

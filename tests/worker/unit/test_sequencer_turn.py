@@ -592,7 +592,7 @@ class Life:
         return self.turns <= 0 and why == self.ends
 
     def run(self) -> list[object]:
-        spec: Any = SimpleNamespace(slot=SLOT, dsn="", settings=Settings(), features=())
+        spec: Any = SimpleNamespace(slot=SLOT, dsn="", settings=Settings())
         pipe: Any = SimpleNamespace(fileno=lambda: PIPE, poll=lambda: self._is_over("told"))
         board = Board(2)
         assert module._run(spec, pipe, board) == ExitCode.DRAINED

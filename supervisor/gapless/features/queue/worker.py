@@ -49,8 +49,6 @@ class QueueSpec(ChildSpec):
     worker: str
     handler: Handler
     terms: Terms
-    max_processing_ms: int
-    statement_timeout_ms: int
 
 
 def run_queue_worker(spec: QueueSpec, pipe: Pipe, board: Board) -> None:

@@ -191,7 +191,7 @@ def record_position(conn: Connection[Any], group_id: str, offsets: Offsets) -> N
                 },
             )
         except psycopg.Error as error:
-            if error.sqlstate in ("GL409", "23514"):
+            if error.sqlstate in ("GL400", "GL409"):
                 raise UsageError(f"groupId: {error.diag.message_primary}") from error
             raise
 

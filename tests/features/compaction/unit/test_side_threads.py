@@ -22,7 +22,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> Compactor:
     steps = iter([True, False, True, None])
     monkeypatch.setattr(module, "connect", lambda *_, **__: nullcontext(steps))
     monkeypatch.setattr(module, "compact", next)
-    spec: Any = SimpleNamespace(dsn="", connect_timeout_s=1)
+    spec: Any = SimpleNamespace(dsn="", settings=Settings())
     return Compactor(spec)
 
 
