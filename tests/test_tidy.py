@@ -183,7 +183,7 @@ def test_a_number_without_a_unit_is_found() -> None:
     assert found == ["WAIT", "delay", "pause", "size", "timeout"]
 
 
-ROOMS = ("consume", "worker", "log", "lease", "db", "spark", "settings")
+ROOMS = ("consume", "worker", "log", "lease", "db", "settings")
 
 
 def test_a_public_function_has_a_name_of_its_own() -> None:

@@ -88,4 +88,7 @@ def options() -> Iterable[Option]:
 
 def reader() -> Reader:
     """Return what reads for groups that do not take every event."""
-    return next(each.reader() for each in listed() if each.reader is not None)
+    for each in listed():
+        if each.reader is not None:
+            return each.reader()
+    raise LookupError("the group has a filter, and no feature of this program reads by one")

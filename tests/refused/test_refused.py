@@ -278,7 +278,7 @@ def test_each_kind_is_there() -> None:
         for name, each in vars(errors).items()
         if isinstance(each, type) and issubclass(each, errors.UsageError)
     }
-    for path in (HERE.parents[1] / "sql" / "functions").rglob("*.sql"):
+    for path in (HERE.parents[1] / "sql").rglob("functions/**/*.sql"):
         kinds |= set(re.findall(r"errcode = '(GL\d+)'", path.read_text()))
     assert not lacks
     assert [
