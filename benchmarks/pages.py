@@ -6,7 +6,8 @@ pictures. `<!-- figures NAME -->` … `<!-- /figures NAME -->` holds pages/NAME.
     {{benchmark; what; unit; rival; field}}
 
 is one figure, or a dash where it is not among them: field is `ours`, `rival` (its value) or
-`ratio`; what and rival may have a `*`. Two are tables that are made: `worse`, and `readme`.
+`ratio`; what and rival may have a `*`. Three names have no template: the tables `worse` and
+`headline`, and `readme`, a chart.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ _SECTIONS = {
         ("Leases", "why/leases.md"),
         ("Reliability", "why/reliability.md"),
         ("Benchmarks", "why/benchmarks.md"),
+        ("Benchmarks: all figures", "why/benchmarks-all.md"),
         ("How it compares", "why/comparison.md"),
         ("Style", "why/style.md"),
     ),

@@ -66,6 +66,7 @@ _MEASURED = re.compile(
     r"\d[\d.,  ]*[kM]?\s*(?:events)?/s\b|\d\s*(?:µs|×|ms\b|ms of CPU|%\s*of a core)"
     r"|\d\s*times (?:the|as|faster)|\d[\d  ]*[kM]?\s*events a second"
 )
+PAGE_WORDS_MAX = 2000
 # What bin/chaos measures stands in docs/why/reliability.md; the rest is a setting, not a figure.
 _NOT_MEASURED = ("bin/chaos", "commits of 2 ms")
 
@@ -84,6 +85,13 @@ def _site(tmp_path: Path, page: str) -> Path:
 
 def test_no_page_is_stale(kept: dict[str, Record]) -> None:
     assert pages.stale(ROOT, kept) == [], "bin/bench --rewrite-docs"
+
+
+def test_the_page_of_benchmarks_is_short() -> None:
+    """The appendix has every row; the page is read in ten minutes, its tables included."""
+    text = (ROOT / "docs" / "why" / "benchmarks.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= PAGE_WORDS_MAX
+    assert "<!-- bench " not in text
 
 
 def test_every_benchmark_is_kept_and_shown(kept: dict[str, Record]) -> None:
@@ -109,13 +117,13 @@ def _figures_outside(text: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/why/comparison.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/why/benchmarks.md", "docs/why/comparison.md"])
 def test_no_figure_stands_outside_the_markers(page: str) -> None:
     assert _figures_outside((ROOT / page).read_text(encoding="utf-8")) == []
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/why/benchmarks.md", "docs/run/operations.md", "docs/use/spark.md"]
+    "page", ["docs/why/benchmarks-all.md", "docs/run/operations.md", "docs/use/spark.md"]
 )
 def test_no_rate_stands_outside_the_markers(page: str) -> None:
     """These pages name settings in milliseconds, and the loads that they are measured under."""
