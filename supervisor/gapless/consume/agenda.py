@@ -16,8 +16,8 @@ EARLY = 0.9  # called again after less than this part of the wait: there was a n
 # commit after a claim has looked notify after it. This is the time until a worker notices a change
 # without a notification: that it had only come to the end of a layout.
 DOZE_S = 0.05
-# Where several events come at once, again and again, wait until a few more have come: a turn costs
-# more than the wait. 8 workers behind 16 single publishers: 6 500 -> 8 500 events/s.
+# Where several events come at once, again and again, let a few more gather: a turn costs more
+# than they do. 8 workers behind 16 single publishers: 6 500 -> 8 500 events/s.
 SEVERAL_EVENTS = 4
 REST_S_MAX = 0.01
 RESTS_PER_TURN = 3

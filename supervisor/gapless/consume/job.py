@@ -166,7 +166,7 @@ class Job:
         return UnreadyError(place, cause)
 
     def _excuse(self, error: BaseException | str) -> psycopg.Error | None:
-        """Return a cause by which the unit may be innocent: its database is unready, or a cancel.
+        """Return the error that may excuse the unit: an unready database, or a cancelled statement.
 
         The database of an at-least-once handler is unknown: a missing table there is its own fault.
         """

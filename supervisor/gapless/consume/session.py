@@ -141,7 +141,7 @@ def run_before(conn: Connection[Any], name: str, params: Mapping[str, object] = 
 def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]) -> None:
     """Run a named query right before COMMIT, in the same round trip; COMMIT fails if it does.
 
-    settings: is added to its parameters: the settings of the session before any handler.
+    Adds the parameter `settings`: the settings of the session before any handler.
     """
     later(conn, "consume", name, {"settings": settings_before(conn), **params})
 

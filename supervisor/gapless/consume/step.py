@@ -117,7 +117,7 @@ def _again(job: Job, retry: Redo) -> Step | Redo:
     if retry.hopeless is not None:
         return give_up(job, retry.spans, Failure(error=retry.hopeless))
     if retry.failed is None and len(retry.spans) > job.units_per_commit:
-        # The unit that failed is one of many: try half of them, all at once.
+        # It is unknown which of many failed: try half of them, all at once.
         return _fast(job, len(retry.spans[: len(retry.spans) // 2].wanted))
     return isolate(job, retry)
 

@@ -21,14 +21,14 @@ _UNPLACED = "GL410"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A lease that was taken. `unclean`: its former owner died or was evicted with it."""
+    """A lease that was taken. `unclean`: the former owner died, or was evicted, with it."""
 
     assignment: Assignment
     unclean: bool
 
 
 def announce(conn: Connection[Any], partition: Partition) -> None:
-    """Tell the present owner that its successor is ready: it drains only now."""
+    """Tell the present owner that its successor is ready, so that it drains now, not earlier."""
     conn.execute(query("lease", "ready"), partition_params(partition))
     hit("acquire.announced")
 

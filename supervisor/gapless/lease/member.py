@@ -190,9 +190,9 @@ class Member:
         hit("member.planned")
 
     def change(self, wanted: Sequence[ServedTopic]) -> None:
-        """Serve these topics from now on: join other groups, which exist already, and leave some.
+        """Serve these topics from now on: join groups, which exist already, and leave others.
 
-        The workers of groups that it leaves are to end.
+        The workers of the groups that it leaves are to end.
         """
         for each in self._subscriptions:
             if each not in wanted:

@@ -12,7 +12,7 @@ from psycopg.rows import class_row
 from gapless.db.queries import query
 from gapless.errors import ConnectError
 
-MANY_PARTITIONS = 16  # of one supervisor: above, one process for each costs more than most accept
+MANY_PARTITIONS = 16  # of one supervisor; with more, a process for each costs too much for most
 SESSIONS_PER_SUPERVISOR = 2  # control, and the candidate for the sequencer's role
 
 

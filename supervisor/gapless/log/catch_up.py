@@ -37,7 +37,7 @@ def sequence_if_alone(conn: Connection) -> bool:
 
 
 def stand_in(conn: Connection, *, keeps_house: bool = True) -> int | None:
-    """Do as sequence_if_alone(); return the events that got offsets, None if a sequencer is active.
+    """Do as sequence_if_alone(); return the number of events, None if a sequencer is active.
 
     A caller that gives offsets also promotes due events and, at least once a second, keeps house:
     it makes chunks ahead, and closes complete ones.

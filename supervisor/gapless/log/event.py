@@ -56,9 +56,8 @@ class NewEvent(NotJson):
 
     payload: any value that json.dumps takes, dataclasses, models of pydantic, structs of msgspec,
     UUID, Decimal, dates and times; `bytes` are stored as they are: they are JSON text already.
-    key: events with the same key are in order, in one partition; default host_id, else the
-    transaction. event_type, headers (a JSON object), host_id, user_id: for readers, stored as they
-    are.
+    key: events with one key stay in order in one partition; default host_id, else the transaction.
+    event_type, headers (a JSON object), host_id, user_id: for readers; stored as they are.
     transaction_id: makes a unit of its own; default the publishing database transaction.
     dedupe_key: 1 to 500 characters; the topic takes one event with it within its dedupe window.
     deliver_at, deliver_in: give one of them to schedule an event, which gets its offset then or
@@ -98,10 +97,10 @@ class MatchedSubscription:
 class Event(Generic[P_co]):
     """One event of the log, read-only. `payload` and `headers` are decoded when first asked for.
 
-    Of a handler with payload=Order it is an Event[Order], and its payload an Order.
+    In a handler with payload=Order it is an Event[Order], and its payload an Order.
 
     topic, partition (from 0), offset (from 1, without holes in its partition): its place.
-    filter_error: why the group's filter could not be applied to it (docs/use/filters.md); nearly
+    filter_error: why its group's filter could not be applied (docs/use/filters.md); nearly
     always None. subscriptions: those of its group that it matched (docs/use/subscriptions.md).
     """
 
@@ -143,7 +142,7 @@ class Event(Generic[P_co]):
         return self._payload  # type: ignore[no-any-return]
 
     def decode_payload(self, decoder: Callable[[bytes], Any]) -> None:
-        """Decode `payload` with this decoder from now on; an absent payload is null."""
+        """Decode `payload` now, with this decoder; an absent payload is null."""
         self._payload = decoder(self._row[3] or b"null")
 
     @property
@@ -196,7 +195,7 @@ class Event(Generic[P_co]):
 
     @property
     def cause(self) -> Cause | None:
-        """The unit that was handled when it was published; None outside of handlers."""
+        """The unit that was handled when it was published; None if no handler published it."""
         return parse_cause(self._row[10])
 
     @property

@@ -25,7 +25,7 @@ from gapless.log.record import (
 
 NAMES: Final = ("publish_once", "publish_each")  # the queries whose rows told() reads
 _BLOCK = 200  # events in a statement
-_BLOCK_BYTES = 512 * 1024  # of their payloads, a statement makes five copies of them
+_BLOCK_BYTES = 512 * 1024  # of payloads; a statement makes five copies of them
 _Columns = Mapping[str, Sequence[str | None] | None]
 
 

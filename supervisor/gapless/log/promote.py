@@ -10,7 +10,7 @@ from gapless import feature
 
 
 class Promoter(Protocol):
-    """The promoter that a sequencer asks between runs. holds: a transaction keeps an event back."""
+    """The sequencer's source of due events. holds: an open transaction keeps a due event back."""
 
     holds: bool
 

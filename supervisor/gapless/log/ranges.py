@@ -39,7 +39,7 @@ class RangeSlice:
 
 
 def bounds_of(conn: Connection[Any], topic: str) -> dict[int, Bounds]:
-    """Return the bounds of each partition of a topic, also of those from an earlier number.
+    """Return the bounds of each partition of a topic, also of those before a repartitioning.
 
     Raises RefusedError (GL404) when there is no such topic.
     """
@@ -58,7 +58,7 @@ def timeline_of(bounds: Mapping[int, Bounds]) -> int:
 def replaced_from(
     conn: Connection[Any], here: Bounds, next_offset: int, timeline: int | None
 ) -> int | None:
-    """Return the first offset whose event is no longer the one that a reader up to here has read.
+    """Return the first offset whose event was replaced after this reader had read it; or None.
 
     timeline: that of the log when it was read; None: unknown. A failover to a server that lacks the
     newest events gives their offsets to others.

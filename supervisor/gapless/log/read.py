@@ -64,8 +64,8 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     low, high = min(ids), max(ids)
     params = {"low": low, "high": high, "ids": as_array(ids)}
     name = "fetch"
-    if conn.info.transaction_status == TransactionStatus.INTRANS:  # a transaction may last
-        bounds = {"ids": as_array((low, high))}  # stands for all ids between them
+    if conn.info.transaction_status == TransactionStatus.INTRANS:  # a long transaction, perhaps
+        bounds = {"ids": as_array((low, high))}  # the answer holds for all ids between them
         ((is_in_default,),) = fetch_all(conn, "log", "is_in_default", bounds)
         name = "fetch_apart" if is_in_default else name
     found = fetch_rows(conn, "log", name, params)

@@ -75,7 +75,7 @@ def _text(value: object, name: str) -> str | None:
 
 
 def is_special(event: Any) -> bool:
-    """Tell if it has a dedupe_key, is for later or for a group. MUST be quick, as record()."""
+    """Tell whether it has a dedupe_key, a time or a group. MUST be quick, as record()."""
     return (
         event.dedupe_key is not None
         or event.deliver_at is not None

@@ -25,7 +25,7 @@ ABORT: Final = "rollback to savepoint gapless_has_none"
 
 
 class Trouble(Exception):  # noqa: N818 - it carries an error; the caller interprets it
-    """A driver's answer instead of a row: its SQLSTATE, its message, perhaps a detail."""
+    """An error that a driver reported: its SQLSTATE, its message, perhaps a detail."""
 
     def __init__(self, error: Exception, state: str, message: str, detail: str | None) -> None:
         super().__init__(message)

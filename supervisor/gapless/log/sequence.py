@@ -1,4 +1,4 @@
-"""A run of the sequencer: give offsets to committed events, and sleep only if no one publishes.
+"""A run of the sequencer: give offsets to committed events, and sleep while none are published.
 
 Keeps I1 to I4 by calling gapless.sequence_events(); the loop around it is worker/sequencer.py.
 """
@@ -50,8 +50,8 @@ def configure_chunks(conn: Connection, *, chunk_events: int, chunks_ahead: int) 
 def create_chunks(conn: Connection) -> int:
     """Make the chunks of outbox_message_t that are needed soon; return their number.
 
-    If there were none in time, the next events go to these.
-    Raises LockNotAvailable when a session holds the default chunk; readers then begin to let go.
+    If they were not made in time, later events go to these.
+    Raises LockNotAvailable when a session holds the default chunk; readers then release it.
     """
     try:
         row = conn.execute(query("log", "create_chunks")).fetchone()

@@ -18,7 +18,7 @@ from gapless.log.record import columns, is_special, key_text, record
 from gapless.log.script import COPY, WHOLE, Script
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
-_COPY_ABOVE_BYTES = 1024 * 1024  # of payloads, a statement would make five copies of them
+_COPY_ABOVE_BYTES = 1024 * 1024  # of payloads; a statement would make five copies of them
 _AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_from")
 """The queries that need no others; around the rest, a cause is set and reset."""
 

@@ -110,7 +110,7 @@ class Tail:
         return new
 
     def read(self) -> Iterator[Entry]:
-        """Read to the present end: a partition in order of offsets, all in order of publishing."""
+        """Read to the present end: each partition in offset order, all in publishing order."""
         runs = (self._partition(ends) for ends in self._ends())
         for _, entry in merge(*runs, key=lambda item: item[0]):
             # Here, not at the fetch: merging looks ahead, and the caller may stop.

@@ -23,7 +23,7 @@ def set_aside(
 ) -> None:
     """Record all events of a unit, and its state, in the open transaction.
 
-    The handler gets the same view of it again; if it failed for some subscriptions, for these.
+    The handler gets the same view of it again; if it failed for some subscriptions, only for these.
     """
     params = {
         **partition_params(partition),
@@ -64,6 +64,6 @@ def failing_keys(conn: Connection[Any], units: int, of: Partition | str) -> tupl
 def settle_parked(
     conn: Connection[Any], partition: Partition, first_offsets: Sequence[int]
 ) -> None:
-    """Release those of these parked units that no unit is in front of; COMMIT is next."""
+    """Release the parked units among these that have none in front of them; COMMIT is next."""
     params = {**partition_params(partition), "first_offsets": list(first_offsets)}
     run(conn, "settle_parked", params)

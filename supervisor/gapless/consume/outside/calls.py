@@ -97,7 +97,7 @@ class Calls:
         return partial(self._fetch, fetch)
 
     def abandon(self) -> None:
-        """Give up all calls. Threads cannot be stopped, but read no further; tasks end at once."""
+        """Give up all calls: cancel tasks; threads cannot be stopped, but read no further."""
         self._abandoned = True
         for call in self._tasks.values():
             call.cancel()

@@ -1,9 +1,9 @@
 """At-least-once: call handlers whose effects are elsewhere, several at a time, in no transaction.
 
 The log is read ahead of the offset, through a window that slides. Units are called on threads, in
-order for each key; ends of calls are noted, and begins are recorded before, in one transaction
-(I8). The offset moves over the finished prefix alone. A unit that was in hand when the worker died,
-or whose end was not noted, is called again; one that was finished ahead of an earlier one is not.
+order for each key; ended calls are noted, and new calls are recorded before they begin, in one
+transaction (I8). The offset moves over the finished prefix alone. A unit that was in hand when the
+worker died, or whose end was not noted, is called again; one finished ahead of others is not.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def forget_deliveries(conn: Connection[Any], assignment: Assignment) -> None:
 class _Note:
     """The changes that one transaction records.
 
-    done, again: units that need no other call, or do. begun: those whose calls begin after COMMIT.
+    done, again: units that need no further call, or do. begun: their calls begin after COMMIT.
     """
 
     done: list[int] = field(default_factory=list)
@@ -141,7 +141,7 @@ class AtLeastOnce:
     # -- the notes --------------------------------------------------------------------------------
 
     def _note(self, begin: list[Span]) -> Step:
-        """Record ends and begins in one transaction, then begin the calls."""
+        """Record ended and new calls in one transaction, then begin the new ones."""
         note = _Note()
         self._is_noting = True
         try:

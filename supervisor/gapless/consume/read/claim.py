@@ -17,7 +17,7 @@ from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order
 
-SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
+SEGMENT_COLUMNS = 9  # of claim_at(); in a row of claim_events() they precede an event's
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Seen(NamedTuple):
 
 
 class Reader(Protocol):
-    """A way to read a group's partition. At each claim the fence says which is right (Backlog)."""
+    """A way to read a group's partition; the fence selects it at each claim (Backlog)."""
 
     def claim(self, conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim | None:
         """Claim the next events, in whole units; None: this group needs another reader.

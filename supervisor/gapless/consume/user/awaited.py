@@ -1,7 +1,7 @@
 """Async handlers: a coroutine function that the step can call as any other.
 
 It runs in the loop of the process (gapless.loops) while the step waits. Its connection is an
-AsyncConnection over the step's own session, so what it writes commits with the offset (I6).
+AsyncConnection over the step's own session, so its writes commit with the offset (I6).
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ def call_each(
                 tell(conn, unit)
             try:
                 result = function(unit, conn)
-            except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+            except BaseException as error:  # noqa: BLE001 - _blame() decides about each
                 _blame(error, conn, handler)
             # Nearly always all is well; an exact check costs as much as reading an event.
             if (
@@ -97,7 +97,7 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
         with watched(work) if in_use or TRACING in sys.modules else UNTIMED:
             try:
                 result = handler.function(work, conn)
-            except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+            except BaseException as error:  # noqa: BLE001 - _blame() decides about each
                 _blame(error, conn, handler)
             if result is not None or getpid() != pid or not _is_sound(conn.pgconn):
                 _require_good(result, conn)
@@ -211,9 +211,9 @@ def _raise_passing(
 
 
 def excuse_of(error: BaseException | str, *, is_outside: bool = False) -> psycopg.Error | None:
-    """Return the cause of a handler's error by which its database is not as it expects it.
+    """Return the cause of a handler's error that says: its database is not as it expects it.
 
-    Otherwise a cause by which a statement was cancelled. is_outside: only that.
+    Otherwise the cause that says: a statement was cancelled. is_outside: only that.
     """
     if isinstance(error, (str, *WISHES)):
         return None

@@ -71,7 +71,7 @@ class Handler:
     retry_delays_s: seconds until the second, third, … attempt.
     resources: opened in each worker before its first unit, closed at its end.
     declares: made known before it runs, such as the schedule of @gapless.schedule.
-    filter: the events that its group takes. guard: keeps events that fit no schema from it.
+    filter: the events of its group. guard: keeps events that fit no schema from the function.
     letters_beside: units that were set aside are called beside those of the log.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """

@@ -52,7 +52,7 @@ def watch() -> Watch | None:
 class Watch:
     """Watches the calls of a loop over units, which close() ends.
 
-    Counts are kept here and written down once, at the end.
+    Counts are kept here and recorded once, at the end.
     """
 
     def __init__(self, counts: Meter | None, tracer: Tracer | None) -> None:

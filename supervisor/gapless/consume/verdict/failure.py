@@ -24,7 +24,7 @@ class PartlyFailedError(Exception):
 
 
 class UnitFailedError(Exception):
-    """The handler refused a unit; `error` was raised by it. at: the unit's number, if known."""
+    """The handler refused a unit by raising `error`. at: the unit's number, if known."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
