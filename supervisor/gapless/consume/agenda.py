@@ -1,4 +1,4 @@
-"""The next task of a driver, and how long it may rest (pure): all times are seconds of one clock.
+"""The next task of a driver, and the time it may rest (pure): all times are seconds of one clock.
 
 Two kinds of work wait: the log, and units that were set aside and are due again. The database is
 asked for due units; an idle driver asks rarely, and writes nothing.

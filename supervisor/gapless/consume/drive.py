@@ -71,7 +71,7 @@ class Driver:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest of these calls began."""
+        """The time (time.monotonic) at which the oldest of these calls began."""
         began_s = (each.oldest_s for each in self._at_work)
         return min((each for each in began_s if each is not None), default=None)
 

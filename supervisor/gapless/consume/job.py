@@ -107,7 +107,7 @@ class Job:
     """The arguments of a step.
 
     parked: some unit is parked, though the policy parks none: later units still go behind it.
-    former_end: how the former worker ended, if it is known.
+    former_end: the end of the former worker, if it is known.
     patience: with a database that is not as the handler expects it, and with cancelled statements;
     None: the policy decides at once.
     """

@@ -26,7 +26,7 @@ class Terms:
     topics: all that it serves, in order of preference; topic is the first.
     weights: in a queue, the share of its events that each of them has; none: strict preference.
     mode: whether one worker at a time has a partition, in order, or many share it ("queue").
-    visibility_s: how long an event is reserved at a time, in a queue, at least once.
+    visibility_s: the time for which an event is reserved, in an at-least-once queue.
     workers: in a queue, the processes of one supervisor that handle its events.
     batch_size: events per claim; a claim continues to the end of its last unit, which is never cut.
     group_by: the rule by which neighbouring events become one unit.

@@ -140,7 +140,7 @@ def _moved(ends: Sequence[int], start: int) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The source of units: their partition; how to read events, and how many at a time.
+    """The source of units: their partition, a reader of events, and its events at a time.
 
     attempt: the number of the call of the handler with them, from 1.
     timelines: see UnitRanges.

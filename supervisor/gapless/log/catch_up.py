@@ -88,7 +88,7 @@ def _close_chunks(conn: Connection) -> None:
 
 
 def wait_until_sequenced(conn: Connection, xid: int, *, timeout_s: float) -> None:
-    """Return when the events of a committed transaction, and of those before it, have offsets.
+    """Wait until the events of a committed transaction, and of those before it, have offsets.
 
     Before: `conn` is in autocommit. Raises GaplessError after timeout_s.
     """

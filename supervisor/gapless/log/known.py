@@ -29,7 +29,7 @@ class Rules(Protocol):
         """Return the events, each checked; many are checked as they go. Raises PublishError."""
 
     def refusal(self, topic: str, event_type: str | None, text: str) -> str | None:
-        """Return why a handler that asks for it does not get a payload; None: it gets it."""
+        """Return the reason to keep a payload from a handler that asks for this; or None."""
 
 
 @dataclass(frozen=True, slots=True)

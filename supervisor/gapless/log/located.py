@@ -28,7 +28,7 @@ class Located:
 
 
 def locate(conn: Connection[Any], transaction_id: UUID | str) -> list[Located]:
-    """Return where the events of a committed transaction are; an empty list if there are none.
+    """Return the places of a committed transaction's events; an empty list without any.
 
     Gives offsets itself when no sequencer is active. Scheduled events are not in the log yet.
     Before: `conn` is in autocommit.

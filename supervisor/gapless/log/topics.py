@@ -57,8 +57,8 @@ def ensure_topic(
 ) -> Topic:
     """Return the topic; create it with that many partitions if it is new.
 
-    keep_s: for how long a new topic keeps its events, at least; None is forever.
-    dedupe_window_s: for how long a new topic remembers dedupe keys; None is the default, 7 days.
+    keep_s: the minimum time that a new topic keeps its events; None is forever.
+    dedupe_window_s: the time that a new topic remembers dedupe keys; None is the default, 7 days.
 
     Raises UsageError when it exists with another number, or the name is not a topic name.
     """
@@ -149,7 +149,7 @@ def set_partitions(conn: Connection, name: str, partitions: int) -> Topic:
 
 
 def set_dedupe_window(conn: Connection, name: str, window_s: float) -> None:
-    """Set for how long a topic remembers dedupe keys; also for the keys that it already has.
+    """Set the time that a topic remembers dedupe keys, including those that it already has.
 
     Raises RefusedError for an unknown topic, or a window that is not positive.
     """

@@ -81,7 +81,7 @@ def wait_for(
     *,
     through: Iterable[str] = (),
 ) -> Handled | Awaitable[Handled]:
-    """Return when `group` has passed all events of a published transaction, in all partitions.
+    """Wait until `group` has passed all events of a published transaction, in all partitions.
 
     conn: any that publish() takes; if it is async, await the call.
     transaction_id: the value that publish() returned.

@@ -55,7 +55,7 @@ class Calls:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest call that is under way began."""
+        """The time (time.monotonic) at which the oldest call under way began."""
         return min(self._began_s.values(), default=None)
 
     def begin(self, unit: Unit, conn: Connection[Any], number: int | None = None) -> None:

@@ -48,7 +48,7 @@ class ConcurrentRetries:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest of them began."""
+        """The time (time.monotonic) at which the oldest of them began."""
         return self._calls.oldest_s
 
     def turn(self, job: Job, due: Iterable[int] = ()) -> Step:

@@ -87,7 +87,7 @@ class AtLeastOnce:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest call that is under way began."""
+        """The time (time.monotonic) at which the oldest call under way began."""
         return self._calls.oldest_s
 
     @property

@@ -1,4 +1,4 @@
-"""Call the handler, and find out how the unit ended, and the transaction it was given."""
+"""Call the handler, and check its result and the transaction that it was given."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _require_good(result: object, conn: Connection[Any]) -> None:
 
 
 def call_outside(handler: Handler, unit: Unit) -> Failure | None:
-    """Call an at-least-once handler, on a thread; return how it failed, None when it did not.
+    """Call an at-least-once handler, on a thread; return its failure, or None.
 
     An async handler is awaited in the loop. Raises errors of the environment (a database's, the
     handler's own), and HoleError.

@@ -79,7 +79,7 @@ def delays_of(delays: object) -> tuple[float, ...]:
 
 
 def visibility_of(visibility: object) -> float:
-    """Return in seconds how long an event is reserved. Raises UsageError for anything else."""
+    """Return the seconds for which an event is reserved. Raises UsageError for anything else."""
     try:
         visibility_s = seconds(visibility)
     except (TypeError, ValueError):
