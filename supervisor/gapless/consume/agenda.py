@@ -1,7 +1,7 @@
-"""What a driver does next, and how long it may rest (pure): all times are in seconds of one clock.
+"""The next task of a driver, and the time it may rest (pure): all times are seconds of one clock.
 
-Two kinds of work wait: the log, and units that were set aside and are due again. When something is
-due is asked of the database; an idle driver asks rarely, and writes nothing.
+Two kinds of work wait: the log, and units that were set aside and are due again. The database is
+asked for due units; an idle driver asks rarely, and writes nothing.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ from collections.abc import Iterable
 LOOK_S = 5.0  # with nothing to do and no notification
 LOOK_BUSY_S = 0.25
 EARLY = 0.9  # called again after less than this part of the wait: there was a notification
-# After a claim that took all there was. The next event comes with a notification: what commits
-# after a claim has looked notifies after it. So late a worker notices what none tells of: that it
-# had only come to the end of a layout.
+# After a claim that took all there was. A notification announces the next event: transactions that
+# commit after a claim has looked notify after it. This is the time until a worker notices a change
+# without a notification: that it had only come to the end of a layout.
 DOZE_S = 0.05
-# Where several events come at once, again and again, a few more are let gather: a turn costs more
+# Where several events come at once, again and again, let a few more gather: a turn costs more
 # than they do. 8 workers behind 16 single publishers: 6 500 -> 8 500 events/s.
 SEVERAL_EVENTS = 4
 REST_S_MAX = 0.01
 RESTS_PER_TURN = 3
 
-LETTERS_EVERY_S = 2.0  # at least once: what is due waits until no call is under way
+LETTERS_EVERY_S = 2.0  # at least once: due units wait until no call is under way
 
 
 class Agenda:
-    """The log and what was set aside take turns; a look at what is due comes now and then."""
+    """The log and the units set aside take turns, with a look at due units now and then."""
 
     def __init__(self) -> None:
         self._due: deque[int] = deque()  # first offsets of units that were set aside
         self._look_at_s = 0.0
         self._next_due_s: float | None = None
         self._log_is_next = False  # a unit that was set aside has just had its turn
-        self._log_was_idle = False  # then all that is due comes before another look at the log
-        self._log_until_s = 0.0  # at least once: so long the log is next
+        self._log_was_idle = False  # then all due units come before another look at the log
+        self._log_until_s = 0.0  # at least once: the log is next until this time
         self.pace = Pace()
 
     @property
@@ -44,27 +44,27 @@ class Agenda:
 
     @property
     def is_new(self) -> bool:
-        """Whether nobody has looked yet."""
+        """Whether no look has been taken yet."""
         return self._look_at_s == 0.0
 
     def wants_look(self, now_s: float) -> bool:
-        """Tell whether to ask the database now what is due."""
+        """Tell whether to ask the database now for due units."""
         return not self._due and now_s >= self._look_at_s
 
     def looked(self, now_s: float, found: Iterable[int], wait_s: float | None) -> None:
-        """Take the answer: the units that are due, or in how many seconds one will be."""
+        """Take the answer: the units that are due, or the seconds until the next one is."""
         self._due.extend(found)
         self._next_due_s = None if wait_s is None else now_s + wait_s
         self._look_at_s = now_s + (LOOK_S if wait_s is None else min(LOOK_S, wait_s))
 
     def is_aside_next(self, now_s: float) -> bool:
-        """Tell whether a unit that was set aside comes before the log; if not, that is next."""
+        """Tell whether a unit that was set aside comes before the log; if not, the log is next."""
         is_aside = bool(self._due) and not self._log_is_next and now_s >= self._log_until_s
         self._log_is_next = False
         return is_aside
 
     def take_due(self, now_s: float) -> list[int]:
-        """Return all that is known to be due, where it is called beside the log; then look soon."""
+        """Return all units known to be due, for calls beside the log; look again soon."""
         found = [*self._due]
         self._due.clear()
         if found:
@@ -72,12 +72,12 @@ class Agenda:
         return found
 
     def take_aside(self) -> int:
-        """Return the unit whose turn it is, by its first offset; the log is next, unless idle."""
+        """Return the next due unit, by its first offset; the log is next after it, unless idle."""
         self._log_is_next = not self._log_was_idle
         return self._due[0]
 
     def aside_taken(self, now_s: float, *, yields: bool) -> None:
-        """Note that it had its turn. yields: the log comes first a while."""
+        """Note that the due unit had its turn. yields: the log comes first for a while."""
         self._due.popleft()
         self._log_was_idle &= bool(self._due)
         if yields and not self._log_was_idle:
@@ -95,14 +95,14 @@ class Agenda:
             self._look_at_s = min(self._look_at_s, now_s + (0.0 if waits else LOOK_BUSY_S))
 
     def wait_s(self, now_s: float, at_most_s: float) -> float:
-        """Return how long nothing is due, at_most_s at most."""
+        """Return the seconds until a unit is due, limited to at_most_s."""
         if self._next_due_s is None:
             return at_most_s
         return min(at_most_s, max(0.0, self._next_due_s - now_s))
 
 
 class Pace:
-    """How long to sleep and to rest between turns. is_at_end: the last turn took all there was."""
+    """The times to sleep and to rest between turns. is_at_end: the last turn took all there was."""
 
     def __init__(self) -> None:
         self.is_at_end = False
@@ -114,18 +114,18 @@ class Pace:
         return now_s < self._woken_before_s
 
     def doze_s(self, wait_period_s: float, *, idle: bool) -> float:
-        """Return how long to sleep at most after a turn; 0: not at all."""
+        """Return the longest time to sleep after a turn; 0: do not sleep."""
         self._woken_before_s = 0.0
         if self.is_at_end:
             return DOZE_S
         return wait_period_s if idle else 0.0
 
     def sleep(self, now_s: float, wait_s: float) -> None:
-        """Note for how long a sleep is meant: who is called much earlier was woken."""
+        """Note the planned length of a sleep: a call that comes much earlier was a wake-up."""
         self._woken_before_s = now_s + EARLY * wait_s
 
     def rest_s(self, events: int, took_s: float) -> float:
-        """Return how long to let events gather after a turn that took_s, whatever notifies."""
+        """Return the time to let events gather after a turn that took_s, despite notifications."""
         was_stream = self._is_stream
         self._is_stream = self.is_at_end and events >= SEVERAL_EVENTS
         if was_stream and self._is_stream:

@@ -1,4 +1,4 @@
-"""Batch: what a handler declared with batch=True is given."""
+"""Batch: the argument of a handler declared with batch=True."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gapless.log.event import Event, P_co
 
 
 class Batch(tuple[Unit[P_co], ...]):  # noqa: SLOT001 - it keeps its correlation
-    """The units of one claim, in offset order: what a handler declared with batch=True is given.
+    """The units of one claim, in offset order: the argument of a handler with batch=True.
 
-    While it is iterated over, what is published is published for the unit at hand (I10); before and
-    after, for the batch as a whole.
+    Events that are published during an iteration are published for the unit at hand (I10); before
+    and after it, for the batch as a whole.
     """
 
     def __iter__(self) -> Iterator[Unit[P_co]]:
@@ -32,7 +32,7 @@ class Batch(tuple[Unit[P_co], ...]):  # noqa: SLOT001 - it keeps its correlation
 
     @property
     def idempotency_key(self) -> str:
-        """What names it as the cause of what is published: the first unit, and the last offset."""
+        """The batch's name as a cause of published events: the first unit, and the last offset."""
         first = self[0]
         if len(self) == 1:
             return first.idempotency_key
@@ -40,7 +40,7 @@ class Batch(tuple[Unit[P_co], ...]):  # noqa: SLOT001 - it keeps its correlation
 
     @cached_property  # each publish() for the batch as a whole asks
     def correlation(self) -> UUID | None:
-        """What all its units have as their correlation; None when they differ."""
+        """The correlation of all units; None when they differ."""
         found = {unit.correlation for unit in tuple(self)}
         return found.pop() if len(found) == 1 else None
 

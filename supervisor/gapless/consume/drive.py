@@ -1,7 +1,7 @@
-"""Drive one partition: turns over its log, and over what was set aside and is due.
+"""Drive one partition: take turns over its log, and over due units that were set aside.
 
-A driver is what a worker calls again and again while it owns the partition. What is next, and when
-to look, its agenda knows; an idle one looks rarely, and writes nothing.
+A worker calls its driver repeatedly while it owns the partition. The driver's agenda knows the next
+task, and when to look; an idle driver looks rarely, and writes nothing.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from gapless.keys import Assignment
 
 log = logging.getLogger("gapless.worker")
 
-GOES_ON_S = 0.02  # so long one turn takes batch after batch of what was read ahead
+GOES_ON_S = 0.02  # for this time one turn takes batches that were read ahead
 
 
 class Driver:
-    """`turn()` handles one claim, or one unit that was set aside; one after the other.
+    """`turn()` handles one claim, or one unit that was set aside, and returns.
 
-    Calls of an at-least-once handler continue between turns; `wake` is called, on any thread, when
-    one has ended. Without it a turn waits for that.
+    Calls of an at-least-once handler continue between turns; when one has ended, `wake` is called,
+    on any thread. Without `wake`, a turn waits for the end.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class Driver:
         self._beside = ConcurrentRetries(job, wake) if job.handler.letters_beside else None
         self._agenda = Agenda()
         self._aside: int | None = None  # the unit set aside that has its turn
-        self._has_attempt = False  # a turn began that wrote an attempt down, and has not ended
+        self._has_attempt = False  # a turn has recorded an attempt, and has not ended
 
     @property
     def assignment(self) -> Assignment:
-        """The right it works by."""
+        """The right by which it works on the partition."""
         return self._job.assignment
 
     @property
     def conn(self) -> Connection[Any]:
-        """The session it works on."""
+        """The session on which it works."""
         return self._job.conn
 
     @property
@@ -71,7 +71,7 @@ class Driver:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest of them began."""
+        """The time (time.monotonic) at which the oldest of these calls began."""
         began_s = (each.oldest_s for each in self._at_work)
         return min((each for each in began_s if each is not None), default=None)
 
@@ -81,15 +81,15 @@ class Driver:
 
     @property
     def has_attempt(self) -> bool:
-        """Whether an attempt is written down whose end is not."""
+        """Whether an attempt is recorded whose end is not."""
         outside = self._outside
         is_aside = self._beside is not None and self._beside.going_on
         return self._has_attempt or is_aside or (outside is not None and outside.has_attempt)
 
     def turn(self, *, batch_size: int | None = None, alone: bool = False) -> Step:
-        """Do what is next, and commit; see step() and retry_aside() for what it raises.
+        """Do the next task, and commit. Raises the errors of step() and retry_aside().
 
-        alone: take one unit of the log, its attempt written down before.
+        alone: take one unit of the log, and record its attempt first.
         """
         agenda, began_s = self._agenda, monotonic()
         if agenda.wants_look(began_s):
@@ -105,13 +105,13 @@ class Driver:
         return self._turn_of_aside() if agenda.due and not self.going_on else done
 
     def rest(self) -> Step:
-        """Take a turn that begins nothing; as long as calls are `going_on`, take another."""
+        """Take a turn that begins no call; while calls are `going_on`, take another."""
         aside = self._turn_beside(())
         done = self._log_turn(None, rests=True)
         return done if aside.outcome == "idle" else aside.followed_by(done)
 
     def wait_s(self, done: Step, period_s: float) -> float:
-        """Return how long to sleep after this turn, the last one; 0: not at all."""
+        """Return the time to sleep after `done`, the last turn; 0: do not sleep."""
         wait_s = self._agenda.pace.doze_s(period_s, idle=done.outcome == "idle")
         if not wait_s:
             return 0.0
@@ -123,17 +123,17 @@ class Driver:
         return wait_s
 
     def rest_s(self, done: Step, took_s: float) -> float:
-        """Return how long to let events gather after a turn that took_s, whatever notifies."""
+        """Return the time to let events gather after a turn that took_s, despite notifications."""
         return self._agenda.pace.rest_s(done.events, took_s)
 
     def has_due(self) -> bool:
-        """Tell whether a unit that was set aside is due now. Looks at once."""
+        """Tell whether a unit that was set aside is due now; ask the database if none is known."""
         if not self._agenda.due:
             self._look(monotonic())
         return self._agenda.due
 
     def forgive(self, conn: Connection[Any]) -> None:
-        """Take back the attempt of a turn that lost its session, from a new one."""
+        """Take back, in a new session, the attempt of a turn that lost its session."""
         if self._outside is not None:
             forget_deliveries(conn, self._job.assignment)
         if self._beside is not None:
@@ -146,7 +146,7 @@ class Driver:
     def _turn_of_both(
         self, beside: ConcurrentRetries, began_s: float, batch_size: int | None, *, alone: bool
     ) -> Step:
-        """Take a turn of what was set aside, and one of the log: neither waits for the other."""
+        """Take a turn of units set aside, and one of the log: neither waits for the other."""
         aside = self._turn_beside(self._agenda.take_due(began_s))
         if aside.outcome == "fenced":
             return aside
@@ -158,22 +158,22 @@ class Driver:
     def _turn_noted(
         self, began_s: float, batch_size: int | None, *, alone: bool, rests: bool
     ) -> Step:
-        """Take a turn of the log, and tell the agenda."""
+        """Take a turn of the log, and report it to the agenda."""
         agenda = self._agenda
         done = self._turn_of_log(batch_size, alone=alone, rests=rests)
         idle = done.outcome == "idle"
-        # It claimed from the log what there was, and that was not much.
+        # is_end: the turn claimed all that the log had, and that was little.
         tells_nothing = alone or self._outside is not None or self._job.backlog.events
         size = batch_size or self._job.terms.batch_size
         is_end = not (tells_nothing or done.dead or done.waiting) and 0 < done.events < size
         now_s = monotonic()
         agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
         if idle and agenda.pace.is_woken(began_s) and not agenda.due:
-            self._look(now_s)  # it was not the log: perhaps somebody redrives a unit
+            self._look(now_s)  # not woken for the log: a unit may have been redriven
         return done
 
     def _turn_of_log(self, batch_size: int | None, *, alone: bool, rests: bool) -> Step:
-        """Take a turn of the log; raise what keeps the group from continuing, with what helps."""
+        """Take a turn of the log; raise the error that stops the group, with its remedy."""
         try:
             return self._log_turn(batch_size, alone=alone, rests=rests)
         except UnsettledError as error:
@@ -183,7 +183,7 @@ class Driver:
         except OverrunError as error:
             return self._skip_overrun(error)
         except BeyondError as error:
-            # Now, or the log may have come to that offset at the next look.
+            # Now: by the next look the log may have reached that offset.
             stop_beyond(self.conn, self.assignment, error.log_end)
             raise
         except HoleError as error:
@@ -214,7 +214,7 @@ class Driver:
         return done
 
     def _skip_overrun(self, error: OverrunError) -> Step:
-        """Continue as autoOffsetReset says, behind what retention dropped."""
+        """Continue behind the events that retention dropped, as autoOffsetReset says."""
         goal = self._job.terms.auto_offset_reset
         self._has_attempt = False
         if goal == "error":
@@ -228,13 +228,13 @@ class Driver:
         return Step(outcome="done")
 
     def _turn_beside(self, due: Sequence[int]) -> Step:
-        """Note which units that were set aside have ended, and begin others beside the log."""
+        """Note the ended calls of units that were set aside, and begin others beside the log."""
         if self._beside is None or not (due or self._beside.going_on):
             return Step(outcome="idle")
         return self._beside.turn(self._job, due)
 
     def _turn_of_aside(self) -> Step:
-        """Handle the unit that was set aside, and is due."""
+        """Handle the next due unit that was set aside."""
         self._aside, self._has_attempt = self._agenda.take_aside(), True
         outcome = retry_aside(self._job, self._aside)
         self._has_attempt = False
@@ -250,7 +250,7 @@ class Driver:
         )
 
     def _look(self, now_s: float) -> None:
-        """Ask the database what is due, and whether units are parked that this policy parks not."""
+        """Ask the database for due units, and for parked ones under a policy that parks none."""
         job = self._job
         if not job.terms.policy.parks and (job.parked or self._agenda.is_new):
             self._job = job = replace(job, parked=holds_keys(job))

@@ -1,12 +1,12 @@
 """The isolate path of a step: find the failing units, set them aside, keep the others (I9).
 
 Each unit runs under a savepoint, and deferred constraints are checked before it is released; a unit
-that fails is rolled back alone, and the policy says what becomes of it. At most `units_per_commit`
-savepoints are in one commit. The units before the first failure ran well a moment ago: they run
-again without savepoints. So one failure costs few calls, and many in a row one each.
+that fails is rolled back alone, and treated by the policy. At most `units_per_commit` savepoints
+are in one commit. The units before the first failure ran well a moment ago: they run again without
+savepoints. So one failure costs few calls, and many in a row cost one each.
 
-Whatever cannot be told apart by a savepoint (the handler ended the transaction; COMMIT failed) is
-tried again with fewer units, and in the end with one, whose failure is then certain.
+Failures that a savepoint cannot attribute to a unit (the handler ended the transaction; COMMIT
+failed) are tried again with fewer units, and in the end with one, whose failure is then certain.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
 def give_up(
     job: Job, spans: UnitRanges, failure: Failure, *, verdict: Verdict | None = None
 ) -> Step:
-    """Pass the next unit, the only one of `spans`, without a call, as the policy or `verdict` says.
+    """Pass the next unit, the only one of `spans`, without a call, by the policy or `verdict`.
 
     Raises BlockedError when it is not to be passed.
     """
@@ -118,7 +118,7 @@ def give_up(
 
 
 def handle_alone(job: Job, parking: Parking | None, unit: Unit, aside: Counter[str]) -> None:
-    """Handle a unit under a savepoint, or park it; when it fails, do as the policy says."""
+    """Handle a unit under a savepoint, or park it; if it fails, apply the policy."""
     if parking is not None and parking.parks(unit):
         return
     began = perf_counter()
@@ -142,9 +142,9 @@ def put_aside(
     aside: Counter[str],
     parking: Parking | None = None,
 ) -> None:
-    """Set a unit aside as the verdict says, in the transaction that is open, and count it.
+    """Set a unit aside by the verdict, in the open transaction, and count it.
 
-    parking: is to hold its keys.
+    parking: gets its keys, to hold them.
     """
     if verdict.state == "skip":
         return
@@ -156,7 +156,7 @@ def put_aside(
 
 
 def _block(job: Job, spans: UnitRanges, at: int, error: BaseException | str) -> Redo:
-    """Pass the units in front of the one that blocks; with none left, tell the driver."""
+    """Pass the units before the one that blocks; if there are none, raise BlockedError."""
     if at == 0:
         raise job.blocked(spans[0].first_offset, error) from None
     return Redo(spans=spans[:at])
@@ -165,7 +165,7 @@ def _block(job: Job, spans: UnitRanges, at: int, error: BaseException | str) -> 
 def _claim_again(job: Job, spans: UnitRanges) -> Claim | None:
     """Claim exactly these units; None when fenced.
 
-    Leaves the transaction by psycopg.Rollback when somebody moved the group's offset meanwhile.
+    Leaves the transaction by psycopg.Rollback when the group's offset was moved in the meantime.
     """
     first, events = spans.first_offset, len(spans.ids)
     claimed = job.backlog.ask(job.conn, job.assignment, Wanted(events, exactly=True))
@@ -173,13 +173,13 @@ def _claim_again(job: Job, spans: UnitRanges) -> Claim | None:
         return None
     if (claimed.first_offset, claimed.last_offset) != (first, first + events - 1):
         raise psycopg.Rollback
-    if not claimed.spans.is_like(spans):  # another filter, since they were claimed
+    if not claimed.spans.is_like(spans):  # the filter has changed since they were claimed
         raise psycopg.Rollback
     return claimed
 
 
 def _fewer(spans: UnitRanges, count: int, error: BaseException) -> Redo:
-    """Continue with the first `count` units; one that failed alone is hopeless."""
+    """Continue with the first `count` units; a single unit that failed is hopeless."""
     if len(spans) == 1:
         reason = error.error if isinstance(error, UnitFailedError) else error
         return Redo(spans=spans, hopeless=reason)
@@ -203,7 +203,7 @@ def _together(job: Job, parking: Parking | None, units: Iterable[Unit], count: i
 
 
 def _alone(job: Job, unit: Unit) -> BaseException | None:
-    """Handle a unit under a savepoint; return what made it fail, with nothing of it left."""
+    """Handle a unit under a savepoint; return the error that undid it, or None."""
     try:
         with job.conn.transaction(savepoint_name=SAVEPOINT):
             call(job.handler, Batch([unit]) if job.handler.batch else unit, job.conn)

@@ -1,4 +1,4 @@
-"""What the two paths of a step have in common: its call, results, the end of a claim."""
+"""The common parts of the two paths of a step: its arguments, its results, the end of a claim."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ NONE: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What a step did: `events` and `units` left behind; those set aside are counted in them.
+    """The result of a step: the `events` and `units` that were passed, including those set aside.
 
     dead, waiting (for another attempt), parked (behind another): units that were set aside.
-    asked: of those that wait, those whose handler wished it (gapless.Retry).
-    handled: units that went through, of the log or of those set aside before.
+    asked: the units among `waiting` whose handler wished it (gapless.Retry).
+    handled: units that succeeded, of the log or of those set aside before.
     """
 
     outcome: Literal["done", "idle", "fenced"]
@@ -48,12 +48,12 @@ class Step:
 
     @property
     def failed(self) -> int:
-        """Units that failed just now."""
+        """Units that failed in this step."""
         return self.dead + self.waiting
 
     @classmethod
     def after(cls, spans: UnitRanges, aside: Mapping[str, int] = NONE) -> Self:
-        """Say that these units were left behind; `aside`: so many of them in each state."""
+        """Return the result of passing these units; `aside`: their number in each state."""
         _, last = offsets(spans)
         return cls(
             outcome="done",
@@ -68,7 +68,7 @@ class Step:
         )
 
     def followed_by(self, later: Step) -> Step:
-        """Return both as one; of a later one that did nothing the next step will tell."""
+        """Return both as one; skip a later one that passed nothing: the next step finds out."""
         if self.outcome != "done":
             return later
         if later.outcome != "done":
@@ -87,12 +87,12 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redo:
-    """These units were not committed: try them again, with more care.
+    """Units that were not committed: try them again, with more care.
 
-    failed: the first that failed, if that is known; those before it ran without an error.
+    failed: the first that failed, if it is known; those before it ran without an error.
     hopeless: why the only unit left cannot be handled at all.
-    done: what was committed before them. learned: all of them at once, as before, for now it is
-    known how to call the handler (chain.learn).
+    done: the units that were committed before them. learned: retry the whole batch as before: the
+    step has just learned how to call the handler (chain.adapt).
     """
 
     spans: UnitRanges
@@ -104,12 +104,12 @@ class Redo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a step was called with.
+    """The arguments of a step.
 
-    parked: some unit is parked, though the policy parks none: later ones go behind it all the same.
-    former_end: how the worker before ended, if it is known.
+    parked: some unit is parked, though the policy parks none: later units still go behind it.
+    former_end: the end of the former worker, if it is known.
     patience: with a database that is not as the handler expects it, and with cancelled statements;
-    None: the policy says at once.
+    None: the policy decides at once.
     """
 
     conn: Connection[Any]
@@ -127,16 +127,16 @@ class Job:
 
     @property
     def units_per_commit(self) -> int:
-        """How many units may share a commit after one failed."""
+        """The number of units that may share a commit after one failed."""
         return 1 if self.handler.habits.defers else self.terms.units_per_commit
 
     def judge(
         self, error: BaseException, failed: int, first_offset: int, *, redriven: bool = False
     ) -> Verdict:
-        """Say what becomes of a unit that failed for the `failed`-th time: as policy.judge() does.
+        """Return the verdict on a unit that failed for the `failed`-th time, as the policy says.
 
-        But while there is patience, "block" for what may be no fault of the unit. Without any,
-        raises what is_passing() of these.
+        While there is patience, it is "block" for errors that may be no fault of the unit. Without
+        any, raises such an error if is_passing() holds for it.
         """
         cause = self._excuse(error)
         if cause is not None and self.patience is None and is_passing(cause):
@@ -149,7 +149,7 @@ class Job:
         return judge(self.terms.policy, error, failed, redriven=redriven)
 
     def fate(self, verdict: Verdict) -> AsideState:
-        """Return what becomes of a unit that is dead by this verdict, or else waits."""
+        """Return the state of a unit that is dead by this verdict, or otherwise waits."""
         return AsideState(
             state="dead" if verdict.state == "dead" else "waiting",
             retry_after_s=verdict.retry_after_s,
@@ -158,7 +158,7 @@ class Job:
         )
 
     def blocked(self, first_offset: int, error: BaseException | str) -> BlockedError:
-        """Return what a driver is told when a unit failed, and must not be passed."""
+        """Return the error for the driver when a unit failed, and must not be passed."""
         place = f"{self.assignment.partition}@{first_offset}"
         cause = self._excuse(error)
         if cause is None or self._patience_with(cause) is None:
@@ -166,14 +166,14 @@ class Job:
         return UnreadyError(place, cause)
 
     def _excuse(self, error: BaseException | str) -> psycopg.Error | None:
-        """Return what says that an error may be no fault of the unit: of its database, or a cancel.
+        """Return the error that may excuse the unit: an unready database, or a cancelled statement.
 
-        Which database an at-least-once handler means is not known: its missing table is its own.
+        The database of an at-least-once handler is unknown: a missing table there is its own fault.
         """
         return excuse_of(error, is_outside=self.terms.delivery == "at-least-once")
 
     def _patience_with(self, cause: BaseException | None) -> Patience | None:
-        """Return what there is with such a cause; under block none is needed."""
+        """Return the patience that there is with such a cause; under block none is needed."""
         return None if cause is None or self.terms.policy.on_failure == "block" else self.patience
 
 

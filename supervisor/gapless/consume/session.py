@@ -1,7 +1,7 @@
-"""The session of a step: its transaction, and its own queries, whatever a handler did to it.
+"""The session of a step: its transaction and its own queries, independent of the handler.
 
-A handler is given the very connection the step works on. What it changed there (row factory,
-isolation level, a ROLLBACK of its own) must not change what the step does.
+A handler gets the very connection on which the step works. Its changes there (row factory,
+isolation level, a ROLLBACK of its own) must not change the step.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from gapless.errors import limit_met
 from gapless.telemetry.meter import UNTIMED, Operation, in_use, timed
 
 _LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
-_REPLACED = "GL002"  # gapless.require_finish(): this is not the transaction that claimed
-_UNTOLD = "GL004"  # gapless.refuse_untold(): something was published, and not said for which unit
+_REPLACED = "GL002"  # gapless.require_finish(): another transaction than that of the claim
+_UNTOLD = "GL004"  # gapless.refuse_untold(): events were published for an unknown unit
 _CHANGED = "GL005"  # gapless.require_settings(): the session is not as it was
-# How statements of ours fail under settings of a handler: its timeouts, its role.
+# The errors of our statements that settings of a handler can cause: its timeouts, its role.
 _BY_SETTINGS = frozenset({"57014", "55P03", "42501"})
 
 
@@ -38,7 +38,7 @@ class UntoldError(TransactionBrokenError):
 
 
 class ChangedError(TransactionBrokenError):
-    """The handler changed settings of the session, or it seems so; nothing of ours ran by them."""
+    """The handler changed, or seems to have changed, settings of the session that we rely on."""
 
 
 _OURS: Mapping[str, type[TransactionBrokenError]] = {
@@ -50,7 +50,7 @@ _OURS: Mapping[str, type[TransactionBrokenError]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Settings:
-    """What a session was set to before any handler had it; `watched` as one text."""
+    """The settings of a session before any handler had it; `watched` as one text."""
 
     watched: str
     names: list[str]
@@ -69,12 +69,12 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
     """Open the step's transaction; COMMIT at the end of the block, ROLLBACK on an exception.
 
     BEGIN goes with the first run() of the block, which MUST be its first use of `conn`. READ
-    COMMITTED whatever the session's default is. Not in autocommit meanwhile: what a handler writes
-    after a ROLLBACK of its own must not be committed statement by statement.
+    COMMITTED whatever the session's default is. Autocommit is off in the block: statements of a
+    handler after a ROLLBACK of its own must not be committed one by one.
     kept: use prepared statements to the end; not where a savepoint may be rolled back (db.wire).
-    Before: `conn` is idle. After: idle again, or closed when that cannot be had.
-    Raises OperationalError for a closed one, TransactionBrokenError when what was to be allowed by
-    finish() is not what would be committed.
+    Before: `conn` is idle. After: idle again, or closed if that is impossible.
+    Raises OperationalError for a closed one, TransactionBrokenError when the transaction to be
+    committed is not the one that allow_commit() allowed.
     """
     if conn.closed:  # MUST be asked first: a stream that was never finished holds its lock forever
         raise psycopg.OperationalError("the connection is closed")
@@ -101,7 +101,7 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
 
 
 def after_commit(conn: Connection[Any], then: Callable[[], object]) -> None:
-    """Within transaction(): have something called once it is committed, and not otherwise."""
+    """Within transaction(): have a function called once it is committed, and only then."""
     _committed.setdefault(conn, []).append(then)
 
 
@@ -120,7 +120,7 @@ def run(
 
 
 def explain(error: psycopg.Error) -> None:
-    """Raise what run() raises for an error of our own checks, whichever query it came with."""
+    """Raise our own error for a failed check of ours, whichever query the error came with."""
     kind = _OURS.get(error.sqlstate or "")
     if kind is not None:
         raise kind(error.diag.message_primary) from error
@@ -141,7 +141,7 @@ def run_before(conn: Connection[Any], name: str, params: Mapping[str, object] = 
 def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]) -> None:
     """Run a named query right before COMMIT, in the same round trip; COMMIT fails if it does.
 
-    settings: one more of its parameters, what the session was set to before.
+    Adds the parameter `settings`: the settings of the session before any handler.
     """
     later(conn, "consume", name, {"settings": settings_before(conn), **params})
 
@@ -149,7 +149,7 @@ def run_at_commit(conn: Connection[Any], name: str, params: Mapping[str, object]
 def allow_commit(conn: Connection[Any], claim_xid: str, calls: int) -> None:
     """Allow the COMMIT of a claim, which is next; it fails if its transaction is over.
 
-    calls: of the handler, in this transaction. Of several, what is published at COMMIT is nobody's.
+    calls: of the handler, in this transaction. After several, COMMIT cannot attribute an event.
     """
     known = _settings[conn].watched  # since transaction() of the claim
     params = {"claim_xid": claim_xid, "units": calls, "settings": known}
@@ -159,7 +159,7 @@ def allow_commit(conn: Connection[Any], claim_xid: str, calls: int) -> None:
 def commit_and_begin(conn: Connection[Any], then: Callable[[], object]) -> None:
     """Within transaction(): end it and begin the next one, in the round trip of the next run().
 
-    then: called once the first is committed, whatever becomes of what is behind it.
+    then: called once the first is committed, even if the next one fails.
     """
     _require_no_block(conn)
     later(conn, "consume", "commit", then=then)
@@ -167,16 +167,17 @@ def commit_and_begin(conn: Connection[Any], then: Callable[[], object]) -> None:
 
 
 def settings_before(conn: Connection[Any]) -> str | None:
-    """Return what the session was set to, for those who compare; None before its first use."""
+    """Return the original settings of the session, to compare; None before its first use."""
     known = _settings.get(conn)
     return None if known is None else known.watched
 
 
 def require_good_unit(conn: Connection[Any], *, sets: bool) -> None:
-    """Refuse now what COMMIT would refuse.
+    """Raise now the errors that COMMIT would raise.
 
-    sets: settings of the handler are put back after each call. Raises what the handler broke, or
-    ChangedError for what may have failed for its settings.
+    sets: settings of the handler are put back after each call. Raises TransactionBrokenError for a
+    transaction that the handler broke, or ChangedError for an error that its settings may have
+    caused.
     """
     known = _settings.get(conn)
     params = {"settings": None if known is None else known.watched}
@@ -190,7 +191,7 @@ def require_good_unit(conn: Connection[Any], *, sets: bool) -> None:
 
 
 def restore_settings(conn: Connection[Any]) -> None:
-    """Put the session back to what it was set to before any handler had it."""
+    """Put back the settings that the session had before any handler."""
     before = _settings.get(conn)
     if before is None:
         return
@@ -200,14 +201,14 @@ def restore_settings(conn: Connection[Any]) -> None:
 
 
 def is_of_settings(error: BaseException) -> bool:
-    """Tell whether a statement of ours, after a handler was called, may fail for its settings."""
+    """Tell whether the handler's settings may have caused this error of a statement of ours."""
     if isinstance(error, psycopg.Error):
         return error.sqlstate in _BY_SETTINGS
     return isinstance(error, ChangedError)
 
 
 def require_usable(conn: Connection[Any], error: BaseException | None = None) -> None:
-    """Raise OperationalError unless the session can continue; `error`: what the handler raised."""
+    """Raise OperationalError unless the session can continue; `error`: raised by the handler."""
     if conn.broken:
         if isinstance(error, psycopg.OperationalError):
             raise error
@@ -226,14 +227,14 @@ def require_usable(conn: Connection[Any], error: BaseException | None = None) ->
 
 
 def _require_no_block(conn: Connection[Any]) -> None:
-    if getattr(conn, "_num_transactions", 0):  # those of psycopg; only it knows
+    if getattr(conn, "_num_transactions", 0):  # psycopg's own count; there is no public one
         conn.close()
         raise psycopg.OperationalError(_LEFT_OPEN)
 
 
 def _roll_back(conn: Connection[Any]) -> None:
-    """Undo what was done; a session that does not let us is closed by _make_idle()."""
-    drop_later(conn)  # a savepoint was rolled back, perhaps, with all that was prepared
+    """Roll back; if the session does not allow it, _make_idle() closes it."""
+    drop_later(conn)  # a savepoint may have been rolled back, with all prepared queries
     if conn.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
         with suppress(psycopg.Error):
             run(conn, "rollback")

@@ -1,10 +1,10 @@
-"""The step: one turn of the processing cycle, for whoever drives it (worker, Spark task, test).
+"""The step: one turn of the processing cycle, for any driver of it (worker, Spark task, test).
 
 Fast path: claim a range, call the handler for each unit, commit; effects and offset are one commit
 (I6). When that fails, everything is rolled back, and the range is tried again with care.
 
-Errors that are the environment's (db.connect.is_transient) leave the step as they are: nothing was
-committed, call it again.
+Errors of the environment (db.connect.is_transient) leave the step unchanged: nothing was committed,
+call it again.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from gapless.failpoints import hit
 __all__ = ["Step", "step", "step_alone"]
 
 Done = tuple[UnitRanges, int]
-"""A batch that was handled: its units, and how many of them were parked."""
+"""A batch that was handled: its units, and the number of them that were parked."""
 
 
 def step(
@@ -51,12 +51,13 @@ def step(
 ) -> Step:
     """Handle the next units of a partition, and commit.
 
-    batch_size: events to claim, if not as agreed. goes_on: asked after each batch; as long as it
-    says so, and units are read ahead (`job.backlog`), the next batch follows, a commit for each.
+    batch_size: events to claim, by default as in the terms. continue_while: asked after each batch;
+    while it is true, and units are read ahead (`job.backlog`), the next batch follows, with a
+    commit for each.
     Before: `conn` is outside a transaction. After: likewise, or closed if the handler ruined it.
-    Again: safe at any time; whether a COMMIT without an answer happened, the offset tells.
-    Raises HoleError (the log is damaged where the group is), psycopg's transient errors, and, under
-    onFailure block, BlockedError: nothing else of the handler.
+    Again: safe at any time; the offset shows whether a COMMIT without an answer happened.
+    Raises HoleError (the log is damaged at the group's place), psycopg's transient errors, and,
+    under onFailure block, BlockedError: no other error of the handler.
     Bound: a failing unit costs at most one more call for itself and for each unit before it.
     """
     try:
@@ -65,13 +66,13 @@ def step(
         if not error.whole:
             raise
         whole = error.whole
-    # What stands before a hole is handled; at the hole itself the next step stops.
+    # The units before a hole are handled; the next step stops at the hole itself.
     job.backlog.forget()
     return _step(job, whole, lambda: False)
 
 
 def _step(job: Job, batch_size: int, continue_while: Callable[[], bool]) -> Step:
-    # Not retried inside an except block: its error would stand in every later one's traceback.
+    # Not retried inside an except block: its error would be in the traceback of every later one.
     outcome = _fast(job, batch_size, continue_while)
     if not isinstance(outcome, Redo):
         return outcome
@@ -82,16 +83,16 @@ def _step(job: Job, batch_size: int, continue_while: Callable[[], bool]) -> Step
 
 
 def step_alone(job: Job) -> Step:
-    """Handle one unit, its attempt written down before: finds a unit that kills its worker (I8)."""
+    """Handle one unit, and record its attempt first: finds a unit that kills its worker (I8)."""
     conn, assignment = job.conn, job.assignment
-    job = replace(job, backlog=Backlog())  # what was read ahead is claimed by batches
+    job = replace(job, backlog=Backlog())  # units that were read ahead are claimed by batches
     with contextlib.suppress(psycopg.Rollback), transaction(conn):
         peek = job.backlog.ask(conn, assignment, Wanted(1, group_by=job.terms.group_by))
         if peek.outcome == "claimed":
             raise psycopg.Rollback
     if peek.outcome != "claimed":
         return Step(outcome=peek.outcome)
-    if not peek.spans:  # all of it is passed
+    if not peek.spans:  # the filter passes all of it
         return step(job, batch_size=1)
     hit("alone.peeked")
     attempts = record_attempt(conn, assignment)
@@ -104,7 +105,7 @@ def step_alone(job: Job) -> Step:
     try:
         return step(job, batch_size=1)
     except Exception:
-        with contextlib.suppress(psycopg.Error):  # without connection it counts as a death
+        with contextlib.suppress(psycopg.Error):  # without a connection it counts as a death
             forget_attempt(conn, assignment)
         hit("alone.forgotten")
         raise
@@ -116,7 +117,7 @@ def _again(job: Job, retry: Redo) -> Step | Redo:
     if retry.hopeless is not None:
         return give_up(job, retry.spans, Failure(error=retry.hopeless))
     if retry.failed is None and len(retry.spans) > job.units_per_commit:
-        # Which of many failed is not known: try half of them, all at once.
+        # It is unknown which of many failed: try half of them, all at once.
         return _fast(job, len(retry.spans[: len(retry.spans) // 2].wanted))
     return isolate(job, retry)
 
@@ -124,7 +125,7 @@ def _again(job: Job, retry: Redo) -> Step | Redo:
 def _fast(
     job: Job, batch_size: int, continue_while: Callable[[], bool] = lambda: False
 ) -> Step | Redo:
-    """Handle a batch, and what was read ahead as long as `continue_while`, a commit for each."""
+    """Handle a batch, and batches read ahead while `continue_while` holds, a commit for each."""
     conn, backlog = job.conn, job.backlog
     batch_size = 1 if job.handler.habits.defers else batch_size
     committed: list[Done] = []
@@ -141,7 +142,7 @@ def _fast(
                 # COMMIT, BEGIN and the next claim are one round trip.
                 commit_and_begin(conn, partial(committed.append, handled))
                 following = backlog.claim_read(conn, job.assignment, batch_size)
-                if following is None:  # why not, the next step finds out: what is done counts
+                if following is None:  # the next step finds the reason; these batches count
                     return _all_of(committed)
                 hit("step.next")
                 claimed, units = following
@@ -152,7 +153,7 @@ def _fast(
     except psycopg.Error as error:
         if handled is None or handled in committed:
             raise
-        # It is our own check or the COMMIT, and fails for something a handler did.
+        # Our own check or the COMMIT failed, and a handler caused it.
         retry = _retry(job, spans, error, committed)
         if is_passing(error) and not retry.learned:
             raise
@@ -180,7 +181,7 @@ def _handle(job: Job, claimed: Claim, units: Iterable[Unit]) -> Done:
 
 
 def _all_of(batches: Sequence[Done]) -> Step:
-    """Return what was done with batches that were committed, one after the other."""
+    """Return the result of batches that were committed, one after the other."""
     if not batches:
         return Step(outcome="idle")
     units = sum(len(spans.ends) for spans, _ in batches)
@@ -197,9 +198,9 @@ def _all_of(batches: Sequence[Done]) -> Step:
 
 
 def _retry(job: Job, spans: UnitRanges, error: Exception, committed: Sequence[Done]) -> Redo:
-    """Return what is to be tried again, and what was committed before it.
+    """Return the units to be tried again, and the result of those committed before them.
 
-    Raises the error when nothing was called: a filter passed all of the claim.
+    Raises the error when no handler was called: a filter passed all of the claim.
     """
     if not spans.ends:
         raise error

@@ -1,4 +1,4 @@
-"""Terms: what is agreed with one handler. The only merge of its options with the settings.
+"""Terms: the agreement with one handler. The only merge of its options with the settings.
 
 Made once, before any driver: a worker, a Spark task, a replay and gapless.testing.drain() are given
 the same Terms for the same handler and settings, so none of them can forget an option.
@@ -20,24 +20,24 @@ from gapless.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What one handler is run by; nothing is optional.
+    """The options by which one handler is run; all are set.
 
-    group_id, topic: what it serves; no group: nobody named one, which `gapless run` refuses.
-    topics: all it serves, in order of preference; topic is the first.
-    weights: in a queue, how large a share of its events each of them has; none: strict preference.
+    group_id, topic: those that it serves; no group: none was named, which `gapless run` refuses.
+    topics: all that it serves, in order of preference; topic is the first.
+    weights: in a queue, the share of its events that each of them has; none: strict preference.
     mode: whether one worker at a time has a partition, in order, or many share it ("queue").
-    visibility_s: how long an event is reserved at a time, in a queue, at least once.
-    workers: in a queue, how many processes of one supervisor handle its events.
+    visibility_s: the time for which an event is reserved, in an at-least-once queue.
+    workers: in a queue, the processes of one supervisor that handle its events.
     batch_size: events per claim; a claim continues to the end of its last unit, which is never cut.
-    group_by: what makes neighbouring events one unit.
-    delivery, concurrency: how the handler is called; how many calls at a time, at least once.
-    policy: what becomes of units that fail, unless the handler raises Retry, DeadLetter or Skip.
-    start: where a group begins that is new.
+    group_by: the rule by which neighbouring events become one unit.
+    delivery, concurrency: the kind of calls; the number of calls at a time, at least once.
+    policy: for units that fail, unless the handler raises Retry, DeadLetter or Skip.
+    start: where a new group begins.
     stream_above_events: a unit with more is read in slices while the handler iterates over it.
     units_per_commit: at most N savepoints, one a unit, share a commit after a unit failed.
-    auto_offset_reset: where to continue if retention dropped what was not handled; error: nowhere.
-    worker: what people call who handles.
-    filter: which events the group takes; None: the handler does not say.
+    auto_offset_reset: where to continue if retention dropped unhandled events; error: nowhere.
+    worker: a name for people of the process that handles.
+    filter: the events that the group takes; None: the handler does not say.
     """
 
     group_id: str | None
@@ -61,7 +61,7 @@ class Terms:
 
 
 def agree(handler: Handler, settings: Settings) -> Terms:
-    """Return the terms of a handler: what it says itself, else what is configured."""
+    """Return the terms of a handler: its own options, or else the configured ones."""
     group_id, topic = serves(handler, (settings.group_id, settings.topic))
     return Terms(
         group_id=group_id,
@@ -105,7 +105,7 @@ def require_fit(handler: Handler, terms: Terms) -> None:
 
 
 def _require_queue(handler: Handler, terms: Terms) -> None:
-    """Raise UsageError for what is configured, or left to be, and does not go with a queue."""
+    """Raise UsageError for options, set or left at a default, that do not fit a queue."""
     if terms.policy.on_failure in NEEDS_ORDER:
         raise UsageError(
             f"{handler.name}: a queue has no order that onFailure {terms.policy.on_failure} could "
@@ -125,10 +125,10 @@ def _require_queue(handler: Handler, terms: Terms) -> None:
 
 
 def _group_by(handler: Handler, settings: Settings) -> GroupBy:
-    """Return what is configured; of a queue one event is one unit, so nothing is merged."""
+    """Return the configured value; in a queue one event is one unit, so nothing is merged."""
     return "transaction" if handler.mode == "queue" else settings.group_by
 
 
 def _delays(own: Sequence[float] | None, configured: Sequence[float]) -> tuple[float, ...]:
-    """Return the delays; none at all is something that a handler may say."""
+    """Return the delays; a handler may choose to have none."""
     return tuple(configured if own is None else own)

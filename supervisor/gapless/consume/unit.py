@@ -1,4 +1,4 @@
-"""Unit and Batch: what a handler is given; and how a claimed range is cut into units (pure).
+"""Unit, the argument of handlers; and the cut of a claimed range into units (pure).
 
 A unit is the events of one publishing transaction (or one explicit transaction_id) that share a
 partition: neighbours, handled together, committed or dead-lettered together (I5).
@@ -20,7 +20,7 @@ from gapless.log.event import Event, MatchedSubscription, P_co, Row
 Fetch = Callable[[Sequence[int]], list[Row]]
 Timelines = tuple[tuple[int, int], ...]
 FIRST_TIMELINE: Timelines = ((0, 1),)
-MADE_AT_ONCE = 50  # units; the garbage collector walks over all that wait for their turn
+MADE_AT_ONCE = 50  # units; the garbage collector visits all that wait for their turn
 
 
 def timeline_at(timelines: Timelines, offset: int) -> int:
@@ -50,24 +50,24 @@ class Span:
         return self.first_offset + len(self.ids) - 1
 
     def alone(self) -> UnitRanges:
-        """Return it as the places of several."""
+        """Return it as UnitRanges of one unit."""
         return UnitRanges(self.first_offset, self.ids, [len(self.ids)], ((0, self.timeline),))
 
     def seen(self, _only: Collection[int] | None) -> Mapping[str, object]:
-        """Return what its handler gets of it, as set_aside() of SQL takes it; None: all.
+        """Return its handler's view of it as set_aside() of SQL takes it; None: all events.
 
-        _only: of its subscriptions, those for which it failed.
+        _only: its subscriptions for which it failed.
         """
         return {"kept": None, "matched": None}
 
 
 class UnitRanges(Sequence[Span]):
-    """The places of neighbouring units. A Span is made when asked for: most never are.
+    """The places of neighbouring units. A Span is made on demand: most are never needed.
 
-    ids: the events of all of them, in offset order. ends: how many of these events there are up to
-    the end of each unit; ascending, the last is all. timelines: (from which offset on, the timeline
-    that gave it), ascending; nearly always one.
-    wanted, cuts: ids and ends of what a handler gets; the same, unless a reader passes some.
+    ids: the events of all units, in offset order. ends: the number of these events up to the end
+    of each unit; ascending, the last is all. timelines: (the first offset, the timeline that gave
+    it and later ones), ascending; nearly always one.
+    wanted, cuts: ids and ends that a handler gets; the same, unless a reader passes some.
     """
 
     __slots__ = ("cuts", "ends", "first_offset", "ids", "timelines", "wanted")
@@ -109,7 +109,7 @@ class UnitRanges(Sequence[Span]):
         return list(self.wanted) == list(other.wanted)
 
     def beyond(self, offset: int) -> Sequence[Span]:
-        """Return the units from an offset on, and between them what is passed."""
+        """Return the units from an offset on, with the passed ones between them."""
         return self[bisect_right(self.ends, max(0, offset - self.first_offset)) :]
 
     def units(self, source: Source, rows: list[Row]) -> Iterable[Unit]:
@@ -124,7 +124,7 @@ class UnitRanges(Sequence[Span]):
         return chain([*islice(units, MADE_AT_ONCE)], units)
 
     def unit(self, at: int, source: Source, rows: list[Row] | None) -> Unit:
-        """Return one of the units; without rows they are read while it is iterated over."""
+        """Return one of the units; without rows it reads its events during an iteration."""
         span = self[at]
         return Unit(replace(source, timelines=self.timelines), span.first_offset, rows, span.ids)
 
@@ -140,9 +140,9 @@ def _moved(ends: Sequence[int], start: int) -> Sequence[int]:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where units come from: their partition; how to read events, and how many at a time.
+    """The source of units: their partition, a reader of events, and its events at a time.
 
-    attempt: which call of the handler this is for them, from 1.
+    attempt: the number of the call of the handler with them, from 1.
     timelines: see UnitRanges.
     """
 
@@ -153,7 +153,7 @@ class Source:
     timelines: Timelines = FIRST_TIMELINE
 
     def key(self, offsets: str, first_offset: int) -> str:
-        """Return what names these offsets forever; the first one tells on which timeline."""
+        """Return a permanent name of these offsets; the first one decides the timeline."""
         timeline = timeline_at(self.timelines, first_offset)
         return f"{self.partition}@{offsets}{f'~{timeline}' if timeline > 1 else ''}"
 
@@ -162,8 +162,8 @@ class Unit(Generic[P_co]):
     """The events of one unit, in offset order. Iterate as often as you like.
 
     A unit with more events than memory should hold (streamAboveEvents) reads them in slices while
-    you iterate, in the handler's own transaction, so it must not be kept after the handler
-    returned; then iterating raises HoleError when an event is not there any more.
+    you iterate, in the handler's own transaction, so do not keep it after the handler returned:
+    then iterating raises HoleError when an event has gone.
     first_offset: of its first event, inclusive. len(unit): how many events it has, 1 or more.
     """
 
@@ -205,12 +205,12 @@ class Unit(Generic[P_co]):
 
     @property
     def last_offset(self) -> int:
-        """Offset of the last event, inclusive."""
+        """The offset of the last event, inclusive."""
         return self.first_offset + len(self) - 1
 
     @property
     def is_streamed(self) -> bool:
-        """Whether its events are read in slices while it is iterated over."""
+        """Whether its events are read in slices during an iteration."""
         return self._rows is None
 
     @property
@@ -225,25 +225,25 @@ class Unit(Generic[P_co]):
 
     @property
     def attempt(self) -> int:
-        """Which attempt at it this is, from 1: one more than have failed and were recorded.
+        """The number of this attempt, from 1: one more than the recorded failures.
 
-        At-least-once handlers are told one more than have begun, until the unit is set aside.
+        At least once, it is one more than the calls that began, until the unit is set aside.
         """
         return self.source.attempt
 
     @property
     def idempotency_key(self) -> str:
-        """What names it, for effects outside the database: the same whenever it is handled again.
+        """The unit's name for effects outside the database: the same whenever it is handled again.
 
-        `group/topic/partition@offset`, and `~timeline` where that is not 1: offsets that a server
-        gave and lost in a failover are given again, to other events, and must not look the same.
-        Under groupBy user it is that of the first event; how many follow depends on the claim.
+        `group/topic/partition@offset`, and `~timeline` if that is not 1: offsets that a server gave
+        and lost in a failover are given again, to other events, and must not look the same. Under
+        groupBy user it is that of the first event; the number of events depends on the claim.
         """
         return self.source.key(str(self.first_offset), self.first_offset)
 
     @property
     def cause(self) -> Cause | None:
-        """The unit of which it came (of its first event, under groupBy user)."""
+        """The unit that caused it (its first event, under groupBy user)."""
         return self._first.cause
 
     @property
@@ -264,13 +264,13 @@ class Unit(Generic[P_co]):
 
     @property
     def subscriptions(self) -> tuple[MatchedSubscription, ...]:
-        """Those of its group that one of its events matched, each once; of other groups none."""
+        """The subscriptions of its group that its events matched, each once; none without them."""
         return ()
 
     def raw_headers(self) -> Iterator[bytes]:
         """Yield the headers of its events that have any, as JSON text.
 
-        Nothing is read for it: of a unit that is read in slices those of its first event, at most.
+        Nothing is read for this: of a unit that is read in slices, at most the first event's.
         """
         return (row[4] for row in self._rows or self._head or () if row[4] is not None)
 
@@ -286,7 +286,7 @@ class Unit(Generic[P_co]):
         return Event(self.topic, self.partition, self.first_offset, self._head[0], timeline)
 
     def singles(self) -> Iterator[Unit]:
-        """Return each of its events as a unit of its own, as a queue's handler is called with."""
+        """Return each of its events as a unit of its own, for a queue's handler."""
         rows = enumerate(chain.from_iterable(self._slices()), self.first_offset)
         return (Unit(self.source, offset, [row]) for offset, row in rows)
 

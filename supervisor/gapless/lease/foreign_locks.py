@@ -1,4 +1,4 @@
-"""Strangers in the way: who holds a lock without a right to it is ended, others named (I11)."""
+"""Foreign locks: end the sessions that hold a lock without a right to it, or name them (I11)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = logging.getLogger("gapless.supervisor")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignLock:
-    """A session that held, or waited for, what it has no right to; is_ended: it does no more."""
+    """A session that held, or waited for, a lock without a right to it; is_ended: it was ended."""
 
     pid: int
     role: str | None
@@ -25,15 +25,15 @@ class ForeignLock:
 
 
 def name_prepared(conn: Connection[Any], known: set[str]) -> None:
-    """Say in the log which transactions were prepared and left, and hold what groups need.
+    """Log the prepared transactions that were left behind and hold locks that groups need.
 
-    known: names of those that were named before; brought up to date.
+    known: names of those that were logged before; brought up to date.
     """
     _name(conn, "left_prepared", known)
 
 
 def name_later_holders(conn: Connection[Any], known: set[str]) -> None:
-    """Say in the log which transactions have events for later in hand that are due, as above."""
+    """Log the transactions that hold scheduled events which are due; `known` as above."""
     _name(conn, "later_holders", known)
 
 
@@ -47,9 +47,9 @@ def _name(conn: Connection[Any], which: str, known: set[str]) -> None:
 
 
 def end_foreign_locks(conn: Connection[Any], known: set[int]) -> None:
-    """End them, and say in the log who they were.
+    """End the sessions that hold foreign locks, and log who they were.
 
-    known: pids of those that could not be ended, and were named before; brought up to date.
+    known: pids of sessions that could not be ended, and were logged before; brought up to date.
     """
     with conn.cursor(row_factory=class_row(ForeignLock)) as cursor:
         found = cursor.execute(query("lease", "end_foreign_locks")).fetchall()

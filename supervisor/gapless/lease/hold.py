@@ -1,4 +1,4 @@
-"""The worker's side of a lease: wait for the partition, take it, install the fence, let go."""
+"""The worker's side of a lease: wait for the partition, take it, install the fence, release it."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _UNPLACED = "GL410"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """A lease that was taken. `unclean`: the former owner did not let go: dead, or evicted."""
+    """A lease that was taken. `unclean`: the former owner died, or was evicted, with it."""
 
     assignment: Assignment
     unclean: bool
 
 
 def announce(conn: Connection[Any], partition: Partition) -> None:
-    """Tell the present owner that its successor is ready, so that it drains now and not before."""
+    """Tell the present owner that its successor is ready, so that it drains now, not earlier."""
     conn.execute(query("lease", "ready"), partition_params(partition))
     hit("acquire.announced")
 
 
 def lock(conn: Connection[Any], lease_no: int) -> bool:
-    """Queue for the partition's advisory lock, READY_EVERY_MS at most.
+    """Queue for the partition's advisory lock for at most READY_EVERY_MS.
 
-    It means: one running handler at a time. A session that waits holds back vacuum, so its wait
-    has a limit.
+    The lock means that one handler runs at a time. A waiting session holds back vacuum, so its
+    wait has a limit.
     """
     try:
         with lock_timeout(conn, READY_EVERY_MS):
@@ -58,12 +58,12 @@ def try_lock(conn: Connection[Any], lease_no: int) -> bool:
 
 
 def unlock(conn: Connection[Any], lease_no: int) -> None:
-    """Give the partition's advisory lock back."""
+    """Release the partition's advisory lock."""
     conn.execute(query("lease", "unlock_partition"), {"lease_no": lease_no})
 
 
 def take(conn: Connection[Any], partition: Partition, member_id: UUID) -> Assignment | None:
-    """Take the lease with a new epoch; None when it is not meant for us (any more, or yet).
+    """Take the lease with a new epoch; None when this member is not its target (yet, or any more).
 
     Before: this session holds the partition's advisory lock.
     """
@@ -81,10 +81,10 @@ def take(conn: Connection[Any], partition: Partition, member_id: UUID) -> Assign
 def try_take(
     conn: Connection[Any], lease_no: int, partition: Partition, member_id: UUID
 ) -> Assignment | None:
-    """Take lock and lease, if both are to be had now; None, and nothing is taken, if not.
+    """Take lock and lease if both are available now; otherwise take neither, and return None.
 
-    The lease without the lock: its owner has lost its session, not its lease. The lock without the
-    lease: we are not the target, or not any more, and make way.
+    With the lease but no lock, the owner has lost its session, but not its lease. With the lock but
+    no lease, this member is not the target, or not any more, and makes way.
     """
     if not try_lock(conn, lease_no):
         return None
@@ -97,11 +97,11 @@ def try_take(
 def install(
     conn: Connection[Any], assignment: Assignment, wait_ms: int | None = None
 ) -> Held | None:
-    """Make the fence valid: from now on no former owner can commit. None when we are a former one.
+    """Make the fence valid: no former owner can commit from now on. None if we are a former owner.
 
     MUST be a statement apart from take(): it waits for a late owner's open transaction, and the
     lease row must not be locked at that time. Raises LockNotAvailable after wait_ms (READY_EVERY_MS
-    if None): try again; UnplacedError when the group has no row to put it into.
+    if None): try again; UnplacedError when the group has no row for the fence.
     """
     try:
         with lock_timeout(conn, READY_EVERY_MS if wait_ms is None else wait_ms):
@@ -117,7 +117,7 @@ def install(
 
 
 def release(conn: Connection[Any], assignment: Assignment, lease_no: int) -> None:
-    """Let go after the last batch, lock and all: the successor starts at once.
+    """Release lease and lock after the last batch, so that the successor starts at once.
 
     Before: no transaction is open. After: the lock is free even if the lease was not ours any more.
     """
@@ -134,5 +134,5 @@ def break_zombie(conn: Connection[Any], partition: Partition) -> int:
 
 
 def report_error(conn: Connection[Any], assignment: Assignment, error: str | None) -> None:
-    """Say in the lease why the partition stands still; None: it does not."""
+    """Store in the lease the error that stops the partition; None: nothing does."""
     conn.execute(query("lease", "report_error"), {**assignment.params, "error": error})

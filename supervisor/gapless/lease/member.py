@@ -1,7 +1,7 @@
 """A supervisor as a member of its groups: join, beat, watch the others, plan, leave.
 
 Every step is one statement in autocommit: the server finishes it even if this process is stopped
-right after sending, so no paused supervisor sits on a lock.
+right after sending it, so a paused supervisor never holds a lock.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from gapless.log.filter import Filter
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedTopic:
-    """A topic that a group consumes; `start` counts when the group is new.
+    """A topic that a group consumes; `start` applies when the group is new.
 
     mode: "ordered" or "queue". block, max_crashes: of a queue, as create_group() of the database
-    takes them. filter: which events it takes; None: as it is, of a new group all.
+    takes them. filter: the events that it takes; None: unchanged, for a new group all.
     """
 
     group_id: str
@@ -47,7 +47,7 @@ class ServedTopic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """When a silent member is given up; all in ms."""
+    """The times after which a silent member is given up; all in ms."""
 
     ttl_ms: int
     suspect_grace_ms: int
@@ -56,7 +56,7 @@ class Timing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lease:
-    """A partition this member has (`owner`) or is to have (`target`); no worker while paused."""
+    """A partition that this member owns, or is the target of; no worker while it is paused."""
 
     group_id: str
     topic: str
@@ -79,10 +79,10 @@ class Lease:
 
 
 def create_group(conn: Connection[Any], subscription: ServedTopic) -> int:
-    """Make a group known for a topic, if it is not; return its number.
+    """Create a group for a topic, unless it exists; return its number.
 
-    Raises RefusedError for a queue that is to keep the order of its events, or the other way round,
-    and for what is no filter.
+    Raises RefusedError for a queue that would become an ordered group, or the reverse, and for a
+    filter that is none.
     """
     params = {
         "group_id": subscription.group_id,
@@ -105,7 +105,7 @@ def _place(subscription: ServedTopic) -> dict[str, object]:
 
 
 class Member:
-    """This supervisor in the eyes of its peers; lives as long as its control session."""
+    """This supervisor as its peers see it; lives as long as its control session."""
 
     def __init__(  # noqa: PLR0913 - the columns of a row
         self,
@@ -122,11 +122,11 @@ class Member:
         self._conn = conn
         self._subscriptions = subscriptions
         self._timing = timing
-        self._squatters: set[int] = set()  # pids that the log has named
-        self._prepared: set[str] = set()  # transactions that it has
+        self._squatters: set[int] = set()  # pids that were logged
+        self._prepared: set[str] = set()  # transactions that were logged
         self._member_no = self._value("next_member_no")
-        # The lock first, the row second: a member row never exists without its lock. One that is
-        # taken is a stranger's: there are other numbers.
+        # The lock first, the row second: a member row never exists without its lock. A lock that is
+        # taken already is foreign: there are other numbers.
         while not self._value("try_presence", member_no=self._member_no):
             self._member_no = self._value("next_member_no")
         hit("member.locked")
@@ -148,7 +148,7 @@ class Member:
     def reattach(self, conn: Connection[Any]) -> bool:
         """Continue as the same member with a new session; False when it was evicted.
 
-        The server may still believe in the old session: it is ended, and its lock taken over.
+        The server may still have the old session: it is ended, and its lock taken over.
         """
         self._conn = conn
         self._value("end_former_session", member_id=self.member_id)
@@ -160,20 +160,20 @@ class Member:
         return self.beat()
 
     def beat(self) -> bool:
-        """Say that this member lives; False when it was evicted and must stop its workers."""
+        """Renew this member; False when it was evicted and must stop its workers."""
         return bool(self._value("beat", member_id=self.member_id))
 
     def end_foreign_locks(self) -> None:
-        """End the sessions of strangers that hold a lock of ours; name what nobody can end."""
+        """End the foreign sessions that hold a lock of ours; log those that cannot be ended."""
         end_foreign_locks(self._conn, self._squatters)
         name_prepared(self._conn, self._prepared)
 
     def watch(self) -> bool:
-        """Look, without writing, whether some member may be gone or a plan is out of date."""
+        """Tell, without writing, whether a member may be gone or a plan is out of date."""
         return bool(self._value("watch", member_id=self.member_id))
 
     def evict(self) -> int:
-        """Remove members that are gone; return how many."""
+        """Remove members that are gone; return their number."""
         evicted = self._value(
             "evict",
             member_id=self.member_id,
@@ -184,15 +184,15 @@ class Member:
         return int(evicted)
 
     def sync(self) -> None:
-        """Bring the plans of all groups up to date; busy ones are left to whoever is at it."""
+        """Bring the plans of all groups up to date, except where another member is planning."""
         for subscription in self._subscriptions:
             self._value("sync", group_id=subscription.group_id, topic_id=subscription.topic_id)
         hit("member.planned")
 
     def change(self, wanted: Sequence[ServedTopic]) -> None:
-        """Be a member for these from now on: join other groups, which are there, and leave some.
+        """Serve these topics from now on: join groups, which exist already, and leave others.
 
-        The workers of those that it leaves are to end.
+        The workers of the groups that it leaves are to end.
         """
         for each in self._subscriptions:
             if each not in wanted:
@@ -210,14 +210,14 @@ class Member:
             self._value("sync", **_place(each))
 
     def leases(self) -> list[Lease]:
-        """Return the partitions this member has or is to have, in a fixed order."""
+        """Return the partitions that this member owns or is the target of, in a fixed order."""
         with self._conn.cursor(row_factory=class_row(Lease)) as cursor:
             return cursor.execute(
                 query("lease", "leases"), {"member_id": self.member_id}
             ).fetchall()
 
     def due_leases(self) -> frozenset[int]:
-        """Look, without writing, which of its leases' workers may have something to do."""
+        """Return, without writing, the leases whose workers may have something to do."""
         return frozenset(self._value("due_leases", member_id=self.member_id) or ())
 
     def disown(self, partition: Partition) -> None:
@@ -226,17 +226,17 @@ class Member:
         hit("member.disowned")
 
     def has_peers(self) -> bool:
-        """Tell whether anybody could take this member's partitions."""
+        """Tell whether another member could take this member's partitions."""
         return bool(self._value("others", member_id=self.member_id))
 
     def drain(self) -> None:
-        """Ask for no more partitions, and have the present ones planned for others."""
+        """Ask for no more partitions, and have the present ones planned for other members."""
         self._value("drain", member_id=self.member_id)
         hit("member.drained")
         self.sync()
 
     def leave(self) -> None:
-        """Stop being a member; its workers have ended before."""
+        """Stop being a member; its workers have already ended."""
         self._value("leave", member_id=self.member_id)
         hit("member.left")
         self.sync()

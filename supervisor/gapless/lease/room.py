@@ -1,4 +1,4 @@
-"""Whether the server admits as many sessions as a fleet takes, and lets it end lost ones."""
+"""Check that the server admits the sessions of a fleet, and that lost ones can be ended."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from psycopg.rows import class_row
 from gapless.db.queries import query
 from gapless.errors import ConnectError
 
-MANY_PARTITIONS = 16  # of one supervisor: above, a process each costs more than most want to pay
+MANY_PARTITIONS = 16  # of one supervisor; with more, a process for each costs too much for most
 SESSIONS_PER_SUPERVISOR = 2  # control, and the candidate for the sequencer's role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What a fleet takes once it is complete, the member that is about to join included.
+    """The sessions of a complete fleet, including the member that is about to join.
 
-    own: sessions that the supervisors take beside those of their workers.
+    own: sessions of the supervisors beside those of their workers.
     """
 
     supervisors: int
@@ -40,7 +40,7 @@ class Demand:
 
 
 class Own(NamedTuple):
-    """What a member takes beside workers of partitions.
+    """The needs of a member beside workers of partitions.
 
     sessions: for itself. queue_workers: processes for its queue groups, with a session each.
     """
@@ -50,7 +50,7 @@ class Own(NamedTuple):
 
 
 def own_sessions(*, is_measured: bool) -> int:
-    """Return how many sessions a supervisor takes beside those of its workers."""
+    """Return the number of sessions that a supervisor takes beside those of its workers."""
     return SESSIONS_PER_SUPERVISOR + is_measured  # its exporter has one
 
 
@@ -66,11 +66,11 @@ def require_room(
     total_partitions: int,
     own: Own = _UNMEASURED,
 ) -> None:
-    """Raise ConnectError, with the sum, if the server could not serve all partitions.
+    """Raise ConnectError, with the figures, if the server cannot serve all partitions.
 
-    own: of the member that is about to join.
+    own: the needs of the member that is about to join.
 
-    Better now than later: workers that get no session leave their partitions standing.
+    An error now is better than a later one: workers without a session leave partitions idle.
     """
     pairs = list(groups_and_topics)
     params = {
@@ -90,9 +90,9 @@ def require_room(
 
 
 def missing_grant(conn: Connection[Any]) -> str | None:
-    """Return, in a sentence, the grant without which an evicted member's session stays; or None.
+    """Return, as a sentence, the missing grant that keeps an evicted member's session; or None.
 
-    The functions that end one run as the schema's owner: it must have this role's rights.
+    The functions that end a session run as the schema's owner, which needs this role's rights.
     """
     row = conn.execute(query("lease", "missing_grant")).fetchone()
     if row is None:

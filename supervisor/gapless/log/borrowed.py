@@ -1,7 +1,8 @@
-"""The driver's session inside what a program already has: of SQLAlchemy, Django, asyncpg, psycopg2.
+"""Find the driver's session inside a connection of SQLAlchemy, Django, asyncpg or psycopg2.
 
-Known by where their classes were made, so none of them is imported. What is returned works in the
-transaction that is open there, or that the other library's next statement would begin.
+Connections are recognized by the modules of their classes, so none of these libraries is imported.
+The session that is found works in the open transaction, or in the one that the other library's next
+statement would begin.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ PSYCOPG = (Connection, AsyncConnection)
 
 
 class _RunsSync(Protocol):
-    """An AsyncConnection, AsyncSession of SQLAlchemy, as its types tell them from the others."""
+    """An AsyncConnection or AsyncSession of SQLAlchemy, as types can recognize it."""
 
     async def run_sync(self, fn: Any, /, *arg: Any, **kw: Any) -> Any: ...
 
@@ -35,10 +36,10 @@ class _Fetches(Protocol):
 
 
 AsyncHost = AsyncConnection[Any] | _RunsSync | _Scoped | _Fetches
-"""What publish() is to be awaited with."""
+"""Connections with which publish() has to be awaited."""
 
 _TAKEN = "a connection of psycopg, psycopg2 or asyncpg, of SQLAlchemy (or a session), or of Django"
-# What is no session, but leads to one.
+# Objects that are no session, but lead to one.
 _ONE_OF = {
     "str": "connect first: gapless.connect(dsn)",
     "Engine": "take a connection of it: with engine.begin() as conn",
@@ -56,7 +57,8 @@ def borrow(conn: Any) -> Any:
     """Return the driver's session, of psycopg, psycopg2 or asyncpg; an awaitable of it if async.
 
     A transaction is open on it afterwards wherever the other library would have opened one.
-    Raises UsageError for what has none, for another database's, and another driver's.
+    Raises UsageError for an object without a session, and for a session of another database or of
+    another driver.
     """
     if isinstance(conn, PSYCOPG):
         return conn
@@ -73,23 +75,23 @@ def borrow(conn: Any) -> Any:
 
 
 def home_of(conn: object) -> str | None:
-    """Return the library that made a class of an object; None for any other."""
+    """Return the library that made a class of an object; None for any other library."""
     homes = (kind.__module__.partition(".")[0] for kind in type(conn).__mro__)
     return next((home for home in homes if home in _HOMES), None)
 
 
 def is_psycopg2(conn: object) -> bool:
-    """Tell whether it is a connection of psycopg2."""
+    """Tell whether an object is a connection of psycopg2."""
     return home_of(conn) == "psycopg2" and hasattr(conn, "cursor")
 
 
 def is_asyncpg(conn: object) -> bool:
-    """Tell whether it is a connection of asyncpg; a pool is none, for it has no transaction."""
+    """Tell whether an object is a connection of asyncpg; a pool is not: it has no transaction."""
     return home_of(conn) == "asyncpg" and hasattr(conn, "is_in_transaction")
 
 
 def without_session(conn: object) -> UsageError:
-    """Return what is said of something that has no session."""
+    """Return the error for an object that has no session."""
     name = type(conn).__name__
     hint = _ONE_OF.get(name)
     return UsageError(f"{name} is not {_TAKEN}" + (f": {hint}" if hint else ""))

@@ -1,4 +1,4 @@
-"""Offsets for whoever cannot wait for a supervisor: sequence when no sequencer is active."""
+"""Offsets for a reader that cannot wait for a supervisor: sequence while no sequencer is active."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def is_sequenced(conn: Connection, xid: int) -> bool:
 
 
 def sequence_if_alone(conn: Connection) -> bool:
-    """Give offsets to what is pending, unless a sequencer does; tell whether it was done here."""
+    """Give offsets to pending events unless a sequencer is active; tell whether this was done."""
     return stand_in(conn) is not None
 
 
 def stand_in(conn: Connection, *, keeps_house: bool = True) -> int | None:
-    """Do so; return how many events got offsets, None if a sequencer is there to give them.
+    """Do as sequence_if_alone(); return the number of events, None if a sequencer is active.
 
-    The giver of offsets promotes due events, and keeps house, too, once a second at least: chunks
-    are made ahead, and complete ones closed.
+    A caller that gives offsets also promotes due events and, at least once a second, keeps house:
+    it makes chunks ahead, and closes complete ones.
     """
     if is_sequencer_active(conn):
         return None
@@ -51,33 +51,33 @@ def stand_in(conn: Connection, *, keeps_house: bool = True) -> int | None:
 
 
 def sequence_all(conn: Connection) -> None:
-    """Give offsets to all that is pending, or due, and keep house."""
+    """Give offsets to all events that are pending or due, and keep house."""
     while _give_offsets(conn):
         pass
     keep_house(conn)
 
 
 def _give_offsets(conn: Connection) -> int:
-    """Sequence what is pending, then what is due now: what waited first is never kept back.
+    """Sequence pending events, then due ones: events that waited first are never held up.
 
-    Another reader that is at it is waited for: its snapshot may be older than our caller's events.
+    Waits for another reader that sequences: its snapshot may be older than our caller's events.
     """
     sequenced = sequence(conn, patience_s=_LOCK_MS / 1000)
     return sequenced + sequence(conn) if promoter().promote_all(conn) else sequenced
 
 
 def catch_up(conn: Connection) -> None:
-    """Do so, unless a sequencer does, or somebody has locked what it takes."""
+    """Do as sequence_all(), unless a sequencer is active or another session holds a needed lock."""
     if not is_sequencer_active(conn):
-        # Behind a pooler the limit would be somebody else's.
+        # Behind a pooler the limit would stay in a session that another client gets.
         limit = nullcontext() if is_pooled(conn) else lock_timeout(conn, _LOCK_MS)
         with suppress(psycopg.errors.LockNotAvailable), limit:
             sequence_all(conn)
 
 
 def keep_house(conn: Connection) -> None:
-    """Make chunks ahead, and close those that are complete; what is locked is left alone."""
-    # The second look moves the floor behind the first, where a transaction was open between them.
+    """Make chunks ahead, and close complete ones; leave locked ones alone."""
+    # The second run moves the floor past the first one, if a transaction was open between them.
     for step in (create_chunks, sequence, sequence, _close_chunks):
         with suppress(psycopg.errors.LockNotAvailable):
             step(conn)
@@ -88,9 +88,9 @@ def _close_chunks(conn: Connection) -> None:
 
 
 def wait_until_sequenced(conn: Connection, xid: int, *, timeout_s: float) -> None:
-    """Return when the events of a committed transaction, and of those before it, have offsets.
+    """Wait until the events of a committed transaction, and of those before it, have offsets.
 
-    Before: `conn` is in autocommit. Raises GaplessError when it takes too long.
+    Before: `conn` is in autocommit. Raises GaplessError after timeout_s.
     """
     give_up = monotonic() + timeout_s
     pause_s = _PAUSE_S

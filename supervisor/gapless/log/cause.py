@@ -1,7 +1,8 @@
-"""What an event came of: the unit that was handled when it was published (I10).
+"""The cause of an event: the unit that was being handled when it was published (I10).
 
-Whoever handles a unit says so here, and publish() asks. The database has the same in settings of a
-transaction, for what is published without publish(): sql/log/functions/chain/tell_cause.sql.
+A caller that handles a unit sets it here, and publish() reads it. The database keeps the same in
+settings of the transaction, for events that are published without publish():
+sql/log/functions/chain/tell_cause.sql.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from typing import NamedTuple, Protocol
 from uuid import UUID
 
 Told = dict[str, str | None]
-"""What the statements are told of an origin: cause and correlation; empty where there is none."""
+"""An origin as the statements get it: cause and correlation; empty where there is none."""
 
 _FORM = re.compile(r"(?s)(.+)/([A-Za-z0-9._-]+)/(\d{1,9})@(\d{1,18})(?:\.\.\d+)?(?:~\d+)?")
 
 
 class Cause(NamedTuple):
-    """The unit that an event came of: `offset` is that of its first event."""
+    """The unit that caused an event: `offset` is that of the unit's first event."""
 
     group: str
     topic: str
@@ -28,7 +29,7 @@ class Cause(NamedTuple):
 
 
 class Origin(Protocol):
-    """What can be the cause of an event: a Unit, or a Batch."""
+    """A possible cause of an event: a Unit, or a Batch."""
 
     @property
     def idempotency_key(self) -> str: ...
@@ -38,7 +39,7 @@ class Origin(Protocol):
 
 @dataclass(slots=True)
 class Handling:
-    """What is being handled now; `origin` changes from unit to unit."""
+    """The work that is being handled now; `origin` changes from unit to unit."""
 
     origin: Origin | None = None
 
@@ -48,13 +49,13 @@ handling: ContextVar[Handling | None] = ContextVar("gapless_handling", default=N
 
 
 def current_origin() -> Origin | None:
-    """Return what is being handled where this is called; None outside of handlers."""
+    """Return the origin that is being handled where this is called; None outside of handlers."""
     now = handling.get()
     return None if now is None else now.origin
 
 
 def told_of(origin: Origin | None) -> Told:
-    """Return what the statements are told of an origin; None: of what is being handled, if any."""
+    """Return an origin as the statements get it; None: the one that is being handled, if any."""
     origin = origin or current_origin()
     if origin is None:
         return {}
@@ -66,7 +67,7 @@ def told_of(origin: Origin | None) -> Told:
 
 
 def parse_cause(text: str | None) -> Cause | None:
-    """Return the cause that a unit's idempotency key names; None for anything else."""
+    """Return the cause that a unit's idempotency key names; None for any other text."""
     found = _FORM.fullmatch(text or "")
     if found is None:
         return None

@@ -1,7 +1,7 @@
 """JSON: the one place where payloads and headers become text, and text becomes values again.
 
-Python's own json writes, so that what is stored is what `json.dumps` makes: integers of any size
-survive, NaN and infinity are refused. msgspec reads, with json's values and errors
+Python's own json writes, so the stored text is that of `json.dumps`: integers of any size survive,
+NaN and infinity are refused. msgspec reads, with json's values and errors
 (docs/why/decisions/0013-json.md).
 """
 
@@ -23,13 +23,13 @@ _AS_TEXT = (UUID, Decimal, PurePath)
 _AS_ISO = (datetime, date, time)
 
 decode = json.JSONDecoder().decode  # loads() would look for an encoding first; it is UTF-8
-"""Return the value of a JSON text. Raises ValueError if a number cannot be had in Python."""
+"""Return the value of a JSON text. Raises ValueError if Python cannot represent a number in it."""
 
 _scan: Callable[[str, int], tuple[Any, int]] = getattr(json.JSONDecoder(), "scan_once")  # noqa: B009
 
 
 def scan(raw: bytes) -> Any:
-    """Return the value of a JSON text in UTF-8 as decode() does, with no search for blanks."""
+    """Return the value of a JSON text in UTF-8 as decode() does, without skipping white space."""
     text = raw.decode()
     try:
         value, end = _scan(text, 0)
@@ -39,10 +39,10 @@ def scan(raw: bytes) -> Any:
 
 
 def reader(msgspec: ModuleType | None) -> Callable[[bytes], Any]:
-    """Return what reads a JSON text in UTF-8: msgspec if it is there, and json what that refuses.
+    """Return a reader of JSON text in UTF-8: msgspec if it is installed, json for texts it refuses.
 
-    What msgspec reads is what json reads, to the last bit of a float; it refuses numbers beyond a
-    float's range, halves of surrogate pairs, NaN, and whatever is no JSON.
+    Both read the same values, to the last bit of a float. msgspec refuses numbers beyond a float's
+    range, halves of surrogate pairs, NaN, and text that is not JSON.
     """
     if msgspec is None:
         return scan
@@ -73,11 +73,11 @@ class NotJson:
 
 
 def _plain(value: object) -> object:
-    """Return what json knows for what it does not.
+    """Return a value that json can write, for one that it cannot.
 
-    A model of pydantic is what its `model_dump(mode="json")` says, a struct of msgspec what
-    to_builtins() says (tags and renamed fields included), a dataclass its fields by name; a UUID,
-    Decimal or path is its text, a date or time its ISO 8601 form, an Enum its value. Raises
+    A model of pydantic becomes the value of its `model_dump(mode="json")`, a struct of msgspec that
+    of to_builtins() (tags and renamed fields included), a dataclass its fields by name; a UUID,
+    Decimal or path becomes its text, a date or time its ISO 8601 form, an Enum its value. Raises
     TypeError for anything else: a set has no order.
     """
     if is_dataclass(value) and not isinstance(value, type | NotJson):
@@ -104,11 +104,11 @@ def is_record(value: object) -> bool:
 
 
 def encoder() -> Callable[[object], str]:
-    """Return what json.dumps() does, made once.
+    """Return a function that does the same as json.dumps(), with an encoder that is made once.
 
-    It makes an encoder for each call, and encode() one of C for each, which costs as much as 500
-    bytes of text.
-    What contains itself ends in a RecursionError instead of a ValueError.
+    json.dumps() makes an encoder for each call, and its encode() makes another one in C, which
+    costs as much as 500 bytes of text.
+    A value that contains itself ends in a RecursionError instead of a ValueError.
     """
     plain = json.JSONEncoder(
         ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_plain
@@ -116,10 +116,10 @@ def encoder() -> Callable[[object], str]:
     make: Any = getattr(json.encoder, "c_make_encoder", None)  # as in iterencode()
     try:
         chunks = make(None, _plain, json.encoder.encode_basestring, None, ":", ",", *(False,) * 3)
-    except TypeError:  # no such thing on this Python, or another
+    except TypeError:  # this Python has none, or one with other arguments
         return plain.encode
     return lambda value: "".join(chunks(value, 0))
 
 
 encode = encoder()
-"""Return a value as JSON text. Raises TypeError, ValueError or RecursionError if it is none."""
+"""Return a value as JSON text. Raises TypeError, ValueError or RecursionError for other values."""

@@ -12,7 +12,7 @@ from gapless.log.cause import Cause, parse_cause
 from gapless.log.codec import NotJson, decode_bytes
 
 if TYPE_CHECKING:
-    from typing_extensions import TypeVar  # those of typing have a default from 3.13 on
+    from typing_extensions import TypeVar  # the one in typing takes a default from 3.13 on
 
     P_co = TypeVar("P_co", default=Any, covariant=True)
 else:
@@ -20,16 +20,16 @@ else:
 
     P_co = TypeVar("P_co", covariant=True)
 
-# The columns of an event: what its producer gives, and what is read of it, in the order of a Row
-# and of the named query `fetch`. SQL has lists of its own, for a statement that says `*` breaks in
-# the sessions that prepared it when a column comes: tests/test_columns.py compares each with these.
+# The columns of an event: those that its producer gives, and those that are read, in the order of a
+# Row and of the named query `fetch`. SQL has lists of its own: a statement that says `*` breaks in
+# the sessions that prepared it when a column is added. tests/test_columns.py compares the lists.
 GIVEN = ("payload", "key", "event_type", "headers", "host_id", "user_id", "transaction_id")
 COLUMNS = (
     "id", "key", "event_type", "payload", "headers", "host_id", "user_id", "transaction_id", "xid",
     "created_ts", "cause", "correlation",
 )  # fmt: skip
-# What is expensive to decode stays as it came until asked for: payload and headers as JSON text,
-# created_ts in microseconds since _EPOCH (PostgreSQL's own).
+# Values that are expensive to decode stay as they came until somebody asks: payload and headers as
+# JSON text, created_ts in microseconds since _EPOCH (PostgreSQL's own).
 Row = tuple[
     int,
     str | None,
@@ -50,22 +50,22 @@ _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 _UNREAD: Any = ...  # no JSON is this, and it stays itself when an event is copied or pickled
 
 
-@dataclass(slots=True, kw_only=True)  # not frozen: to make one would take three times as long
+@dataclass(slots=True, kw_only=True)  # not frozen: making one would take three times as long
 class NewEvent(NotJson):
     """An event to publish. Only `payload` is needed.
 
-    payload: anything json.dumps takes, dataclasses, models of pydantic, structs of msgspec, UUID,
-    Decimal, dates and times; `bytes` are JSON text already and stored as they are.
-    key: orders events, same key same partition; default host_id, else the transaction.
-    event_type, headers (a JSON object), host_id, user_id: for those who read it; stored as given.
+    payload: any value that json.dumps takes, dataclasses, models of pydantic, structs of msgspec,
+    UUID, Decimal, dates and times; `bytes` are stored as they are: they are JSON text already.
+    key: events with one key stay in order in one partition; default host_id, else the transaction.
+    event_type, headers (a JSON object), host_id, user_id: for readers; stored as they are.
     transaction_id: makes a unit of its own; default the publishing database transaction.
     dedupe_key: 1 to 500 characters; the topic takes one event with it within its dedupe window.
-    deliver_at, deliver_in: give one of them for an event for later, which gets its offset not
-    before that: a time with a time zone (1970 to 9000) or its ISO 8601 text; seconds (0 or more) or
-    a timedelta, from the beginning of the transaction. A time that has passed means now.
-    to_group: for this group of the topic only, others pass it; the topic has to take such messages.
-    to_subscription: for the subscription of to_group with this name only, whatever it matches.
-    Nothing is looked at before publish(), which raises PublishError for what cannot be stored.
+    deliver_at, deliver_in: give one of them to schedule an event, which gets its offset then or
+    later: a time with a time zone (1970 to 9000) or its ISO 8601 text; seconds (0 or more) or a
+    timedelta, from the beginning of the transaction. A time in the past means now.
+    to_group: only this group of the topic gets it, others pass it; the topic has to take messages.
+    to_subscription: only the subscription of to_group with this name gets it, matching or not.
+    Nothing is checked before publish(), which raises PublishError for values that cannot be stored.
     """
 
     payload: object
@@ -97,10 +97,10 @@ class MatchedSubscription:
 class Event(Generic[P_co]):
     """One event of the log, read-only. `payload` and `headers` are decoded when first asked for.
 
-    Of a handler with payload=Order it is an Event[Order], and its payload an Order.
+    In a handler with payload=Order it is an Event[Order], and its payload an Order.
 
-    topic, partition (from 0), offset (from 1, without holes in its partition): where it is.
-    filter_error: why the group's filter could not be asked about it (docs/use/filters.md); nearly
+    topic, partition (from 0), offset (from 1, without holes in its partition): its place.
+    filter_error: why its group's filter could not be applied (docs/use/filters.md); nearly
     always None. subscriptions: those of its group that it matched (docs/use/subscriptions.md).
     """
 
@@ -125,7 +125,7 @@ class Event(Generic[P_co]):
 
     @property
     def key(self) -> str | None:
-        """What keeps it in order, as it was published; None if it was published without one."""
+        """The key that keeps it in order, as it was published; None without one."""
         return self._row[1]
 
     @property
@@ -135,14 +135,14 @@ class Event(Generic[P_co]):
 
     @property
     def payload(self) -> P_co:
-        """The decoded JSON. Raises ValueError if a number or string cannot be had in Python."""
+        """The decoded JSON. Raises ValueError if Python cannot represent a number or string."""
         if self._payload is _UNREAD:
             raw = self._row[3]
             self._payload = None if raw is None else decode_bytes(raw)
         return self._payload  # type: ignore[no-any-return]
 
     def decode_payload(self, decoder: Callable[[bytes], Any]) -> None:
-        """Have `payload` be what `decoder` makes of the JSON; an absent one is null."""
+        """Decode `payload` now, with this decoder; an absent payload is null."""
         self._payload = decoder(self._row[3] or b"null")
 
     @property
@@ -154,7 +154,7 @@ class Event(Generic[P_co]):
     def headers(self) -> dict[str, Any]:
         """The decoded JSON object; empty if there is none. Raises ValueError as `payload` does.
 
-        Empty, too, if a plain INSERT stored something else: `publish()` refuses that.
+        Also empty if a plain INSERT stored another JSON value: `publish()` refuses those.
         """
         if self._headers is _UNREAD:
             raw = self._row[4]
@@ -165,7 +165,7 @@ class Event(Generic[P_co]):
 
     @property
     def to_group(self) -> str | None:
-        """The only group that it is for (docs/use/messages.md); None: for all."""
+        """The only group that gets the event (docs/use/messages.md); None: all groups."""
         raw = self._row[4]
         if raw is None or _TO_GROUP not in raw:
             return None
@@ -174,18 +174,18 @@ class Event(Generic[P_co]):
 
     @property
     def to_subscription(self) -> str | None:
-        """The name of the only subscription of `to_group` that it is for; None: for all of it."""
+        """The name of the only subscription of `to_group` that gets it; None: all of them."""
         name = None if self.to_group is None else self.headers.get(_TO_SUBSCRIPTION)
         return None if name is None else str(name)
 
     @property
     def host_id(self) -> str | None:
-        """Whose event it is, as it was published; a UUID in lower case."""
+        """The host that the event belongs to, as it was published; a UUID in lower case."""
         return self._row[5]
 
     @property
     def user_id(self) -> str | None:
-        """Whose event it is within `host_id`, as it was published."""
+        """The user, within `host_id`, that the event belongs to, as it was published."""
         return self._row[6]
 
     @property
@@ -200,12 +200,12 @@ class Event(Generic[P_co]):
 
     @property
     def correlation(self) -> UUID:
-        """The transaction_id of the first event of its chain; its own, if nothing led to it."""
+        """The transaction_id of the first event of its chain; its own if it has no cause."""
         return self._row[11] or self.transaction_id
 
     @property
     def created_ts(self) -> datetime:
-        """When the event was inserted (the database's clock), in UTC."""
+        """The time at which the event was inserted (the database's clock), in UTC."""
         return _EPOCH + timedelta(microseconds=self._row[9])
 
     def __repr__(self) -> str:
@@ -216,7 +216,7 @@ class Event(Generic[P_co]):
 
 
 class Unasked(Event[P_co]):
-    """An event about which its group's filter could not be asked, so it is delivered."""
+    """An event that is delivered because its group's filter could not be applied to it."""
 
     __slots__ = ("filter_error",)
 
@@ -246,7 +246,7 @@ class MatchedEvent(Event[P_co]):
 
 
 def transaction_uuid(xid: int, timeline: int = 1) -> UUID:
-    """Return the transaction_id of events that named none; as the SQL function of that name."""
+    """Return the transaction_id of events published without one, as that SQL function does."""
     digits = f"{xid:016x}"
     first = timeline if timeline > 1 else 0
     return UUID(f"{first:08x}-0000-8000-8{digits[1:4]}-{digits[4:]}")

@@ -1,4 +1,4 @@
-"""Values of plain dataclasses, made of what JSON has: the way back of codec._plain."""
+"""Values of plain dataclasses, made from decoded JSON: the reverse of codec._plain."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from uuid import UUID
 from gapless.errors import UsageError
 
 Convert = Callable[[Any, str], Any]
-"""Makes a value of what JSON had at a path."""
+"""Make a value from the JSON value at a path."""
 
 
 class NotOfTypeError(ValueError):
-    """What JSON had is not of the type; `path` is where, as `$.lines[2].price`."""
+    """The JSON value is not of the type; `path` is its place, such as `$.lines[2].price`."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"{path}: {why}")
@@ -28,10 +28,10 @@ class NotOfTypeError(ValueError):
 
 
 def converter(wanted: Any) -> Convert:
-    """Return what makes values of a type, strictly: text is no number.
+    """Return a converter to a type. It is strict: text is not taken for a number.
 
-    Fields that the type does not have are passed over. Raises UsageError for a type of which JSON
-    does not say what it is.
+    Ignores fields that the type does not have. Raises UsageError for a type that has no form in
+    JSON.
     """
     return _converter(wanted, {})
 
@@ -99,7 +99,7 @@ def _of_union(wanted: Any, known: dict[Any, Convert]) -> Convert:
                 return choice(value, path)
             except NotOfTypeError as error:
                 problems.append(error)
-        raise max(problems, key=lambda problem: len(problem.path))  # of the one that came furthest
+        raise max(problems, key=lambda problem: len(problem.path))  # of the one that got furthest
 
     return convert
 
@@ -154,7 +154,7 @@ def _of_dict(wanted: Any, known: dict[Any, Convert]) -> Convert:
 
 
 def _exactly(kind: type, words: str, *also: type) -> Callable[[type], Convert]:
-    """Return a maker of converters that take what JSON has as it is; a bool is no number."""
+    """Return a maker of converters that take a JSON value as it is; a bool is not a number."""
 
     def make(wanted: type) -> Convert:
         def convert(value: Any, path: str) -> Any:

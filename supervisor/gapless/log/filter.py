@@ -11,10 +11,10 @@ from gapless.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The events that are wanted: those of one of event_types for which `where` holds.
+    """The wanted events: those of one of event_types for which `where` holds.
 
-    event_types: in which * stands for any characters; None: any. where: a jsonpath predicate over
-    the payload; None: none. params: values of its variables, a JSON object as text.
+    event_types: * in them stands for any characters; None: any type. where: a jsonpath predicate
+    over the payload; None: none. params: values of its variables, a JSON object as text.
     """
 
     event_types: tuple[str, ...] | None = None
@@ -28,24 +28,24 @@ class Filter:
 
     @property
     def takes_all(self) -> bool:
-        """Whether it says that the group takes every event: that is no filter."""
+        """Whether the group takes every event, so that there is no filter."""
         return self.where is None and "*" in (self.event_types or ())
 
     @property
     def query_params(self) -> dict[str, object]:
-        """The parameters of a named query that applies it."""
+        """The parameters with which a named query applies it."""
         types = None if self.event_types is None else list(self.event_types)
         return {"event_types": types, "where": self.where, "params": self.params}
 
 
 ALL = Filter()
-"""What keeps every event."""
+"""A filter that keeps every event."""
 
 
 def filter_of(event_types: object, where: object = None, params: object = None) -> Filter | None:
-    """Return the filter that these options of a handler say, if they say one.
+    """Return the filter in these options of a handler, or None without one.
 
-    Raises UsageError for what is none; whether `where` is a jsonpath the database says.
+    Raises UsageError for options that are no filter; the database checks that `where` is one.
     """
     if event_types is None and where is None:
         if params is not None:

@@ -13,7 +13,7 @@ from gapless.db.queries import query
 from gapless.log.script import ABORT, Row, Trouble
 
 _PLACEHOLDER = re.compile(r"%\((\w+)\)[sb]")
-# asyncpg would hand these to whatever codec its connection has for them; as text they stay text.
+# asyncpg would give these to the codec that its connection has for them; as text they stay text.
 _CODED = re.compile(r"(\$\d+)::(jsonb?|uuid)\b")
 
 
@@ -39,7 +39,7 @@ class Psycopg2Sender:
 
     @contextmanager
     def whole(self) -> Iterator[None]:
-        """Begin and commit, unless a transaction is open, or one begins with a statement."""
+        """Begin and commit, unless a transaction is open or a statement begins one."""
         conn = self._conn
         idle = self._driver.extensions.TRANSACTION_STATUS_IDLE
         is_alone = conn.autocommit and conn.info.transaction_status == idle
@@ -67,7 +67,7 @@ class AsyncpgSender:
         state, message, detail = (
             getattr(error, name, None) for name in ("sqlstate", "message", "detail")
         )
-        # As text it has the detail in it.
+        # The error as text would include the detail.
         return Trouble(error, state or "", message or str(error), detail)
 
     async def ask(self, name: str, params: Any, _: object) -> Row:
@@ -95,7 +95,7 @@ def _text_for_psycopg2(name: str) -> str:
 
 @cache
 def _text_for_asyncpg(name: str) -> tuple[str, tuple[str, ...]]:
-    """Return a query with numbered parameters, and their names in that order."""
+    """Return a query with numbered parameters, and their names in the order of the numbers."""
     text = query("log", name)
     names = tuple(dict.fromkeys(_PLACEHOLDER.findall(text)))
     numbered = _PLACEHOLDER.sub(lambda found: f"${names.index(found[1]) + 1}", text)

@@ -1,4 +1,4 @@
-"""What publish() was given: one payload, one NewEvent, or many."""
+"""The first argument of publish(): one payload, one NewEvent, or many."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from gapless.log.codec import is_record
 from gapless.log.event import NewEvent
 
 Events = list[NewEvent] | Iterator[object]
-"""One event, or many, which are looked at as they go."""
+"""One event, or many, which are checked one by one as they are taken."""
 
 
 def given(what: object, fields: dict[str, Any]) -> Events:
     """Return a list of one event, or an iterator over many."""
     many = _as_many(what)
-    # Something of the caller's own that can be iterated over, with a key, is one payload.
+    # An iterable of the caller's own class, given with a key, is one payload.
     if many is None or (fields and not isinstance(what, list | tuple | Iterator)):
         return [what if isinstance(what, NewEvent) and not fields else _new_event(what, fields)]
     if fields:
@@ -29,7 +29,7 @@ def _as_many(what: object) -> Iterable[object] | None:
         return what if what and all(isinstance(item, NewEvent) for item in what) else None
     if isinstance(what, str | bytes | bytearray | dict) or not isinstance(what, Iterable):
         return None
-    if is_record(what):  # a model of pydantic can be iterated over: over its fields
+    if is_record(what):  # a model of pydantic can be iterated over: it yields its fields
         return None
     return what
 

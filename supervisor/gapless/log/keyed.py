@@ -1,8 +1,8 @@
-"""Events with a dedupe_key, for later or for one group: what is given for them, and told of them.
+"""Events with a dedupe_key, for later or for one group: their parameters, and their results.
 
 A key and its event are stored by one SQL function (sql/log/functions/publish/publish_once.sql), so
-nobody ever finds one without the other. Many events go in blocks, a statement each: COPY knows no
-duplicates, and nothing of later (log.later).
+no session ever finds one without the other. Many events go in blocks, one statement for each: COPY
+can neither skip duplicates nor schedule events.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from gapless.log.record import (
 
 NAMES: Final = ("publish_once", "publish_each")  # the queries whose rows told() reads
 _BLOCK = 200  # events in a statement
-_BLOCK_BYTES = 512 * 1024  # of their payloads, of which a statement makes five copies
+_BLOCK_BYTES = 512 * 1024  # of payloads; a statement makes five copies of them
 _Columns = Mapping[str, Sequence[str | None] | None]
 
 
 class Published(UUID):
-    """The transaction_id that publish() returns of events with a dedupe_key, or for later.
+    """The transaction_id that publish() returns for events with a dedupe_key, or for later.
 
-    Of one event that is a duplicate it is that of the event that came first; of many, all of them
-    duplicates, that of the first one's. Else it is what publish() always returns.
-    duplicates: how many events were duplicates, and not stored. duplicate: all were.
-    stored: how many events were stored.
-    scheduled_ids: the numbers of events that wait for their time, in order: for gapless.cancel().
+    For one event that is a duplicate, it is the transaction_id of the event that came first; for
+    many that are all duplicates, that of the first one's. Otherwise it is the usual one.
+    duplicates: the number of events that were duplicates, and not stored. duplicate: all were.
+    stored: the number of events that were stored.
+    scheduled_ids: the numbers of the scheduled events, in order: for gapless.cancel().
     """
 
     __slots__ = ("duplicate", "duplicates", "scheduled_ids")
@@ -53,7 +53,7 @@ class Published(UUID):
         scheduled_ids: Sequence[int] = (),
     ) -> None:
         super().__init__(transaction_id)
-        # A UUID refuses to be changed.
+        # A UUID does not allow assignments.
         object.__setattr__(self, "duplicates", duplicates)
         object.__setattr__(self, "duplicate", not stored)
         object.__setattr__(self, "scheduled_ids", tuple(scheduled_ids))
@@ -77,7 +77,7 @@ class Split:
         self._rest: Iterator[Any] = iter(())
 
     def unkeyed(self, made_of: Callable[[object], tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-        """Return what is made of the events up to the first special one. Once only."""
+        """Yield the rows of the events before the first special one, by `made_of`. Call it once."""
         for event in self._events:
             made = made_of(event)
             if is_special(event):
@@ -86,7 +86,7 @@ class Split:
             yield made
 
     def blocks(self, topic: str) -> Iterator[dict[str, Any]]:
-        """Return the parameters of publish_each for all that unkeyed() has left."""
+        """Yield the parameters of publish_each for all events that unkeyed() left."""
         for block in blocks_of(self._rest):
             yield block_of(topic, block, columns(block))
 
@@ -107,17 +107,17 @@ def blocks_of(events: Iterator[Any]) -> Iterator[list[Any]]:
 
 
 def told(row: Sequence[Any] | None) -> Published:
-    """Return what the caller is told, from the row of publish_once or publish_each."""
+    """Return the result for the caller, from the row of publish_once or publish_each."""
     assert row is not None
     hit("keyed.stored")
     return _published(str(row[0]), row[1], row[2], row[3])
 
 
 def summed(rows: Sequence[Sequence[Any]], own: UUID | None = None, stored: int = 0) -> UUID:
-    """Return what the caller is told of several statements; a row of an id alone is not special.
+    """Return the caller's result of several statements; a row of only an id has no special event.
 
-    own: the transaction's id, which counts if anything was stored, or without a row; stored: events
-    that were, beside these rows.
+    own: the transaction's id, which counts if any event was stored, or without a row. stored: the
+    number of events that were stored beside these rows.
     """
     all_told = [told(row) if len(row) > 1 else _published(str(row[0]), 0, 1) for row in rows]
     if own is not None and not all_told:
@@ -130,7 +130,7 @@ def summed(rows: Sequence[Sequence[Any]], own: UUID | None = None, stored: int =
 
 
 def block_of(topic: str, events: Sequence[Any], columns: _Columns) -> dict[str, Any]:
-    """Return the parameters of publish_each. `columns`: what the events have."""
+    """Return the parameters of publish_each. `columns`: the values of the events."""
     return {
         "topic": topic,
         **columns,

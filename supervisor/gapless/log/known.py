@@ -1,7 +1,7 @@
-"""The facts of topics that publishers go by, read again after LOOK_S: rules of events, a pooler.
+"""Facts about topics that publishers need, read again after LOOK_S: rules of events, a pooler.
 
-They are kept by the database, so that one look is for all connections to it. The rules are read by
-the feature that has them (`Feature.publishing`). Without it, a topic that has any takes nothing.
+They are cached by database, so that one look serves all connections to it. The rules are read by
+the feature that has them (`Feature.publishing`). Without it, a topic with rules takes no event.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _NO_RULES = (None, "[]")
 
 
 class Rules(Protocol):
-    """What the events of a topic have to be."""
+    """The rules that the events of a topic have to follow."""
 
     def checked(self, topic: str, events: Events) -> Events:
-        """Return the events, each checked; many as they go. Raises PublishError."""
+        """Return the events, each checked; many are checked as they go. Raises PublishError."""
 
     def refusal(self, topic: str, event_type: str | None, text: str) -> str | None:
-        """Return why a handler that asks for it is spared a payload; None: it is not."""
+        """Return the reason to keep a payload from a handler that asks for this; or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class RulesReader:
-    """What reads the rules, a JSON text; lacks: what it needs, and has not; None: nothing."""
+    """A reader of rules, a JSON text. lacks: a requirement that is not installed; None: none."""
 
     read: Callable[[str], Rules]
     lacks: Callable[[], str | None]
@@ -44,8 +44,8 @@ class RulesReader:
 class KnownTopic:
     """The facts of a topic. seen_s: when they were read. rules: None: it has none.
 
-    prepare: what psycopg is told of a statement: None, to decide itself; False behind a pooler,
-    where it may not meet the session that another one was prepared in.
+    prepare: whether psycopg prepares a statement; None: psycopg decides; False: behind a pooler,
+    where the next call may not meet the session in which it was prepared.
     """
 
     rules_no: int
@@ -54,7 +54,7 @@ class KnownTopic:
     prepare: bool | None = None
 
     def checked(self, topic: str, events: Events) -> Events:
-        """Return the events as they are to be stored. Raises PublishError, of many as they go."""
+        """Return the events as they are to be stored. Raises PublishError; for many, as they go."""
         return events if self.rules is None else self.rules.checked(topic, events)
 
 
@@ -62,7 +62,7 @@ _known: dict[tuple[object, ...], KnownTopic] = {}
 
 
 def known_topic(conn: Any, topic: str) -> Script[KnownTopic]:
-    """Return the facts of a topic, asking for them if it is time; conn: a driver's."""
+    """Return the facts of a topic; ask for them if it is time. conn: a driver's."""
     place = _place_of(conn, topic)
     known = _known.get(place)
     if known is not None and monotonic() - known.seen_s < LOOK_S:
@@ -76,12 +76,12 @@ def known_topic(conn: Any, topic: str) -> Script[KnownTopic]:
 
 
 def rules_reader() -> RulesReader | None:
-    """Return the feature's that reads rules."""
+    """Return the rules reader of the feature that has one."""
     return next((each.publishing() for each in feature.listed() if each.publishing), None)
 
 
 def _learned(topic: str, row: Row, before: KnownTopic | None, pid: int) -> KnownTopic:
-    """Return what a row says, which has no rules if they are those of before."""
+    """Return the facts in a row; rules that did not change are those of `before`."""
     rules_no, text, backend_pid = row
     prepare = None if backend_pid == pid else False
     if text is None and before is not None:
@@ -101,7 +101,7 @@ def _read(topic: str, text: str | None) -> Rules | None:
 
 
 def _place_of(conn: Any, topic: str) -> tuple[object, ...]:
-    """Return a topic of a database, by a connection of psycopg, psycopg2 or asyncpg to it."""
+    """Return an identity of a topic in its database; conn: of psycopg, psycopg2 or asyncpg."""
     if isinstance(conn, PSYCOPG):
         pgconn = conn.pgconn
         return (pgconn.host, pgconn.port, pgconn.db, topic)
@@ -111,7 +111,7 @@ def _place_of(conn: Any, topic: str) -> tuple[object, ...]:
 
 
 def _pid_of(conn: Any) -> int:
-    """Return the pid that a connection believes to be its own; a pooler invents it."""
+    """Return the server pid that a connection reports; behind a pooler it is invented."""
     is_asyncpg = hasattr(conn, "get_server_pid")
     pid: int = conn.get_server_pid() if is_asyncpg else conn.info.backend_pid
     return pid

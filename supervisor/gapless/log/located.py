@@ -1,4 +1,4 @@
-"""Where the events of a transaction are in the log, for whoever has published them."""
+"""The places of a transaction's events in the log, for their publisher."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Located:
 
 
 def locate(conn: Connection[Any], transaction_id: UUID | str) -> list[Located]:
-    """Return where the events of a committed transaction are; nothing when there are none.
+    """Return the places of a committed transaction's events; an empty list without any.
 
-    Gives offsets itself when no sequencer is active. Events for later are not in the log yet.
+    Gives offsets itself when no sequencer is active. Scheduled events are not in the log yet.
     Before: `conn` is in autocommit.
     """
     sequence_if_alone(conn)

@@ -1,7 +1,7 @@
-"""What is added to events on their way out, and counted: the trace they belong to, and how many.
+"""Add the trace context to events that are published, and count them.
 
-Nothing is, and nothing costs more than two look-ups, unless the program traces with OpenTelemetry
-or this is a worker of a supervisor that measures.
+Without OpenTelemetry in the program, and outside of a supervisor's worker that measures, nothing is
+added, and the cost is two look-ups.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ def outgoing(events: Events) -> Events:
 
 
 def sent(topic: str, events: Events) -> AbstractContextManager[None]:
-    """Within the block the events are published: note how many, how long it took, and how it ended.
+    """Within the block the events are published: record their number, the time, and the result.
 
-    events: of outgoing().
+    events: those that outgoing() returned.
     """
     meter = current()
     return _NOTHING if meter is None else _sent(meter, topic, events)
 
 
 class _Counted(Iterator[object]):
-    """Counts what it yields."""
+    """Counts the events that it yields."""
 
     def __init__(self, events: Iterator[object]) -> None:
         self._iterator = events
@@ -72,7 +72,7 @@ def _sent(meter: Meter, topic: str, events: Events) -> Iterator[None]:
 def _traced(headers: Mapping[str, str], event: Any) -> Any:
     if not isinstance(event, NewEvent):
         return event  # publish() will say so
-    own: Any = event.headers  # whatever the caller gave
+    own: Any = event.headers  # of any type, as the caller gave them
     if own is None:
         return replace(event, headers=dict(headers))
     if not isinstance(own, dict) or HEADERS[0] in own:

@@ -1,7 +1,7 @@
-"""Players of scripts: through connections of psycopg, and what leads to one of another driver.
+"""Players of scripts, for connections of psycopg, and for those that contain another driver's.
 
-Two of them, for a connection that is awaited and one that is not; each driver has a sender, which
-sends a statement, and says what is a transaction and what an error there (log.foreign).
+There are two: for connections that are awaited and for others. Each driver has a sender, which
+sends statements, and knows the driver's transactions and errors (log.foreign).
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Frame = AbstractContextManager[None]
 
 
 def raise_told(trouble: Trouble, told: Exception) -> NoReturn:
-    """Raise what the caller is told of a Trouble, perhaps the driver's own error."""
+    """Raise the error that the caller gets for a Trouble, perhaps the driver's own error."""
     raise told from told.__cause__ if told is trouble.error else trouble.error
 
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """Around a play: raises what `explain` makes of a Trouble."""
+    """A block around a play: raises the error that `explain` makes of a Trouble."""
 
     explain: Callable[[Trouble], Exception]
 
@@ -41,7 +41,7 @@ class Explained:
         """Begin."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Say what was wrong."""
+        """Raise the explained error."""
         if isinstance(error, Trouble):
             raise_told(error, self.explain(error))
 
@@ -58,9 +58,9 @@ def play(
 def play(
     conn: object, script_of: Callable[[Any], Script[T]], frame: Frame = AS_IT_IS
 ) -> T | Awaitable[T]:
-    """Return what a script comes to, awaitable if `conn` is; conn: whatever publish() takes.
+    """Return the result of a script, awaitable if `conn` is; conn: any that publish() takes.
 
-    script_of: makes the script for the driver's connection. Raises UsageError for what is no
+    script_of: makes the script for the driver's connection. Raises UsageError if `conn` is no
     connection.
     """
     found: Any = conn if isinstance(conn, PSYCOPG) else borrow(conn)
@@ -160,7 +160,7 @@ class _Sender:
 
 @dataclass(slots=True)
 class _AsyncSender:
-    """The same, through one that is awaited."""
+    """Sends through a connection of psycopg that is awaited."""
 
     cursor: AsyncCursor[Row]
     errors: ClassVar = psycopg.Error
@@ -192,10 +192,10 @@ class _AsyncSender:
 
 
 def _is_alone(conn: Connection[Any] | AsyncConnection[Any]) -> bool:
-    """Tell whether there is no transaction of the caller, and none begins with the first statement.
+    """Tell whether the caller has no transaction, and the first statement begins none.
 
     Only then may a script begin and commit one. In the caller's it MUST NOT use a savepoint: an
-    error has to abort it all, or the rest would commit without the events that belong to it.
+    error has to abort all of it, or the rest would commit without the events that belong to it.
     """
     return conn.autocommit and conn.info.transaction_status == TransactionStatus.IDLE
 

@@ -1,4 +1,4 @@
-"""Events for later, as a giver of offsets sees them: a feature brings them into the log."""
+"""Scheduled events, as a giver of offsets sees them: a feature brings them into the log."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from gapless import feature
 
 
 class Promoter(Protocol):
-    """What a sequencer asks between its runs. holds: an open transaction keeps a due event back."""
+    """The sequencer's source of due events. holds: an open transaction keeps a due event back."""
 
     holds: bool
 
     def is_due(self) -> bool:
-        """Tell whether there may be something to promote, while the sequencer is awake."""
+        """Tell whether there may be an event to promote, while the sequencer is awake."""
 
     def wait_s(self, most_s: float) -> float:
-        """Return for how long a sequencer may sleep that is woken when something is scheduled."""
+        """Return the seconds that a sequencer may sleep; a newly scheduled event wakes it."""
 
     def rest_s(self, most_s: float) -> float:
-        """Return for how long a sequencer may rest that is busy."""
+        """Return the seconds that a busy sequencer may rest."""
 
     def promote(self, conn: Connection[Any]) -> int:
-        """Promote what is due, some of it; return how many events got into the log."""
+        """Promote some of the due events; return the number of events that got into the log."""
 
     def promote_all(self, conn: Connection[Any]) -> int:
-        """Promote all that is due; return how many events it were."""
+        """Promote all due events; return their number."""
 
 
 def promoter() -> Promoter:
-    """Return the feature's, new; without it nothing is ever due."""
+    """Return a new promoter of the feature; without the feature nothing is ever due."""
     made = (each.promoting() for each in feature.listed() if each.promoting)
     return next(made, _NothingIsDue)()
 

@@ -1,8 +1,8 @@
-"""Publish events in the caller's own transaction, through whatever connection it has.
+"""Publish events in the caller's own transaction, through any connection it has.
 
 A convenience over a plain INSERT into gapless.outbox_message_t: no lock, no offset, and no NOTIFY
 but the wake handshake. One event is one call of the SQL function gapless.publish(), some are one
-statement, many are a COPY. What a handler publishes is published for the unit at hand (log.cause).
+statement, many are a COPY. A handler publishes its events for the unit at hand (log.cause).
 """
 
 from __future__ import annotations
@@ -71,25 +71,26 @@ def publish(
 ) -> UUID | Awaitable[UUID]:
     """Publish one event, or many, to `topic`; they exist when the caller's transaction commits.
 
-    conn: of psycopg, psycopg2 or asyncpg; of SQLAlchemy 2, or a session; of Django. One that is
-        async (AsyncConnection, AsyncSession, async_scoped_session, asyncpg's) is to be awaited:
+    conn: of psycopg, psycopg2 or asyncpg; of SQLAlchemy 2, or a session; of Django. With one that
+        is async (AsyncConnection, AsyncSession, async_scoped_session, asyncpg's), await the call:
         `await publish(…)`.
     what: a payload (see NewEvent.payload; `bytes` are JSON text already), a NewEvent, or an
         iterable of NewEvents (list, tuple, generator). A list of anything else is one payload.
     fields: for a plain payload, those of a NewEvent: key, event_type, … dedupe_key (once a window),
         deliver_at or deliver_in (not before that time), to_group (for that group only),
         to_subscription (for that subscription of it only).
-    cause: the Unit (or Batch) that this comes of (I10). Left out: what the handler around this call
-        is handling, if any. A handler with batch=True that does not loop over its batch says it.
-    Returns the transaction_id under which the events can be found; with a dedupe_key as Published,
-    which tells duplicates, and for later, too: its scheduled_ids are for cancel(). For a unit it
-    follows from the unit, the same at every attempt. On an autocommit connection outside a
+    cause: the Unit (or Batch) that caused the events (I10). Default: the unit that the handler
+        around this call is handling, if any. A handler with batch=True that does not iterate over
+        its batch has to give it.
+    Returns the transaction_id under which the events can be found. With a dedupe_key, or for later,
+    it is a Published, which has the duplicates, and the scheduled_ids for cancel(). In a handler it
+    follows from the unit, and is the same at every attempt. On an autocommit connection outside a
     transaction, all of `what` is one transaction.
-    Raises PublishError for what cannot be stored, for an unknown topic, to_group or
+    Raises PublishError for values that cannot be stored, for an unknown topic, to_group or
     to_subscription (nothing was written), and as InvalidPayloadError for a payload that the topic's
-    schema does not take (docs/use/schemas.md); UsageError for what is no connection; the driver's
-    own error for what is the database's trouble. What the server refused has aborted the caller's
-    transaction, as any failed statement does.
+    schema does not take (docs/use/schemas.md); UsageError if `conn` is no connection; the driver's
+    own error for trouble of the database. An error from the server has aborted the caller's
+    transaction, as after any failed statement.
     """
     if not isinstance(topic, str):
         raise PublishError(f"publish(conn, topic, …): a topic is text, not {topic!r}")
@@ -100,7 +101,7 @@ def publish(
 
 @dataclass(slots=True)
 class Publishing:
-    """Around a play that publishes: count the events, and say what is wrong with one."""
+    """A block around a play that publishes: counts the events, and explains an error of one."""
 
     topic: str
     events: Events
@@ -113,7 +114,7 @@ class Publishing:
         self._sent.__enter__()
 
     def __exit__(self, _: object, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Count; say what was wrong."""
+        """Count the events; raise the explained error."""
         cause = error.error if isinstance(error, Trouble) else error
         self._sent.__exit__(None if cause is None else type(cause), cause, trace)
         if isinstance(error, Trouble):
@@ -125,7 +126,7 @@ class Publishing:
 
 
 def publish_error(trouble: Trouble) -> Exception:
-    """Turn what the event caused into a PublishError; leave everything else as it is."""
+    """Turn an error that an event caused into a PublishError; leave all others as they are."""
     error, state = trouble.error, trouble.state
     if state == "GL422":
         return RefusedError(trouble.message, sqlstate=state)

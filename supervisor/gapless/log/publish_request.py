@@ -1,4 +1,4 @@
-"""The events of one request, published once whatever becomes of its answer.
+"""The events of one request, published once even if its answer is lost.
 
 The request's key is the dedupe key of its first event; a digest of the body tells a repetition from
 another request with the same key (sql/log/functions/publish/publish_request.sql).
@@ -29,8 +29,8 @@ def publish_request(
 ) -> Published:
     """Publish 1 or more events as one unit, unless a request with this key has done so already.
 
-    key: 1 to 500 characters. digest: of what was asked for. Events have no dedupe_key and no
-    transaction_id of their own: these are the request's.
+    key: 1 to 500 characters. digest: of the request's body. The events have no dedupe_key and no
+    transaction_id of their own: the request has both.
     Raises PublishError as publish(); RefusedError (GL422) when the key came with another digest;
     psycopg.errors.LockNotAvailable when the first request with it takes more than 5 s to commit.
     """
@@ -45,7 +45,7 @@ def publish_request(
 def _stored(
     topic: str, events: list[Any], request: dict[str, Any], conn: object
 ) -> Script[Published]:
-    """Store them a block at a time; the answer to the first one says whether it is a repetition."""
+    """Store the events in blocks; the answer to the first tells whether it is a repetition."""
     known = yield from known_topic(conn, topic)
 
     def asked(name: str, block: list[Any]) -> Asked:

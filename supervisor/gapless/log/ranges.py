@@ -1,4 +1,4 @@
-"""Read a range of a partition, as much of it as fits into memory at a time; nothing is claimed."""
+"""Read a range of a partition, a part that fits into memory at a time; nothing is claimed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gapless.log.topics import require_topic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """The offsets that a partition holds: first_offset to next_offset - 1; 1 and 1: none yet.
+    """The offsets of a partition: first_offset to next_offset - 1; 1 and 1 before its first event.
 
     timeline: of the server that gave the last offset.
     """
@@ -32,14 +32,14 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RangeSlice:
-    """Events of a partition; next_offset: behind the last one that was looked at."""
+    """Events of a partition; next_offset: the offset after the last one that was read."""
 
     entries: list[Entry]
     next_offset: int
 
 
 def bounds_of(conn: Connection[Any], topic: str) -> dict[int, Bounds]:
-    """Return what each partition of a topic holds, those of earlier numbers of partitions too.
+    """Return the bounds of each partition of a topic, also of those before a repartitioning.
 
     Raises RefusedError (GL404) when there is no such topic.
     """
@@ -58,7 +58,7 @@ def timeline_of(bounds: Mapping[int, Bounds]) -> int:
 def replaced_from(
     conn: Connection[Any], here: Bounds, next_offset: int, timeline: int | None
 ) -> int | None:
-    """Return from where on a reader that comes to this offset has read others than the log has.
+    """Return the first offset whose event was replaced after this reader had read it; or None.
 
     timeline: that of the log when it was read; None: unknown. A failover to a server that lacks the
     newest events gives their offsets to others.
@@ -82,9 +82,9 @@ def read_range(
 ) -> RangeSlice:
     """Return the events at these offsets that a filter keeps, or the first of them.
 
-    offsets: what is there of them is read; give no more than there is, as bounds_of() says.
-    It stops once it has bytes_max of text, and reads at most about twice of that.
-    Raises RefusedError for what is no filter.
+    offsets: give none beyond those of bounds_of(). Stops after bytes_max of text, and reads at most
+    about twice of that.
+    Raises RefusedError for a filter that is none.
     """
     pace = SlicePace(bytes_max)
     entries: list[Entry] = []

@@ -31,9 +31,9 @@ class _JsonbText(Loader):
 
 
 def _undecoded() -> Form:
-    """Return how a Row is read in binary (log.event): json and jsonb as their text.
+    """Return the form in which a Row is read in binary (log.event): json and jsonb as their text.
 
-    A handler that looks at one field should not pay for all; and these loaders are written in C.
+    A handler that reads one field should not pay for all; and these loaders are written in C.
     """
     adapters = AdaptersMap(ADAPTERS)
     adapters.register_loader("json", ByteaBinaryLoader)
@@ -56,16 +56,16 @@ def fetch_rows(
 def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     """Return the rows of `ids`, in that order.
 
-    What retention dropped is read from `latest`, where a group is told of such an event.
-    Raises HoleError when one is missing: the log says it exists, so somebody deleted it;
-    SerializationFailure when it was replaced there meanwhile: try again.
+    Events that retention dropped are read from `latest`, if a group still has to get them.
+    Raises HoleError when one is missing: the log says it exists, so it was deleted;
+    SerializationFailure when it was replaced there in between: try again.
     Bound: all rows are in memory at once; the caller slices.
     """
     low, high = min(ids), max(ids)
     params = {"low": low, "high": high, "ids": as_array(ids)}
     name = "fetch"
-    if conn.info.transaction_status == TransactionStatus.INTRANS:  # which may last
-        bounds = {"ids": as_array((low, high))}  # it is asked of all between them
+    if conn.info.transaction_status == TransactionStatus.INTRANS:  # a long transaction, perhaps
+        bounds = {"ids": as_array((low, high))}  # the answer holds for all ids between them
         ((is_in_default,),) = fetch_all(conn, "log", "is_in_default", bounds)
         name = "fetch_apart" if is_in_default else name
     found = fetch_rows(conn, "log", name, params)
@@ -77,7 +77,7 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
 
 
 def in_order(found: list[Row], ids: Sequence[int]) -> list[Row]:
-    """Return the rows that were found, in the order of `ids`; HoleError when one is missing."""
+    """Return the found rows in the order of `ids`. Raises HoleError if one is missing."""
     if list(map(_ID, found)) == ids:
         return found  # nearly always: an index look-up yields ascending ids, and so does a run
     rows = {row[0]: row for row in found}

@@ -1,4 +1,4 @@
-"""What publish() stores of an event: its columns as text, checked."""
+"""The columns of an event that publish() stores, checked, as text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Record = tuple[str | None, ...]
 
 KEY_LENGTH_MAX: Final = 500  # characters; as in publish_once.sql
 SUBSCRIPTION_LENGTH_MAX: Final = 200  # characters; as in check_subscription.sql
-_DELAY_S_MAX = 250_000_000_000  # to the year 9000: the database says which of these are too many
+_DELAY_S_MAX = 250_000_000_000  # to the year 9000: the database checks the exact limit
 
 _TEXT = (str, UUID)
 _JSON_TEXT = (bytes, bytearray)
@@ -25,7 +25,7 @@ _UUID = re.compile(r"(\{)?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}(?(1
 
 
 def record(event: object) -> Record:
-    """Return what an event has for GIVEN. MUST be quick: a COPY calls it for each event."""
+    """Return the values of an event for GIVEN. MUST be quick: a COPY calls it for each event."""
     if not isinstance(event, NewEvent):
         raise PublishError(f"many events must all be NewEvents, not {type(event).__name__}")
     return (
@@ -40,7 +40,7 @@ def record(event: object) -> Record:
 
 
 def columns(events: Sequence[object]) -> dict[str, list[str | None] | None]:
-    """Return what some events have, an array a column; None where nobody has anything."""
+    """Return the values of some events, one array a column; None where no event has a value."""
     records = [record(event) for event in events]
     return {name: _column(records, n) for n, name in enumerate(GIVEN)}
 
@@ -51,7 +51,7 @@ def _column(records: Sequence[Record], n: int) -> list[str | None] | None:
 
 
 def _host(value: object) -> str | None:
-    """Return a host_id as gapless.canonical_host() of the database does: one UUID, one spelling."""
+    """Return a host_id as the database's gapless.canonical_host() does: one spelling a UUID."""
     text = _text(value, "host_id")
     return text.strip("{}").lower() if text is not None and _UUID.fullmatch(text) else text
 
@@ -75,7 +75,7 @@ def _text(value: object, name: str) -> str | None:
 
 
 def is_special(event: Any) -> bool:
-    """Tell whether it has a dedupe_key, is for later or for a group. MUST be quick, as record()."""
+    """Tell whether it has a dedupe_key, a time or a group. MUST be quick, as record()."""
     return (
         event.dedupe_key is not None
         or event.deliver_at is not None
@@ -108,7 +108,7 @@ def _uuid(value: UUID | str | None) -> str | None:
 
 
 def key_text(value: object) -> str | None:
-    """Return a dedupe_key as text. Raises PublishError for what cannot be one."""
+    """Return a dedupe_key as text. Raises PublishError for a value that cannot be one."""
     if value is None:
         return None
     if not isinstance(value, str | UUID):
@@ -126,7 +126,7 @@ def key_text(value: object) -> str | None:
 
 
 def moment_text(value: object) -> str | None:
-    """Return a deliver_at as text. Raises PublishError for what is no moment."""
+    """Return a deliver_at as text. Raises PublishError for a value that is no moment."""
     if value is None:
         return None
     try:
@@ -143,7 +143,7 @@ def moment_text(value: object) -> str | None:
 
 
 def delay_text(value: object) -> str | None:
-    """Return a deliver_in as text of an interval. Raises PublishError for what is no delay."""
+    """Return a deliver_in as text of an interval. Raises PublishError if it is no delay."""
     if value is None:
         return None
     seconds = value.total_seconds() if isinstance(value, timedelta) else value
@@ -156,7 +156,7 @@ def delay_text(value: object) -> str | None:
 
 
 def group_text(value: object) -> str | None:
-    """Return the name of a group. Raises PublishError for what cannot be one."""
+    """Return the name of a group. Raises PublishError for a value that cannot be one."""
     if value is None:
         return None
     if not isinstance(value, str) or not value or "\0" in value:
@@ -165,7 +165,7 @@ def group_text(value: object) -> str | None:
 
 
 def subscription_text(value: object, to_group: object) -> str | None:
-    """Return the name of a subscription of a group. Raises PublishError for what cannot be one."""
+    """Return the name of a group's subscription. Raises PublishError if it cannot be one."""
     if value is None:
         return None
     if to_group is None:

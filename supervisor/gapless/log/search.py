@@ -1,4 +1,4 @@
-"""Search a topic from its newest events back, with a bound on how many are looked at."""
+"""Search a topic from its newest events back, with a bound on the events that are read."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _SLICE_EVENTS = 500
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventSearch:
-    """Which events are searched for: those that are all of what is given.
+    """The conditions of a search; an event has to meet all that are given.
 
-    key: events with it (without one, with that host_id). only: those that a filter keeps.
-    transaction_id: found by index. since, until: when they were published, both inclusive.
+    key: events with it (without one, with that host_id). only: events that a filter keeps.
+    transaction_id: found by index. since, until: bounds of the publishing time, both inclusive.
     """
 
     key: str | None = None
@@ -37,7 +37,7 @@ class EventSearch:
     until: datetime | None = None
 
     def includes(self, entry: Entry) -> bool:
-        """Whether an event of a slice is one; its key and its filter the query has asked."""
+        """Whether an event of a slice is wanted; the query has checked the key and the filter."""
         return (
             (self.transaction_id is None or entry.transaction_id == self.transaction_id)
             and (self.since is None or entry.created_ts >= self.since)
@@ -47,9 +47,9 @@ class EventSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEvents:
-    """What a search found, the newest first.
+    """The result of a search, newest event first.
 
-    looked_at: so many events were looked at; is_complete: there are no others.
+    looked_at: the number of events that were read; is_complete: there are no others.
     """
 
     entries: Sequence[Entry]
@@ -67,8 +67,8 @@ def search_events(
 ) -> FoundEvents:
     """Return the newest events that are wanted, and whether these are all.
 
-    limit: so many events at most. look_max: it ends once it has looked at so many events.
-    Events without an offset yet are not found. What a filter cannot be asked of is found.
+    limit: at most N events are returned. look_max: the search ends once it has read N events.
+    Events without an offset yet are not found. Those to which a filter cannot be applied are found.
     """
     rest = deque(_places(conn, topic, wanted))
     found: list[Entry] = []
@@ -82,7 +82,7 @@ def search_events(
         if low <= ends.first_offset:
             continue
         if sum(each.partition == ends.partition for each in found) >= limit:
-            cut = True  # whatever is older in this partition comes after `limit` newer ones
+            cut = True  # older events of this partition come after `limit` newer ones
             continue
         rest.append(
             Ends(partition=ends.partition, first_offset=ends.first_offset, last_offset=low - 1)
@@ -100,7 +100,7 @@ def search_events(
 
 
 def _places(conn: Connection[Any], topic: Topic, wanted: EventSearch) -> list[Ends]:
-    """Return what is to be looked through: a range of offsets each."""
+    """Return the ranges of offsets to search."""
     params = {
         "topic_id": topic.topic_id,
         "partitions": partitions_of(conn, topic, wanted.key),
@@ -123,7 +123,7 @@ def _slice(
     *,
     chars: int | None = None,
 ) -> Iterator[Entry]:
-    """Return the wanted events of some neighbours, their payloads cut to so many characters."""
+    """Return the wanted events of a range, their payloads cut to `chars` characters."""
     partition, first_offset, last_offset = place
     params = {
         "topic": topic.name, "partition": partition, "first_offset": first_offset,

@@ -1,4 +1,4 @@
-"""The sequencer's turn: give offsets to what committed, and sleep only when nobody publishes.
+"""A run of the sequencer: give offsets to committed events, and sleep while none are published.
 
 Keeps I1 to I4 by calling gapless.sequence_events(); the loop around it is worker/sequencer.py.
 """
@@ -18,15 +18,15 @@ from gapless.failpoints import hit
 
 WAKE_CHANNEL = "gapless_sequencer"
 ROLE_CHANNEL = "gapless_role"
-LATER = "later"  # said on WAKE_CHANNEL of what waits for its time
+LATER = "later"  # sent on WAKE_CHANNEL for scheduled events
 _BUSY_S = 0.002
 
 
 def sequence(conn: Connection, *, patience_s: float = 0.0) -> int:
-    """Run the sequencer once; return how many events got offsets.
+    """Run the sequencer once; return the number of events that got offsets.
 
-    Before: `conn` is in autocommit, outside a transaction. 0 too when another session is at it, and
-    for longer than patience_s. Safe to call from anywhere; a run that finds nothing writes nothing.
+    Before: `conn` is in autocommit, outside a transaction. Also 0 when another session runs it for
+    longer than patience_s. Safe to call from anywhere; a run that finds nothing writes nothing.
     """
     hit("sequence.before")
     give_up = monotonic() + patience_s
@@ -40,7 +40,7 @@ def sequence(conn: Connection, *, patience_s: float = 0.0) -> int:
 
 
 def configure_chunks(conn: Connection, *, chunk_events: int, chunks_ahead: int) -> None:
-    """Set the size of the chunks made from now on, in ids, and how many stand ready."""
+    """Set the size in ids of chunks that are made from now on, and the number that stand ready."""
     conn.execute(
         query("log", "configure_chunks"),
         {"chunk_events": chunk_events, "chunks_ahead": chunks_ahead},
@@ -48,10 +48,10 @@ def configure_chunks(conn: Connection, *, chunk_events: int, chunks_ahead: int) 
 
 
 def create_chunks(conn: Connection) -> int:
-    """Make the chunks of outbox_message_t that are needed soon; return how many were made.
+    """Make the chunks of outbox_message_t that are needed soon; return their number.
 
-    Where there were none in time, what comes next goes to these.
-    Raises LockNotAvailable when somebody has the default chunk; from then on readers let go of it.
+    If they were not made in time, later events go to these.
+    Raises LockNotAvailable when a session holds the default chunk; readers then release it.
     """
     try:
         row = conn.execute(query("log", "create_chunks")).fetchone()
@@ -66,7 +66,7 @@ def create_chunks(conn: Connection) -> int:
 
 
 def chunk_triggers(conn: Connection) -> list[str]:
-    """Name the event triggers that may keep chunks from being made, each with what ends it."""
+    """Return the event triggers that may keep chunks from being made, each with its remedy."""
     return [line for (line,) in fetch_all(conn, "log", "chunk_triggers")]
 
 
@@ -76,12 +76,12 @@ def try_role(conn: Connection) -> bool:
 
 
 def give_role(conn: Connection) -> None:
-    """Stop being the active sequencer, and tell those who would like to be."""
+    """Stop being the active sequencer, and notify the candidates."""
     conn.execute(query("log", "give_role"))
 
 
 def stands_still(conn: Connection) -> int | None:
-    """Return the newest run if events wait for the next one and nobody is at it; else None.
+    """Return the newest run if events wait and no session sequences them; otherwise None.
 
     The same answer for a while means that the active sequencer was stopped, or hangs.
     """
@@ -96,20 +96,20 @@ def break_role(conn: Connection, run: int) -> bool:
 
 
 def try_sleep(conn: Connection) -> bool:
-    """Announce sleep: until wake_up() publishers notify. False while one is in mid-transaction.
+    """Announce sleep: publishers notify until wake_up(). False while one is in mid-transaction.
 
-    After True: run sequence() once more before waiting; somebody may have committed just before.
+    After True: run sequence() once more before waiting; a publisher may have committed just before.
     """
     return _true(conn, "try_sleep")
 
 
 def has_to_poll(conn: Connection) -> bool:
-    """Tell whether publishers notify nobody here, for some of them prepare their transactions."""
+    """Tell whether publishers do not notify here, because some prepare their transactions."""
     return _true(conn, "sequencer_polls")
 
 
 def heal_letters(conn: Connection) -> None:
-    """Let units whose time a clock set that was ahead wait no longer than they should."""
+    """Shorten the waits of units whose time was set while a clock was ahead."""
     conn.execute(query("log", "heal_letters"))
 
 

@@ -1,4 +1,4 @@
-"""The script of publishing: which statements store events, and what comes of them."""
+"""The script of publishing: the statements that store events, and their results."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from gapless.log.record import columns, is_special, key_text, record
 from gapless.log.script import COPY, WHOLE, Script
 
 _COPY_ABOVE = 200  # events: up to here one statement is faster than the round trips of a COPY
-_COPY_ABOVE_BYTES = 1024 * 1024  # of payloads, of which a statement would make five copies
+_COPY_ABOVE_BYTES = 1024 * 1024  # of payloads; a statement would make five copies of them
 _AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_from")
-"""The queries that need no others; around the rest a cause is told, and untold."""
+"""The queries that need no others; around the rest, a cause is set and reset."""
 
 
 def script_of(topic: str, events: Events, told: Told, conn: object) -> Script[UUID]:
-    """Store the events through a driver's connection, checked by what is known of the topic.
+    """Store the events through a driver's connection, checked by the known facts of the topic.
 
-    Without psycopg's COPY nothing is sent before all of them are known to be good.
+    Without psycopg's COPY no event is sent before all of them are checked.
     """
     known = yield from known_topic(conn, topic)
     events, prepare = known.checked(topic, events), known.prepare
@@ -71,11 +71,11 @@ def _copied(
 def statement_of(
     topic: str, events: Events, told: Told, *, copies: bool = True
 ) -> tuple[str, dict[str, Any], Iterator[Any]]:
-    """Return the query that stores the events, with its parameters, and what it leaves to a COPY.
+    """Return the query that stores the events, its parameters, and the events left to a COPY.
 
-    copies: large ones, up to 200, may be left to it, too.
-    Its row begins with the transaction_id; that of publish_many, before a COPY, has what copied()
-    begins with.
+    copies: large events, up to 200, may be left to it as well.
+    The query's row begins with the transaction_id; that of publish_many, before a COPY, has the
+    first arguments of copied().
     """
     end = "_from" if told else ""
     if isinstance(events, list):
@@ -89,7 +89,7 @@ def statement_of(
         return "publish_each", keyed.block_of(topic, events, columns(events)), iter(())
     head: list[Any] = list(islice(events, _COPY_ABOVE + 1))
     if len(head) > _COPY_ABOVE or (copies and _are_large(head)):
-        # As they are: the server is not to wait until their JSON is made.
+        # The events themselves: the server should not wait while their JSON is made.
         return "publish_many", {"topic": topic}, chain(head, events)
     some = columns(head)
     if any(map(is_special, head)):
@@ -98,7 +98,7 @@ def statement_of(
 
 
 def copied(topic_id: Any, caused: Any, event: object) -> tuple[Any, ...]:
-    """Return what a COPY writes of an event; a COPY that names a column leaves its default out."""
+    """Return the row of an event for COPY; a COPY that names a column does not use its default."""
     made = record(event)
     if caused is None or made[-1] is not None:
         return (topic_id, *made)
@@ -112,7 +112,7 @@ def _are_large(events: list[Any]) -> bool:
 
 
 def _blocks(events: Events) -> Iterator[Events]:
-    """Return events as what a statement stores: the only one as it is, or 200 of many."""
+    """Yield the events of one statement each: a single event as it is, or 200 of many."""
     if isinstance(events, list):
         yield events
         return
@@ -125,12 +125,12 @@ def _blocks(events: Events) -> Iterator[Events]:
 
 
 def transaction_id(row: tuple[Any, ...]) -> UUID:
-    """Return the transaction_id, which a row begins with."""
-    # Whether a UUID arrives as one is up to the adapters of the caller's connection.
+    """Return the transaction_id at the beginning of a row."""
+    # The adapters of the caller's connection decide whether a UUID arrives as one.
     found: object = row[0]
     return found if type(found) is UUID else UUID(str(found))
 
 
 def told_before(row: tuple[Any, ...]) -> Told:
-    """Return what was told before, from the row of `tell`."""
+    """Return the earlier cause and correlation, from the row of `tell`."""
     return {"cause": row[0], "correlation": row[1]}

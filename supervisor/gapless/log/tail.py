@@ -1,7 +1,7 @@
 """Look at a topic's events in the order of their offsets, slice by slice, without being a group.
 
-Nothing is claimed and no offset of a group moves; what is held in memory is bounded whatever the
-size of the log and of its events.
+Nothing is claimed and no offset of a group moves; the memory that is used is bounded, for any size
+of the log and of its events.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ class Entry:
 
 
 class Tail:
-    """A reader's place in some partitions of a topic. Give it a start, then read again and again.
+    """A reader's place in some partitions of a topic. Set a start, then read repeatedly.
 
-    key: only events with it. only: those that a filter keeps. payload_chars: where to cut payloads;
-    None is nowhere.
+    key: only events with it. only: events that a filter keeps. payload_chars: the length at which
+    payloads are cut; None: they are whole.
     """
 
     def __init__(
@@ -87,12 +87,12 @@ class Tail:
         self._next_offset = dict.fromkeys(partitions, 1)
 
     def start_at(self, offset: int) -> None:
-        """Begin at this offset of each partition, or the oldest that there is."""
+        """Begin at this offset of each partition, or at its oldest event if that comes later."""
         for ends in self._ends():
             self._next_offset[ends.partition] = max(offset, ends.first_offset)
 
     def start_behind(self, count: int) -> None:
-        """Begin so that the newest `count` events are to be read; 0 is what comes from now."""
+        """Begin at the newest `count` events; 0: read only new events."""
         for ends in self._ends():
             self._next_offset[ends.partition] = ends.last_offset + 1
             if count and not self._keeps_all:
@@ -103,17 +103,17 @@ class Tail:
                 self._next_offset[place.partition] = place.offset
 
     def follow(self, partitions: Sequence[int]) -> list[int]:
-        """Read these too from now on, from their first event; return those that are new."""
+        """Also read these from now on, from their first event; return those that are new."""
         new = [number for number in partitions if number not in self._next_offset]
         self._partitions += new
         self._next_offset |= dict.fromkeys(new, 1)
         return new
 
     def read(self) -> Iterator[Entry]:
-        """Read up to the present end: a partition in offset order, all as they were published."""
+        """Read to the present end: each partition in offset order, all in publishing order."""
         runs = (self._partition(ends) for ends in self._ends())
         for _, entry in merge(*runs, key=lambda item: item[0]):
-            # Here, not where it was fetched: merging looks ahead, and the caller may stop.
+            # Here, not at the fetch: merging looks ahead, and the caller may stop.
             self._next_offset[entry.partition] = entry.offset + 1
             yield entry
 
@@ -166,7 +166,7 @@ class Tail:
 
 
 class SlicePace:
-    """How many events the next slice may have: more while they are small."""
+    """The number of events in the next slice: more while they are small."""
 
     def __init__(self, bytes_max: int) -> None:
         self.events = 10
@@ -183,7 +183,7 @@ class SlicePace:
 def partitions_of(conn: Connection[Any], topic: Topic, key: str | None = None) -> list[int]:
     """Return the partitions in which a topic, or a key of it, may have events, in their order.
 
-    More than the topic has now, or than one for a key, when their number was changed.
+    After their number was changed: more than the topic has now, or than one for a key.
     """
     rows = conn.execute(query("tail", "partitions"), {"topic_id": topic.topic_id, "key": key})
     return [row[0] for row in rows]
@@ -192,9 +192,9 @@ def partitions_of(conn: Connection[Any], topic: Topic, key: str | None = None) -
 def choose_partitions(
     conn: Connection[Any], topic: Topic, *, key: str | None = None, only: int | None = None
 ) -> list[int]:
-    """Return the partitions in which events can be: of this key, or `only` that partition.
+    """Return the partitions in which events can be: those of this key, or `only` that partition.
 
-    Raises UsageError for a partition that the topic does not have, or the key is not in.
+    Raises UsageError for a partition that the topic does not have, or in which the key is not.
     """
     there_are = partitions_of(conn, topic)
     if only is not None and only not in there_are:

@@ -19,7 +19,7 @@ __all__ = ["Topic", "adopt_topic", "create_topic", "discard_unrouted", "find_top
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Topic:
-    """A topic: `partitions` counts them; they are numbered from 0."""
+    """A topic: `partitions` is their number; they are numbered from 0."""
 
     topic_id: int
     name: str
@@ -41,7 +41,7 @@ def require_topic(conn: Connection, name: str) -> Topic:
 
 
 def missing(conn: Connection, name: str) -> str:
-    """Say that there is no such topic, which one was probably meant, and what helps."""
+    """Return a sentence for an unknown topic: the one that was probably meant, and the remedy."""
     row = conn.execute(query("log", "topic_names")).fetchone()
     meant = hint(closest(name, row[0] if row else ())) or ":"
     return f'topic "{name}" does not exist{meant} create it with gapless topics create {name}'
@@ -55,10 +55,10 @@ def ensure_topic(
     keep_s: float | None = None,
     dedupe_window_s: float | None = None,
 ) -> Topic:
-    """Return the topic, made with that many partitions if it is new.
+    """Return the topic; create it with that many partitions if it is new.
 
-    keep_s: for how long it keeps its events then, at least; None is forever.
-    dedupe_window_s: for how long it remembers dedupe keys then; None is the default, 7 days.
+    keep_s: the minimum time that a new topic keeps its events; None is forever.
+    dedupe_window_s: the time that a new topic remembers dedupe keys; None is the default, 7 days.
 
     Raises UsageError when it exists with another number, or the name is not a topic name.
     """
@@ -75,9 +75,9 @@ def create_topic(
     keep_s: float | None = None,
     dedupe_window_s: float | None = None,
 ) -> tuple[Topic, bool]:
-    """Do as ensure_topic(); return also whether it was made just now, and by us.
+    """Do as ensure_topic(); return also whether this call has created the topic.
 
-    Raises what ensure_topic() raises.
+    Raises the errors of ensure_topic().
     """
     params = {
         "name": name,
@@ -88,7 +88,7 @@ def create_topic(
     with conn.transaction():
         _create(conn, params)
         topic = require_topic(conn, name)
-        # Several may have found none; one of them has made it.
+        # Several sessions may have found none; one of them has created it.
         made = conn.execute(query("log", "topic_is_ours"), {"topic_id": topic.topic_id}).fetchone()
     return topic, made == (True,)
 
@@ -96,9 +96,9 @@ def create_topic(
 def adopt_topic(
     conn: Connection, topic_id: int, name: str, *, partitions: int, keep_s: float | None = None
 ) -> tuple[Topic, int]:
-    """Make a topic of an id that producers used and nobody had made; return how many events it had.
+    """Create a topic for an id that producers used without one; return also its number of events.
 
-    They get their offsets in the sequencer's next run. keep_s: as in ensure_topic().
+    The events get their offsets in the sequencer's next run. keep_s: as in ensure_topic().
     Raises RefusedError when the id has no events (GL404) or the name is taken (GL409), UsageError
     when it is not a topic name.
     """
@@ -110,14 +110,14 @@ def adopt_topic(
 
 
 def count_unrouted(conn: Connection) -> int:
-    """Return how many events are of topic ids that nobody made; they have no offset."""
+    """Return the number of events of topic ids without a topic; they have no offset."""
     row = conn.execute(query("log", "count_unrouted")).fetchone()
     assert row is not None
     return int(row[0])
 
 
 def discard_unrouted(conn: Connection, topic_id: int | None = None) -> int:
-    """Give up the events of an id that nobody made, None: of all; return how many there were.
+    """Give up the events of an id without a topic, None: of all such ids; return their number.
 
     They are deleted: no group has ever seen them.
     """
@@ -138,7 +138,7 @@ def _create(conn: Connection, params: Mapping[str, Any]) -> None:
 
 
 def set_partitions(conn: Connection, name: str, partitions: int) -> Topic:
-    """Change the number of partitions of a topic while everything runs; return the topic as it is.
+    """Change a topic's number of partitions while all workers run; return the changed topic.
 
     Before: `conn` is in autocommit. Waits for a run of the sequencer, and for no worker.
     Raises RefusedError for an unknown topic, or a number outside 1 to 4096.
@@ -149,9 +149,9 @@ def set_partitions(conn: Connection, name: str, partitions: int) -> Topic:
 
 
 def set_dedupe_window(conn: Connection, name: str, window_s: float) -> None:
-    """Set for how long a topic remembers dedupe keys; it counts at once, also for those it has.
+    """Set the time that a topic remembers dedupe keys, including those that it already has.
 
-    Raises RefusedError for an unknown topic, or a window that is not more than nothing.
+    Raises RefusedError for an unknown topic, or a window that is not positive.
     """
     with refused():
         conn.execute(query("log", "set_dedupe_window"), {"name": name, "window_s": window_s})

@@ -1,7 +1,7 @@
 """Payloads as values of a type: dataclasses, models of pydantic, structs of msgspec.
 
-pydantic and msgspec decode what is theirs; neither is imported unless the type is of it. What is
-not of the type raises NotOfTypeError, with the path of the field.
+pydantic and msgspec decode their own types; neither is imported unless the type is one of them. A
+value that is not of the type raises NotOfTypeError, with the path of the field.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ Decoder = Callable[[bytes], Any]
 
 
 def decoder_of(wanted: Any) -> Decoder:
-    """Return what makes a value of JSON text, UTF-8.
+    """Return a decoder from JSON text (UTF-8) to values of a type.
 
-    wanted: a dataclass, a model of pydantic or a struct of msgspec; for anything else (a union, a
+    wanted: a dataclass, a model of pydantic or a struct of msgspec; for any other type (a union, a
     list of them) a TypeAdapter of pydantic, or a Decoder of msgspec.
-    Raises UsageError for what is none of these, and for a dataclass with a field of no known type.
+    Raises UsageError for anything else, and for a dataclass with a field of an unsupported type.
     """
     if hasattr(wanted, "model_validate_json"):
         return _by_pydantic(wanted.model_validate_json)
@@ -54,7 +54,7 @@ def _of_dataclass(wanted: type) -> Decoder:
 
 
 def _by_pydantic(validate: Callable[..., Any]) -> Decoder:
-    # What publish() stores has the fields' own names, whatever their aliases are.
+    # publish() stores the fields under their own names, even if they have aliases.
     named = {"by_alias": True, "by_name": True} if _knows_names(validate) else {}
 
     def decoded(raw: bytes) -> Any:
@@ -72,7 +72,7 @@ def _by_pydantic(validate: Callable[..., Any]) -> Decoder:
 
 
 def _knows_names(validate: Callable[..., Any]) -> bool:
-    """Tell whether this pydantic can be told to take names beside aliases: from 2.11 on."""
+    """Tell whether this pydantic accepts names beside aliases: it does from 2.11 on."""
     code = getattr(getattr(validate, "__func__", validate), "__code__", None)
     return code is not None and "by_name" in code.co_varnames
 

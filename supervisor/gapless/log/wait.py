@@ -1,4 +1,4 @@
-"""Read your writes: wait until a group has handled what was published, or several have, in a chain.
+"""Read your writes: wait until a group, or a chain of groups, has handled published events.
 
 The server waits (sql/log/functions/chain/chain_state.sql), in short calls, so that no snapshot is
 held for long and Ctrl-C is heard; the connection may be of either kind.
@@ -40,7 +40,7 @@ _REASONS = {
 
 
 class _Wanted(NamedTuple):
-    """What is waited for, as the query's parameters."""
+    """The events and groups to wait for, as the query's parameters."""
 
     groups: list[str]
     transaction_id: str
@@ -56,7 +56,7 @@ def wait_for(
     through: Iterable[str] = ...,
 ) -> Handled: ...
 @overload
-def wait_for(  # type: ignore[overload-overlap]  # of text nobody can await
+def wait_for(  # type: ignore[overload-overlap]  # a str cannot be awaited
     conn: AsyncHost,
     group: str,
     transaction_id: UUID | str,
@@ -81,19 +81,19 @@ def wait_for(
     *,
     through: Iterable[str] = (),
 ) -> Handled | Awaitable[Handled]:
-    """Return when `group` has passed all events of a published transaction, in all its partitions.
+    """Wait until `group` has passed all events of a published transaction, in all partitions.
 
-    conn: whatever publish() takes; one that is async is to be awaited.
-    transaction_id: what publish() returned.
-    through: the groups before `group` in a chain, in order; it may end with `group` itself. Then
-    the first of them has to handle the events of the transaction; each one after it the same, and
-    what the one before it published for what it had to handle; all this in the topics it covers. A
-    group that publishes nothing ends the chain: the rest has nothing to do.
-    Returns "handled", or "dead" when some of these events are dead letters or were discarded, and
-    nothing is left that could follow. What waits to be tried again is waited for.
-    timeout_s: 0, or less, is one look. Raises WaitError after it, or at once when it can never
-    happen (`state` says why, `group` of which group); UsageError for an unknown group, inside the
-    publishing transaction, or above READ COMMITTED.
+    conn: any that publish() takes; if it is async, await the call.
+    transaction_id: the value that publish() returned.
+    through: the groups before `group` in a chain, in order; it may end with `group` itself. The
+    first of them has to handle the events of the transaction; each later one has to handle these,
+    and the events that the one before it published for them; all in the topics that it covers. If a
+    group publishes nothing, the chain ends there: the later groups have nothing to do.
+    Returns "handled"; or "dead" when some of these events are dead letters or were discarded, and
+    nothing else can follow. Units that are to be tried again are waited for.
+    timeout_s: 0 or less looks once. Raises WaitError after it, or at once when waiting is hopeless
+    (`state` is the reason, `group` the group that has it); UsageError for an unknown group, inside
+    the publishing transaction, or above READ COMMITTED.
     """
     script = waiting(group, transaction_id, timeout_s, through)
     return play(conn, script, Explained(wait_error))
@@ -102,7 +102,7 @@ def wait_for(
 def waiting(
     group: str, transaction_id: UUID | str, timeout_s: float = 10.0, through: Iterable[str] = ()
 ) -> Callable[[object], Script[Handled]]:
-    """Return what makes the script of wait_for(), which raises as that does."""
+    """Return a maker of the script of wait_for(); raises as wait_for() does."""
     try:
         give_up_s = monotonic() + max(0.0, timeout_s)
     except TypeError as error:
@@ -124,7 +124,7 @@ def require_covered(conn: Connection[Any], group: str, topic: str) -> None:
 
 def _waited(wanted: _Wanted, give_up_s: float, _: object) -> Script[Handled]:
     while True:
-        # Not prepared: the next slice may meet another session, of a pooler.
+        # Not prepared: behind a pooler, the next slice may meet another session.
         row = yield "wait_for", _slice(wanted, give_up_s), False
         if (handled := _verdict(row, wanted, give_up_s)) is not None:
             return handled
@@ -135,7 +135,7 @@ def _slice(wanted: _Wanted, give_up_s: float) -> dict[str, object]:
 
 
 def _verdict(row: Row, wanted: _Wanted, give_up_s: float) -> Handled | None:
-    """Return how it ended, None to continue. Raises WaitError when that cannot help."""
+    """Return the result, None to continue waiting. Raises WaitError when waiting is hopeless."""
     state: str = row[0]
     if state in _DONE:
         return cast("Handled", state)
@@ -164,5 +164,5 @@ def _uuid(value: UUID | str) -> UUID:
 
 
 def wait_error(trouble: Trouble) -> Exception:
-    """Turn what the database refuses into a UsageError; leave everything else as it is."""
+    """Turn an error of the database about the request into a UsageError; leave all others."""
     return UsageError(trouble.message) if trouble.state.startswith("GL") else trouble.error

@@ -1,1 +1,1 @@
-"""Units that were set aside: written down, parked behind, handled again."""
+"""Units that were set aside: recorded, parked behind one another, handled again."""

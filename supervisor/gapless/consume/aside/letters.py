@@ -1,4 +1,4 @@
-"""Letters: set a failed unit aside with its error, in the transaction that is open (I9)."""
+"""Set a failed unit aside with its error, in the open transaction (I9)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ log = logging.getLogger("gapless.worker")
 def set_aside(
     conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: AsideState
 ) -> None:
-    """Write all events of a unit down, with its state, in the transaction that is open.
+    """Record all events of a unit, and its state, in the open transaction.
 
-    Its handler gets again what it saw; of one that failed for some of its subscriptions, for these.
+    The handler gets the same view of it again; if it failed for some subscriptions, only for these.
     """
     params = {
         **partition_params(partition),
@@ -44,14 +44,14 @@ def set_aside(
 def tell_death(partition: Partition, first_offset: int, params: Mapping[str, object]) -> None:
     """Log that a unit becomes a dead letter: its place, its error, and the command that shows it.
 
-    params: of Failure.params(). Called when that is committed.
+    params: of Failure.params(). Called once the dead letter is committed.
     """
     place = f"{partition}@{first_offset}"
     log.warning("%s: dead letter: %s (gapless dlq show %s)", place, params["reason"], place)
 
 
 def failing_keys(conn: Connection[Any], units: int, of: Partition | str) -> tuple[int, float]:
-    """Return of how many keys the last `units` units that failed are, and the database's clock.
+    """Return the number of keys of the last `units` failed units, and the database's clock.
 
     of: the partition of a group, or a group with all of its partitions. Before: `conn` is idle.
     """
@@ -64,6 +64,6 @@ def failing_keys(conn: Connection[Any], units: int, of: Partition | str) -> tupl
 def settle_parked(
     conn: Connection[Any], partition: Partition, first_offsets: Sequence[int]
 ) -> None:
-    """End a transaction that parked these units: nobody is left behind nobody; COMMIT is next."""
+    """Release the parked units among these that have none in front of them; COMMIT is next."""
     params = {**partition_params(partition), "first_offsets": list(first_offsets)}
     run(conn, "settle_parked", params)

@@ -1,9 +1,9 @@
-"""park-key: which units of a claim have to go behind one that was set aside.
+"""park-key: find the units of a claim that have to go behind one that was set aside.
 
 Order per key survives a failure: while a unit is set aside and parks (it waits, is parked itself,
 or is dead), every later unit that touches one of its keys is parked, and holds all keys of its own.
-The keys are in the database under the same fence as the offset, so a new owner knows them. When
-nothing is held, that is one look-up for each claim.
+The keys are in the database under the same fence as the offset, so a new owner knows them. When no
+key is held, the cost is one look-up for each claim.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Parking:
 
     @classmethod
     def load(cls, job: Job, spans: Sequence[Span]) -> Parking:
-        """Look up the keys of these units, and which of them are held."""
+        """Look up the keys of these units, and whether each is held."""
         params = {
             **partition_params(job.assignment.partition),
             "message_ids": [message_id for span in spans for message_id in span.ids],
@@ -46,7 +46,7 @@ class Parking:
         return cls(job, keys, held)
 
     def numbered(self, units: Iterable[Unit]) -> Iterator[tuple[int, Unit]]:
-        """Yield those that are to be handled, with their place from 0; park the others."""
+        """Yield the units to be handled, each with its place from 0; park the others."""
         return ((at, unit) for at, unit in enumerate(units) if not self.parks(unit))
 
     def parks(self, unit: Unit) -> bool:
@@ -60,7 +60,7 @@ class Parking:
         return True
 
     def stops(self, first_offset: int) -> bool:
-        """Tell whether a unit touches a key that is held; then all its keys are held as well."""
+        """Tell whether a unit touches a key that is held; if so, all its keys are held as well."""
         if self.keys[first_offset].isdisjoint(self._held):
             return False
         self.hold(first_offset)
@@ -72,7 +72,7 @@ class Parking:
 
 
 def settle_parking(parking: Parking | None) -> Mapping[str, int]:
-    """Say that this is all that is parked, COMMIT is next; return how many were."""
+    """Complete the parking before the COMMIT, which is next; return the number of units parked."""
     if parking is None:
         return NONE
     if parking.parked:
@@ -81,11 +81,11 @@ def settle_parking(parking: Parking | None) -> Mapping[str, int]:
 
 
 def parking_for(job: Job, spans: Sequence[Span]) -> Parking | None:
-    """Return the sieve for units just claimed; None when nothing can have to be parked."""
+    """Return the Parking for units just claimed; None when no unit has to be parked."""
     return Parking.load(job, spans) if job.parks and holds_keys(job) else None
 
 
 def holds_keys(job: Job) -> bool:
-    """Tell whether a unit of the partition that was set aside holds a key; one look-up."""
+    """Tell whether a unit of the partition that was set aside holds a key, with one look-up."""
     ((held,),) = run(job.conn, "holds_keys", partition_params(job.assignment.partition))
     return bool(held)

@@ -1,8 +1,8 @@
-"""Handle what was set aside: retries that are due, units no longer parked, what is redriven.
+"""Handle units that were set aside: due retries, units no longer parked, and redriven ones.
 
 One unit, one transaction, under the fence of the log (I7): it counts as handled by the same commit
-as what its handler wrote (I6). Each try is written down before, so that a unit that kills its
-worker is known here too (I8).
+as its handler's writes (I6). Each try is recorded before, so that a unit that kills its worker is
+known here too (I8).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
 
 
 class ClaimedLetter(NamedTuple):
-    """What gapless.claim_letter() says; `failed`: so many attempts before."""
+    """The answer of gapless.claim_letter(); `failed`: the number of earlier attempts."""
 
     outcome: Literal["claimed", "gone", "fenced"]
     claim_xid: str
@@ -74,15 +74,15 @@ def retry_aside(job: Job, first_offset: int) -> Outcome:
             return _try_outside(job, first_offset)
         return _try(job, first_offset)
     except Exception:
-        with suppress(psycopg.Error):  # without connection it counts as a death
+        with suppress(psycopg.Error):  # without a connection it counts as a death
             forget_try(job.conn, job.assignment, first_offset)
         raise
 
 
 def record_try(job: Job, first_offset: int) -> int | None:
-    """Write down that a unit is about to be called; return how often that had no end, with this.
+    """Record that a unit is about to be called; return the number of its tries without an end.
 
-    0: it is not due any more. None: fenced.
+    This try is included. 0: the unit is not due any more. None: fenced.
     """
     with transaction(job.conn):
         ((tries,),) = run(job.conn, "record_try", _place(job.assignment, first_offset))
@@ -92,22 +92,22 @@ def record_try(job: Job, first_offset: int) -> int | None:
 
 
 def end_deadly(job: Job, first_offset: int, tries: int) -> Outcome:
-    """Call a unit no more: so many tries, this one included, had no end."""
+    """Give a unit up: this number of tries, this one included, had no end."""
     reason = crash_reason(tries - 1, job.former_end)
     dead = Verdict(state="dead")
     return _failed(job, first_offset, Failure(error=reason, attempts=0), dead)
 
 
 def forget_try(conn: Connection[Any], assignment: Assignment, first_offset: int) -> None:
-    """Take the last try of a unit back: it ended neither well nor badly."""
+    """Take back the last try of a unit: it neither succeeded nor failed."""
     with transaction(conn):
         run(conn, "forget_try", _place(assignment, first_offset))
 
 
 def due_letters(job: Job) -> tuple[list[int], float | None]:
-    """Return the first offsets of units that are due, ascending; else the seconds until one is.
+    """Return the first offsets of due units, ascending; or the seconds until the next is due.
 
-    (None: nothing waits.) A look: nothing is written. Bound: the lowest 64.
+    (None: no unit waits.) Only looks: nothing is written. Bound: the lowest 64.
     """
     rows = run(job.conn, "letters_due", partition_params(job.assignment.partition))
     if rows and rows[0][0] is None:
@@ -139,7 +139,7 @@ def _try(job: Job, first_offset: int) -> Outcome:
             return _try(job, first_offset)
         reason: BaseException = error.error if isinstance(error, UnitFailedError) else error
     except psycopg.Error as error:
-        # Once handled, what fails is our own check or the COMMIT, for something a handler did.
+        # After the handler, our own check or the COMMIT may fail, and a handler caused it.
         if handled and adapt(job.handler, error):
             return _try(job, first_offset)
         if not handled or is_passing(error):
@@ -155,7 +155,7 @@ def _try(job: Job, first_offset: int) -> Outcome:
 
 
 def _try_outside(job: Job, first_offset: int) -> Outcome:
-    """Call an at-least-once handler: the unit is claimed, and counts as handled, afterwards."""
+    """Call an at-least-once handler; claim the unit, and count it as handled, afterwards."""
     claimed, unit = look_outside(job, first_offset)
     if claimed.outcome != "claimed":
         return claimed.outcome
@@ -168,9 +168,9 @@ def _try_outside(job: Job, first_offset: int) -> Outcome:
 def look_outside(
     job: Job, first_offset: int, through: Callable[[Fetch], Fetch] = lambda fetch: fetch
 ) -> tuple[ClaimedLetter, Unit | None]:
-    """Return what a claim of a unit says, and what to call its handler with; claim nothing.
+    """Return the claim of a unit, and the unit to call its handler with; claim nothing.
 
-    through: what reads a unit that is too large for memory goes through it.
+    through: wraps the function that reads a unit that is too large for memory.
     """
     unit: Unit | None = None
     with suppress(psycopg.Rollback), transaction(job.conn):
@@ -184,7 +184,7 @@ def look_outside(
 def end_outside(
     job: Job, first_offset: int, claimed: ClaimedLetter, failure: Failure | None
 ) -> Outcome:
-    """Write down how a call ended that was begun with what look_outside() returned."""
+    """Record the end of a call that was begun with the result of look_outside()."""
     hit("letter.handled")
     if failure is None:
         return _skip(job, first_offset)
@@ -228,7 +228,7 @@ def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> 
 
 
 def _skip(job: Job, first_offset: int) -> Outcome:
-    """Count a unit as handled that was handled elsewhere, or of which nothing is to be kept."""
+    """Count a unit as handled that was handled elsewhere, or is to be skipped."""
     with transaction(job.conn):
         claimed = _claim(job, first_offset)
         if claimed.outcome != "claimed":
@@ -243,7 +243,7 @@ def _unit(
     claimed: ClaimedLetter,
     through: Callable[[Fetch], Fetch] = lambda fetch: fetch,
 ) -> Unit:
-    """Return what the handler is called with again: what it saw."""
+    """Return the unit for another call, as the handler saw it."""
     source = Source(
         job.assignment.partition,
         through(partial(_fetch_kept, job, first_offset)),
@@ -267,13 +267,13 @@ def _unit(
 
 
 def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
-    """Read events that the handler gets, by their offsets; there may be others between them."""
+    """Read the handler's events by their offsets; there may be others between them."""
     between = range(offsets[0], offsets[-1] + 1)
     return [row[1:] for row in _fetch(job, first_offset, between) if row[0]]
 
 
 def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Any]:
-    """Read events, each behind whether its handler gets it. Raises HoleError for a missing one."""
+    """Read events, after a flag: its handler gets it. Raises HoleError for a missing one."""
     params = {
         **partition_params(job.assignment.partition),
         "first_offset": first_offset,

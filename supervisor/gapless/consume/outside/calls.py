@@ -1,7 +1,7 @@
 """Calls of an at-least-once handler that are under way, each on a thread of its own, or as a task.
 
-The session belongs to the thread that drives the partition. What the others want of it comes
-through one queue: that a call has ended, or the next slice of a unit that is too large for memory.
+The session belongs to the thread that drives the partition. The other threads' messages to it come
+through one queue: a call has ended, or needs the next slice of a unit that is too large for memory.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from gapless.consume.verdict.failure import Failure
 from gapless.log.event import Row
 
 Ended = Failure | BaseException | None
-"""How a call ended: well, with a failure of its unit, or with an error of the environment."""
+"""The end of a call: success, a failure of its unit, or an error of the environment."""
 
-# A process that one of our threads forks would wait for that thread at its end: it is exit code 1.
+# A process forked by one of our threads would wait for that thread at its end, with exit code 1.
 os.register_at_fork(after_in_child=getattr(thread, "_threads_queues", {}).clear)
 
 
 class Calls:
-    """Up to `concurrency` calls; `wake` is called, on any thread, when collect() has something."""
+    """Up to `concurrency` calls; `wake` is called, on any thread, when collect() has a result."""
 
     def __init__(self, handler: Handler, concurrency: int, wake: Callable[[], None]) -> None:
         self._handler = handler
@@ -55,15 +55,15 @@ class Calls:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest call that is under way began."""
+        """The time (time.monotonic) at which the oldest call under way began."""
         return min(self._began_s.values(), default=None)
 
     def begin(self, unit: Unit, conn: Connection[Any], number: int | None = None) -> None:
         """Call the handler, on another thread, or as a task of the loop.
 
-        conn: to look at schemas with, if the handler says on_invalid.
-        number: what names the unit here, where units of several partitions are in hand; else its
-        first offset does.
+        conn: to look up schemas with, if the handler says on_invalid.
+        number: the unit's name here, for a caller with units of several partitions; by default its
+        first offset.
         """
         if self._handler.guard is not None:
             self._handler.guard.look(conn, unit.topic)
@@ -78,7 +78,7 @@ class Calls:
         future.add_done_callback(partial(self._put_end, number))
 
     def collect(self, *, wait: bool) -> Iterator[tuple[int, Ended]]:
-        """Yield the units whose calls have ended, and how; serve the calls that read on.
+        """Yield the units whose calls have ended, with their ends; serve the calls that read on.
 
         wait: until one has ended, if any is under way.
         """
@@ -93,11 +93,11 @@ class Calls:
                     yield end
 
     def elsewhere(self, fetch: Fetch) -> Fetch:
-        """Return what reads through `fetch`, called on another thread."""
+        """Return a function that reads through `fetch`, and may be called on another thread."""
         return partial(self._fetch, fetch)
 
     def abandon(self) -> None:
-        """Let go of all calls. Threads cannot be stopped, but read no further; tasks can."""
+        """Give up all calls: cancel tasks; threads cannot be stopped, but read no further."""
         self._abandoned = True
         for call in self._tasks.values():
             call.cancel()
@@ -124,5 +124,5 @@ class Calls:
     def _read(self, fetch: Fetch, ids: Sequence[int], reply: Future[list[Row]]) -> None:
         try:
             reply.set_result(fetch(ids))
-        except BaseException as error:  # noqa: BLE001 - raised where it is read
+        except BaseException as error:  # noqa: BLE001 - raised in the reading thread
             reply.set_exception(error)

@@ -1,8 +1,8 @@
-"""Units that were set aside and are due, called beside those of the log, several at a time.
+"""Call due units that were set aside beside those of the log, several at a time.
 
-For a handler that serves many who have nothing to do with each other: one that lets its unit
-wait for an answer would let all others wait, if these units had their turn one after the other.
-Each try is written down before, and its end after, as of any unit that was set aside (retry.py).
+For a handler that serves many clients that are independent of each other: a client that does not
+answer would delay all others if these units had their turn one after the other. Each try is
+recorded before, and its end after, as for any unit that was set aside (retry.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AT_A_TIME = 16
 class ConcurrentRetries:
     """The calls of one partition's units that were set aside; they continue between turns.
 
-    wake: as of Outside. Without it a turn waits until all have ended.
+    wake: as for AtLeastOnce. Without it a turn waits until all have ended.
     """
 
     def __init__(self, job: Job, wake: Callable[[], None] | None) -> None:
@@ -39,7 +39,7 @@ class ConcurrentRetries:
         self._calls = Calls(job.handler, AT_A_TIME, wake or (lambda: None))
         self._in_hand: dict[int, ClaimedLetter] = {}
         self._ended: dict[int, Ended] = {}
-        self._is_alone = False  # what is in hand may have killed a worker
+        self._is_alone = False  # the unit in hand may have killed a worker
 
     @property
     def going_on(self) -> bool:
@@ -48,13 +48,13 @@ class ConcurrentRetries:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest of them began."""
+        """The time (time.monotonic) at which the oldest of them began."""
         return self._calls.oldest_s
 
     def turn(self, job: Job, due: Iterable[int] = ()) -> Step:
-        """Note which calls have ended, and begin those of units that are due, as many as may be.
+        """Note the calls that have ended, and begin as many calls of due units as allowed.
 
-        "idle": none has ended. Raises as retry_aside() does, what a call says when it has ended.
+        "idle": none has ended. Raises as retry_aside() does, the error of a call once it has ended.
         """
         outcomes: Counter[Outcome] = Counter()
         for first in due:
@@ -76,23 +76,23 @@ class ConcurrentRetries:
             outcome="done" if ended or outcomes["dead"] else "idle",
             dead=outcomes["dead"],
             waiting=outcomes["waiting"],
-            asked=outcomes["waiting"],  # says nothing of those beside it
+            asked=outcomes["waiting"],  # does not count against the others
             handled=outcomes["handled"],
         )
 
     def abandon(self) -> None:
-        """Let go of all calls: the partition is another owner's."""
+        """Give up all calls: the partition has another owner."""
         self._calls.abandon()
         self._in_hand.clear()
         self._ended.clear()
 
     def forgive(self, conn: Connection[Any], job: Job) -> None:
-        """Take back that these calls were begun, from a new session."""
+        """Take back, in a new session, the tries of these calls."""
         for first in self._in_hand:
             forget_try(conn, job.assignment, first)
 
     def _begin(self, job: Job, first: int) -> Outcome:
-        """Begin a call; what was begun before without an end, with no other at the same time."""
+        """Begin a call; a unit that was begun before without an end is called alone."""
         tries = record_try(job, first)
         if not tries:
             return "fenced" if tries is None else "gone"
@@ -116,7 +116,7 @@ class ConcurrentRetries:
             forget_try(job.conn, job.assignment, first)
         else:
             outcome = end_outside(job, first, self._in_hand[first], end)
-        del self._in_hand[first], self._ended[first]  # what raised above is noted by a later turn
+        del self._in_hand[first], self._ended[first]  # else a later turn notes it
         if isinstance(end, BaseException):
             raise end
         return outcome

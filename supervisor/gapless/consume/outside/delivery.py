@@ -1,9 +1,9 @@
 """At-least-once: call handlers whose effects are elsewhere, several at a time, in no transaction.
 
 The log is read ahead of the offset, through a window that slides. Units are called on threads, in
-order for each key; what ended is noted, and what begins is written down before, in one transaction
-(I8). The offset moves over the finished prefix alone. A unit that was in hand when the worker died,
-or whose end was not noted, is called again; one that was finished ahead of an earlier one is not.
+order for each key; ended calls are noted, and new calls are recorded before they begin, in one
+transaction (I8). The offset moves over the finished prefix alone. A unit that was in hand when the
+worker died, or whose end was not noted, is called again; one finished ahead of others is not.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from gapless.telemetry import spans
 
 
 def forget_deliveries(conn: Connection[Any], assignment: Assignment) -> None:
-    """Take back that calls were begun: it was not they that kept their end from being noted."""
+    """Take back the records of calls that began: they are not the reason why no end was noted."""
     with transaction(conn):
         run(conn, "forget_deliveries", assignment.params)
 
 
 @dataclass(slots=True)
 class _Note:
-    """What one transaction writes down.
+    """The changes that one transaction records.
 
-    done, again: units that need no other call, or do. begun: those whose calls begin after COMMIT.
+    done, again: units that need no further call, or do. begun: their calls begin after COMMIT.
     """
 
     done: list[int] = field(default_factory=list)
@@ -73,7 +73,7 @@ class AtLeastOnce:
         self._ended: dict[int, Ended] = {}
         self._trouble: BaseException | None = None
         self._ahead = Lookahead()
-        self._is_noting = False  # calls may be written down that did not begin
+        self._is_noting = False  # calls may be recorded that did not begin
 
     @property
     def going_on(self) -> bool:
@@ -82,25 +82,25 @@ class AtLeastOnce:
 
     @property
     def has_attempt(self) -> bool:
-        """Whether a call may be written down as begun whose end is not."""
+        """Whether a call may be recorded as begun whose end is not."""
         return self.going_on or self._is_noting
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest call that is under way began."""
+        """The time (time.monotonic) at which the oldest call under way began."""
         return self._calls.oldest_s
 
     @property
     def wait_s(self) -> float:
-        """How long to sleep at most after an idle turn: it may not have looked at the log."""
+        """The longest time to sleep after an idle turn, which may not have looked at the log."""
         return self._ahead.wait_s
 
     def turn(self, job: Job, *, rests: bool = False) -> Step:
-        """Note which calls have ended, and begin others, unless it `rests`.
+        """Note the calls that have ended, and begin others, unless it `rests`.
 
         "idle": nothing has ended and nothing can begin; no call is under way, if turns wait.
-        Raises as step() does, what a call or the policy says after all calls have ended; what is
-        transient otherwise at once: take another turn.
+        Raises as step() does. The error of a call or of the policy is raised after all calls have
+        ended; other transient errors at once: take another turn.
         """
         self._job = job
         self._collect(wait=False)
@@ -112,7 +112,7 @@ class AtLeastOnce:
                 return self._lost("fenced")
             if outcome == "claimed":
                 begin = self._ahead.choose(job, self._calls)
-                # What a former owner finished ahead may be all there is: nothing else passes it.
+                # If all units were finished ahead by a former owner, only this passes them.
                 passes = self._ahead.window.prefix()[0] > 0
         if not (begin or passes or self._ended):
             self._collect(wait=self._waits)
@@ -122,18 +122,18 @@ class AtLeastOnce:
         if self._trouble is not None and not self._calls:
             trouble, self._trouble = self._trouble, None
             if isinstance(trouble, psycopg.errors.SerializationFailure):
-                self._reset()  # what was read ahead may be replaced (latest_events.sql): read anew
+                self._reset()  # units read ahead may be replaced (latest_events.sql): read again
             raise trouble
         return Step(outcome="idle")
 
     def _lost(self, outcome: Literal["idle", "fenced"]) -> Step:
-        """Forget it all: the partition is another owner's, or somebody moved the offset."""
+        """Forget all: the partition has another owner, or the offset was moved."""
         self._calls.abandon()
         self._reset()
         return Step(outcome=outcome)
 
     def _collect(self, *, wait: bool) -> None:
-        """Learn which calls have ended; from trouble on nothing else begins, noted or not."""
+        """Collect the ended calls; after the first error no other call begins, noted or not."""
         self._ended.update(self._calls.collect(wait=wait))
         errors = (end for end in self._ended.values() if isinstance(end, BaseException))
         self._trouble = self._trouble or next(errors, None)
@@ -141,7 +141,7 @@ class AtLeastOnce:
     # -- the notes --------------------------------------------------------------------------------
 
     def _note(self, begin: list[Span]) -> Step:
-        """Write down what has ended and what begins, then begin it."""
+        """Record ended and new calls in one transaction, then begin the new ones."""
         note = _Note()
         self._is_noting = True
         try:
@@ -159,7 +159,7 @@ class AtLeastOnce:
         return done
 
     def _write_all(self, note: _Note, begin: list[Span]) -> dict[int, int] | None:
-        """Return which attempt each begun is; None when the partition is not ours any more."""
+        """Return the attempt of each unit begun; None when the partition is not ours any more."""
         job = self._job
         with suppress(psycopg.Rollback), transaction(job.conn):
             for first, end in self._ended.items():
@@ -174,17 +174,17 @@ class AtLeastOnce:
         return attempts
 
     def _end(self, first: int, end: Ended, note: _Note) -> None:
-        """Say what becomes of a unit whose call has ended."""
+        """Decide about a unit whose call has ended."""
         if end is None or (isinstance(end, Failure) and self._fail(first, end, note)):
             note.done.append(first)
         else:
             note.again.append(first)
 
     def _fail(self, first: int, failure: Failure, note: _Note) -> bool:
-        """Do with a unit whose call failed what the policy says; tell whether it is passed."""
+        """Apply the policy to a unit whose call failed; tell whether the unit is passed."""
         assert isinstance(failure.error, BaseException)
         verdict = self._job.judge(failure.error, max(1, failure.attempts), first)
-        if verdict.state in ("block", "skip"):  # else set_aside() says it
+        if verdict.state in ("block", "skip"):  # otherwise set_aside() does it
             spans.verdict(failure.error, verdict.state, failure.attempts)
         if verdict.state == "block":
             note.blocked = self._job.blocked(first, failure.error)
@@ -194,7 +194,7 @@ class AtLeastOnce:
         return True
 
     def _begin(self, span: Span, note: _Note) -> None:
-        """Let a unit begin, unless it is to be parked, or has killed too many workers."""
+        """Begin a unit, unless it is to be parked, or has killed too many workers."""
         job, first = self._job, span.first_offset
         crashes = self._ahead.suspects.get(first, 0)
         if job.parks and self._ahead.sieve.stops(first):
@@ -214,7 +214,7 @@ class AtLeastOnce:
         span = self._ahead.window.span(first)
         set_aside(job.conn, job.assignment.partition, span, failure, fate)
         note.aside[fate.state] += 1
-        # What failed for some says nothing of the others, who are not to wait for it (Brake).
+        # A failure for some subscriptions must not slow down the others (FailureBackoff).
         note.aside["asked"] += isinstance(failure.error, Retry) or failure.only is not None
         if fate.parks:
             self._ahead.sieve.hold(first)
@@ -273,5 +273,5 @@ class AtLeastOnce:
             ):
                 self._calls.begin(unit, job.conn)
                 at += 1
-        except (psycopg.Error, HoleError) as error:  # raised when it is noted that none began
+        except (psycopg.Error, HoleError) as error:  # raised by the next note: none began
             self._ended.update((each.first_offset, error) for each in begun[at:])

@@ -1,4 +1,4 @@
-"""What of the log an at-least-once handler may be called with: read ahead of the group's offset."""
+"""The units that an at-least-once handler may be called with, read ahead of the group's offset."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ from gapless.consume.unit import Span
 from gapless.errors import HoleError
 from gapless.keys import partition_params
 
-AHEAD_EVENTS = 10_000  # what is finished ahead of the offset is written down, and held in memory
-LOOK_S = 0.5  # so often the log is looked at while calls are under way: is the group paused?
-LOOK_AT_END_S = 0.02  # and so often when it had no more
+AHEAD_EVENTS = 10_000  # units finished ahead are recorded, and held in memory
+LOOK_S = 0.5  # period of looks at the log while calls are under way: is the group paused?
+LOOK_AT_END_S = 0.02  # the same when the log had no more
 
 
 class Lookahead:
-    """A window over the log, with who may have killed a worker, and what keys are held."""
+    """A window over the log, with the units that may have killed a worker, and the held keys."""
 
     def __init__(self) -> None:
         self.window = Window()
         self.sieve: Parking
         self.suspects: dict[int, int] = {}  # by first offset: calls that began and never ended
-        self._finished: set[int] | None = None  # by whoever had the partition before
+        self._finished: set[int] | None = None  # by the former owner of the partition
         self._outcome: Literal["claimed", "idle", "fenced"] = "idle"
         self._looked_s = self._look_at_s = 0.0
         self._is_late = False
 
     @property
     def wait_s(self) -> float:
-        """How long to sleep at most before the next look."""
+        """The longest time to sleep before the next look."""
         return max(0.0, self._look_at_s - monotonic()) if self._is_late else LOOK_S
 
     def look(self, job: Job) -> Literal["claimed", "idle", "fenced"]:
-        """Read more of the log when few units are left; return what a claim said last.
+        """Read more of the log when few units are left; return the outcome of the last claim.
 
         While units are in the window, "idle" means that the group is paused.
         """
@@ -60,7 +60,7 @@ class Lookahead:
         return self._outcome
 
     def choose(self, job: Job, in_hand: Collection[int]) -> list[Span]:
-        """Take as many units in hand as may be; one that may have killed a worker, alone."""
+        """Take as many units in hand as allowed; one that may have killed a worker, alone."""
         chosen: list[Span] = []
         if not self.suspects.keys().isdisjoint(in_hand):
             return chosen
@@ -85,7 +85,7 @@ class Lookahead:
                 self.suspects.update(
                     (first, n) for first, n, is_finished in known if n and not is_finished
                 )
-            # Of those that were read before, too: what was held then may have been let go.
+            # Also for units that were read before: keys that were held then may have been released.
             called = [span for span in more if not span.is_passed]
             self.sieve = Parking.load(job, [*self.window.unfinished(), *called])
         self._finished |= {span.first_offset for span in more if span.is_passed}
@@ -94,7 +94,7 @@ class Lookahead:
 
 
 def _peek(job: Job, events: int) -> Claim:
-    """Return what a claim would take, without moving the offset; before a hole, what is whole."""
+    """Return the claim that would be next, but do not move the offset; before a hole, up to it."""
     try:
         return _peek_whole(job, events)
     except HoleError as error:

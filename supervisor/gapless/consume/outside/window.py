@@ -1,7 +1,7 @@
-"""Which units of the log may be called next, and how far the offset may move (pure).
+"""The units of the log that may be called next, and the limit of the offset (pure).
 
-The window slides: units enter at its end as they are read from the log, and leave at its begin once
-the offset has passed them. A unit is open, in hand, or finished.
+The window slides: units enter at its end as they are read from the log, and leave at its beginning
+once the offset has passed them. A unit is open, in hand, or finished.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ class Window:
     """Neighbouring units of the log from the group's offset on."""
 
     def __init__(self) -> None:
-        self._units: dict[int, Span] = {}  # by first offset, ascending: all that is not passed
+        self._units: dict[int, Span] = {}  # by first offset, ascending: those not passed
         self._keys: dict[int, Set[bytes]] = {}
         self._queues: defaultdict[bytes, deque[int]] = defaultdict(deque)  # unfinished, by key
-        self._behind: dict[int, int] = {}  # open units: in so many queues it is not the first
-        self._ready: list[int] = []  # heap of those that are the first everywhere
+        self._behind: dict[int, int] = {}  # open units: the number of queues with others in front
+        self._ready: list[int] = []  # heap of the open units with none in front
         self._finished: set[int] = set()
 
     @property
     def events(self) -> int:
-        """How many events it spans."""
+        """The number of events in it."""
         return self.end - self.begin
 
     @property
@@ -42,7 +42,7 @@ class Window:
 
     @property
     def open(self) -> int:
-        """How many units were not taken in hand yet."""
+        """The number of units that were not taken in hand yet."""
         return len(self._behind)
 
     @property
@@ -51,11 +51,11 @@ class Window:
         return self._ready[0] if self._ready else None
 
     def unfinished(self) -> Sequence[Span]:
-        """Return what is open or in hand, in offset order."""
+        """Return the units that are open or in hand, in offset order."""
         return [span for first, span in self._units.items() if first not in self._finished]
 
     def span(self, first_offset: int) -> Span:
-        """Return where a unit is."""
+        """Return the place of a unit."""
         return self._units[first_offset]
 
     def extend(
@@ -64,7 +64,7 @@ class Window:
         keys: Mapping[int, Set[bytes]],
         finished: Collection[int] = (),
     ) -> None:
-        """Take units in that follow its end; `finished`, by first offset, before they came in."""
+        """Append units that follow its end; `finished`: those finished before, by first offset."""
         for span in spans:
             first = span.first_offset
             self._units[first] = span
@@ -95,7 +95,7 @@ class Window:
         heappush(self._ready, first_offset)
 
     def finish(self, firsts: Iterable[int]) -> None:
-        """Say that these units in hand need no other call."""
+        """Mark these units in hand as finished: they need no other call."""
         for first in firsts:
             self._finished.add(first)
             for key in self._keys.pop(first):
@@ -110,9 +110,9 @@ class Window:
                     heappush(self._ready, queue[0])
 
     def prefix(self, also: Collection[int] = ()) -> tuple[int, int]:
-        """Return how many units at the begin are finished, with `also`, and the offset after them.
+        """Return the number of finished units at the beginning, and the offset after them.
 
-        The offset is 0 when the window is empty.
+        also: units that count as finished. The offset is 0 when the window is empty.
         """
         count = after = 0
         for first, span in self._units.items():
@@ -122,7 +122,7 @@ class Window:
         return count, after
 
     def pass_(self, count: int) -> None:
-        """Let the first `count` units go."""
+        """Remove the first `count` units."""
         for first in list(islice(self._units, count)):
             del self._units[first]
             self._finished.discard(first)

@@ -1,1 +1,1 @@
-"""What of the log is next: claimed, read, cut into units."""
+"""The next part of the log: claimed, read, cut into units."""

@@ -1,9 +1,9 @@
-"""What a group has yet to handle of a partition: claimed batch by batch, and read ahead.
+"""The events that a group has yet to handle of a partition: claimed in batches, and read ahead.
 
 Reading 100 events costs as much as all else about a batch of 100. So a worker that is behind reads
-the next batches at once, and claims them one by one. That is only a hint: each claim compares fence
-and offset in the database (I6, I7), events and their offsets never change (I3), and what does not
-fit any more is forgotten.
+the next batches at once, and claims them one by one. The events read ahead are only a hint: each
+claim compares fence and offset in the database (I6, I7), events and their offsets never change
+(I3), and events that no longer fit are dropped.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from gapless.log.read import fetch
 from gapless.telemetry.meter import UNTIMED, in_use, timed
 
 EVENTS_MAX = 2000
-BYTES_MAX = 4 << 20  # of payloads; guessed from the batch before
+BYTES_MAX = 4 << 20  # of payloads; estimated from the batch before
 LOG: Reader = LogReader()
 
 Claimed = tuple[Claim, Iterable[Unit]]
-"""What was claimed, and its units in offset order; none unless the outcome is "claimed"."""
+"""A claim, and its units in offset order; no units unless the outcome is "claimed"."""
 
 
 class Backlog:
-    """Claims what is next, and remembers from claim to claim what it has read ahead.
+    """Claims the next events, and keeps those that it has read ahead for later claims.
 
-    events: so many are worth reading at once with the next claim, 0 while the worker keeps up.
-    reader: how the group read at the claim before. Only of all events some are read ahead.
+    events: the number of events worth reading with the next claim, 0 while the worker keeps up.
+    reader: the reader of the claim before. Only the reader of all events reads ahead.
     place: where the claim before left the group's row; a hint that keeps claims flat while an old
     snapshot is held (sql/consume/functions/claim/claim_ahead.sql).
     """
@@ -57,11 +57,11 @@ class Backlog:
     def claim(
         self, conn: Connection[Any], assignment: Assignment, terms: Terms, batch_size: int
     ) -> Claimed:
-        """Claim what is next: `batch_size` events, to the end of a unit; see Reader.claim().
+        """Claim the next `batch_size` events, to the end of a unit; see Reader.claim().
 
-        What lies beyond them is read with them when the worker is behind.
+        Reads the events beyond them as well when the worker is behind.
         Raises HoleError, here or while iterating over units that are large, when an event is
-        missing (I3), and what Reader.claim() raises.
+        missing (I3), and the errors of Reader.claim().
         """
         found = self.claim_read(conn, assignment, batch_size)
         if found is not None:
@@ -90,7 +90,7 @@ class Backlog:
         return claimed, claimed.spans.units(source, rows)
 
     def ask(self, conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim:
-        """Claim without what was read ahead, by the reader of before, or that of the fence."""
+        """Claim without the events read ahead, by the last reader, or by the one of the fence."""
         while (found := self.reader.claim(conn, assignment, wanted)) is None:
             self.reader = feature.reader() if self.reader is LOG else LOG
         return found
@@ -98,7 +98,7 @@ class Backlog:
     def claim_read(
         self, conn: Connection[Any], assignment: Assignment, batch_size: int
     ) -> Claimed | None:
-        """Claim units that were read ahead; None unless there are any, and they are what is next.
+        """Claim units that were read ahead; None without any, or if they are not the next ones.
 
         Before and after: as for claim(). Without such units the database is not asked.
         """
@@ -131,11 +131,11 @@ class Backlog:
 
     @property
     def units(self) -> int:
-        """How many units are read ahead."""
+        """The number of units that are read ahead."""
         return len(self._spans.ends) - self._taken
 
     def forget(self) -> None:
-        """Drop what was read ahead."""
+        """Drop the events that were read ahead."""
         self.keep(NOTHING, [])
 
     def keep(self, spans: UnitRanges, rows: list[Row]) -> None:
@@ -145,9 +145,9 @@ class Backlog:
         self._taken = 0  # units
 
     def take(self, batch_size: int) -> tuple[UnitRanges, list[Row]]:
-        """Take the next units, `batch_size` events to the end of a unit, or what is left of them.
+        """Take the next units, `batch_size` events to the end of a unit, or all that are left.
 
-        They are not given twice: whoever fails to commit them claims them anew.
+        They are not given twice: a caller that fails to commit them claims them anew.
         """
         ends, taken = self._spans.ends, self._taken
         start = ends[taken - 1] if taken else 0
@@ -166,14 +166,14 @@ class Backlog:
             except HoleError:
                 if not beyond:
                     raise
-                beyond = NOTHING  # what is missing may not be in our way yet
+                beyond = NOTHING  # the missing event may not be in our way yet
                 rows = fetch(conn, ids)
         self.keep(beyond, rows[len(ids) :])
         del rows[len(ids) :]
         return rows
 
     def _gauge(self, rows: Sequence[Row], batch_size: int, most: int) -> None:
-        """Say from a batch just read whether to read ahead, and how many events, `most` at most."""
+        """Set from a batch just read the number of events to read ahead: `most`, fewer, or none."""
         if len(rows) < batch_size:
             self.events = 0
             return

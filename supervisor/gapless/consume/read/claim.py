@@ -17,16 +17,16 @@ from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order
 
-SEGMENT_COLUMNS = 9  # of claim_at(), in front of an event's in what claim_events() returns
+SEGMENT_COLUMNS = 9  # of claim_at(); in a row of claim_events() they precede an event's
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """How much to claim: `batch_size` events, extended to the end of the last unit.
+    """The size of a claim: `batch_size` events, extended to the end of the last unit.
 
     events_max: at most N events are read in the claim's own round trip. group_by "user" merges
-    neighbouring units of one user. read_ahead: so many events are looked for, `batch_size` of them
-    claimed. place: where the claim before left the group's row (Claim.place); only a hint.
+    neighbouring units of one user. read_ahead: the number of events to look for; `batch_size` of
+    them are claimed. place: where the claim before left the group's row (Claim.place), a hint.
     exactly: these events are known; a reader that may pass others looks no further.
     """
 
@@ -40,7 +40,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
-    """What was claimed. `spans` are its units in offset order; empty unless claimed.
+    """The result of a claim. `spans` are its units in offset order; empty unless claimed.
 
     rows: their events, if they were read with the claim, or ahead of it. beyond: the units after
     them, to be read ahead. place: where the claim left the group's row.
@@ -57,7 +57,7 @@ class Claim:
 
 
 class UnsettledError(GaplessError):
-    """What is next cannot be claimed before settle() has committed something else."""
+    """The next event cannot be claimed before settle() has committed something else."""
 
     def settle(self, conn: Connection[Any], assignment: Assignment) -> bool:
         """Commit it, in a transaction of its own; False when fenced."""
@@ -65,10 +65,10 @@ class UnsettledError(GaplessError):
 
 
 class Seen(NamedTuple):
-    """What a handler saw of a unit that was set aside: of its `offsets` those in `kept`.
+    """A handler's view of a unit that was set aside: those of its `offsets` that are in `kept`.
 
-    rows: of what is kept; None: it is read while the handler iterates. is_matched: some of it may
-    have matched subscriptions.
+    rows: the kept events; None: they are read while the handler iterates. is_matched: some of them
+    may have matched subscriptions.
     """
 
     offsets: range
@@ -78,19 +78,19 @@ class Seen(NamedTuple):
 
 
 class Reader(Protocol):
-    """How a group reads its partition. Which one does, the fence says at each claim (Backlog)."""
+    """A way to read a group's partition; the fence selects it at each claim (Backlog)."""
 
     def claim(self, conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim | None:
-        """Claim what is next, in whole units; None: another reader does that for this group.
+        """Claim the next events, in whole units; None: this group needs another reader.
 
         Before: a transaction is open. After: the group's offset row is locked, and past the range.
         Raises HoleError when segments or events of the range are missing, OverrunError when
         retention dropped its beginning, BeyondError or UnplacedError when the group has no place in
-        the log, UnsettledError, and BlockedError for what somebody has to mend.
+        the log, UnsettledError, and BlockedError for a problem that a person has to mend.
         """
 
     def unit_again(self, conn: Connection[Any], source: Source, seen: Seen, /) -> Unit:
-        """Return a unit that was set aside as its handler saw it."""
+        """Return a unit that was set aside, as its handler saw it."""
 
 
 class LogReader:
@@ -99,7 +99,7 @@ class LogReader:
     __slots__ = ()
 
     def claim(self, conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim | None:
-        """Claim as Reader says; None: the group has a filter."""
+        """Claim as Reader.claim() says; None: the group has a filter."""
         params = {
             **assignment.params,
             "batch_size": wanted.batch_size,
@@ -125,7 +125,7 @@ class LogReader:
             with before_hole(spans):
                 found = answer[len(segments) :]
                 rows = in_order([row[SEGMENT_COLUMNS:] for row in found], spans.ids)
-        whole = marks.rfind("1") + 1  # what lies ahead may end amid a unit
+        whole = marks.rfind("1") + 1  # the events read ahead may end within a unit
         beyond = NOTHING
         if whole > events:
             beyond = split(last + 1, ids[events:whole], marks[events:whole], lines)
@@ -146,7 +146,7 @@ class LogReader:
 
 
 def refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:
-    """Raise what keeps the group from continuing where it is."""
+    """Raise the error that stops the group at its place."""
     if outcome == "hole":
         raise _hole(first, last, claimed_from=first)
     if outcome == "unplaced":
@@ -166,10 +166,11 @@ def refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:
 
 
 def join(segments: list[Any], last: int, until: int) -> tuple[list[int], str, Timelines]:
-    """Return the ids from the first offset claimed to `until`, a mark for each: 1 ends a unit.
+    """Return the ids from the first offset claimed to `until`, and a mark for each: 1 ends a unit.
 
-    And from which offset on which timeline gave them. last: the last offset that is claimed; a hole
-    before it is a HoleError, one behind it the end. So is a claim that does not end with a unit.
+    The third value tells the timeline from each offset on. last: the last offset that is claimed. A
+    hole before it is a HoleError, as is a claim that does not end with a unit; a hole behind it
+    ends the ids.
     """
     ids: list[int] = []
     ends: list[str] = []
@@ -209,7 +210,7 @@ def _require_whole(ids: list[int], marks: str, first: int, last: int) -> None:
 
 @contextmanager
 def before_hole(spans: UnitRanges) -> Iterator[None]:
-    """Let a HoleError within say how many events of whole units of the claim stand before it."""
+    """Add to a HoleError the number of events in whole units of the claim before the hole."""
     try:
         yield
     except HoleError as error:

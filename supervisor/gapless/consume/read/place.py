@@ -1,4 +1,4 @@
-"""Write down, in transactions of their own, what a group's place needs beside claims (I5)."""
+"""Record, in transactions of their own, the changes of a group's place beside claims (I5)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from gapless.keys import Assignment
 
 
 def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:
-    """Write down, in a transaction of its own, that the next unit is about to be tried.
+    """Record, in a transaction of its own, that the next unit is about to be tried.
 
-    Returns how often it was tried, this time included; None when fenced.
+    Returns the number of its tries, including this one; None when fenced.
     """
     with transaction(conn):
         ((attempts,),) = run(conn, "record_attempt", assignment.params)
@@ -27,13 +27,13 @@ def forget_attempt(conn: Connection[Any], assignment: Assignment) -> None:
 
 
 def stop_beyond(conn: Connection[Any], assignment: Assignment, log_end: int) -> None:
-    """Let the group stay where it is, beyond the end, until somebody says where it continues."""
+    """Keep the group where it is, beyond the end of the log, until a person moves it."""
     with transaction(conn):
         run(conn, "stop_beyond", {**assignment.params, "log_end": log_end})
 
 
 def skip_overrun(conn: Connection[Any], assignment: Assignment, to_end: str) -> int | None:
-    """Leave behind what retention dropped; return how many offsets, None when fenced.
+    """Pass the events that retention dropped; return their number, None when fenced.
 
     to_end: earliest or latest.
     """

@@ -26,14 +26,14 @@ T = TypeVar("T")
 
 
 def at_once(terms: Terms) -> int:
-    """Return how many events are read at once at most."""
+    """Return the maximum number of events that are read at once."""
     return min(FETCH_EVENTS, terms.stream_above_events)
 
 
 def load_units(
     conn: Connection[Any], partition: Partition, claimed: Claim, terms: Terms
 ) -> Iterator[Unit]:
-    """Return the units of a claim; those that were not read with it are read while iterating.
+    """Return the units of a claim; units that were not read with it are read while iterating.
 
     Raises HoleError while iterating when an event is missing (I3).
     """
@@ -54,7 +54,7 @@ def read_units(
 ) -> Iterator[Unit]:
     """Read units whose places are known. Raises HoleError while iterating, as load_units does.
 
-    through: how one too large for memory is read while its handler iterates over it.
+    through: wraps the function that reads a unit too large for memory during its handler's call.
     """
     reader = _UnitReader(conn, partition, terms)
     reader.source = Source(partition, through(reader.fetch), FETCH_EVENTS, attempt)
@@ -68,7 +68,7 @@ def checked_units(
     spans: UnitRanges,
     terms: Terms,
 ) -> Iterable[Unit]:
-    """Return the units: few are read at once, before any is called; many as their turn comes."""
+    """Return the units: few are read at once, before any call; many when it is their turn."""
     units = read_units(conn, partition, spans, terms)
     return (
         [*units] if len(spans.wanted) <= at_once(terms) else with_settings_checked(handler, units)
@@ -86,8 +86,8 @@ def read_apart(
 ) -> Iterator[Unit]:
     """Read units that need not be neighbours, in their order, several with each statement.
 
-    attempts: of each, by its first offset. Else as read_units(), which reads what stands before a
-    hole, too.
+    attempts: of each unit, by its first offset. Otherwise as read_units(), which also reads units
+    before a hole.
     """
     reader = _UnitReader(conn, partition, terms)
     reader.source = Source(partition, through(reader.fetch), FETCH_EVENTS)
@@ -96,14 +96,14 @@ def read_apart(
 
 
 def with_settings_checked(handler: Handler, items: Iterable[T]) -> Iterator[T]:
-    """Yield what is read, or parked, between the calls of a handler: its settings reach that."""
+    """Yield items that are read, or parked, between the calls of a handler, under its settings."""
     with under_settings(handler):
         yield from items
 
 
 @contextmanager
 def under_settings(handler: Handler) -> Iterator[None]:
-    """Raise ChangedError for what may have failed for settings of a handler, unless put back."""
+    """Raise ChangedError for errors that a handler's settings may cause, unless put back."""
     try:
         yield
     except psycopg.Error as error:
@@ -131,7 +131,7 @@ class _UnitReader:
                 yield from group.units(self.source, rows)
 
     def gathered(self, each: Sequence[UnitRanges]) -> Iterator[Sequence[UnitRanges]]:
-        """Yield units in groups of at most so many events as are read at once."""
+        """Yield units in groups; each has at most as many events as are read at once."""
         first = events = 0
         for at, one in enumerate(each):
             if events and events + len(one.wanted) > self.most:
@@ -141,7 +141,7 @@ class _UnitReader:
         yield each[first:]
 
     def apart(self, some: Sequence[UnitRanges], attempts: Mapping[int, int]) -> Iterator[Unit]:
-        """Yield units that are read together; of those with a hole, one by one."""
+        """Yield units that are read together; if there is a hole, they are read one by one."""
         rows: list[Row] = []
         if len(some) > 1:
             with suppress(HoleError):

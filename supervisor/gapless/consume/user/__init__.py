@@ -1,1 +1,1 @@
-"""The code of the user: how it is declared, loaded and called."""
+"""The user's code: how it is declared, loaded and called."""

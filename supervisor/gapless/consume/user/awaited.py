@@ -1,7 +1,7 @@
 """Async handlers: a coroutine function that the step can call as any other.
 
 It runs in the loop of the process (gapless.loops) while the step waits. Its connection is an
-AsyncConnection over the step's own session, so what it writes commits with the offset (I6).
+AsyncConnection over the step's own session, so its writes commit with the offset (I6).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gapless.log.event import Row
 
 
 def is_async(function: Callable[..., Any]) -> bool:
-    """Tell whether a function, or what its decorators wrap, is to be awaited."""
+    """Tell whether a function, or the one that its decorators wrap, has to be awaited."""
     inner = inspect.unwrap(function)
     if not isinstance(inner, functools.partial) and not inspect.isroutine(inner):
         inner = type(inner).__call__  # of an object
@@ -31,7 +31,7 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 
 def in_loop(function: Callable[..., Any]) -> Callable[..., object]:
-    """Return what calls a coroutine function of a unit and a connection, and waits for its end."""
+    """Return a function that calls a coroutine function in the loop, and waits for its end."""
 
     @functools.wraps(function)
     def call(work: Unit | Batch, conn: Connection[Any]) -> object:
@@ -42,7 +42,7 @@ def in_loop(function: Callable[..., Any]) -> Callable[..., object]:
 
 
 async def awaited(function: Callable[..., Any], *given: Any) -> object:
-    """Call it, and await what it returns, if need be: a decorator may be of either kind."""
+    """Call a function, and await its result if necessary: a decorator may be of either kind."""
     result = function(*given)
     return await result if inspect.isawaitable(result) else result
 
@@ -50,8 +50,8 @@ async def awaited(function: Callable[..., Any], *given: Any) -> object:
 async def _within(
     function: Callable[..., Any], work: Unit | Batch, conn: Connection[Any]
 ) -> object:
-    # Left before anything else of the loop runs: a task that it began and did not await finds it
-    # closed, and cannot write for the next unit.
+    # The block ends before anything else of the loop runs: a task that the handler began and did
+    # not await finds the connection closed, and cannot write for the next unit.
     with twin(conn, AsyncConnection) as shared:
         for unit in tuple(work) if isinstance(work, Batch) else (work,):
             if unit.is_streamed:
@@ -60,7 +60,7 @@ async def _within(
 
 
 def _in_turn(fetch: Fetch, shared: AsyncConnection[Any]) -> Fetch:
-    """Return what reads a slice through the session, unless a query of the handler is under way."""
+    """Return a reader of slices through the session that refuses while the handler queries it."""
 
     def fetch_in_turn(ids: Sequence[int]) -> list[Row]:
         if shared.lock.locked():

@@ -1,4 +1,4 @@
-"""Call the handler, and tell what became of the unit and of the transaction it was given."""
+"""Call the handler, and check its result and the transaction that it was given."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from gapless.log.cause import Handling, handling
 from gapless.telemetry.meter import UNTIMED, in_use
 from gapless.telemetry.spans import TRACING
 
-CAUSES_MAX = 100  # how deep an error's causes are looked at
+CAUSES_MAX = 100  # the depth to which an error's causes are searched
 _CONTINUED = "the handler caught a database error and continued: use conn.transaction() around it"
 ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
 
@@ -62,9 +62,9 @@ def call_each(
                 tell(conn, unit)
             try:
                 result = function(unit, conn)
-            except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+            except BaseException as error:  # noqa: BLE001 - _blame() decides about each
                 _blame(error, conn, handler)
-            # Nearly always all is well; what is not costs as much to find out as to read an event.
+            # Nearly always all is well; an exact check costs as much as reading an event.
             if (
                 result is not None
                 or getpid() != pid
@@ -86,8 +86,8 @@ def call_each(
 def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
     """Call the handler once. After: the transaction is open, and good.
 
-    Raises UnitFailedError for what is the unit's fault; as they are: HoleError, errors that are the
-    environment's (also when the handler wrapped one in an error of its own), and Ctrl-C's.
+    Raises UnitFailedError for an error of the unit; unchanged: HoleError, errors of the environment
+    (also when the handler wrapped one in an error of its own), and the KeyboardInterrupt of Ctrl-C.
     """
     if handler.habits.publishes:
         tell(conn, work)
@@ -97,7 +97,7 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
         with watched(work) if in_use or TRACING in sys.modules else UNTIMED:
             try:
                 result = handler.function(work, conn)
-            except BaseException as error:  # noqa: BLE001 - it says what becomes of each
+            except BaseException as error:  # noqa: BLE001 - _blame() decides about each
                 _blame(error, conn, handler)
             if result is not None or getpid() != pid or not _is_sound(conn.pgconn):
                 _require_good(result, conn)
@@ -108,12 +108,12 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
 
 
 def _is_sound(pgconn: PGconn) -> bool:
-    """Tell whether the transaction is open, and no pipeline."""
+    """Tell whether the transaction is open, and there is no pipeline."""
     return pgconn.transaction_status == _IN_TRANSACTION and pgconn.pipeline_status == _NO_PIPELINE
 
 
 def _blame(error: BaseException, conn: Connection[Any], handler: Handler) -> NoReturn:
-    """Raise what call() raises for what the handler raised."""
+    """Raise the error of call() for an error that the handler raised."""
     if is_inherited(conn):
         end_forked(error)
     if isinstance(error, HoleError) or (
@@ -128,7 +128,7 @@ def _blame(error: BaseException, conn: Connection[Any], handler: Handler) -> NoR
 
 
 def _require_good(result: object, conn: Connection[Any]) -> None:
-    """Raise what call() raises for what the handler returned, and did to its transaction."""
+    """Raise the error of call() for a bad result, or a transaction that the handler broke."""
     if is_inherited(conn):
         end_forked()
     require_usable(conn)
@@ -140,9 +140,9 @@ def _require_good(result: object, conn: Connection[Any]) -> None:
 
 
 def call_outside(handler: Handler, unit: Unit) -> Failure | None:
-    """Call an at-least-once handler, on a thread; return how it failed, None when it did not.
+    """Call an at-least-once handler, on a thread; return its failure, or None.
 
-    An async one is awaited in the loop. Raises what is the environment's (a database's, the
+    An async handler is awaited in the loop. Raises errors of the environment (a database's, the
     handler's own), and HoleError.
     """
     if handler.coroutine is not None:
@@ -158,7 +158,7 @@ def call_outside(handler: Handler, unit: Unit) -> Failure | None:
 
 
 async def call_in_loop(handler: Handler, unit: Unit) -> Failure | None:
-    """Do the same with an async one, as a task of the loop."""
+    """Do as call_outside() with an async handler, as a task of the loop."""
     began = perf_counter()
     assert handler.coroutine is not None
     try:
@@ -176,7 +176,7 @@ def _failed_outside(raised: BaseException, began: float) -> Failure:
     _raise_passing(error)
     duration_ms = (perf_counter() - began) * 1000
     # One failure, whichever attempt it was: calls that the environment ended do not count.
-    # Who was not tried makes it no attempt of the others either.
+    # If a subscription was not tried, this is no attempt of the others either.
     attempts = 0 if isinstance(error, Postponed) else 1
     only = raised.subscriptions if isinstance(raised, PartlyFailedError) else None
     return Failure(error=error, attempts=attempts, duration_ms=duration_ms, only=only)
@@ -190,7 +190,7 @@ def require_transaction(conn: Connection[Any], error: BaseException) -> None:
 
 
 def _refuse_unrun(result: object) -> None:
-    """Raise UnitFailedError for a coroutine or generator: nobody runs it, all would seem well."""
+    """Raise UnitFailedError for a coroutine or generator, which would never run, unnoticed."""
     if inspect.iscoroutine(result):
         result.close()
     elif not (
@@ -204,16 +204,16 @@ def _refuse_unrun(result: object) -> None:
 def _raise_passing(
     error: BaseException, *, but: Callable[[BaseException], bool] = lambda _: False
 ) -> None:
-    """Raise the cause of an error that is the environment's, if there is one; leave some out."""
+    """Raise the cause of an error if the environment is to blame; `but` excludes some causes."""
     for cause in () if isinstance(error, WISHES) else _causes(error):
         if is_passing(cause) and not but(cause):
             raise cause from None
 
 
 def excuse_of(error: BaseException | str, *, is_outside: bool = False) -> psycopg.Error | None:
-    """Return what says, in an error of a handler, that its database is not as it expects it.
+    """Return the cause of a handler's error that says: its database is not as it expects it.
 
-    Else what says that a statement was cancelled. is_outside: only that.
+    Otherwise the cause that says: a statement was cancelled. is_outside: only that.
     """
     if isinstance(error, (str, *WISHES)):
         return None
@@ -223,7 +223,7 @@ def excuse_of(error: BaseException | str, *, is_outside: bool = False) -> psycop
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield the error and what led to it, as a traceback would show it."""
+    """Yield the error and its causes, as a traceback would show them."""
     seen: set[int] = set()
     cause: BaseException | None = error
     while cause is not None and id(cause) not in seen and len(seen) < CAUSES_MAX:

@@ -1,8 +1,8 @@
-"""Chains (I10): what a handler publishes is published for the unit that it is handling.
+"""Chains (I10): a handler publishes its events for the unit that it is handling.
 
-publish() of Python asks log.cause, at no cost for others. Whatever else inserts (SQL, a trigger) is
-told by a setting of the transaction, for a round trip a unit. So nobody tells the database until a
-COMMIT is refused for it: UntoldError. Then the batch is handled once more, and told.
+publish() of Python asks log.cause, at no cost for others. Other inserts (SQL, a trigger) read a
+setting of the transaction, which costs a round trip a unit. So the database is not told the unit
+until a COMMIT is refused for this: UntoldError. Then the batch is handled once more, and told.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from gapless.log.cause import Handling, Origin, handling, told_of
 
 @contextmanager
 def handled(origin: Origin) -> Iterator[None]:
-    """Within the block, what is published is published for `origin`."""
+    """Within the block, events are published for `origin`."""
     token = handling.set(Handling(origin))
     try:
         yield
@@ -29,14 +29,14 @@ def handled(origin: Origin) -> Iterator[None]:
 
 
 def tell(conn: Connection[Any], origin: Origin) -> None:
-    """Say it to the database, too, until the transaction ends or something else is told."""
+    """Tell the database the origin, until the transaction ends or another one is told."""
     run(conn, "tell_cause", told_of(origin))
 
 
 def adapt(handler: Handler, error: BaseException) -> bool:
-    """Note what an error of ours tells of a handler's habits; False when there is nothing new.
+    """Note the habit of a handler that an error of ours reveals; False when it is known already.
 
-    Then the batch is handled once more, as it is done for such a handler.
+    After True the batch is handled once more, in the way that such a handler needs.
     """
     habits = handler.habits
     if is_of_settings(error) and not habits.sets:

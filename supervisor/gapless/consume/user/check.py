@@ -1,4 +1,4 @@
-"""What @gapless.handler() refuses at once, instead of at the first event."""
+"""The checks of @gapless.handler(): wrong options are refused at once, not at the first event."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def delays_of(delays: object) -> tuple[float, ...]:
 
 
 def visibility_of(visibility: object) -> float:
-    """Return how long an event is reserved, in seconds. Raises UsageError when it is no such."""
+    """Return the seconds for which an event is reserved. Raises UsageError for anything else."""
     try:
         visibility_s = seconds(visibility)
     except (TypeError, ValueError):
@@ -93,7 +93,7 @@ def visibility_of(visibility: object) -> float:
 
 
 def topics_of(topic: object, mode: Mode) -> tuple[str, ...]:
-    """Return the topics that a handler names. Raises UsageError for what are none."""
+    """Return the topics that a handler names. Raises UsageError for values that are none."""
     if topic is None or isinstance(topic, str):
         return () if topic is None else (topic,)
     names = tuple(topic) if isinstance(topic, Sequence | Mapping) else ()
@@ -110,7 +110,7 @@ def topics_of(topic: object, mode: Mode) -> tuple[str, ...]:
 
 
 def weights_of(topic: object, topics: Sequence[str]) -> tuple[int, ...]:
-    """Return the weights of these topics, none if there are none. Raises UsageError."""
+    """Return the weights of these topics, an empty tuple without any. Raises UsageError."""
     if not isinstance(topic, Mapping):
         return ()
     weights = tuple(topic[name] for name in topics)
@@ -121,7 +121,7 @@ def weights_of(topic: object, topics: Sequence[str]) -> tuple[int, ...]:
 
 
 def check_function(function: Callable[..., Any], delivery: DeliveryMode | None) -> None:
-    """Refuse now what would fail, or silently do nothing, at the first event."""
+    """Refuse now a function that would fail, or silently do nothing, at the first event."""
     if not callable(function):
         raise UsageError("@gapless.handler(...) goes above a function")
     name = getattr(function, "__qualname__", repr(function))

@@ -1,7 +1,7 @@
 """Keep events that fit no version of their schema from a handler that says on_invalid.
 
-The rules are read through the session that handles, again after LOOK_S. The unit of such an event
-is a dead letter, whole (I5).
+The rules are read through the session that handles, again after LOOK_S. The whole unit of such an
+event becomes a dead letter (I5).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from gapless.log.play import play
 
 
 class Guard:
-    """What one handler knows of the rules of its topics, in this process."""
+    """The rules of a handler's topics that are known in this process."""
 
     def __init__(self) -> None:
         reader = rules_reader()
@@ -33,7 +33,7 @@ class Guard:
     def look(self, conn: Connection[Any], topic: str) -> None:
         """Read the rules of a topic, if it is time.
 
-        Whoever calls a handler without a connection does so before.
+        A caller of a handler without a connection has to do this before.
         """
         self._known[topic] = play(conn, functools.partial(known_topic, topic=topic))
 
@@ -51,9 +51,9 @@ class Guard:
                 raise InvalidEventError(f"{place}: {reason}")
 
     def before(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that calls this one with what fits, and raises otherwise.
+        """Return a function that calls this one with units that fit, and raises for others.
 
-        With a connection it looks first; without one, whoever calls has looked.
+        With a connection it reads the rules first; without one, the caller has done so.
         """
 
         @functools.wraps(function)
@@ -70,5 +70,5 @@ class Guard:
 
 
 def unguarded(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of a handler that takes what comes."""
+    """Return the function of a handler that takes all events."""
     return function

@@ -1,4 +1,4 @@
-"""The user's code: a function, plain or async, that is told which topic and group it serves.
+"""The user's code: a function, plain or async, and the topic and group that it serves.
 
 @gapless.handler(topic="orders", group="billing")
 def bill(unit: Unit, conn: Connection) -> None:
@@ -43,12 +43,12 @@ from gapless.resources import Resource
 
 @dataclass(slots=True)
 class ObservedHandler:
-    """What is learned of a handler while it runs, in this process, for all its partitions.
+    """The facts learned about a handler while it runs, in this process, for all its partitions.
 
-    publishes: it was seen to publish otherwise than by gapless.publish(), so each unit is told to
-    the database before its call. defers: even at COMMIT, by a deferred trigger: one unit a commit.
+    publishes: it was seen to publish without gapless.publish(), so the database is told each unit
+    before its call. defers: even at COMMIT, by a deferred trigger: one unit a commit.
     sets: it changed settings of its session, so they are put back after each call.
-    interruptible: KeyboardInterrupt may be Ctrl-C; no worker hears that, there it is an error.
+    interruptible: KeyboardInterrupt may be Ctrl-C; in a worker it never is, and counts as an error.
     """
 
     publishes: bool = False
@@ -59,11 +59,11 @@ class ObservedHandler:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """A handler function with what it serves. Still callable, so that it can be tested by hand.
+    """A handler function and its options. Still callable, so that it can be tested by hand.
 
-    function: as the step calls it; coroutine: what it awaits, of an async handler.
-    topic, topics: where its events are; a queue handler may name several, in order of preference:
-    topic is the first, topics are all, and empty where there is one. weights: events of each, in N.
+    function: as the step calls it; coroutine: of an async handler, the function that it awaits.
+    topic, topics: the source of its events; a queue handler may name several, by preference: topic
+    is the first, topics are all; topics is empty for a single one. weights: events of each, in N.
     mode: "queue": any number of workers share each partition, in no order, one event a unit.
     visibility_s: seconds for which a worker of an at-least-once queue reserves an event at a time.
     batch: it takes a Batch (all units of a claim at once) instead of one Unit at a time.
@@ -71,7 +71,7 @@ class Handler:
     retry_delays_s: seconds until the second, third, … attempt.
     resources: opened in each worker before its first unit, closed at its end.
     declares: made known before it runs, such as the schedule of @gapless.schedule.
-    filter: which events its group takes. guard: keeps what fits no schema from the function.
+    filter: the events of its group. guard: keeps events that fit no schema from the function.
     letters_beside: units that were set aside are called beside those of the log.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
@@ -100,17 +100,17 @@ class Handler:
     habits: ObservedHandler = field(default_factory=ObservedHandler, compare=False, repr=False)
 
     def __call__(self, work: Unit | Batch, *conn: Connection[Any] | AsyncConnection[Any]) -> Any:
-        """Call it by hand; an async one with an AsyncConnection, and it is to be awaited."""
+        """Call it by hand; with an AsyncConnection if it is async, and then await the result."""
         return (self.coroutine or self.function)(work, *conn)
 
     @property
     def name(self) -> str:
-        """Where it is defined, as a reference `module:function`."""
+        """The place of its definition, as a reference `module:function`."""
         return f"{self.function.__module__}:{getattr(self.function, '__qualname__', '?')}"
 
 
 class Options(TypedDict, total=False):
-    """What a handler may say besides its topic; each left out is as configured."""
+    """The options of a handler besides its topic; one that is left out is as configured."""
 
     group: str | None
     mode: Mode
@@ -190,15 +190,15 @@ def handler(
     """Make a function the handler of a topic (None: the configured one) for a consumer group.
 
     The function is called with a Unit (all events of one publishing transaction that share a
-    partition) and the connection whose transaction also moves the group's offset: what it writes
-    there commits exactly once (I6). It must not COMMIT or ROLLBACK. What becomes of a unit when it
-    raises, on_failure says: "dead-letter", "retry" after each of retry_delays_s, "park-key" (the
-    same, and later units of its keys wait behind it), or "block" (tried again in place).
+    partition) and the connection whose transaction also moves the group's offset: its writes there
+    commit exactly once (I6). It must not COMMIT or ROLLBACK. If it raises, on_failure decides about
+    the unit: "dead-letter", "retry" after each of retry_delays_s, "park-key" (the same, and later
+    units of its keys wait behind it), or "block" (tried again in place).
 
     An `async def` function is awaited in the worker's own event loop; its connection is an
-    AsyncConnection of the same session, so the same holds for it.
+    AsyncConnection of the same session, with the same guarantees.
     payload: a dataclass, a model of pydantic, a struct of msgspec (or a TypeAdapter, a Decoder):
-    then `event.payload` is one, and an event that does not decode goes to the dead letters.
+    then `event.payload` is a value of it, and an event that does not decode becomes a dead letter.
     resources: opened once in each worker, before its first unit (gapless.resource).
     batch: call it once per claim with a Batch of units instead.
     batch_size: events per claim, 1 to 100 000 (a unit is never cut); group_by "user" merges
@@ -212,13 +212,13 @@ def handler(
     event is one unit; topic may be a list, in order of preference, or give shares from 1 to 1000:
     {"urgent": 8, "mails": 1}. At least once, each event in hand is reserved for visibility_s (0.1
     to 86 400 s, or a timedelta), renewed until its call ends or its worker is gone.
-    event_types, where, params: which events the group takes; of others its offset passes, and they
+    event_types, where, params: the events that the group takes; its offset passes all others, which
     are neither sent nor handled (docs/use/filters.md). Types, in which * stands for any characters;
     a jsonpath predicate over the payload, "$.total > $min", and {"min": 100} for its variables.
     on_invalid "dead-letter": a unit with an event that fits no version of its schema goes to the
     dead letters, and the function does not see it (docs/use/schemas.md).
     Raises UsageError for an option that is out of its range or does not fit another one; the
-    decorator raises it for a function that cannot be called so.
+    decorator raises it for a function with an unsuitable signature.
     """
     if bare:
         raise UsageError(
@@ -271,7 +271,7 @@ def require_single_units(handler: Handler, group_by: GroupBy | None) -> None:
 
 
 def require_queue_options(handler: Handler) -> None:
-    """Raise UsageError for what a handler says itself and does not go with its mode."""
+    """Raise UsageError for the handler's own options that do not go with its mode."""
     name = handler.name
     if handler.mode != "queue":
         if handler.visibility_s is not None:

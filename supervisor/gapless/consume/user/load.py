@@ -1,6 +1,6 @@
 """Find handlers by a reference: `module`, `module:name`, `path/file.py`, `path/file.py:name`.
 
-A file is that file, whatever modules of its name there are: `app.py` of another folder, `queue.py`.
+A file is always that file, even if other modules have its name: `app.py` elsewhere, `queue.py`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from gapless.errors import UsageError
 
 
 def load_handlers(reference: str) -> list[Handler]:
-    """Return the handlers a reference names: all of a module, or the attribute it names.
+    """Return the handlers of a reference: all of a module, or those of the attribute it names.
 
     The attribute is a handler, a list of handlers, or a function without arguments returning them.
-    Raises UsageError in one line when it cannot be had.
+    Raises UsageError, in one line, if they cannot be loaded.
     """
     where, _, attribute = reference.partition(":")
     module = _module(where, reference)
@@ -83,7 +83,7 @@ def _from_file(path: Path) -> ModuleType:
     if name in sys.modules and _is_of(sys.modules[name], path):
         return sys.modules[name]
     _look_in(Path.cwd())
-    _look_in(path.parent.resolve())  # its neighbours are there for it, as for a script
+    _look_in(path.parent.resolve())  # it can import its neighbours, as a script can
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     assert spec is not None
     assert spec.loader is not None
@@ -98,10 +98,10 @@ def _from_file(path: Path) -> ModuleType:
 
 
 def _name(path: Path) -> str:
-    """Return what a file is called as a module: by itself, unless another one has that name."""
+    """Return a file's module name: its own name, unless another module has that."""
     name = path.stem
     if name in sys.stdlib_module_names:
-        importlib.import_module(name)  # before its neighbour takes its place on the path
+        importlib.import_module(name)  # before its neighbour takes that place on the path
     if name not in sys.modules or _is_of(sys.modules[name], path):
         return name
     return f"{name}_{zlib.crc32(bytes(path.resolve())):08x}"

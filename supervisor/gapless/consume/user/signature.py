@@ -1,4 +1,4 @@
-"""What handler functions look like, for type checkers."""
+"""The signatures of handler functions, for type checkers."""
 
 from __future__ import annotations
 

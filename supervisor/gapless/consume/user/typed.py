@@ -18,7 +18,7 @@ from gapless.log.typed import Decoder
 class TypedUnit(Unit[Any]):
     """A unit whose payloads were decoded before its handler was called.
 
-    One too large for memory decodes while the handler iterates over it, and may raise there.
+    A unit too large for memory decodes while the handler iterates over it, and may raise there.
     """
 
     __slots__ = ("_decoder", "_events", "_unit")
@@ -57,7 +57,7 @@ class TypedUnit(Unit[Any]):
 def typed(function: Callable[..., Any], decoder: Decoder) -> Callable[..., Any]:
     """Return a function that calls this one with units whose payloads are decoded.
 
-    It raises PayloadError, before the call, for what does not decode.
+    It raises PayloadError, before the call, for a payload that does not decode.
     """
 
     @functools.wraps(function)
@@ -67,7 +67,7 @@ def typed(function: Callable[..., Any], decoder: Decoder) -> Callable[..., Any]:
         batch = Batch(TypedUnit(unit, decoder) for unit in tuple(work))
         now = handling.get()
         if now is not None and now.origin is cast("Any", work):
-            now.origin = batch  # or what it publishes would not be the unit's at hand (I10)
+            now.origin = batch  # so that its events are published for the unit at hand (I10)
         return function(batch, *conn)
 
     return call

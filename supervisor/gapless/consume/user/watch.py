@@ -1,7 +1,7 @@
-"""What is measured and traced of the calls of handlers, where somebody asks for it.
+"""Measure and trace the calls of handlers, if somebody asks for it.
 
-Nobody does in a process that was given no meter and whose program has not set up OpenTelemetry:
-then a call costs two look-ups more. Else events are counted, and a call is timed and has a span.
+In a process without a meter, whose program has not set up OpenTelemetry, nobody does: then a call
+costs two look-ups more. Otherwise events are counted, and a call is timed and has a span.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 def watched(work: Unit | Batch, *, is_judged_later: bool = False) -> AbstractContextManager[None]:
-    """Within the block one call of a handler is watched, if anybody asks.
+    """Within the block one call of a handler is watched, if it is measured or traced.
 
-    is_judged_later: other calls may begin before it is said what becomes of one that failed.
+    is_judged_later: other calls may begin before the verdict on one that failed.
     """
     asked = _asked()
     if asked is None:
@@ -41,7 +41,7 @@ def watched(work: Unit | Batch, *, is_judged_later: bool = False) -> AbstractCon
 
 
 def watch() -> Watch | None:
-    """Return what watches calls, one after the other; None: nobody asks."""
+    """Return a watch of calls that follow one another; None if they are not measured or traced."""
     asked = _asked()
     if asked is None:
         return None
@@ -52,7 +52,7 @@ def watch() -> Watch | None:
 class Watch:
     """Watches the calls of a loop over units, which close() ends.
 
-    Counts are kept here and written down once, at the end.
+    Counts are kept here and recorded once, at the end.
     """
 
     def __init__(self, counts: Meter | None, tracer: Tracer | None) -> None:
@@ -61,7 +61,7 @@ class Watch:
         self._counts = [0] * (len(BOUNDS_S) + 1)
         self._sum_s = self._began_s = 0.0
         self._events = 0
-        self._unit: Unit | None = None  # whose call is under way
+        self._unit: Unit | None = None  # the unit whose call is under way
         self._process: spans.Process | None = None
 
     def each(self, numbered: Iterable[tuple[int, Unit]]) -> Iterator[tuple[int, Unit]]:
@@ -74,7 +74,7 @@ class Watch:
             self._began_s = began_s = perf_counter()
             yield each
             took_s = perf_counter() - began_s
-            # Most are short; to look for the place of the others takes as long as all else here.
+            # Most are short; finding the place of the others takes as long as all else here.
             counts[0 if took_s <= shortest_s else bisect_left(BOUNDS_S, took_s)] += 1
             self._sum_s += took_s
             self._events += len(unit)
@@ -83,7 +83,7 @@ class Watch:
                 spans.end(self._process, None)
 
     def close(self, error: BaseException | None) -> None:
-        """Write it all down. error: what ended the loop, if a call was under way."""
+        """Record the counts. error: the error that ended the loop, if a call was under way."""
         if self._meter is not None and self._events:
             self._meter.consumed(self._events)
             self._meter.took_all("process", self._counts, self._sum_s)
@@ -147,12 +147,12 @@ def _begin(tracer: Tracer, work: Unit | Batch) -> spans.Process | None:
 
 
 def _headers(units: Iterable[Unit]) -> Iterator[Mapping[str, Any]]:
-    """Yield the headers of events that may have a context; of LINKS_MAX events at most."""
+    """Yield the headers of events that may have a trace context, for at most LINKS_MAX events."""
     raw = (each for unit in units for each in unit.raw_headers())
     for each in islice(raw, spans.LINKS_MAX):
         if _MARK not in each:
             continue
-        with suppress(ValueError, RecursionError):  # as Event.headers: not all that is JSON is had
+        with suppress(ValueError, RecursionError):  # as Event.headers: not all JSON fits Python
             found = decode_bytes(each)
             if isinstance(found, dict):
                 yield found

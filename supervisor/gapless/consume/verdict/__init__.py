@@ -1,1 +1,1 @@
-"""What a failure means: policies, wishes of a handler, patience. Pure."""
+"""The meaning of a failure: policies, wishes of a handler, patience. Pure."""

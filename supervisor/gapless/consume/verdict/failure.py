@@ -1,4 +1,4 @@
-"""Why a unit is set aside, as it is written down, whatever its error looks like (I9)."""
+"""The reason why a unit is set aside, in a form that can be stored for any error (I9)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REASON_CHARS_MAX = 500
 
 
 class PartlyFailedError(Exception):
-    """A unit failed for these of its subscriptions alone (their numbers); `error` says why."""
+    """A unit failed only for these of its subscriptions (their numbers); `error` is the reason."""
 
     def __init__(self, error: BaseException, subscriptions: Iterable[int]) -> None:
         super().__init__(error)
@@ -24,7 +24,7 @@ class PartlyFailedError(Exception):
 
 
 class UnitFailedError(Exception):
-    """The handler refused a unit; `error` is what it raised. at: the unit's number, if known."""
+    """The handler refused a unit by raising `error`. at: the unit's number, if known."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(error)
@@ -34,10 +34,10 @@ class UnitFailedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """Why a unit is set aside: what was raised, or words when nothing was.
+    """The reason why a unit is set aside: an error that was raised, or words if none was.
 
-    attempts: calls of its handler that failed, of those this is about.
-    only: of which subscriptions it is to be set aside; None: of all that matched.
+    attempts: calls of its handler that failed, of those that this is about.
+    only: the subscriptions for which it is to be set aside; None: all that matched.
     """
 
     error: BaseException | str
@@ -46,7 +46,7 @@ class Failure:
     only: frozenset[int] | None = None
 
     def params(self, worker: str = "") -> dict[str, object]:
-        """Return what the functions of the database want to know of it."""
+        """Return its description as parameters for the functions of the database."""
         error = self.error
         text = _storable(error) if isinstance(error, str) else describe(error)
         return {
@@ -62,7 +62,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsideState:
-    """What becomes of a unit that is set aside.
+    """The state of a unit that is set aside.
 
     parks: later units that touch one of its keys are to be parked behind it.
     """
@@ -74,7 +74,7 @@ class AsideState:
 
 
 def describe(error: BaseException) -> str:
-    """Return the error with its traceback as text PostgreSQL can store.
+    """Return the error with its traceback as text that PostgreSQL can store.
 
     Survives NUL bytes, lone surrogates, megabytes of text, and exceptions whose str() raises.
     Bound: EXCEPTION_CHARS_MAX characters.
@@ -84,7 +84,7 @@ def describe(error: BaseException) -> str:
         text = "".join(lines)
     except BaseException as broken:  # noqa: BLE001 - the error's own code may raise anything
         text = f"{type(error).__name__} (its text could not be had: {type(broken).__name__})"
-    # Break what cannot be stored before measuring: both ends tell most, the middle goes.
+    # Replace characters that cannot be stored, then measure. Both ends tell most: cut the middle.
     text = _storable(text).strip()
     if len(text) > EXCEPTION_CHARS_MAX:
         half = EXCEPTION_CHARS_MAX // 2 - 50
@@ -93,7 +93,7 @@ def describe(error: BaseException) -> str:
 
 
 def _reason(error: BaseException | str, text: str) -> str:
-    """Return the line that says most: the last one, but not what PostgreSQL or a group adds."""
+    """Return the most telling line: the last one, except lines that PostgreSQL or a group adds."""
     lines = [line.strip(" |") for line in text.splitlines()] or [""]
     if isinstance(error, str) or "__notes__" in error.__dict__:  # its own code may raise anything
         return lines[-1]

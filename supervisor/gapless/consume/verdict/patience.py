@@ -1,4 +1,4 @@
-"""How long a partition waits for a database to become what its handler expects (pure)."""
+"""The time that a partition waits until its database is as its handler expects it (pure)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Hashable
 
 PATIENCE_S = 60.0
 PATIENCE_BACK_S = 600.0
-CANCELLED_S = 5.0  # longer than a burst of cancels; a unit that is always too slow costs so long
+CANCELLED_S = 5.0  # longer than a burst of cancels; a unit that is always too slow takes this long
 CANCELLED_UNITS_MAX = 1000
 
 
 class Patience:
-    """Begins with the first error and lasts PATIENCE_S; PATIENCE_BACK_S after the last it is back.
+    """Begins with the first error and lasts PATIENCE_S; begins anew PATIENCE_BACK_S after the last.
 
-    One for a partition, not for a unit: where some events can never be handled, it is lost once.
-    But each unit has CANCELLED_S of its own with cancelled statements, until the policy was asked.
+    There is one for a partition, not for a unit: if some events can never be handled, it is lost
+    once. But each unit has its own CANCELLED_S for cancelled statements, before the policy decides.
     """
 
     def __init__(self) -> None:
@@ -30,7 +30,7 @@ class Patience:
         return now_s - self._began_s < PATIENCE_S
 
     def lasts_for(self, unit: Hashable, now_s: float) -> bool:
-        """Note that a statement of a unit was cancelled; tell whether to call it once more."""
+        """Note that a statement of a unit was cancelled; tell whether to call the unit again."""
         began_s = self._cancelled_s.pop(unit, now_s)
         if now_s - began_s >= CANCELLED_S:
             return False

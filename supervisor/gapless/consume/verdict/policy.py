@@ -1,4 +1,4 @@
-"""What becomes of a unit that failed: the group's policy, and what its handler wished (pure)."""
+"""The verdict on a unit that failed: by the group's policy, and the handler's wish (pure)."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ BLOCK_RETRY_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """What a group does with units that fail.
+    """A group's treatment of units that fail.
 
-    retry_delays_s: so long until the second, third, … attempt (retry, park-key); then it is dead.
-    crashes_max: after so many deaths of a worker at one unit it is not called any more.
-    brake_keys: units of so many keys have to fail in a row until the partition may slow down.
+    retry_delays_s: until the second, third, … attempt (retry, park-key); after them it is dead.
+    crashes_max: after this number of deaths of a worker at one unit it is not called any more.
+    brake_keys: a partition may slow down once units of this number of keys have failed in a row.
     """
 
     on_failure: OnFailure = "dead-letter"
@@ -39,7 +39,7 @@ DEAD_LETTER = Policy()
 class Verdict:
     """skip: as if handled. dead, waiting: set aside. block: not passed, tried again in place.
 
-    counted: False for a call that says nothing of its unit: it is no attempt.
+    counted: False for a call that tells nothing about its unit: it is no attempt.
     """
 
     state: Literal["skip", "dead", "waiting", "block"]
@@ -48,7 +48,7 @@ class Verdict:
 
 
 def judge(policy: Policy, error: BaseException, failed: int, *, redriven: bool = False) -> Verdict:
-    """Say what becomes of a unit that failed for the `failed`-th time, this one included.
+    """Return the verdict on a unit that failed for the `failed`-th time, this one included.
 
     redriven: it was dead before, and a person asked for this attempt: it dies again at once.
     """

@@ -9,10 +9,10 @@ from datetime import timedelta
 
 
 class Retry(Exception):  # noqa: N818 - a wish, not an error
-    """Undo what I wrote, and call me again with this unit in `after` seconds, whatever the policy.
+    """Undo my writes, and call me again with this unit in `after` seconds, under any policy.
 
     after: seconds, or a timedelta, from 0 to 366 days. reason: kept with the unit, for people.
-    As often as the handler likes: `unit.attempt` tells how often it was called.
+    It may be raised any number of times: `unit.attempt` tells the number of the call.
     Raises TypeError or ValueError when it is made with another delay.
     """
 
@@ -42,7 +42,7 @@ class Postponed(Retry):
 
 
 class DeadLetter(Exception):  # noqa: N818
-    """Undo what I wrote, and put this unit into the dead letter queue now, whatever the policy.
+    """Undo my writes, and put this unit into the dead letter queue now, under any policy.
 
     reason: kept with the unit, for people.
     """
@@ -54,7 +54,7 @@ class DeadLetter(Exception):  # noqa: N818
 
 
 class PayloadError(DeadLetter):
-    """The payload of an event is not what its handler takes: it goes to the dead letters.
+    """The payload of an event is not of its handler's type: it goes to the dead letters.
 
     Its text begins with the event's place and the path of the field, `orders/0@17: $.total`.
     """
@@ -69,7 +69,7 @@ class InvalidEventError(PayloadError):
 
 
 class Skip(Exception):  # noqa: N818
-    """Undo what I wrote, and continue as if I had handled this unit; nothing is kept of it."""
+    """Undo my writes, and continue as if I had handled this unit; nothing is kept of it."""
 
     __module__ = "gapless"
 
