@@ -85,7 +85,7 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
     unrouted     topic_id (0: all further ids), events, since_s: of ids without a topic
     captures     table, problem, remedy: captured tables whose changes are not all published
     filters      group, topic, takes (the filter), and events since it was set: kept, passed,
-                 unasked (kept, because the filter failed); the last of these:
+                 unasked (kept, for the filter could not be evaluated); the last of these:
                  unasked_partition, unasked_offset, unasked_why, unasked_s (age); null: none
     subscribed   group, topic, subscriptions (0: the group takes nothing), forms (the number of
                  different match and where), may_expire, near (in the last tenth of their time),
