@@ -221,7 +221,7 @@ _LIMITS = {
 
 
 def limit_met(error: BaseException) -> str | None:
-    """Say which limit of the database an error met, and the remedy; None: it met none."""
+    """Name the limit of the database that an error met, and the remedy; None: it met none."""
     for each in (error, error.__cause__):
         state = getattr(each, "sqlstate", None) or ""
         if state in _LIMITS:

@@ -55,7 +55,7 @@ class Feature:
     options: of a handler, set for its group when a member joins it.
     reader: makes the reader of groups that do not take every event.
     publishing: makes the reader of the rules by which a topic's events are checked on publish.
-    promoting: makes the promoter of due events into the log. topics: created only by it, with
+    promoting: makes the promoter, which puts due events into the log. topics: its own, with
     partitions of their own. At most one feature has a reader, a publishing, a promoting.
     """
 

@@ -28,7 +28,7 @@ _UNREADY_CLASSES = ("28", "53")
 _UNREADY_STATES = frozenset({"42501", "42P01", "42703", "42883", "3F000"})
 
 # Libpq gives no SQLSTATE for a refused connection. The server's own message comes as "FATAL:  …",
-# in any language. Such an error is permanent, except for these: they pass.
+# in any language. Such an error is permanent, except for those of _PASSES.
 _NEARLY_URI = re.compile(r"[a-z]\w*:?/+|postgres\w*:", re.IGNORECASE)
 _SERVER_SAYS = re.compile(r"\w+:  \S")
 _PASSES = re.compile(
@@ -197,7 +197,7 @@ def is_revoked(error: BaseException) -> bool:
 
 
 def why_of(error: BaseException) -> str:
-    """Say in one line how a statement of ours failed, and the remedy if it is known."""
+    """Describe in one line the failure of a statement of ours, and the remedy if it is known."""
     why = limit_met(error) or one_line(error)
     if not is_revoked(error):
         return why
@@ -215,7 +215,7 @@ def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
     return Connection.connect(
         dsn,
         autocommit=True,
-        client_encoding="utf8",  # as in JSON, whatever the database or PGCLIENTENCODING says
+        client_encoding="utf8",  # as in JSON, not as in the database or PGCLIENTENCODING
         application_name=f"{schema()}/{role}"[:63],
         connect_timeout=connect_timeout_s,
         keepalives_idle=5,

@@ -34,7 +34,7 @@ def hidden_rows(conn: Connection[Any], *, all_of_them: bool = False) -> str | No
 
 
 def why_refused(conn: Connection[Any], error: Exception) -> str:
-    """Say in one line how a statement of ours failed: why_of(), unless rows are hidden from it.
+    """Describe in one line the failure of a statement: why_of(), unless rows are hidden from it.
 
     Before: `conn` is outside a transaction.
     """
@@ -42,7 +42,7 @@ def why_refused(conn: Connection[Any], error: Exception) -> str:
 
 
 def require_rows(conn: Connection[Any]) -> None:
-    """Raise HiddenError if a table looks empty whatever its contents are."""
+    """Raise HiddenError if a table of ours would look empty in any case."""
     hidden = hidden_rows(conn, all_of_them=True)
     if hidden is not None:
         raise HiddenError(hidden)

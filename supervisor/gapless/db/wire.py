@@ -47,7 +47,7 @@ class _Call(NamedTuple):
 
 
 class Form(NamedTuple):
-    """The way in which rows are sent and read."""
+    """The format of rows, sent and read."""
 
     adapters: AdaptersMap
     format: Format
@@ -65,7 +65,7 @@ class _Session:
     """The state of a session: its prepared statements, and the calls to send with the next one.
 
     trusted: prepared statements are used within a transaction, too. robbed: that failed once.
-    losses: how often a statement was gone. The remaining ones are left alone: names change.
+    losses: the number of lost statements. The remaining ones are left alone: names change.
     kept: adapters of binary values, without the connection: with it, they would live forever.
     """
 

@@ -1,4 +1,4 @@
-"""The types of settings: how text becomes a value, and the allowed range.
+"""The types of settings: the conversion of text to a value, and the allowed range.
 
 Every kind takes the same text from any source (flag, environment, values file, config file),
 so `"100"`, `100` and `${k:100}` are the same number. Nothing is guessed: `1_000`, `0x10`, `010`
@@ -21,7 +21,7 @@ _SHOWN_CHARACTERS_MAX = 60
 
 
 class RefusedValueError(ValueError):
-    """A value is not of its kind or out of range; the caller says which value and where."""
+    """A value is not of its kind or out of range; the caller names the value and its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +121,7 @@ class Choice(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Kind):
-    """A name or reference: printable, without space around it (which no person sees in a log)."""
+    """A name or reference: printable, without space around it (invisible in a log)."""
 
     longest: int
 

@@ -87,16 +87,16 @@ class Settings:
     """The address of `gapless gateway`, as HOST:PORT; None is 127.0.0.1:8080."""
 
     gateway_sessions: int = _whole(16, 1, 500)
-    """The most sessions of a gateway with the database: its concurrent requests."""
+    """The maximum number of a gateway's sessions, and so of its concurrent requests."""
 
     max_event_bytes: int = _whole(1_048_576, 1_024, 268_435_456)
-    """The largest JSON of one event that a gateway accepts."""
+    """The maximum size of the JSON of one event that a gateway accepts."""
 
     max_batch_bytes: int = _whole(16_777_216, 1_024, 1_073_741_824)
-    """The largest body of a request that a gateway accepts."""
+    """The maximum size of the body of a request that a gateway accepts."""
 
     max_batch_events: int = _whole(10_000, 1, 1_000_000)
-    """The most events in the body of a request to a gateway."""
+    """The maximum number of events in the body of a request to a gateway."""
 
     connect_timeout_s: int = _whole(10, 1, 600)
     """The time limit of one attempt to connect."""
@@ -129,7 +129,7 @@ class Settings:
     """The number of empty chunks that stand ready beyond the one being written."""
 
     retention_s: int | None = _whole(None, 1, _CENTURY_S, null="forever")
-    """The least time that a new topic keeps its events; None is forever."""
+    """The minimum time that a new topic keeps its events; None is forever."""
 
     retention_check_s: int = _whole(60, 1, 86_400)
     """The time between two looks of the sequencer for chunks that may be dropped."""
@@ -209,12 +209,12 @@ class Settings:
     """Certificates (PEM) that webhooks trust in addition to those of the usual authorities."""
 
     capacity: int | None = _whole(None, 0, 100_000, null="no limit")
-    """The most partitions that this supervisor may hold; None is no limit."""
+    """The maximum number of partitions that this supervisor may hold; None is no limit."""
 
     partitions_per_worker: int | Literal["auto"] = _setting(
         Whole(low=1, high=4_096, word="auto"), 1
     )
-    """The most partitions of one worker process, over one session; auto: as many as fit."""
+    """The maximum number of partitions of one worker, over one session; auto: as many as fit."""
 
     drain_timeout_ms: int = _whole(30_000, 0, _HOUR_MS)
     """The time for workers to finish their batch after SIGTERM before they are killed."""
@@ -226,13 +226,13 @@ class Settings:
     """The time between two heartbeats of a member; less than half of member_ttl_ms."""
 
     suspect_grace_ms: int = _whole(2_000, 0, 600_000)
-    """The least time to watch a member, silent for half its ttl, before it is evicted."""
+    """The minimum time to watch a member, silent for half its ttl, before it is evicted."""
 
     reconnect_grace_ms: int = _whole(1_000, 0, 600_000)
     """The time for a member that lost its session to come back before it is evicted."""
 
     presence_poll_ms: int = _whole(250, 10, 60_000)
-    """The time between two looks of a member at whether its neighbour's session exists."""
+    """The time between two checks by a member that its neighbour's session exists."""
 
     zombie_after_ms: int = _whole(250, 0, 60_000)
     """The wait of a new owner for an evicted one's session before it terminates it."""

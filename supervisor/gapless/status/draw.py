@@ -58,7 +58,7 @@ def draw(look: Look, state: ConsoleState, canvas: Canvas) -> list[Text]:
 
 
 def _head(look: Look, state: ConsoleState, canvas: Canvas) -> Iterator[Text]:
-    """Yield the lines about everything; on other pages only the reason for a missing look."""
+    """Yield the lines about everything; on other pages only why there is no newer look."""
     if not state.page.at and state.mode != "help":
         yield from summary(look, canvas)
         yield from warning_lines(look, canvas)

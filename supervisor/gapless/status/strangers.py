@@ -1,4 +1,4 @@
-"""Objects of other programs: events without a topic, locks without a right (I11), open work."""
+"""Obstacles of others: events without a topic, locks without a right (I11), transactions."""
 
 from __future__ import annotations
 

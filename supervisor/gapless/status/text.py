@@ -82,7 +82,7 @@ def _first(
 
 
 def _matter(row: dict[str, Any]) -> tuple[object, ...]:
-    """Return how much a partition matters: its error, its losses, its lag."""
+    """Return the sort key of a partition: its error, its losses, its lag."""
     return row["error"] is not None, row["dead_letters"], row["lag"]
 
 

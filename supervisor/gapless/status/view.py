@@ -54,7 +54,7 @@ class ConsolePage:
 class ConsoleState:
     """The pages from the first to the one shown, and the text being typed or asked.
 
-    asked: the unit whose redrive is to be confirmed. wish: the unit to redrive. said: the result of
+    asked: the unit with a redrive to confirm. wish: the unit to redrive. said: the result of
     a key. way_out: the words for ending the console. stays: `q` does not end it. has_keys: there is
     a keyboard.
     """

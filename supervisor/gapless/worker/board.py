@@ -15,10 +15,10 @@ _WORD_BYTES = 8
 class Board:
     """Words for each slot: the start of its work, its subject, its offsets and timeline, its count.
 
-    Each team (the workers with the same handler) has one more word: when it last handled a unit.
-    The supervisor has one: when its last look for work began.
+    Each team (the workers with the same handler) has one more word: the time of its last unit.
+    The supervisor has one: the time its last look for work began.
 
-    A slot's first word is time.monotonic_ns() at which the present work began, negative at rest.
+    A slot's first word is time.monotonic_ns() at the start of the present work, negative at rest.
     Work may take long, such as a batch; a child at rest MUST say again and again that it lives.
     """
 
@@ -41,11 +41,11 @@ class Board:
         self.rest(slot)
 
     def complete(self, slot: int) -> None:
-        """Count one thing as completed."""
+        """Count one completed item."""
         self._completed[slot] += 1
 
     def completed(self, slot: int) -> int:
-        """Return how many things were completed."""
+        """Return the number of completed items."""
         return self._completed[slot]
 
     def handle(self, slot: int) -> None:
@@ -54,7 +54,7 @@ class Board:
         self._handled_ns[self._teams[slot]] = time.monotonic_ns()
 
     def handled_s(self, slot: int) -> float:
-        """Return when (time.monotonic) a worker of its team last called handle(), 0 if none has."""
+        """Return the time (time.monotonic) of its team's last handle(), 0 if there was none."""
         return self._handled_ns[self._teams[slot]] / 1e9
 
     def look(self, began_s: float) -> None:
@@ -63,7 +63,7 @@ class Board:
 
     @property
     def looked_s(self) -> float:
-        """When (time.monotonic) the supervisor last looked; 0: never."""
+        """The time (time.monotonic) of the supervisor's last look; 0: never."""
         return self._looked_ns[0] / 1e9
 
     def begin(self, slot: int, subject: int = 0, since_s: float | None = None) -> None:
@@ -103,11 +103,11 @@ class Board:
         return self._subjects[slot]
 
     def work_ms(self, slot: int) -> float:
-        """Return how long the present work has lasted, 0 at rest."""
+        """Return the duration of the present work, 0 at rest."""
         return _since_ms(self._since_ns[slot])
 
     def silence_ms(self, slot: int) -> float:
-        """Return how long ago a child at rest last said that it lives, 0 when at work."""
+        """Return the time since a child at rest last said that it lives, 0 when at work."""
         return _since_ms(-self._since_ns[slot])
 
 

@@ -15,7 +15,7 @@ RESTS = (  # (events at least, multiple of the run's time, at most this many sec
 )
 DOZE_S_MAX = 0.005
 # Each publisher notifies a sequencer that sleeps, and holds a lock of the whole database from then
-# until its commit is on disk. A run commits as well: its duration tells how long that takes.
+# until its commit is on disk. A run commits as well: its duration is a measure of that time.
 QUIET_RUNS = 3
 FAST_EVENTS_MAX = 2
 
@@ -40,7 +40,7 @@ class Cadence:
         self._doze_s = 0.0
 
     def doze_s(self) -> float:
-        """Return how long to doze after a notification in vain: longer each time."""
+        """Return the time to doze after a notification in vain: longer each time."""
         self._doze_s = min(max(self._doze_s * 2, 0.0005), DOZE_S_MAX)
         return self._doze_s
 
@@ -50,6 +50,6 @@ class Cadence:
         return self._fast_events > FAST_EVENTS_MAX
 
     def rest_s(self, events: int, took_s: float) -> float:
-        """Return how long to let more events gather: the longer the run, the longer."""
+        """Return the time for more events to gather: the longer the run, the longer."""
         runs, most_s = next(rest for least, *rest in RESTS if events >= least)
         return min(runs * took_s, most_s)

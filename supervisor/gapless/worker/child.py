@@ -132,7 +132,7 @@ class Child:
         return int(self.process.exitcode or 0)
 
     def explain(self, code: int) -> str:
-        """Say in words how the child ended, and, if we killed it, why."""
+        """Describe the child's end, and, if we killed it, why."""
         end = explain_exit(code, killed=self.killed)
         return f"{end}: {self.why_killed}" if self.why_killed else end
 
@@ -142,7 +142,7 @@ class Child:
 
 
 def explain_exit(code: int, *, killed: bool = False) -> str:
-    """Say in words how a child ended; `killed`: we killed it."""
+    """Describe the end of a child; `killed`: we killed it."""
     if code >= 0:
         return f"exit code {code}"
     hint = " (out of memory?)" if code == -signal.SIGKILL and not killed else ""

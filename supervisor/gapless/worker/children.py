@@ -34,7 +34,7 @@ log = logging.getLogger("gapless.supervisor")
 SLOTS = 4096
 STEADY_AFTER_S = 10.0  # a child that lived this long starts again with the shortest backoff
 # A child at rest says every second that it lives; a child that is stopped or hangs does not.
-SILENCE_S_MAX = 5.0  # includes the time to connect
+SILENCE_S_MAX = 5.0  # plus the time to connect
 SEQUENCING_S_MAX = 600.0  # one run of the sequencer, over a backlog of 100 million events
 
 
@@ -73,7 +73,7 @@ class Children:
         self._backoffs: dict[Purpose | None, Backoff] = {}
         self._ended = False
         self._teams: dict[tuple[str, str], int] = {}  # on the board, by group and topic
-        self._ends: dict[Partition, str] = {}  # how the last worker at a partition ended, in words
+        self._ends: dict[Partition, str] = {}  # the end of the last worker at a partition, in words
 
     # -- workers ----------------------------------------------------------------------------------
 

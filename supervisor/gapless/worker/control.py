@@ -157,7 +157,7 @@ class Control:
                 self.note_error(error)
 
     def tell(self, unleased: Unleased) -> None:
-        """Report workers without a lease that died to the database."""
+        """Report dead workers without a lease to the database."""
         if self._conn is not None:
             unleased.tell(self._conn)
 

@@ -22,7 +22,7 @@ class CutOff:
         self._retries = Retries(_RECONNECT_S_MAX)
 
     def failed(self, error: Exception) -> float:
-        """Note an attempt that failed; return how many seconds to wait before the next."""
+        """Note an attempt that failed; return the seconds to wait before the next."""
         if is_revoked(error):
             if not self.is_revoked:
                 log.error("supervisor: waits until it may again: %s", why_of(error))

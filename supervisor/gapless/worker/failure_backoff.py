@@ -59,7 +59,7 @@ class FailureBackoff:
         handled_s: float,
         keys: Callable[[], tuple[int, float]],
     ) -> float:
-        """Count the units of a turn; return how many seconds to rest before the next one.
+        """Count the units of a turn; return the seconds to rest before the next one.
 
         turn_s: when the turn began and ended. handled_s: as in is_like_bad_deploy(). keys: returns
         the number of keys of the last BRAKE_UNITS units that failed, and the database's time; it is

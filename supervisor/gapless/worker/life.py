@@ -74,7 +74,7 @@ def live(name: str, work: Callable[[], ExitCode]) -> NoReturn:
 
 
 def close_resources(code: ExitCode) -> None:
-    """Close the resources of handlers; one that hangs is left open after CLOSE_S_MAX seconds."""
+    """Close the resources of handlers; leave one that hangs open after CLOSE_S_MAX seconds."""
     if not is_any_open():
         return
     watch = threading.Timer(CLOSE_S_MAX, _leave_open, [code])

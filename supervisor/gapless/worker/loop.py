@@ -72,7 +72,7 @@ class _Worker:
         self._drained = False
 
     def over(self) -> ExitCode | None:
-        """Obey; when nothing is left to serve, return how the last service ended."""
+        """Obey; when nothing is left to serve, return the exit code of the last service."""
         self._obey()
         if not self._leased:
             return self._untold[1] if self._untold else ExitCode.DRAINED

@@ -26,7 +26,7 @@ class Ended:
 class Blame:
     """The consequences of a worker's end for one of its partitions.
 
-    is_suspect: the worker was at work on it. is_blamed: the next worker is told how this one ended.
+    is_suspect: the worker was at work on it. is_blamed: the next worker is told of its end.
     is_steady: its next worker needs no backoff for the failures before.
     """
 

@@ -20,7 +20,7 @@ class Backoff:
     def note(self, *, steady: bool) -> None:
         """Count a failure: the first restart is immediate, each later one waits longer.
 
-        steady: the child had lived long, or made progress, before it failed: this one is the first.
+        steady: the child had lived long, or made progress, before: this failure counts as first.
         """
         self.failures = 1 if steady else self.failures + 1
         wait = 0.0 if self.failures == 1 else min(0.05 * 2**self.failures, BACKOFF_S_MAX)
@@ -36,7 +36,7 @@ class Retries:
         self.failures = 0
 
     def failed(self) -> float:
-        """Count a failure; return how many seconds to wait before the next try."""
+        """Count a failure; return the seconds to wait before the next try."""
         self.failures += 1
         self._state.attempt_number = self.failures
         return self._wait_s(self._state)

@@ -61,7 +61,7 @@ class Worker:
         return any(each.draining for each in self.services.values())
 
     def ring(self, channels: Set[str], lease_nos: Set[int] = frozenset()) -> None:
-        """Tell it which of its partitions have work; if its pipe is full, tell it later."""
+        """Tell it the partitions that have work; if its pipe is full, tell it later."""
         for each in self.services.values():
             if each.channel in channels or each.lease_no in lease_nos:
                 self.unrung.add(each.partition.partition_id)

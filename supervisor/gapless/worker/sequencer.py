@@ -47,11 +47,11 @@ ROLE_POLL_S = 0.25
 LOOK_EVERY_S = 0.5
 POLL_S = 0.05  # asleep, where publishers cannot notify
 STANDSTILL_S_MAX = 1.75  # the active sequencer may leave events without an offset this long
-BUSY_S = 0.05  # when notified of events, it waits this long for another run
+BUSY_S = 0.05  # when notified of events, it waits this long for a concurrent run
 CHUNKS_EVERY_S = 5.0
 CHUNKS_EVERY_EVENTS = 5_000  # half of the smallest possible chunk
 AROUND_EVERY_S = 1.0
-CHUNKS_TOLD_AFTER = 10  # tries: a reader holds its lock for long by then
+CHUNKS_TOLD_AFTER = 10  # tries: by then a reader has held its lock for long
 CHUNKS_AGAIN_S_MAX = 10.0  # between tries: users of the default chunk wait behind each
 
 

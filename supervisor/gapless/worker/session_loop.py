@@ -32,7 +32,7 @@ End_co = TypeVar("End_co", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """The way in which a session is opened and guarded.
+    """The opening of a session, and its guards.
 
     connect: opens it, and the one from which a loss is forgiven. patience_s: limit for retries.
     statement_timeout_ms: 0 means no limit; None leaves the limit that the server sets.
@@ -65,7 +65,7 @@ class Served(Protocol[End_co]):
         """When (time.monotonic) its next turn is."""
 
     def turn(self) -> End_co | None:
-        """Do the next thing; return how the work on it ended, None while it continues.
+        """Do the next thing; return the end of the work on it, None while it continues.
 
         Raises psycopg.Error when the session is lost.
         """
@@ -75,7 +75,7 @@ class Host(Protocol[P, End]):
     """The owner of the session: it picks the next turn, waits, and acts on an end."""
 
     def over(self) -> End | None:
-        """Return how the loop ended, None while there is something to do."""
+        """Return the end of the loop, None while there is something to do."""
 
     def next(self) -> P:
         """Return the item whose turn is next; call it only after over() returned None."""
@@ -84,7 +84,7 @@ class Host(Protocol[P, End]):
         """Wait until then (time.monotonic) at most."""
 
     def took(self, served: P, end: End | None, /) -> None:
-        """Note that the item had its turn, and how the work on it ended if it did."""
+        """Note that the item had its turn, and the end of the work on it if it ended."""
 
     def in_hand(self) -> Iterable[tuple[InHand, int]]:
         """Return the items that may have an attempt open, each with its number for Loss.draw."""

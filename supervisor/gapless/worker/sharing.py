@@ -1,4 +1,4 @@
-"""How workers share partitions: a fixed number each, or by the rules of crew.py (auto)."""
+"""The division of partitions among workers: a fixed number each, or as crew.py says (auto)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTITIONS_MAX = 4096  # of a topic
 
 
 class Sharing:
-    """Sets how many partitions a worker may have, and moves them when that changes."""
+    """Sets the number of partitions of a worker, and moves them when it changes."""
 
     def __init__(
         self, number: int | Literal["auto"], roster: Roster, shared: tuple[Board, Meters]
@@ -43,13 +43,13 @@ class Sharing:
         return self._number is None
 
     def partitions_max(self, partition: Partition) -> int:
-        """Return how many partitions a new worker for this one may get in time."""
+        """Return the number of partitions that a new worker for this one may get in time."""
         if self._number is not None:
             return self._number
         return 1 if (partition.group_id, partition.topic) in self._alone else PARTITIONS_MAX
 
     def room(self, partition: Partition) -> int:
-        """Return how many a worker may have with this one; 0: it needs a new worker."""
+        """Return the most partitions of a worker that takes this one; 0: it needs a new worker."""
         served = partition.group_id, partition.topic
         staying = sum(worker.stays for worker in self._roster.crew(*served))
         if self.is_auto and staying < self._workers.get(served, 1):
@@ -101,7 +101,7 @@ class Sharing:
                     self._roster.drop(partition)
 
     def _judge(self, counts: Iterable[Served], terms: Mapping[Served, Terms]) -> None:
-        """Settle which handlers get a worker for each of their partitions."""
+        """Choose the handlers that get a worker for each of their partitions."""
         slow_calls = self._meters.longer("process", SLOW_CALL_S)
         for served in counts:
             crew = self._roster.crew(*served)

@@ -38,7 +38,7 @@ class SignalQueue:
         self._writer.close()
 
     def take(self) -> int:
-        """Return how many requests to stop came since the last call."""
+        """Return the number of requests to stop since the last call."""
         with contextlib.suppress(BlockingIOError):
             while self._reader.recv(4096):
                 pass

@@ -36,7 +36,7 @@ class Pipe(Protocol):
 
 @unique
 class ExitCode(IntEnum):
-    """How the service of a partition ended; the worker's exit code if it was the last one.
+    """The end of the service of a partition; the worker's exit code if it was the last one.
 
     A negative exit code is the signal that killed the process.
     """
@@ -68,7 +68,7 @@ class WorkerSpec(ChildSpec):
     """The input of a worker: one handler, and the first partition; more come as orders.
 
     A worker serves the partitions of one group and topic: a handler that kills its process takes
-    down the partitions of no other handler. former_end: how the last worker at it ended, if known.
+    down the partitions of no other handler. former_end: the end of its last worker, if known.
     is_auto: the supervisor settles its number of partitions, by the speed of its handler, and rings
     it when they have work; it has no LISTEN of its own.
     """

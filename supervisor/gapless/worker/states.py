@@ -230,7 +230,7 @@ class Working:
             self._batch_size = min(self._batch_size * 2, most)
 
     def _wait_s(self, done: Step, now_s: float) -> float:
-        """Return how long to sleep: longer at rest, where the supervisor looks on its behalf."""
+        """Return the time to sleep: longer at rest, where the supervisor looks on its behalf."""
         period_s = self._service.shared.spec.settings.wait_period_ms / 1000
         if done.outcome == "idle" and not (self.driver.going_on or self._brake.is_on):
             self._service.look_s = now_s + period_s

@@ -68,4 +68,4 @@ class Unleased(Protocol):
         """Reap those that ended, and end those that are stuck."""
 
     def tell(self, conn: Connection[Any]) -> None:
-        """Report the workers that died to the database."""
+        """Report dead workers to the database."""
