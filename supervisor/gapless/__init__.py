@@ -10,7 +10,7 @@ Handle each event exactly once, in order:
     @gapless.handler(topic="orders", group="billing")
     def bill(unit: gapless.Unit, conn: psycopg.Connection) -> None: ...
 
-What is not named here is not public.
+Names that are not listed here are not public.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Every error gapless raises on purpose; its text is the one line a person reads.
+"""All errors that gapless raises on purpose; the text of each is one line for a person.
 
-A message says what is wrong, where, and what to do. The command line prints it without a
+A message says the error, its place, and the remedy. The command line prints it without a
 traceback and exits with `exit_code`.
 """
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class GaplessError(Exception):
-    """Something a person can mend; `exit_code` is what the command line ends with."""
+    """An error that a person can fix; the command line ends with its `exit_code`."""
 
     exit_code = 1
 
@@ -26,23 +26,23 @@ class ConfigError(UsageError):
 
 
 class ConnectError(GaplessError):
-    """The database refuses us, or is not one gapless can use; waiting does not help."""
+    """The database rejects us, or is not one that gapless can use; waiting does not help."""
 
     exit_code = 2
 
 
 class UnreachableError(ConnectError):
-    """The database cannot be reached now; nothing was done, and it may pass by waiting."""
+    """The database cannot be reached now; nothing was done, and the failure may pass by waiting."""
 
     exit_code = 3
 
 
 class HiddenError(UnreachableError):
-    """Row security hides rows of the schema: what is there cannot be told from what is not."""
+    """Row security hides rows of the schema: hidden rows look the same as missing ones."""
 
 
 class ResourceError(UnreachableError):
-    """A resource that handlers share cannot be opened now: no event's fault, tried again."""
+    """A resource that handlers share cannot be opened now: no event's fault, and retried."""
 
 
 class SchemaError(GaplessError):
@@ -52,11 +52,11 @@ class SchemaError(GaplessError):
 
 
 class RefusedError(UsageError):
-    """The database refuses what was asked, in a line of its own.
+    """Raised when the database rejects a request; the message is one line.
 
-    sqlstate: GL400 it makes no sense, GL404 it is not there, GL409 it does not go with what is
-    there, GL410 what it needs is gone, GL422 a key that came
-    with other contents, GL423 somebody else is at it now.
+    sqlstate: GL400 invalid; GL404 not found; GL409 in conflict with the existing state; GL410 a
+    thing that it needs is gone; GL422 a key that came with other contents; GL423 another session
+    is at work on it.
     """
 
     def __init__(self, message: str, *, sqlstate: str) -> None:
@@ -71,8 +71,8 @@ class PublishError(UsageError):
 class InvalidPayloadError(PublishError):
     """A payload does not fit the schema of its topic and type; nothing was written for it.
 
-    mismatch: what it is: `pointer` to the value, `keyword` into the schema (JSON pointers), reason.
-    event: which of many, from 0; None: the only one. schema: the version and what it is of.
+    mismatch: `pointer` to the value, `keyword` into the schema (JSON pointers), reason.
+    event: its index among several events, from 0; None: the only one. schema: version and subject.
     """
 
     def __init__(self, message: str, mismatch: Any, *, event: int | None, schema: str) -> None:
@@ -83,16 +83,16 @@ class InvalidPayloadError(PublishError):
 
 
 class UncheckedError(PublishError):
-    """A payload cannot be checked: nobody can read the schema, or the library for it is missing.
+    """A payload cannot be checked: the schema is unreadable, or the library for it is missing.
 
-    Nothing was written for it, and it may be right.
+    Nothing was written for it, and it may be valid.
     """
 
 
 class WaitError(GaplessError):
-    """A group has not handled what was waited for; `state` as gapless.transaction_state() says.
+    """A group has not handled the awaited events; `state` as in gapless.transaction_state().
 
-    group: the one that has not, of those that were named.
+    group: the one that has not, of the named groups.
     """
 
     def __init__(self, message: str, *, state: str, group: str) -> None:
@@ -102,14 +102,14 @@ class WaitError(GaplessError):
 
 
 class ReplyError(GaplessError):
-    """Nobody has replied to a request in time; it may be handled all the same."""
+    """No reply to a request came in time; it may be handled all the same."""
 
 
 class HoleError(GaplessError):
     """The rows read do not equal the range claimed (I3): the partition must not continue.
 
-    missing_id: the first event that is not there, if that is known. whole: so many events of whole
-    units stand before the hole in the range; they can be handled. first_offset: of the range.
+    missing_id: the first missing event, if that is known. whole: the number of events of whole
+    units before the hole in the range; they can be handled. first_offset: of the range.
     """
 
     def __init__(
@@ -127,13 +127,13 @@ class HoleError(GaplessError):
 
 
 class OverrunError(HoleError):
-    """Retention dropped events that the group had not handled, as it was told to."""
+    """Retention dropped events that the group had not handled, as retention was configured to."""
 
 
 class BeyondError(HoleError):
-    """The group is beyond the end of the log: what comes up to its offset would not be handled.
+    """The group is beyond the end of the log: events up to its offset would not be handled.
 
-    log_end: the offset that the next event had when that was found.
+    log_end: the offset that the next event had when this was found.
     """
 
     def __init__(self, message: str, *, log_end: int) -> None:
@@ -142,7 +142,7 @@ class BeyondError(HoleError):
 
 
 class UnplacedError(HoleError):
-    """The group's row of consumer_offsets is gone: nobody knows how far it was."""
+    """The group's row of consumer_offsets is gone: its progress is unknown."""
 
     def __init__(self, place: str) -> None:
         super().__init__(
@@ -153,18 +153,19 @@ class UnplacedError(HoleError):
 
 
 class FencedError(GaplessError):
-    """A newer owner holds this partition (I7); whoever gets this must stop at once."""
+    """A newer owner holds this partition (I7); the caller must stop at once."""
 
 
 class ReceiptError(GaplessError):
     """A receipt holds nothing any more (Q2).
 
-    Its time was over and another took the event, it was finished or released, or the group moved.
+    Its time ran out and another client took the event, the event was finished or released, or the
+    group moved.
     """
 
 
 class BlockedError(GaplessError):
-    """Under onFailure block: the unit at `place` failed, and nothing passes it; try again later."""
+    """Under onFailure block: the unit at `place` failed, and none may pass it; try again later."""
 
     def __init__(self, place: str, error: BaseException | str) -> None:
         kind = "" if isinstance(error, str) else f"{type(error).__name__}: "
@@ -174,7 +175,7 @@ class BlockedError(GaplessError):
 
 
 class UnreadyError(BlockedError):
-    """It may be no fault of the unit, as a missing table is: tried again before the policy."""
+    """The unit may not be to blame, as for a missing table: it is retried before the policy."""
 
     def __init__(self, place: str, error: BaseException) -> None:
         super().__init__(place, error)
@@ -190,9 +191,9 @@ class UnreadyError(BlockedError):
 
 
 class ReceiverError(BlockedError):
-    """What a handler sends to takes nothing now: its units wait in place, no attempt counts.
+    """The receiver of a handler takes nothing now: its units wait in place, no attempt counts.
 
-    place: who that is.
+    place: the receiver.
     """
 
     def __init__(self, place: str, error: BaseException | str) -> None:
@@ -201,7 +202,7 @@ class ReceiverError(BlockedError):
 
 
 def one_line(error: BaseException) -> str:
-    """Return the text of an error on one line, 500 characters of it at most; never nothing."""
+    """Return the text of an error on one line, at most 500 characters of it; never empty."""
     return " ".join(str(error).split())[:500] or type(error).__name__
 
 
@@ -220,7 +221,7 @@ _LIMITS = {
 
 
 def limit_met(error: BaseException) -> str | None:
-    """Say at which limit of the database's an error was raised, and what helps; None: at none."""
+    """Name the limit of the database that an error met, and the remedy; None: it met none."""
     for each in (error, error.__cause__):
         state = getattr(each, "sqlstate", None) or ""
         if state in _LIMITS:

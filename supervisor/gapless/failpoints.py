@@ -1,8 +1,8 @@
-"""Named points where a crash matters. A point does nothing unless it is armed.
+"""Named points at which a crash matters. A point does nothing unless it is armed.
 
-Armed by the environment, `GAPLESS_FAILPOINTS="step.handled=kill;release.before=stall:2.5"`, or by
+The environment, `GAPLESS_FAILPOINTS="step.handled=kill;release.before=stall:2.5"`, arms them, or
 `arm()` in a test. Actions: `kill` (SIGKILL to this process), `stall:SECONDS`, `raise`
-(RuntimeError). `name=action@N` acts on the N-th time only. In a test also a function of the name.
+(RuntimeError). `name=action@N` acts only the N-th time. A test may also use a function of the name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ POINTS = frozenset(
         "retention.moved",
         "retention.detached",
         "retention.turned",
-        # a worker's step: the fast path, the careful one, units tried alone, those given up
+        # a worker's step: the fast path, the careful one, units tried alone, dead-lettered units
         "step.claimed",
         "step.fetched",
         "step.handled",
@@ -52,12 +52,12 @@ POINTS = frozenset(
         "alone.forgotten",
         "give_up.claimed",
         "give_up.lettered",
-        # what was set aside
+        # units set aside
         "letter.recorded",
         "letter.claimed",
         "letter.handled",
         "letter.committed",
-        # SQL conditions: claimed and not asked yet; what raised is stopped; resumed, in ops
+        # SQL conditions: claimed and not yet evaluated; stopped after an error; resumed, in ops
         "condition.claimed",
         "condition.raised",
         "condition.stopped",
@@ -90,7 +90,7 @@ POINTS = frozenset(
         "member.drained",
         "member.left",
         "handover.drain",
-        # what Spark writes: the sink, and pipelines
+        # writes of Spark: the sink, and pipelines
         "sink.staged",
         "sink.published",
         "sink.committed",
@@ -110,7 +110,7 @@ _hits: dict[str, int] = {}
 
 
 def arm(points: Mapping[str, Action]) -> None:
-    """Replace what is armed. Raises ValueError for a name that is not in POINTS."""
+    """Replace the armed points. Raises ValueError for a name that is not in POINTS."""
     unknown = set(points) - POINTS
     if unknown:
         raise ValueError(f"no such failpoint: {', '.join(sorted(unknown))}")
@@ -120,7 +120,7 @@ def arm(points: Mapping[str, Action]) -> None:
 
 
 def arm_from(environ: Mapping[str, str]) -> None:
-    """Arm what GAPLESS_FAILPOINTS says; nothing without it."""
+    """Arm the points in GAPLESS_FAILPOINTS; none without it."""
     text = environ.get("GAPLESS_FAILPOINTS", "")
     arm(dict(part.split("=", 1) for part in text.split(";") if part))
 

@@ -1,4 +1,4 @@
-"""The door: the additions of a feature to rooms that know none, as one record."""
+"""The door: the additions of a feature to rooms that know no features, as one record."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Declaration(Protocol):
     """A thing that a handler or the configuration declares, and a supervisor makes known first."""
 
     def make_known(self, conn: Connection[Any], /) -> bool:
-        """Make it known unless it is, just so; return whether something changed."""
+        """Make it known unless it already is, unchanged; return whether something changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A command: its line in the help; its module, which is imported when somebody asks for it."""
+    """A command: its line in the help, and its module, which is imported on first use."""
 
     summary: str
     module: Callable[[], ModuleType]
@@ -44,19 +44,19 @@ class Listed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """The additions of a feature. The list of all is in features/__init__.py, made by hand.
+    """The additions of a feature. The list of all is in features/__init__.py, written by hand.
 
     A slot that would import more than this module is a function.
 
-    commands: by name, in the order of the help. sections: of a look at all (status, the console).
+    commands: by name, in the order of the help. sections: of a look (status, the console).
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
     workers: children of a supervisor that need no lease.
-    options: of a handler, set for its group when a member joins that.
-    reader: how groups are read that do not take every event.
-    publishing: what reads the rules by which events of a topic are checked before they are stored.
-    promoting: makes what gets events for later into the log. topics: made by it alone, with
-    partitions of their own. One feature at most has a reader, a publishing, a promoting.
+    options: of a handler, set for its group when a member joins it.
+    reader: makes the reader of groups that do not take every event.
+    publishing: makes the reader of the rules by which a topic's events are checked on publish.
+    promoting: makes the promoter, which puts due events into the log. topics: its own, with
+    partitions of their own. At most one feature has a reader, a publishing, a promoting.
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
@@ -72,22 +72,22 @@ class Feature:
 
 
 def no_features() -> Sequence[Feature]:
-    """Return none, as long as nobody has handed any down."""
+    """Return no features, until a list is handed down."""
     return ()
 
 
 listed: Callable[[], Sequence[Feature]] = no_features
 """The features of the program. gapless/__init__.py, which runs before any other module of it, hands
-the list down here: so the core imports none, and no entry can forget it."""
+the list down here: so the core imports none, and no entry point can forget it."""
 
 
 def options() -> Iterable[Option]:
-    """Return what is to be set for a group beside what the core knows."""
+    """Return the options to set for a group, in addition to those of the core."""
     return (option for each in listed() for option in each.options)
 
 
 def reader() -> Reader:
-    """Return what reads for groups that do not take every event."""
+    """Return the reader for groups that do not take every event."""
     for each in listed():
         if each.reader is not None:
             return each.reader()

@@ -1,6 +1,6 @@
-"""User code that comes back in a process that it forked: that process ends at once, loudly (I7).
+"""User code that returns in a process that it forked: that process ends at once, loudly (I7).
 
-It is a copy of a worker in the middle of a call. Were it to continue, there would be two.
+The process is a copy of a worker in the middle of a call. If it continued, there would be two.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import NoReturn
 
 log = logging.getLogger("gapless")
 
-CAME_BACK = 70  # EX_SOFTWARE: its exit code, unless it said another one
+CAME_BACK = 70  # EX_SOFTWARE: its exit code, unless it gave another one
 
 
 class OneProcess:
-    """A block that only the process which entered it leaves; one that was forked in it ends."""
+    """A block that only the process which entered it leaves; a process forked inside it ends."""
 
     __slots__ = ("_pid",)
 
@@ -36,7 +36,7 @@ class OneProcess:
 
 
 class _CameBack(threading.Semaphore):
-    """The lock that a pool's thread releases when it waits for work: then it has come back."""
+    """The lock that a pool's thread releases when it waits for work: user code has returned."""
 
     def __init__(self) -> None:
         super().__init__(0)
@@ -49,7 +49,7 @@ class _CameBack(threading.Semaphore):
 
 
 def _leave_pool() -> None:
-    """If a thread of a pool forked, end this process where it comes back, with none of its work."""
+    """If a thread of a pool forked, end this process when it returns, without its queued work."""
     frame: FrameType | None = sys._getframe()  # noqa: SLF001 - inspect's reads files
     while frame is not None and frame.f_code is not pools._worker.__code__:  # noqa: SLF001
         frame = frame.f_back
@@ -68,7 +68,7 @@ def end_forked(error: BaseException | None = None) -> NoReturn:
     """End this process, in which user code came back with `error`; clean nothing up."""
     how = "it returned" if error is None else repr(error)[:200]
     code = error.code if isinstance(error, SystemExit) else CAME_BACK
-    code = code or 0 if isinstance(code, int | None) else 1  # as sys.exit() has it
+    code = code or 0 if isinstance(code, int | None) else 1  # as in sys.exit()
     said = (
         f"a handler came back in process {os.getpid()}, which it forked ({how}): that process is "
         f"ended, exit code {code}, and process {os.getppid()} continues: end it by os._exit(), or "
@@ -76,6 +76,6 @@ def end_forked(error: BaseException | None = None) -> NoReturn:
     )
     if log.handlers:
         log.error(said)
-    else:  # nobody set up our log: what a test framework records in memory would be lost
+    else:  # our log is not set up: a line that a test framework records in memory would be lost
         os.write(2, f"gapless: {said}\n".encode(errors="replace"))
     os._exit(code)

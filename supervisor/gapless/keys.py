@@ -1,4 +1,4 @@
-"""The names of things that cross every layer: partitions and who may work on them."""
+"""The names of objects that cross every layer: partitions and the right to work on them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from uuid import UUID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """One partition of a topic, as seen by one consumer group; is_replay: by a replay's."""
+    """One partition of a topic, as seen by one consumer group; is_replay: by that of a replay."""
 
     group_id: str
     topic: str
@@ -23,17 +23,17 @@ class Partition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assignment:
-    """The right to work on a partition: what the fence compares on every batch (I7).
+    """The right to work on a partition: the values that the fence compares on every batch (I7).
 
-    `epoch` grows with every owner; `token` is this owner's alone, so that an epoch that a failover
-    gave out twice still names one owner.
+    `epoch` grows with every owner; `token` is unique to this owner, so an epoch that was given out
+    twice because of a failover still names one owner.
     """
 
     partition: Partition
     epoch: int
     token: UUID
     params: Mapping[str, object] = field(init=False, repr=False, compare=False)
-    """The parameters that every fenced query takes."""
+    """The parameters of every fenced query."""
 
     def __post_init__(self) -> None:
         fence = {"epoch": self.epoch, "token": self.token}

@@ -1,4 +1,4 @@
-"""Public names of a package, each imported where it is first asked for."""
+"""Public names of a package, each imported at its first use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def attributes(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return `__getattr__` and `__dir__` of a package; homes: modules, each with its public names.
 
-    So `gapless --help` need not wait for psycopg, and who pauses a group not for what replays need.
+    So `gapless --help` does not wait for psycopg, nor the pause of a group for the code of replays.
     """
     home_of = {name: home for home, names in homes.items() for name in names.split()}
 

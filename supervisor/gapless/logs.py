@@ -1,7 +1,7 @@
-"""Log lines that say what they are about: fields for whoever collects them.
+"""Log lines that name their subject: fields for systems that collect logs.
 
 `gapless run --log-format json` writes lines of JSON, of gapless and of the program's own loggers.
-A program that sets up logging itself adds LogFields to its handlers, and has the fields in every
+A program that sets up logging itself adds LogFields to its handlers, and gets the fields in every
 record.
 """
 
@@ -18,13 +18,13 @@ from gapless.log.cause import current_origin, parse_cause
 from gapless.telemetry.spans import current_ids
 
 FIELDS = ("group", "topic", "partition", "offset", "epoch", "trace_id", "span_id")
-"""What a record has, as attributes with these names; None for what is not known."""
+"""The attributes that each record gets; None for an unknown one."""
 
 _Place = tuple[str, str, int]
 
 
 class _AtWork:
-    """What this process works on: by which epoch, and what has its turn now."""
+    """The work of this process: the epoch of each partition, and the one that has its turn now."""
 
     def __init__(self) -> None:
         self.epochs: dict[_Place, int] = {}
@@ -35,20 +35,20 @@ _at_work = _AtWork()
 
 
 def owns(assignment: Assignment) -> None:
-    """Note by which epoch this process works on a partition."""
+    """Note the epoch by which this process works on a partition."""
     _at_work.epochs[_place(assignment.partition)] = assignment.epoch
 
 
 def has_turn(partition: Partition | None) -> None:
-    """Note which partition what is logged from now on, outside of handlers, is about."""
+    """Note the partition to which log records outside of handlers belong from now on."""
     _at_work.turn = partition
 
 
 class LogFields(logging.Filter):
-    """Puts FIELDS into each record: of the unit that is handled where it is logged.
+    """Puts FIELDS into each record: those of the unit that is handled at that moment.
 
-    Add it to a handler of logging, not to a logger: those below would pass it by. A record that
-    has one of them already keeps it. It drops none.
+    Add it to a handler of logging, not to a logger: records of loggers below would bypass it. A
+    record that already has one of the fields keeps it. No record is dropped.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -91,9 +91,9 @@ class TextFormatter(logging.Formatter):
 
 
 def set_up_logs(form: str) -> None:
-    """Send the log to stderr as lines: `json`, or else text.
+    """Send the log to stderr as lines: `json`, or otherwise text.
 
-    As JSON the program's own loggers are written, too, unless it has set up logging itself.
+    As JSON, the program's own loggers are written, too, unless it has set up logging itself.
     """
     handler = logging.StreamHandler(sys.stderr)
     if form == "json":

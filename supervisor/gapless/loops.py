@@ -1,7 +1,7 @@
-"""The event loop of this process, on a thread of its own: what async handlers run in.
+"""The event loop of this process, on a thread of its own, for async handlers.
 
-One a process, from the first call on: what is opened in it (a client, a pool) serves all calls,
-and lives on between them. A forked child has its own.
+There is one per process, from the first call on: things opened in it (a client, a pool) serve all
+calls, and live on between them. A forked child has its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Work = Callable[[], Awaitable[Any]]
 
 
 class Call:
-    """Something that runs in the loop; `future` has what it returned, or raised, of any kind."""
+    """A call that runs in the loop; `future` gets its result, or its exception of any kind."""
 
     def __init__(self, work: Work, context: Context) -> None:
         self.future: Future[Any] = Future()
@@ -35,15 +35,15 @@ class Call:
         with _starting:
             _to_begin.append(self)
             is_first = len(_to_begin) == 1
-        if is_first:  # else the loop was woken already, and has not begun all
+        if is_first:  # otherwise the loop was woken already, and has not begun all
             self._loop.call_soon_threadsafe(_begin_all)
 
     def begin(self) -> None:
-        """Begin it; in the loop."""
+        """Begin the call; in the loop."""
         self._task = self._loop.create_task(self._run(), context=self._context)
 
     def cancel(self) -> None:
-        """Have CancelledError raised in it, where it awaits something."""
+        """Raise CancelledError in the call, where it awaits something."""
         self._loop.call_soon_threadsafe(self._cancel)
 
     def _cancel(self) -> None:
@@ -59,14 +59,14 @@ class Call:
 
 
 def begin(work: Work) -> Call:
-    """Begin to run it in the loop, in a copy of the context of whoever calls; do not wait."""
+    """Begin a call in the loop, in a copy of the caller's context; do not wait."""
     return Call(work, copy_context())
 
 
 def run(work: Work) -> Any:
-    """Run it in the loop, and wait; return what it returns, raise what it raises.
+    """Run it in the loop, and wait; return its result, raise its exception.
 
-    What interrupts the wait (Ctrl-C) cancels it first.
+    An interruption of the wait (Ctrl-C) cancels the call first.
     """
     call = begin(work)
     try:
@@ -79,15 +79,15 @@ def run(work: Work) -> Any:
 
 
 def is_inside() -> bool:
-    """Tell whether this is called in the loop."""
+    """Tell whether the caller is in the loop."""
     try:
         return asyncio.get_running_loop() is _started.get(os.getpid())
     except RuntimeError:
         return False
 
 
-_started: dict[int, asyncio.AbstractEventLoop] = {}  # by the process
-_to_begin: deque[Call] = deque()  # by whichever thread; waking the loop costs as much as a call
+_started: dict[int, asyncio.AbstractEventLoop] = {}  # by process id
+_to_begin: deque[Call] = deque()  # filled by any thread; waking the loop costs as much as a call
 _starting = threading.Lock()
 
 
@@ -98,23 +98,23 @@ def _begin_all() -> None:
 
 def _forget() -> None:
     for loop in _started.values():
-        # If a task forked: what else is ready is the parent's, and where the task awaits it ends.
+        # If a task forked: other ready callbacks are the parent's; the task ends at its next await.
         getattr(loop, "_ready", _to_begin).clear()
-        with suppress(RuntimeError):  # another thread did, and the loop is in its debug mode
+        with suppress(RuntimeError):  # another thread forked, and the loop is in its debug mode
             loop.call_soon(end_forked)
     _started.clear()
     _to_begin.clear()
     _starting.release()
 
 
-# Each call takes the lock: a child would wait forever for one that another thread held at the fork.
+# Each call takes the lock: a child would wait forever if another thread held it at the fork.
 os.register_at_fork(
     before=_starting.acquire, after_in_parent=_starting.release, after_in_child=_forget
 )
 
 
 def _run(loop: asyncio.AbstractEventLoop) -> None:
-    while True:  # what ends a task by SystemExit or Ctrl-C, or stops the loop, ends no other call
+    while True:  # SystemExit or Ctrl-C in a task, or a stop of the loop, ends no other call
         with suppress(SystemExit, KeyboardInterrupt), OneProcess():
             loop.run_forever()
 

@@ -1,4 +1,4 @@
-"""Fixtures of pytest for those who write handlers; pytest finds them itself.
+"""Fixtures of pytest for authors of handlers; pytest finds them itself.
 
 `gapless_server`: a PostgreSQL for the run; `gapless_db`: a database with the schema for each test;
 `gapless_conn`: a connection to it. Nothing of gapless is imported until a test asks for one.
@@ -21,7 +21,7 @@ _MARK = (
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Tell pytest of the mark `gapless`."""
+    """Register the mark `gapless` with pytest."""
     config.addinivalue_line("markers", _MARK)
 
 
@@ -36,7 +36,7 @@ def gapless_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def gapless_template(gapless_server: str) -> Iterator[str]:
-    """Yield the name of a database with the schema, of which those of the tests are copies."""
+    """Yield the name of a database with the schema, the template for those of the tests."""
     from gapless.testing.servers import template  # noqa: PLC0415
 
     with template(gapless_server) as name:
@@ -47,7 +47,7 @@ def gapless_template(gapless_server: str) -> Iterator[str]:
 def gapless_db(
     request: pytest.FixtureRequest, gapless_server: str, gapless_template: str
 ) -> Iterator[str]:
-    """Yield the DSN of a database of this test's own, with the schema and the mark's topics."""
+    """Yield the DSN of a database for this test alone, with the schema and the mark's topics."""
     from gapless.testing.servers import database  # noqa: PLC0415
 
     mark = request.node.get_closest_marker("gapless")

@@ -1,4 +1,4 @@
-"""Resources: what handlers share in a process (a pool, a client), opened once, closed at its end.
+"""Resources that handlers share in a process (a pool, a client), opened once, closed at its end.
 
     @gapless.resource
     def mailer():
@@ -6,7 +6,7 @@
             yield smtp
 
 `mailer()` is the client, in any handler; `gapless.handler(…, resources=[mailer])` opens it before
-the first unit. In a worker that drains, what was opened last is closed first.
+the first unit. A worker that drains closes its resources in reverse order.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ log = logging.getLogger("gapless.worker")
 
 T = TypeVar("T")
 
-_open: list[Resource[Any]] = []  # in the order they were opened, in this process
-_inherited: list[Any] = []  # by the process that forked this one, and kept alive here
+_open: list[Resource[Any]] = []  # of this process, in the order of their opening
+_inherited: list[Any] = []  # opened by the process that forked this one, and kept alive here
 
 
 class Resource(Generic[T]):
-    """Something that is opened once in a process; call it to have what was opened."""
+    """A thing that is opened once in a process; call it to get the opened thing."""
 
     def __init__(self, function: Callable[[], Any]) -> None:
         self._function = function
@@ -42,9 +42,9 @@ class Resource(Generic[T]):
         self.__name__ = getattr(function, "__qualname__", "?")
 
     def __call__(self) -> T:
-        """Return what was opened; open it if this process has not. For any thread.
+        """Return the opened thing; open it if this process has not. For any thread.
 
-        Raises ResourceError when it cannot be had now, UsageError for an async one that an async
+        Raises ResourceError when it cannot be opened now, UsageError for an async one that an async
         handler calls before it is open: the loop cannot wait for itself.
         """
         with self._opening:
@@ -60,7 +60,7 @@ class Resource(Generic[T]):
 
     @property
     def is_async(self) -> bool:
-        """Whether it is opened and closed in the loop that async handlers run in."""
+        """Whether it is opened and closed in the loop of async handlers."""
         return inspect.isasyncgenfunction(self._function)
 
     def _opened(self) -> T:
@@ -81,7 +81,7 @@ class Resource(Generic[T]):
             return next(self._running)
 
     def close(self) -> None:
-        """Run what is behind its `yield`. What that raises is logged: the process ends anyway."""
+        """Run the code after its `yield`. An exception in it is logged: the process ends anyway."""
         try:
             self._next()
         except (StopIteration, StopAsyncIteration):
@@ -99,9 +99,9 @@ def resource(function: Callable[[], Iterator[T]]) -> Resource[T]: ...
 def resource(function: Callable[[], Any]) -> Resource[Any]:
     """Make a generator function, which yields once, a resource of each worker process.
 
-    What is before its `yield` opens it, what is behind closes it, when the worker ends in good
-    order. An `async def` one is opened and closed in the loop that async handlers run in. Call it
-    in a handler to have what it yields.
+    The code before its `yield` opens it; the code after it closes it, when the worker ends in good
+    order. An `async def` one is opened and closed in the loop of async handlers. Call it in a
+    handler to get the value that it yields.
     Raises UsageError for a function that is no generator, or needs arguments.
     """
     name = getattr(function, "__qualname__", repr(function))
@@ -115,13 +115,13 @@ def resource(function: Callable[[], Any]) -> Resource[Any]:
 
 
 def open_all(wanted: Iterable[Resource[Any]]) -> None:
-    """Open these, in order. Raises ResourceError at the first that cannot be had."""
+    """Open these, in order. Raises ResourceError at the first that cannot be opened."""
     for each in wanted:
         each()
 
 
 def close_all() -> None:
-    """Close what this process has opened, the last one first."""
+    """Close the resources of this process, the last one first."""
     while _open:
         _open.pop().close()
 
@@ -132,7 +132,7 @@ def is_any_open() -> bool:
 
 
 def _leave_to_parent() -> None:
-    """In a forked child: begin with none, and close none of its parent's, not by collecting it."""
+    """In a forked child: start with none, and close none of the parent's, even by collection."""
     _inherited.extend((each._running, each._value) for each in _open)  # noqa: SLF001
     _open.clear()
 

@@ -5,8 +5,8 @@
         with session_on(conn) as session:
             session.add(Bill(…))
 
-What it writes commits with the group's offset (I6), or not at all. `session.commit()` ends a
-savepoint of its own, never the transaction of the step. To publish through a session, give it to
+Its writes commit with the group's offset (I6), or not at all. `session.commit()` ends a savepoint
+of its own, never the transaction of the step. To publish through a session, give it to
 gapless.publish().
 """
 
@@ -47,10 +47,10 @@ def session_on(
 ) -> AbstractContextManager[Session] | AbstractAsyncContextManager[AsyncSession]:
     """Return a session within the transaction that is open on `conn`, for one `with` block.
 
-    conn: what the handler was given; of an async handler it gives an AsyncSession (`async with`).
-    options: for the session, as expire_on_commit=False.
-    At the end of the block it is flushed; when the block raises, what it wrote since its last
-    commit() is undone. Nothing ends the transaction itself. Afterwards the session leads nowhere.
+    conn: the connection that the handler got; for that of an async handler the result is an
+    AsyncSession (`async with`). options: for the session, such as expire_on_commit=False.
+    At the end of the block it is flushed; if the block raises, its writes since its last commit()
+    are undone. Nothing ends the transaction itself. Afterwards the session leads nowhere.
     Raises UsageError for another kind of connection.
     """
     if isinstance(conn, AsyncConnection):

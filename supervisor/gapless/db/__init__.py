@@ -1,1 +1,1 @@
-"""How gapless speaks to PostgreSQL: connections, named queries, migrations, an embedded server."""
+"""gapless's access to PostgreSQL: connections, named queries, migrations, an embedded server."""

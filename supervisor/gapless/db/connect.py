@@ -1,4 +1,4 @@
-"""Open a connection the way gapless needs it, or say in one line why it cannot be had."""
+"""Open a connection as gapless needs it, or say in one line why there is none."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from gapless.db.schema import schema
 from gapless.errors import ConnectError, ReceiverError, UnreachableError, limit_met, one_line
 
 MIN_SERVER_VERSION = 140000
-_ROUNDS = 2  # of looks at which session two clients have
+_ROUNDS = 2  # looks at the sessions of two clients
 
-# SQLSTATEs that are the environment's, not the event's: retried, and never dead-lettered.
+# SQLSTATEs of the environment, not of the event: retried, and never dead-lettered.
 # 40 rollback (serialization, deadlock), 53 resources, 57 operator intervention, 58 system error,
 # 08 connection, 55P03 lock timeout, 55006 in use, 25P03 idle in transaction, 25006 read-only.
 _TRANSIENT_CLASSES = ("40", "53", "57", "58", "08")
@@ -27,8 +27,8 @@ _TRANSIENT_STATES = frozenset({"55P03", "55006", "25P03", "25P04", "25006"})
 _UNREADY_CLASSES = ("28", "53")
 _UNREADY_STATES = frozenset({"42501", "42P01", "42703", "42883", "3F000"})
 
-# Libpq does not tell the SQLSTATE of a refused connection. What the server itself says comes as
-# "FATAL:  …", in whatever language, and stands, but for these: they pass.
+# Libpq gives no SQLSTATE for a refused connection. The server's own message comes as "FATAL:  …",
+# in any language. Such an error is permanent, except for those of _PASSES.
 _NEARLY_URI = re.compile(r"[a-z]\w*:?/+|postgres\w*:", re.IGNORECASE)
 _SERVER_SAYS = re.compile(r"\w+:  \S")
 _PASSES = re.compile(
@@ -36,7 +36,7 @@ _PASSES = re.compile(
     r"remaining connection slots |terminating connection |"
     r"database .* is not currently accepting connections)"
 )
-# What libpq says without having been answered, and what is no matter of time.
+# Messages of libpq without an answer from a server, for causes that time does not cure.
 _STANDS = re.compile(
     r"invalid |certificate|does not support|Permission denied|no password supplied|"
     r"authentication method|definition of service|service file|could not match|Servname not"
@@ -47,8 +47,8 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
     """Open a direct session in autocommit; `role` becomes its application_name.
 
     Raises ConnectError with one line: refused, too old, or behind a pooler that gives each
-    transaction another session (advisory locks and LISTEN would silently fail there); and
-    UnreachableError, which is one, for what may pass by waiting.
+    transaction another session (advisory locks and LISTEN would silently fail there); and its
+    subclass UnreachableError for a failure that may pass by waiting.
     """
     if not Pipeline.is_supported():
         raise ConnectError(
@@ -66,8 +66,8 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
 def connect_shared(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
     """Open a session that may be a pooler's, in autocommit: for statements that need no session.
 
-    Advisory locks, LISTEN and settings of the session have no place in it. Raises as connect(),
-    but for a pooler in transaction mode.
+    It must not rely on advisory locks, LISTEN and settings of the session. Raises as connect(),
+    except for a pooler in transaction mode.
     """
     with opening(dsn, partial(_open, dsn, role, connect_timeout_s)) as conn:
         _check(conn)
@@ -94,13 +94,13 @@ def opening(dsn: str, make: Callable[[], Connection]) -> Iterator[Connection]:
 
 
 def share(conn: Connection[Any]) -> bool:
-    """Behind a pooler let no statement count on the session of the one before; tell whether it is.
+    """Behind a pooler, let no statement rely on the session of another; tell if there is one.
 
     Before: `conn` is in autocommit. Raises ConnectError for a pooler without transactions.
     """
     if not is_pooled(conn):
         return False
-    conn.prepare_threshold = None  # the next transaction may meet another session
+    conn.prepare_threshold = None  # the next transaction may get another session
     try:
         with conn.transaction():
             pass
@@ -113,15 +113,15 @@ def share(conn: Connection[Any]) -> bool:
 
 
 def is_pooled(conn: Connection[Any]) -> bool:
-    """Tell whether a pooler stands between, in whatever mode: it invents its backend pid."""
+    """Tell whether a pooler, in any mode, stands between: its backend pid is invented."""
     return _backend_pid(conn) != conn.info.backend_pid
 
 
 def shares_sessions(first: Connection[Any], second: Connection[Any]) -> bool:
-    """Tell whether the sessions of two clients change, or are the same: they are a pooler's.
+    """Tell whether a pooler shares the sessions of two clients: they change, or are the same.
 
-    In session mode neither ever is. In another, one look may miss it while others are busy; and
-    clients that took turns would always meet the same two of a pool that gives two in turn.
+    In session mode neither happens. In other modes one look may miss it while other clients are
+    busy; and clients that took turns would always get the same two of a pool's two sessions.
     """
     looks = [(conn, _backend_pid(conn)) for conn in (first, second, second, first) * _ROUNDS]
     ours = {pid for conn, pid in looks if conn is first}
@@ -130,7 +130,7 @@ def shares_sessions(first: Connection[Any], second: Connection[Any]) -> bool:
 
 
 def complaint_about(dsn: str) -> str | None:
-    """Return what is wrong with the text of a DSN, without its password; None if it is sound."""
+    """Return the error in the text of a DSN, without its password; None if it is sound."""
     try:
         conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
@@ -145,7 +145,7 @@ def complaint_about(dsn: str) -> str | None:
 
 @contextmanager
 def lock_timeout(conn: Connection[Any], timeout_ms: int) -> Iterator[None]:
-    """Inside the block wait for a lock so long at most: LockNotAvailable; afterwards without limit.
+    """Inside the block, wait at most this long for a lock: LockNotAvailable; then no limit.
 
     Before: `conn` is in autocommit, outside a transaction.
     """
@@ -157,47 +157,47 @@ def lock_timeout(conn: Connection[Any], timeout_ms: int) -> Iterator[None]:
 
 
 def is_transient(error: BaseException) -> bool:
-    """Tell whether an error is the environment's: to be retried, never counted against an event."""
+    """Tell whether an error is the environment's: retried, never counted against an event."""
     if not isinstance(error, psycopg.Error):
         return isinstance(error, ConnectError | ReceiverError)
     if error.sqlstate is None:
-        # Without SQLSTATE it never reached the server, or it broke on the way. So does a
-        # statement with more than 65 535 parameters, and it will never do better.
+        # An error without SQLSTATE never reached the server, or broke on the way. So does a
+        # statement with more than 65 535 parameters, and no retry helps it.
         misuse = "number of parameters must be" in str(error)
         return isinstance(error, psycopg.OperationalError) and not misuse
     return error.sqlstate[:2] in _TRANSIENT_CLASSES or error.sqlstate in _TRANSIENT_STATES
 
 
 def is_passing(error: BaseException) -> bool:
-    """Tell whether an error of what a handler did is the environment's, as is_transient() does.
+    """Tell whether an error of a handler's work is the environment's, as is_transient() does.
 
-    A statement that was cancelled is in the end its own: it took longer than somebody allows.
+    A cancelled statement counts as the handler's fault in the end: it exceeded a time limit.
     """
     return is_transient(error) and not is_cancelled(error)
 
 
 def is_cancelled(error: BaseException) -> bool:
-    """Tell whether a statement was cancelled (57014); by a timeout or a person, it does not say."""
+    """Tell whether a statement was cancelled (57014), whether by a timeout or by a person."""
     return isinstance(error, psycopg.errors.QueryCanceled)
 
 
 def is_unready(error: BaseException) -> bool:
-    """Tell whether an error says that the database is not as a handler expects it.
+    """Tell whether an error says that the database is not in the state a handler expects.
 
-    42501 no right, 42P01, 42703, 42883, 3F000 no such table, column, function, schema (a migration
-    that comes later, or went back), 28 refused, 53 out of resources.
+    42501: no right; 42P01, 42703, 42883, 3F000: no such table, column, function, schema (a
+    migration comes later, or was reverted); 28: refused; 53: out of resources.
     """
     state = (error.sqlstate or "") if isinstance(error, psycopg.Error) else ""
     return state in _UNREADY_STATES or state[:2] in _UNREADY_CLASSES
 
 
 def is_revoked(error: BaseException) -> bool:
-    """Tell whether a statement of ours was not allowed: somebody took a grant away."""
+    """Tell whether a statement of ours was not permitted: a grant was revoked."""
     return isinstance(error, psycopg.errors.InsufficientPrivilege)
 
 
 def why_of(error: BaseException) -> str:
-    """Say in one line how a statement of ours failed, and what helps if that is known."""
+    """Describe in one line the failure of a statement of ours, and the remedy if it is known."""
     why = limit_met(error) or one_line(error)
     if not is_revoked(error):
         return why
@@ -207,7 +207,7 @@ def why_of(error: BaseException) -> str:
 
 
 def end_of(error: BaseException) -> str:
-    """Say in one line why there is no session any more."""
+    """Say in one line why the session has ended."""
     return limit_met(error) or f"connection lost: {one_line(error)}"
 
 
@@ -215,7 +215,7 @@ def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
     return Connection.connect(
         dsn,
         autocommit=True,
-        client_encoding="utf8",  # that of JSON, whatever the database or PGCLIENTENCODING says
+        client_encoding="utf8",  # as in JSON, not as in the database or PGCLIENTENCODING
         application_name=f"{schema()}/{role}"[:63],
         connect_timeout=connect_timeout_s,
         keepalives_idle=5,
@@ -237,7 +237,7 @@ def _check(conn: Connection) -> None:
 
 
 def _require_defaults(conn: Connection) -> None:
-    """Refuse settings that a session of our own would change for itself."""
+    """Refuse settings that a session of ours would have to change for itself."""
     unfit = conn.execute(query("connect", "unfit")).fetchone()
     if unfit is not None:
         name, setting, wanted = unfit
@@ -249,7 +249,7 @@ def _require_defaults(conn: Connection) -> None:
 
 
 def _refuse_shared_sessions(conn: Connection, dsn: str, connect_timeout_s: int) -> None:
-    """Refuse a pooler in which one lock is granted twice, and LISTEN hears nothing."""
+    """Refuse a pooler in which two clients get the same lock, and LISTEN receives nothing."""
     with _open(dsn, "self-test", connect_timeout_s) as other:
         if not shares_sessions(conn, other):
             return
@@ -266,7 +266,7 @@ def _backend_pid(conn: Connection) -> int:
 
 
 def cannot_connect(dsn: str, error: psycopg.Error) -> ConnectError:
-    """Say in one line why there is no session with PostgreSQL, and whether it may pass."""
+    """Return the error that says in one line why there is no session, and whether it may pass."""
     complaint = complaint_about(dsn)
     if complaint is not None:
         return ConnectError(complaint)
@@ -282,7 +282,7 @@ def _may_pass(error: psycopg.Error) -> bool:
         return is_transient(error)
     if not isinstance(error, psycopg.OperationalError):
         return False
-    # One line for each address that was tried: one that may let us in later is enough.
+    # One line for each address that was tried: one that may accept us later is enough.
     tries = [line for line in str(error).splitlines() if "failed: " in line] or [str(error)]
     return any(
         _PASSES.search(line) if _SERVER_SAYS.search(line) else not _STANDS.search(line)
@@ -291,7 +291,7 @@ def _may_pass(error: psycopg.Error) -> bool:
 
 
 def _without_secrets(complaint: str) -> str:
-    """Leave out what libpq quotes from the DSN, unless it is the name of an option."""
+    """Remove libpq's quotations from the DSN, unless they are the name of an option."""
     text = " ".join(complaint.split())
     if text.startswith(("invalid connection option", "invalid URI query parameter")):
         return text

@@ -1,4 +1,4 @@
-"""Row security on tables of ours: rows that a role may not see look as if they were gone."""
+"""Row security on our tables: rows that a role may not see look as if they did not exist."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gapless.errors import HiddenError
 
 
 def hidden_rows(conn: Connection[Any], *, all_of_them: bool = False) -> str | None:
-    """Say of which tables rows may be there and are not seen, and what helps; None: of none.
+    """Name the tables whose rows may exist unseen, and the remedy; None: there are none.
 
-    all_of_them: only of tables without any policy, of which no row is seen.
+    all_of_them: only the tables without any policy, whose rows are all hidden.
     """
     tables = [
         name
@@ -34,7 +34,7 @@ def hidden_rows(conn: Connection[Any], *, all_of_them: bool = False) -> str | No
 
 
 def why_refused(conn: Connection[Any], error: Exception) -> str:
-    """Say in one line how a statement of ours failed: why_of(), unless rows are hidden from it.
+    """Describe in one line the failure of a statement: why_of(), unless rows are hidden from it.
 
     Before: `conn` is outside a transaction.
     """
@@ -42,7 +42,7 @@ def why_refused(conn: Connection[Any], error: Exception) -> str:
 
 
 def require_rows(conn: Connection[Any]) -> None:
-    """Raise HiddenError where a table looks empty, whatever is in it."""
+    """Raise HiddenError if a table of ours would look empty in any case."""
     hidden = hidden_rows(conn, all_of_them=True)
     if hidden is not None:
         raise HiddenError(hidden)

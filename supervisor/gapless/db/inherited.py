@@ -1,8 +1,8 @@
-"""Sessions in a forked child: gone there, and nothing of it reaches the server (I7).
+"""Sessions in a forked child: closed there, without a word to the server (I7).
 
-Both processes would speak on one socket. The child's end of it is made to lead nowhere before the
-session is closed, or its farewell would end the parent's. A fork past Python (by C) calls no hook:
-there the session stays as it was, and only the process id tells.
+Otherwise both processes would use one socket. The child's descriptor is redirected before the
+session is closed, or its goodbye would end the parent's. A fork outside Python (in C) calls no
+hook: there the session stays as it was, and only the process id tells.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _opened_in: WeakKeyDictionary[Connection[Any], int] = WeakKeyDictionary()  # by 
 
 
 def keep_from_children(conn: Connection[Any]) -> None:
-    """Close a session in every process that is forked from here on."""
+    """Close a session in every process that is forked from now on."""
     _opened_in[conn] = os.getpid()
 
 

@@ -1,4 +1,4 @@
-"""LISTEN and a poll timeout as one wait: a notification only makes it shorter."""
+"""LISTEN and a poll timeout as one wait: a notification only shortens it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from psycopg.sql import SQL, Identifier
 from gapless.db.schema import channel_in, default_channel, schema
 from gapless.settings.schema import DEFAULT_SCHEMA
 
-CHANNEL_BYTES_MAX = 63  # LISTEN silently cuts a longer name, NOTIFY refuses it
+CHANNEL_BYTES_MAX = 63  # LISTEN silently truncates a longer name, NOTIFY refuses it
 
 
 def listen(conn: Connection[Any], channel: str) -> None:
-    """Subscribe this session to a channel, which is called `gapless_…` whatever the schema is."""
+    """Subscribe this session to a channel, named `gapless_…` here in any schema."""
     channel = channel_in(channel, schema())
     if len(channel.encode()) > CHANNEL_BYTES_MAX:
         raise ValueError(f"channel name {channel!r} is longer than {CHANNEL_BYTES_MAX} bytes")
@@ -29,10 +29,10 @@ def unlisten(conn: Connection[Any], channel: str) -> None:
 
 
 class Notifications:
-    """Hears on which channels a session is notified, whatever it was doing when that arrived.
+    """Collects the notifications of a session, whatever it was doing when they arrived.
 
     For a loop that asks before each turn: Connection.notifies() takes ten times as long.
-    has_words: whether one of those that channels() returned last came with a payload.
+    has_words: whether any notification of the last channels() had a payload.
     """
 
     has_words = False
@@ -49,7 +49,7 @@ class Notifications:
         self._heard.append((channel, notify.payload))
 
     def channels(self) -> set[str]:
-        """Return the channels of what has arrived since it was asked last, without waiting.
+        """Return the channels notified since the last call, without waiting.
 
         Raises OperationalError when the connection is lost.
         """
@@ -58,7 +58,7 @@ class Notifications:
         return {channel for channel, _ in heard}
 
     def take(self) -> list[tuple[str, str]]:
-        """Return channel and payload of what has arrived; otherwise as channels()."""
+        """Return channel and payload of each notification since the last call; as channels()."""
         self._pgconn.consume_input()
         hand_over_notifies(self._pgconn)
         heard, self._heard = self._heard, []
@@ -66,9 +66,9 @@ class Notifications:
 
 
 def hand_over_notifies(pgconn: PGconn) -> None:
-    """Give psycopg what libpq was notified of: it looks at what comes from the socket, no more.
+    """Give psycopg the notifications that libpq has: it sees only those that it read itself.
 
-    What db.wire has read from the socket, psycopg has not seen.
+    psycopg has not seen those that db.wire read from the socket.
     """
     while notify := pgconn.notifies():
         if pgconn.notify_handler is not None:
@@ -76,24 +76,24 @@ def hand_over_notifies(pgconn: PGconn) -> None:
 
 
 def heard(conn: Connection[Any]) -> list[str]:
-    """Return the payloads of the notifications that are here already, without waiting.
+    """Return the payloads of the notifications that have already arrived, without waiting.
 
-    Those that arrived while statements ran count too, so look here before going to sleep.
+    Those that arrived while statements ran count too, so call this before going to sleep.
     """
     hand_over_notifies(conn.pgconn)
     return [notify.payload for notify in conn.notifies(timeout=0)]
 
 
 def wait(conn: Connection[Any], timeout_s: float, *others: int) -> bool:
-    """Sleep until something may have happened on `conn` or the descriptors `others`; tell whether.
+    """Sleep until `conn` or one of the descriptors `others` has news; tell whether one does.
 
-    Returns at once when a notification is here already; it is taken off the queue.
+    Returns at once if a notification has already arrived; it is taken off the queue.
     """
     return bool(heard(conn)) or readable(timeout_s, conn.fileno(), *others)
 
 
 def readable(timeout_s: float | None, *descriptors: int) -> bool:
-    """Wait until one of the descriptors can be read, timeout_s at most; tell whether one can.
+    """Wait at most timeout_s until one of the descriptors can be read; tell whether one can.
 
     Not select(): it refuses descriptors above 1023, which a supervisor of many workers has.
     """

@@ -1,4 +1,4 @@
-"""What sql/locks.json knows: the locks that each file of the schema takes, as measured."""
+"""The contents of sql/locks.json: the measured locks of each file of the schema."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from gapless.db.queries import sql_root
 
 
 def locks() -> dict[str, dict[str, dict[str, str]]]:
-    """Return which locks each file takes on tables that are there: `kind/name`, table, facts."""
+    """Return the locks that each file takes on existing tables: `kind/name`, table, facts."""
     found: dict[str, dict[str, dict[str, str]]] = _facts().get("files", {})
     return found
 
 
 def functions_gone() -> list[str]:
-    """Return the names of functions that older programs had, and this one has not."""
+    """Return the names of functions that older programs had, and this one lacks."""
     found: list[str] = _facts().get("gone", [])
     return found
 

@@ -1,4 +1,4 @@
-"""Name the holder of a lock on a table of ours, where a look would wait for it."""
+"""Name the holder of a lock on one of our tables, where a read would wait for it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gapless.db.queries import query
 
 @contextmanager
 def naming_holders(conn: Connection[Any]) -> Iterator[None]:
-    """Raise the error of a lock that is not to be had with the name of its holder.
+    """Add the name of the lock's holder to the error of a lock that is not available.
 
     After the block: `conn` is outside a transaction.
     """
@@ -28,5 +28,5 @@ def naming_holders(conn: Connection[Any]) -> Iterator[None]:
 
 
 def lock_holders(conn: Connection[Any], open_s: float) -> Sequence[tuple[str, str]]:
-    """Return the holders of locks on tables of ours, for longer than that, each with its remedy."""
+    """Return the sessions that hold locks on our tables for longer, each with its remedy."""
     return conn.execute(query("connect", "lock_holders"), {"open_s": open_s}).fetchall()

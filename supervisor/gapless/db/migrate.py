@@ -1,9 +1,9 @@
 """Install and upgrade the schema.
 
 The baseline (tables) and the migrations after it run once, in the order of their numbers;
-functions, views and roles are applied again whenever their file changed, in the order of their
-names; the folders among them are for people.
-All of it in one transaction that locks the table of what was applied, so two that start at once are
+functions, views and roles are applied again whenever their file has changed, in the order of their
+names; their folders are only for readers.
+All happens in one transaction that locks the table of applied files, so two that start at once run
 one after the other, and one that is killed leaves nothing behind.
 """
 
@@ -27,20 +27,20 @@ from gapless.errors import SchemaError
 
 _ENCODINGS = ("UTF8", "SQL_ASCII")
 _BEGINNING = ("create_schema", "lock_migrations", "prepare_migrations")  # of the transaction
-# From the weakest to the strongest; as pg_locks says them, and as LOCK does.
+# From the weakest to the strongest; the names in pg_locks, and in LOCK.
 _MODES: dict[str, LiteralString] = {
     "ShareLock": "share",
     "ShareRowExclusiveLock": "share row exclusive",
     "ExclusiveLock": "exclusive",
     "AccessExclusiveLock": "access exclusive",
 }
-# As programs take them: a run of the sequencer, a batch and publish() have others already when they
-# come to the log. Who waits for one of these has none of those behind it, which we would wait for.
+# In the order of programs: a run of the sequencer, a batch and publish() already hold others when
+# they come to the log. A waiter for one of these holds none behind it, for which we would wait.
 _IN_ORDER = (
     "sequencer", "consumer_offsets", "topic", "consumer_group", "member", "lease",
     "outbox_message_t",
 )  # fmt: skip
-_LOCK_TIMEOUT = {"timeout": "300ms"}  # a deadlock is looked for after 1 s
+_LOCK_TIMEOUT = {"timeout": "300ms"}  # the server looks for a deadlock after 1 s
 _PAUSE_S = 0.2
 _PATIENCE_S = 60
 _ONCE = ("tables", "migrations")
@@ -64,12 +64,12 @@ class _File:
 
 
 def migrate(conn: Connection) -> list[SchemaChange]:
-    """Bring the schema up to this program; return what was done, nothing if nothing was to do.
+    """Bring the schema up to this program; return the changes, an empty list if there were none.
 
     Before: `conn` is in autocommit, outside a transaction. Again: safe to repeat.
-    Raises SchemaError when the database was made by a newer gapless, an applied migration's file is
-    not the one that was applied, the schema holds things of somebody else, or the database cannot
-    store every text.
+    Raises SchemaError when the database was made by a newer gapless, the file of an applied
+    migration has changed, the schema holds foreign objects, or the database cannot store every
+    text.
     """
     if not _due(conn):
         return []
@@ -79,14 +79,14 @@ def migrate(conn: Connection) -> list[SchemaChange]:
             changes = _migrate(conn)
             return [SchemaChange(kind=file.kind, name=file.name) for file in changes]
         except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
-            continue  # another session has just made the schema
+            continue  # another session has just created the schema
         except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected) as error:
             if monotonic() > give_up_s:
                 raise SchemaError(
                     f"tables of {schema_words()} have been in use for {_PATIENCE_S} s: nothing was "
                     "changed; run it again when no transaction is open for long"
                 ) from error
-            sleep(_PAUSE_S)  # let those through who waited behind us
+            sleep(_PAUSE_S)  # let the sessions pass that waited behind us
 
 
 def _migrate(conn: Connection) -> list[_File]:
@@ -103,10 +103,10 @@ def _migrate(conn: Connection) -> list[_File]:
 
 
 def _lock(conn: Connection, changes: list[_File]) -> None:
-    """Lock what the files will lock, before anything is done: who publishes waits for a moment.
+    """Take the locks of the files before anything is done: publishers wait for a moment.
 
-    No lock is waited for as long as it takes to find a deadlock: of two that wait for each other, a
-    publisher and us, the publisher might be the one that fails. Raises LockNotAvailable.
+    No wait for a lock is long enough for a deadlock to be detected: of a publisher and us, waiting
+    for each other, the publisher might be the one that fails. Raises LockNotAvailable.
     """
     conn.execute(query("connect", "local_lock_timeout"), _LOCK_TIMEOUT)
     for statement in _lock_statements(conn, changes):
@@ -114,7 +114,7 @@ def _lock(conn: Connection, changes: list[_File]) -> None:
 
 
 def _lock_statements(conn: Connection, changes: list[_File]) -> Iterator[sql.Composed]:
-    """Yield a LOCK for each table that is there, and that the files lock."""
+    """Yield a LOCK for each existing table that the files lock."""
     for table, mode in _strongest(changes).items():
         if conn.execute(query("schema", "has_table"), {"table": table}).fetchone() == (True,):
             name = sql.Identifier(schema(), table)
@@ -134,7 +134,7 @@ def _strongest(changes: list[_File]) -> dict[str, str]:
 
 
 def refuse_stranger(conn: Connection) -> None:
-    """Raise SchemaError for a schema that holds something, and is not one of ours."""
+    """Raise SchemaError for a schema that is not empty, and not one of ours."""
     row = conn.execute(query("schema", "standing")).fetchone()
     is_ours, is_empty = row or (False, True)
     if not is_ours and not is_empty:
@@ -145,7 +145,7 @@ def refuse_stranger(conn: Connection) -> None:
 
 
 def _due(conn: Connection) -> list[_File]:
-    """Return what is to be applied, without a lock."""
+    """Return the files to apply, without a lock."""
     refuse_stranger(conn)
     try:
         return _pending(_applied(conn))
@@ -154,7 +154,7 @@ def _due(conn: Connection) -> list[_File]:
 
 
 def pending(conn: Connection) -> list[SchemaChange]:
-    """Return what migrate() would apply, in its order; changes nothing, waits for nobody.
+    """Return the changes that migrate() would make, in its order; change nothing, never wait.
 
     Raises SchemaError as migrate() does, but not for an encoding.
     """
@@ -162,7 +162,7 @@ def pending(conn: Connection) -> list[SchemaChange]:
 
 
 def newest(conn: Connection) -> str | None:
-    """Return the last migration that a database has, or `baseline`; None: it has no schema."""
+    """Return the latest migration that a database has, or `baseline`; None: it has no schema."""
     try:
         applied = _applied(conn)
     except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName):
@@ -171,14 +171,14 @@ def newest(conn: Connection) -> str | None:
 
 
 def script(conn: Connection) -> str:
-    """Return what migrate() would run now as one transaction for psql; "" when nothing."""
+    """Return the SQL of migrate() as one transaction for psql; "" when there is none."""
     changes = _due(conn)
     if not changes:
         return ""
     literal = ClientCursor(conn)
     parts = ["begin", *(query("schema", name) for name in _BEGINNING)]
     parts.append(literal.mogrify(query("connect", "local_lock_timeout"), _LOCK_TIMEOUT))
-    # As migrate() does; psql does not try again, so who runs it does.
+    # As migrate() does; psql does not try again, so the person who runs it has to.
     parts += [each.as_string(conn) for each in _lock_statements(conn, changes)]
     for file in changes:
         parts += [here(file.source), literal.mogrify(query("schema", "record"), _record(file))]
@@ -188,7 +188,7 @@ def script(conn: Connection) -> str:
 def require_schema(conn: Connection) -> None:
     """Raise SchemaError unless the database has exactly the migrations this program knows.
 
-    HiddenError where row security keeps this role from seeing what it has.
+    Raises HiddenError where row security keeps this role from seeing its contents.
     """
     try:
         require_rows(conn)
@@ -243,14 +243,14 @@ def _pending(applied: dict[tuple[str, str], str]) -> list[_File]:
     files = _files()
     _refuse_other(files, applied)
     changes = [file for file in files if _is_new(file, applied)]
-    if changes:  # whatever is new needs its grants too
+    if changes:  # new objects need their grants too
         changes = [file for file in changes if file.kind != "roles"]
         changes += [file for file in files if file.kind == "roles"]
     return changes
 
 
 def _refuse_other(files: list[_File], applied: dict[tuple[str, str], str]) -> None:
-    """Raise SchemaError for a schema that another program made: an earlier one, or a newer one."""
+    """Raise SchemaError for a schema that another program made, an earlier or a newer one."""
     if applied and not any(kind == "tables" for kind, _ in applied):
         raise SchemaError(
             f"the {schema_words()} was made by a checkout of before 0.1.0, and is not upgraded: "

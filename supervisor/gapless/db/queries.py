@@ -1,8 +1,8 @@
-"""The SQL that ships with gapless: where it is, and the named queries in it.
+"""The SQL that ships with gapless: its place, and its named queries.
 
 A query starts at a line `-- name: word` and ends before the next one. Comments stay with the query:
-the server sees them, and so does whoever reads pg_stat_activity.
-The source says `gapless.`; what is loaded is put into the schema of the process, and kept so.
+the server sees them, and so do readers of pg_stat_activity.
+The source says `gapless.`; a loaded query names the schema of the process, and is cached.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def sql_files(kind: str) -> tuple[Path, ...]:
 
 @cache
 def queries(stage: str) -> dict[str, str]:
-    """Return the named queries of `queries/<stage>.sql` of a room; a doubled name is an error."""
+    """Return the named queries of `queries/<stage>.sql` of a room; a duplicate name is an error."""
     parts = _NAME.split(here(_file_of(stage).read_text()))[1:]
     found: dict[str, str] = {}
     for name, text in zip(parts[::2], parts[1::2], strict=True):
@@ -60,13 +60,13 @@ def _file_of(stage: str) -> Path:
 
 @cache
 def query(stage: str, name: str) -> LiteralString:
-    """Return one named query. It is ours, so it counts as a literal (no input is ever in it)."""
+    """Return one named query. It is ours, without any input, so it counts as a literal."""
     return queries(stage)[name]
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A named query as the protocol wants it; `params` in the order of $1, $2 and so on."""
+    """A named query for the protocol; `params` in the order of $1, $2 and so on."""
 
     name: bytes
     text: bytes

@@ -1,4 +1,4 @@
-"""What a function of the database refuses (GL…), as an error with its one line and its SQLSTATE."""
+"""Rejections by the database's functions (GL…), as errors with one line and the SQLSTATE."""
 
 from __future__ import annotations
 

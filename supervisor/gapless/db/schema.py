@@ -1,11 +1,11 @@
-"""The schema of this process, and our SQL as it reads in another one than sql/ is written for.
+"""The schema of this process, and the translation of our SQL from `gapless` to another schema.
 
-A process works in one schema: GAPLESS_SCHEMA, unless use_schema() came first.
+A process works in one schema: GAPLESS_SCHEMA, unless use_schema() was called before.
 
-Everything that two installations in one database must not share has the schema's name in it, or a
-number that is made of it: tables, functions, channels, advisory locks, triggers on captured tables,
-settings of a session, the application_name of sessions. What is of the whole server (the roles) or
-travels with events (headers) keeps its name.
+All things that two installations in one database must not share contain the schema's name, or a
+number made from it: tables, functions, channels, advisory locks, triggers on captured tables,
+settings of a session, the application_name of sessions. Things of the whole server (the roles) and
+things that travel with events (headers) keep their names.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _NAMED = re.compile(
 _LOCK_CLASS = re.compile(r"742700([1-9])\b(?<!\d\d{7})")
 _DEFAULT_SLOT = 7_427_000 >> 4
 
-_chosen: list[str] = []  # the schema of this process, once somebody has asked
-_forget: list[Callable[[], object]] = []  # what was loaded for the schema of before
+_chosen: list[str] = []  # the schema of this process, once it is in use
+_forget: list[Callable[[], object]] = []  # clear what was loaded for the previous schema
 
 
 def schema() -> str:
@@ -47,9 +47,9 @@ def schema() -> str:
 
 
 def use_schema(name: str) -> None:
-    """Let this process work in a schema, of which SchemaName has approved, from now on.
+    """Let this process work, from now on, in a schema that SchemaName has accepted.
 
-    For whoever begins a process: sessions that are open keep the SQL they had.
+    Call it at the start of a process: open sessions keep the SQL they had.
     """
     if _chosen == [name]:
         return
@@ -59,14 +59,14 @@ def use_schema(name: str) -> None:
 
 
 def once_changed(forget: Callable[[], object]) -> None:
-    """Have what was loaded forgotten when this process begins to work in another schema."""
+    """Register a cache to clear when this process begins to work in another schema."""
     _forget.append(forget)
 
 
 def agree_on_schema(wanted: str, source: str) -> None:
-    """Let this process work in the schema that somebody said; never change it under what runs.
+    """Let this process work in the wanted schema; never change the schema of a running one.
 
-    source: who said it, for the error. Raises ConfigError when it works in another one already.
+    source: the origin of the name, for the error. Raises ConfigError if another schema is in use.
     """
     if _chosen and _chosen != [wanted]:
         raise ConfigError(
@@ -77,9 +77,9 @@ def agree_on_schema(wanted: str, source: str) -> None:
 
 
 def here(text: str) -> LiteralString:
-    """Return SQL of ours, such as a file of it, as it reads in the schema of this process.
+    """Return SQL of ours, such as a file of it, translated to the schema of this process.
 
-    No input is ever in it, and so it counts as a literal: the name needs no quotes.
+    It contains no input, so it counts as a literal: the name needs no quotes.
     """
     return in_schema(text, schema())
 
@@ -95,7 +95,7 @@ def init_command() -> str:
 
 
 def in_schema(text: str, schema: str) -> str:
-    """Return SQL of ours as it reads in a schema, of which SchemaName has approved."""
+    """Return SQL of ours, translated to a schema that SchemaName has accepted."""
     if schema == DEFAULT_SCHEMA:
         return text
     first = _first_class(schema)
@@ -104,13 +104,13 @@ def in_schema(text: str, schema: str) -> str:
 
 
 def channel_in(channel: str, schema: str) -> str:
-    """Return the channel `gapless_…` as it is called in a schema; others are called as they are."""
+    """Return the name in a schema of the channel `gapless_…`; others keep their names."""
     is_ours = channel.startswith(f"{DEFAULT_SCHEMA}_")
     return schema + channel.removeprefix(DEFAULT_SCHEMA) if is_ours else channel
 
 
 def default_channel(channel: str, schema: str) -> str:
-    """Return the channel of a schema as channel_in() takes it."""
+    """Return the channel of a schema under the name that channel_in() takes."""
     is_ours = channel.startswith(f"{schema}_")
     return DEFAULT_SCHEMA + channel.removeprefix(schema) if is_ours else channel
 
@@ -118,8 +118,8 @@ def default_channel(channel: str, schema: str) -> str:
 def _first_class(schema: str) -> int:
     """Return the number below the classes of a schema's advisory locks: one of 2^27 - 1.
 
-    Two schemas of a database that had the same would hinder, and not harm, each other: what only
-    gapless may do hangs on no advisory lock alone (sql/README.md).
+    Two schemas of a database with the same number would delay, but not harm, each other: no
+    exclusive right of gapless depends on an advisory lock alone (sql/README.md).
     """
     slot = int.from_bytes(hashlib.sha256(schema.encode()).digest()[:8], "big") % ((1 << 27) - 1)
     return (slot + (slot >= _DEFAULT_SLOT)) << 4

@@ -1,9 +1,9 @@
-"""Another connection of psycopg over the session of one: for a handler, while it is called.
+"""Another psycopg connection over an existing session: for a handler, while it is called.
 
-A session is one connection of libpq. Whoever needs it through another class of psycopg (async, or
-with the adapters of an ORM) is given a twin: same transaction, same server process. Its author's
-work is that of the handler, so I6 holds. Afterwards the twin leads nowhere: what somebody kept of
-it cannot write into the transaction of the next unit.
+A session is one connection of libpq. Code that needs it through another class of psycopg (async, or
+with the adapters of an ORM) is given a twin: same transaction, same server process. Work through it
+is the handler's work, so I6 holds. Afterwards the twin leads nowhere: a handler that kept it cannot
+write into the transaction of the next unit.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Twin = TypeVar("Twin", bound=Connection[Any] | AsyncConnection[Any])
 
 
 class Within(Connection[Any]):
-    """A connection within a transaction that is not its to end: to commit it does nothing.
+    """A connection inside a transaction that it must not end: its commit() does nothing.
 
-    For libraries that would: SQLAlchemy rolls back what it returns to its pool.
+    For libraries that would end it: SQLAlchemy rolls back connections that return to its pool.
     """
 
     def commit(self) -> None:
@@ -50,31 +50,31 @@ class AsyncWithin(AsyncConnection[Any]):
 
 @contextmanager
 def twin(conn: Connection[Any] | AsyncConnection[Any], kind: type[Twin]) -> Iterator[Twin]:
-    """Yield a connection of another kind over the session of `conn`; afterwards it is closed.
+    """Yield a connection of another kind over the session of `conn`; close it afterwards.
 
-    Inside the block, `conn` MUST NOT be in the middle of a statement when the twin begins one. What
-    is prepared, adapted, and the count of blocks that are open is of both.
+    Inside the block, `conn` MUST NOT be in the middle of a statement when the twin begins one. They
+    share prepared statements, adapters, and the count of open blocks.
     """
     made = over_session(conn, kind)
     try:
         yield made
     finally:
-        # A block that was left open is found by the step, as one of `conn` itself.
+        # The step finds a block that was left open, as if `conn` itself had opened it.
         conn._num_transactions = made._num_transactions  # noqa: SLF001
         made.pgconn = _nowhere()
 
 
 def over_session(conn: Connection[Any] | AsyncConnection[Any], kind: type[Twin]) -> Twin:
-    """Return a connection of another kind over the session of `conn`, for as long as that is open.
+    """Return a connection of another kind over the session of `conn`, as long as that is open.
 
-    One of the two speaks at a time. What is prepared and adapted is of both.
+    Only one of the two may be used at a time. They share prepared statements and adapters.
     """
     session = conn.pgconn
     heard = session.notice_handler, session.notify_handler
     made = kind(session)
-    session.notice_handler, session.notify_handler = heard  # or the worker would sleep on
+    session.notice_handler, session.notify_handler = heard  # otherwise the worker would sleep on
     made._autocommit = conn.autocommit  # noqa: SLF001 - as it is, without a look at the session
-    # Two that prepare would both call their first one _pg3_0.
+    # Two connections that prepare would both call their first statement _pg3_0.
     made._prepared = conn._prepared  # noqa: SLF001
     made._adapters = conn._adapters  # noqa: SLF001
     made._num_transactions = conn._num_transactions  # noqa: SLF001

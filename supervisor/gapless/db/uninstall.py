@@ -13,11 +13,11 @@ from gapless.errors import SchemaError
 
 
 def uninstall(conn: Connection) -> list[str]:
-    """Drop the schema with all that is in it, and the roles; return the roles that stay.
+    """Drop the schema with all its contents, and the roles; return the roles that stay.
 
-    Those stay that have other members, or something elsewhere that depends on them, or that the
-    caller may not drop. One transaction. Raises SchemaError, and drops nothing, if the schema is
-    not one of ours, or has tables of somebody else.
+    Roles stay that have other members, that other objects depend on, or that the caller may not
+    drop. One transaction. Raises SchemaError, and drops nothing, if the schema is not one of ours,
+    or has foreign tables in it.
     """
     refuse_stranger(conn)
     _refuse_guests(conn)
@@ -28,7 +28,7 @@ def uninstall(conn: Connection) -> list[str]:
 
 
 def _refuse_guests(conn: Connection) -> None:
-    """Raise SchemaError for tables that our SQL does not name: they would go with the schema."""
+    """Raise SchemaError for tables that our SQL does not name: the drop would remove them too."""
     ours = {
         name
         for path in sql_root().rglob("*.sql")

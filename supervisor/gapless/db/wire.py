@@ -1,12 +1,12 @@
-"""Several small statements in one round trip to the server, kept prepared: the processing cycle's.
+"""Several small prepared statements in one round trip to the server, for the processing cycle.
 
-A step is five of them. Through a cursor each is parsed, planned, waited for and adapted by itself,
-and that takes more of both CPUs than its work does; libpq's pipeline mode sends them together
-(docs/why/benchmarks.md). What psycopg does for a cursor stays: its types, its errors, its lock.
+A step is five of them. Through a cursor each is parsed, planned, awaited and adapted by itself, and
+that takes more of both CPUs than its work does; libpq's pipeline mode sends them together
+(docs/why/benchmarks.md). psycopg's types, errors and lock stay the same as for a cursor.
 
-A statement that is prepared with a generic plan would lock every chunk; the server weighs that and
-plans anew. What is prepared may be gone: psycopg deallocates all when it rolls a savepoint back,
-and a handler may do so as well. Outside a transaction that is noticed and mended in passing.
+A prepared statement with a generic plan would lock every chunk; the server weighs that and plans
+anew. Prepared statements may vanish: psycopg deallocates all when it rolls a savepoint back, and a
+handler may do so as well. Outside a transaction that is noticed and repaired in passing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NONE: Mapping[str, object] = MappingProxyType({})
 
 
 class _Call(NamedTuple):
-    """A statement to be sent; `then` is called when its answer has come, and is good."""
+    """A statement to be sent; `then` is called when it has succeeded."""
 
     statement: Statement
     params: Mapping[str, object]
@@ -47,7 +47,7 @@ class _Call(NamedTuple):
 
 
 class Form(NamedTuple):
-    """How rows are sent and read."""
+    """The format of rows, sent and read."""
 
     adapters: AdaptersMap
     format: Format
@@ -55,18 +55,18 @@ class Form(NamedTuple):
 
 _TEXT = Form(ADAPTERS, Format.TEXT)
 _Values = Sequence[Buffer | None]
-_Answer = list[PGresult]  # one, but for the rows that follow a stream: single
+_Answer = list[PGresult]  # one result, except for the rows that follow a stream: single
 _Packed = Sequence[tuple[_Call, _Values]]
-_Sent = list[Callable[[], object] | None]  # what is to be done for each good answer
+_Sent = list[Callable[[], object] | None]  # the call for each good answer
 
 
 @dataclass(slots=True)
 class _Session:
-    """What is known of a session: what it has prepared, and what is to be sent with the next call.
+    """The state of a session: its prepared statements, and the calls to send with the next one.
 
-    trusted: what is prepared is used within a transaction, too. robbed: that went wrong once.
-    losses: how often something was gone. What was not is left alone: the next names are others.
-    kept: what adapts binary values, of itself: with the connection, that would live forever.
+    trusted: prepared statements are used within a transaction, too. robbed: that failed once.
+    losses: the number of lost statements. The remaining ones are left alone: names change.
+    kept: adapters of binary values, without the connection: with it, they would live forever.
     """
 
     prepared: set[bytes] = field(default_factory=set)
@@ -79,7 +79,7 @@ class _Session:
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """How values are adapted (psycopg.abc.AdaptContext)."""
+    """The adapters of values (psycopg.abc.AdaptContext)."""
 
     adapters: AdaptersMap
     connection: Connection[Any] | None
@@ -97,12 +97,12 @@ def later(
     then: Callable[[], object] | None = None,
     trusted: bool | None = None,
 ) -> None:
-    """Send a named query along with the next one, in front of it; nobody asks for its rows.
+    """Send a named query along with the next one, in front of it; its rows are discarded.
 
-    then: called when it was run, whatever becomes of those behind it; it MUST NOT raise.
-    trusted: said of the one that begins a transaction: whether nobody is expected to deallocate
-    anything in it. If it happens all the same, a query of that transaction fails, and this is not
-    believed again.
+    then: called when the query has run, even if later ones fail; it MUST NOT raise.
+    trusted: for the query that begins a transaction: whether no code is expected to deallocate
+    statements in it. If that happens all the same, a query of that transaction fails, and this
+    flag is ignored from then on.
     """
     session = _sessions.get(conn) or _sessions.setdefault(conn, _Session())
     session.waiting.append(_Call(statement(stage, name), params, then))
@@ -111,9 +111,9 @@ def later(
 
 
 def drop_later(conn: Connection[Any]) -> None:
-    """Before a ROLLBACK: do not send what was to be sent with the next query.
+    """Before a ROLLBACK: drop the queries that were to be sent with the next one.
 
-    And expect that something was deallocated in the transaction that is open.
+    Expect, too, that statements were deallocated in the open transaction.
     """
     session = _sessions.setdefault(conn, _Session())
     session.waiting.clear()
@@ -128,14 +128,14 @@ def fetch_all(
     *,
     form: Form = _TEXT,
 ) -> list[Any]:
-    """Run a named query, and in front of it what was said later(); return its rows as tuples.
+    """Run a named query, and in front of it those of later(); return its rows as tuples.
 
-    Raises what a cursor of psycopg raises, for the first that failed; those behind it were not run.
-    OperationalError, without SQLSTATE, when they failed for what was deallocated: try once more.
-    What interrupts the wait (Ctrl-C), or is raised in it, closes the connection.
+    Raises the errors of a psycopg cursor, for the first query that failed; later ones did not run.
+    OperationalError, without SQLSTATE, if they failed for a deallocated statement: try once more.
+    An exception during the wait (such as Ctrl-C) closes the connection.
     """
     if conn.pgconn.pipeline_status != PipelineStatus.OFF:
-        with conn.pipeline():  # a handler's, while it reads its unit: what it has sent goes first
+        with conn.pipeline():  # a handler's, while it reads its unit: its own statements go first
             pass
     session = _sessions.get(conn) or _sessions.setdefault(conn, _Session())
     calls = [*session.waiting, _Call(statement(stage, name), params, None)]
@@ -143,7 +143,7 @@ def fetch_all(
     bare = conn.pgconn.parameter_status(b"client_encoding") == b"UTF8"
     bare = bare and form.format == Format.BINARY
     transformer = session.kept.get(form.adapters) if bare else None
-    if transformer is None:  # to make its loaders takes a quarter of the time that a claim does
+    if transformer is None:  # creating its loaders takes a quarter of a claim's time
         transformer = Transformer(_Context(form.adapters, None if bare else conn))
         session.kept |= {form.adapters: transformer} if bare else {}
     packed = [(call, _pack(transformer, call)) for call in calls]
@@ -153,7 +153,7 @@ def fetch_all(
     for result in answer:
         transformer.set_pgresult(result)
         rows += transformer.load_rows(0, result.ntuples, tuple)
-    transformer.set_pgresult(None)  # it is kept, perhaps
+    transformer.set_pgresult(None)  # it may be kept
     return rows
 
 
@@ -171,10 +171,10 @@ def _ask(
     calls: _Packed,
     result_format: Format,
 ) -> _Answer:
-    """Do as _exchange() with what is prepared, as long as that is there."""
+    """Do as _exchange() with prepared statements, as long as they exist."""
     is_first = conn.pgconn.transaction_status == TransactionStatus.IDLE
     try:
-        # Where psycopg may prepare nothing there is a pooler, and another session each time.
+        # If psycopg must not prepare, there is a pooler, and another session each time.
         kept = conn.prepare_threshold is not None and (is_first or session.trusted)
         return _exchange(conn, session, calls, result_format, kept=kept)
     except psycopg.errors.InvalidSqlStatementName as error:
@@ -197,7 +197,7 @@ def _exchange(
 ) -> _Answer:
     """Send the calls and wait; return the answer to the last one. Raises the first error.
 
-    kept: prepare what is not prepared yet, and use it.
+    kept: prepare the statements that are not prepared yet, and use them.
     """
     pgconn = conn.pgconn
     if pgconn.status != ConnStatus.OK:
@@ -216,13 +216,13 @@ def _exchange(
         if is_ours and pgconn.status == ConnStatus.OK:
             pgconn.exit_pipeline_mode()
     except BaseException:
-        conn.close()  # an answer that is on its way must not be taken for the next one's
+        conn.close()  # a late answer must not be taken for that of the next call
         raise
     return _last_of(conn, sent, answers)
 
 
 def _last_of(conn: Connection[Any], sent: _Sent, answers: list[_Answer]) -> _Answer:
-    """Return the answer to the last call; `then` of each good one is called before an error."""
+    """Return the answer to the last call; call the `then` of good ones before raising an error."""
     for then, answer in zip(sent, answers, strict=False):
         if answer[-1].status not in _GOOD:
             raise _error(conn, answer[-1])
@@ -254,7 +254,7 @@ def _send_kept(pgconn: PGconn, session: _Session, calls: _Packed, result_format:
 
 
 def _receive(pgconn: PGconn) -> list[_Answer]:
-    """Return the answers up to the sync, or those there were before the connection was lost."""
+    """Return the answers up to the sync, or up to the loss of the connection."""
     answers: list[_Answer] = []
     answer: _Answer = []
     while pgconn.status == ConnStatus.OK or answer:
@@ -263,7 +263,7 @@ def _receive(pgconn: PGconn) -> list[_Answer]:
         result = pgconn.get_result()
         if result is None:
             if not answer:
-                break  # lost in sending: libpq has an error for one answer, but keeps status OK
+                break  # lost while sending: libpq has an error for one answer, but keeps status OK
             answers.append(answer)
             answer = []
         elif result.status == ExecStatus.PIPELINE_SYNC:
@@ -274,11 +274,11 @@ def _receive(pgconn: PGconn) -> list[_Answer]:
 
 
 def _await(pgconn: PGconn) -> None:
-    """Wait until get_result() does not: until then it lets no signal through, and no other thread.
+    """Wait until get_result() would not: its own wait blocks signals and other threads.
 
-    What wakes up may be a notification, or half an answer.
+    A notification, or half an answer, may end a wait early.
     """
-    with suppress(psycopg.OperationalError):  # of a connection that is lost get_result() tells
+    with suppress(psycopg.OperationalError):  # for a lost connection get_result() reports
         while pgconn.is_busy():
             poll = select.poll()
             poll.register(pgconn.socket, select.POLLIN)

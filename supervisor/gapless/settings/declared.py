@@ -1,7 +1,7 @@
-"""The one part of the config file that is nested: `schedules`, each with a name and its fields.
+"""The only nested part of the config file: `schedules`, each with a name and its fields.
 
-A field is a text with placeholders, as any setting; nothing in it is nested, so no alias of YAML
-can grow into anything.
+A field is a text with placeholders, as any setting; nothing is nested in it, so an alias of YAML
+cannot expand without limit.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FIELDS = {
     "payload": "payload",
     "startsAt": "starts_at",
 }
-"""The fields of a schedule in the file, and what they are called elsewhere."""
+"""The fields of a schedule in the file, and their names elsewhere."""
 DECLARED_MAX = 1000
 
 
@@ -41,7 +41,7 @@ class Declared:
     fields: Mapping[str, str] = field(default_factory=dict)
 
     def expanded(self, lookup: Lookup) -> Declared:
-        """Replace the placeholders. Raises ConfigError for one without a value, or no text."""
+        """Replace the placeholders. Raises ConfigError for one without a value, or not a text."""
         found = {}
         for name, text in self.fields.items():
             try:
@@ -55,11 +55,11 @@ class Declared:
         return Declared(name=self.name, place=self.place, fields=found)
 
     def refused(self, why: str) -> ConfigError:
-        """Return the error that says where it stands."""
+        """Return the error, with the schedule's place in the file."""
         return ConfigError(f"{self.place}: {SECTION_KEY}.{self.name}: {why}")
 
     def record(self) -> dict[str, str]:
-        """Return the fields as they are called elsewhere. Raises ConfigError without a topic."""
+        """Return the fields by their names elsewhere. Raises ConfigError without a topic."""
         if "topic" not in self.fields:
             raise self.refused("names no topic to publish into: topic: reports")
         return {"name": self.name} | {FIELDS[name]: text for name, text in self.fields.items()}

@@ -1,4 +1,4 @@
-"""What a flat YAML file said: entries that know their line, with values as they were written."""
+"""The contents of a flat YAML file: entries with their line, and values as they were written."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ class SettingEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The entries of one file by key; without a path it stands for no file."""
+    """The entries of one file by key; without a path it represents no file."""
 
     path: Path | None = None
     entries: Mapping[str, SettingEntry] = field(default_factory=dict)
     schedules: tuple[Declared, ...] = ()
 
     def place(self, entry: SettingEntry) -> str:
-        """Say where an entry stands: `config/gapless.yml line 12`."""
+        """Return the place of an entry: `config/gapless.yml line 12`."""
         return f"{self.path} line {entry.line}"

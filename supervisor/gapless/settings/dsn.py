@@ -1,8 +1,8 @@
-"""Whether anybody said where the database is, by a DSN or by libpq's own environment.
+"""Whether the database was configured, by a DSN or by libpq's own environment.
 
 gapless never parses a DSN: an empty one already makes libpq read PGHOST, PGSERVICE, the service
-file, the password file and the rest. What is needed here is only to tell "connect with an empty
-DSN" from "nobody configured anything: start the embedded server".
+file, the password file and the rest. This module only tells "connect with an empty DSN" from
+"nothing was configured: start the embedded server".
 """
 
 from __future__ import annotations

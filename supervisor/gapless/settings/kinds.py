@@ -1,6 +1,6 @@
-"""The types a setting may have: what text becomes such a value, and which range is allowed.
+"""The types of settings: the conversion of text to a value, and the allowed range.
 
-Every kind takes the same text wherever it stood (flag, environment, values file, config file),
+Every kind takes the same text from any source (flag, environment, values file, config file),
 so `"100"`, `100` and `${k:100}` are the same number. Nothing is guessed: `1_000`, `0x10`, `010`
 and `100.0` are not whole numbers here, though YAML would read the first three as some.
 """
@@ -21,18 +21,18 @@ _SHOWN_CHARACTERS_MAX = 60
 
 
 class RefusedValueError(ValueError):
-    """A value is not of its kind or out of range; the caller says which value and where."""
+    """A value is not of its kind or out of range; the caller names the value and its place."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind(ABC):
-    """One type with its range; `null` says what an empty value means, "" that it is refused."""
+    """One type with its range; `null` is the meaning of an empty value, "" that it is refused."""
 
     null: str = ""
 
     @property
     def must(self) -> str:
-        """What a value must be, to stand after "must be"."""
+        """The condition for a value, as the words that follow "must be"."""
         what = self._what()
         return f"{what}, or empty for {self.null}" if self.null else what
 
@@ -121,7 +121,7 @@ class Choice(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(Kind):
-    """A name or reference: printable, and no space around it (nobody sees one in a log)."""
+    """A name or reference: printable, without space around it (invisible in a log)."""
 
     longest: int
 
@@ -140,7 +140,7 @@ class Text(Kind):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Address(Kind):
-    """A host and a port to listen at; port 0 is any that is free."""
+    """A host and a port to listen on; port 0 is any free port."""
 
     def _what(self) -> str:
         return "HOST:PORT, such as 127.0.0.1:9464, localhost:9464 or [::1]:9464"
@@ -161,7 +161,7 @@ def host_and_port(address: str) -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dsn(Kind):
-    """A connection string, given to libpq as it is; its value is never shown."""
+    """A connection string, passed to libpq unchanged; its value is never shown."""
 
     def _what(self) -> str:
         return "a libpq connection string or URI in valid UTF-8 without NUL"

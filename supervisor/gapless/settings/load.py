@@ -1,6 +1,6 @@
 """Finds, checks and explains the value of every setting.
 
-The first of these that has one decides: a flag, the environment, the values file, the config
+The first source with a value decides: a flag, the environment, the values file, the config
 file, the default.
 """
 
@@ -38,7 +38,7 @@ _NO_FLAGS: Mapping[str, object] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """Checked settings, with what a person should know about how they were found."""
+    """Checked settings, with notes for people about their sources."""
 
     settings: Settings
     warnings: tuple[str, ...]
@@ -49,7 +49,7 @@ class Loaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Expanded:
-    """A value before it is checked; `place` is set when the config file's text led to it."""
+    """A value before it is checked; `place` is set if it came through the config file's text."""
 
     raw: object
     source: str
@@ -69,9 +69,9 @@ def load(
     environ: Mapping[str, str],
     overrides: Mapping[str, object] = _NO_FLAGS,
 ) -> Loaded:
-    """Load and check all settings. Raises ConfigError with the first thing that is wrong.
+    """Load and check all settings. Raises ConfigError with the first error.
 
-    Without `path` there is no config file, only defaults and what stands before them. Without
+    Without `path` there is no config file, only defaults and the sources before them. Without
     `values` a `values.yml` beside the config file is used if there is one. `overrides` are the
     flags, by attribute or key; None means that the flag was not given.
     """
@@ -105,7 +105,7 @@ def load(
 
 
 def environment_schema(environ: Mapping[str, str]) -> str:
-    """Return the schema that the environment says, for a program that loads no settings.
+    """Return the schema in the environment, for a program that loads no settings.
 
     Raises ConfigError for a name that no schema of ours may have.
     """
@@ -132,7 +132,7 @@ def _read_values(path: Path | None, values: Path | None) -> Document:
 
 
 def _flags(overrides: Mapping[str, object]) -> dict[str, object]:
-    """Give the flags by key, without those that were not given."""
+    """Return the flags by key, without those that were not given."""
     keys = {setting.attribute: key for key, setting in CATALOG.items()}
     flags: dict[str, object] = {}
     for name, value in overrides.items():
@@ -151,12 +151,12 @@ def _find(
     config: Document,
     outside: Surroundings,
 ) -> _Expanded:
-    """Find the value with the highest precedence, of a setting that has one besides the default."""
+    """Find the value with the highest precedence, for a setting with one besides the default."""
     if setting.key in flags:
         return _Expanded(raw=flags[setting.key], source=_FLAG_SOURCE)
     entry = config.entries.get(setting.key)
     # Where the file's text has a placeholder with the setting's own name, environment and
-    # values file come in through it, so that the text around it is kept.
+    # values file come in through it, so the text around it is kept.
     if entry is None or (setting.key in said and set(setting.names).isdisjoint(_mentioned(entry))):
         winner = said[setting.key][0]
         return _Expanded(raw=winner.value, source=winner.source)
@@ -171,7 +171,7 @@ def _mentioned(entry: SettingEntry) -> set[str]:
 
 
 def _expanded(entry: SettingEntry, place: str, outside: Surroundings) -> _Expanded:
-    """Expand what the file says; the source is the file unless one placeholder was all of it."""
+    """Expand the file's text; the source is the file unless one placeholder was all of it."""
     if entry.raw is None or isinstance(entry.raw, Nested):
         return _Expanded(raw=entry.raw, source=place, place=place)
     try:
@@ -185,7 +185,7 @@ def _expanded(entry: SettingEntry, place: str, outside: Surroundings) -> _Expand
             raw = tuple(part.value for part in parts)
             sources = tuple(source for part in parts for source in part.sources)
     except PlaceholderError as error:
-        complaint = " ".join(str(error).split())  # one line, whatever the file's own words hold
+        complaint = " ".join(str(error).split())  # one line, whatever the file's own words are
         raise ConfigError(f"{place}: {entry.key}: {complaint}") from error
     source = f"{place} with {', '.join(dict.fromkeys(sources))}" if sources else place
     return _Expanded(raw=raw, source=source, place=place)
@@ -199,7 +199,7 @@ def _check(setting: Setting, candidate: _Expanded) -> Any:
 
 
 def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
-    """Check what no range can say: two heartbeats must fit into the time to live."""
+    """Check conditions across settings: two heartbeats must fit into the time to live."""
     if 2 * settings.heartbeat_ms >= settings.member_ttl_ms:
         raise ConfigError(
             f"heartbeatMs is {settings.heartbeat_ms} (from {sources['heartbeatMs']}) and"

@@ -4,13 +4,13 @@
     ${name:default}   the value, or the text after the first colon
     ${name:}          the value, or null
     ${name:?message}  the value, or an error with the message
-    ${name:$}         the text `${name}` itself, whatever has that name
+    ${name:$}         the text `${name}` itself, even if the name has a value
 
 Differences, each where light-4j would silently do something odd: text around a placeholder is
 kept whatever type the value has; `${name:$}` is an escape even where `name` has a value; and a
 placeholder within a placeholder, without a name or without its brace is refused.
 
-A value is data: nothing in it is expanded again. Pure: what has a value is asked of a Lookup.
+A value is data: nothing in it is expanded again. Pure: a Lookup finds the values of names.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _PLACEHOLDER = re.compile(r"\$\{(.*?)\}")
 
 
 class PlaceholderError(ValueError):
-    """A placeholder is malformed or has no value; the caller says in which file and line."""
+    """A placeholder is malformed or has no value; the caller adds the file and line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """The value of a name (null, a text, or several) and the words that say where it stood."""
+    """The value of a name (null, a text, or several), and its source in words."""
 
     value: object
     source: str
 
 
 Lookup = Callable[[str], Resolved | None]
-"""Finds the value of a name, or None where nobody gave one (which is not a null value)."""
+"""Finds the value of a name, or None where it has none (which is not a null value)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expansion:
-    """A text after expansion: the value, and where its parts came from, in order of use."""
+    """A text after expansion: the value, and the sources of its parts in order of use."""
 
     value: object
     sources: tuple[str, ...]
     is_whole: bool
-    """The text was one placeholder and nothing else, so the value is not text for certain."""
+    """The text was one placeholder and nothing else, so the value need not be a text."""
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -73,13 +73,13 @@ def expand(text: str, lookup: Lookup) -> Expansion:
 
 
 def _split(content: str) -> tuple[str, str | None]:
-    """Cut what stands between the braces into name and default; spaces around both are noise."""
+    """Cut the text between the braces into name and default; spaces around both are ignored."""
     name, colon, default = content.partition(":")
     return name.strip(), default.strip() if colon else None
 
 
 def _resolve(content: str, lookup: Lookup) -> Resolved:
-    """Give the value of one placeholder; its source is empty when the default was taken."""
+    """Return the value of one placeholder; its source is empty when the default was taken."""
     name, default = _split(content)
     # The content MUST NOT be shown: a default may hold a password.
     if not name:

@@ -1,7 +1,7 @@
-"""Reads a YAML file into a Document, flat but for schedules; the only module that knows YAML.
+"""Reads a YAML file into a Document, flat except for schedules; only this module knows YAML.
 
-Scalars are kept as the text that was written: the declared type of a setting decides what it
-is, not YAML's guess (`groupId: 010` is a name). Nothing is constructed, so a tag can do nothing.
+Scalars stay the text that was written: the declared type of a setting decides their meaning, not
+YAML's guess (`groupId: 010` is a name). Nothing is constructed, so a tag has no effect.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def _forbidden_character(error: yaml.reader.ReaderError, text: str) -> str:
 
 
 def _complaint(error: yaml.MarkedYAMLError) -> str:
-    """Put the place and the parser's words in one line."""
+    """Put the place and the parser's words on one line."""
     mark = error.problem_mark or error.context_mark
     words = ", ".join(word for word in (error.context, error.problem) if word)
     place = f"line {mark.line + 1} column {mark.column + 1}" if mark else ""

@@ -1,4 +1,4 @@
-"""Every setting there is: name, type, range and default. The only place that knows them.
+"""All settings: name, type, range and default. No other place defines them.
 
 A setting's key in YAML is its attribute in camel case (`wait_period_ms` is `waitPeriodMs`).
 """
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 SECTION = "gapless"
-"""Names of our own settings begin with this: `gapless.topic`, GAPLESS_TOPIC."""
+"""Names of our own settings begin with this prefix: `gapless.topic`, GAPLESS_TOPIC."""
 
 CLASSIC_SECTION = "db-event-consumer"
-"""The settings light-portal's file has may be named with this too, so that it works unchanged."""
+"""Settings of light-portal's file may have this prefix too, so the file works unchanged."""
 
 _DAY_MS = 86_400_000
 _HOUR_MS = 3_600_000
@@ -53,13 +53,13 @@ def _name(default: str | None, *, null: str = "", classic: bool = False) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """All settings, as `load` found and checked them; the defaults are those of gapless.yml."""
+    """All settings, found and checked by `load`; the defaults are those of gapless.yml."""
 
     dsn: str | None = _setting(Dsn(null="libpq's own environment"), None)
-    """Where the database is; None leaves it to libpq's environment (see `dsn_is_configured`)."""
+    """The DSN of the database; None leaves it to libpq's environment (see `dsn_is_configured`)."""
 
     schema: str = _setting(SchemaName(), DEFAULT_SCHEMA)
-    """Where in the database gapless is; all programs of an installation say the same."""
+    """The schema of gapless in the database; all programs of an installation use the same."""
 
     app: str | None = _setting(Text(longest=_REFERENCE_CHARACTERS_MAX, null="none"), None)
     """The program whose handlers `gapless run` runs: `module:attribute` or a path."""
@@ -70,119 +70,119 @@ class Settings:
     """More handlers, each as `module:attribute`, in any order; may be empty."""
 
     instance_name: str | None = _name(None, null="host name and process id")
-    """What people call this supervisor; None: see `name_for_people`."""
+    """The name of this supervisor for people; None: see `name_for_people`."""
 
     log_format: Literal["auto", "text", "json"] = _setting(
         Choice(words=("auto", "text", "json")), "auto"
     )
-    """How the log looks; auto is the live console on a terminal, and text elsewhere."""
+    """The format of the log; auto is the live console on a terminal, and text elsewhere."""
 
     metrics: str | None = _setting(Address(null="no metrics"), None)
-    """Where metrics and health can be read, as HOST:PORT; None: nowhere."""
+    """The address of metrics and health, as HOST:PORT; None: they are not served."""
 
     standstill_s: int = _whole(60, 1, 86_400)
-    """After so long with events and none passed, health names the partition."""
+    """The time without progress, with events waiting, after which health names a partition."""
 
     gateway: str | None = _setting(Address(null="127.0.0.1:8080"), None)
-    """Where `gapless gateway` listens, as HOST:PORT; None is 127.0.0.1:8080."""
+    """The address of `gapless gateway`, as HOST:PORT; None is 127.0.0.1:8080."""
 
     gateway_sessions: int = _whole(16, 1, 500)
-    """How many sessions a gateway has with the database, at most: requests at a time."""
+    """The maximum number of a gateway's sessions, and so of its concurrent requests."""
 
     max_event_bytes: int = _whole(1_048_576, 1_024, 268_435_456)
-    """How large the JSON of one event may be that a gateway takes."""
+    """The maximum size of the JSON of one event that a gateway accepts."""
 
     max_batch_bytes: int = _whole(16_777_216, 1_024, 1_073_741_824)
-    """How large the body of a request may be that a gateway takes."""
+    """The maximum size of the body of a request that a gateway accepts."""
 
     max_batch_events: int = _whole(10_000, 1, 1_000_000)
-    """A bound of the events in the body of a request to a gateway."""
+    """The maximum number of events in the body of a request to a gateway."""
 
     connect_timeout_s: int = _whole(10, 1, 600)
-    """How long one attempt to connect may take."""
+    """The time limit of one attempt to connect."""
 
     start_timeout_s: int = _whole(0, 0, 86_400)
-    """How long `gapless run` waits at its start for a database that is away; 0 is forever."""
+    """The wait of `gapless run` at its start for a database that is away; 0 is forever."""
 
     exit_on_revoked: bool = _setting(Truth(), False)  # noqa: FBT003 - a default
-    """Whether a supervisor ends when its role loses its grants; else it waits for their return."""
+    """Whether a supervisor ends when its role loses its grants, or waits for their return."""
 
     statement_timeout_ms: int = _whole(0, 0, _DAY_MS)
     """The server's statement_timeout on sessions that run handlers; 0 is none."""
 
     topic: str = _name("outbox")
-    """The topic that handlers without one consume."""
+    """The topic of handlers that name none."""
 
     group_id: str | None = _name(None, null="the group each handler names", classic=True)
     """The consumer group of handlers that name none."""
 
     total_partitions: int = _classic(8, 1, 4_096)
-    """How many partitions a topic gets when it is created; an existing topic keeps its own."""
+    """The number of partitions of a new topic; an existing topic keeps its own."""
 
     create_topics: bool = _setting(Truth(), False)  # noqa: FBT003 - a default
-    """Whether `gapless run` makes the topics that its handlers name and nobody made."""
+    """Whether `gapless run` creates the topics of its handlers that do not exist."""
 
     chunk_events: int = _whole(1_000_000, 10_000, 1_000_000_000)
-    """How many ids one chunk of outbox_message_t holds: what retention drops at once."""
+    """The number of ids in one chunk of outbox_message_t: retention drops a chunk at once."""
 
     chunks_ahead: int = _whole(2, 1, 64)
-    """How many empty chunks stand ready beyond the one being written."""
+    """The number of empty chunks that stand ready beyond the one being written."""
 
     retention_s: int | None = _whole(None, 1, _CENTURY_S, null="forever")
-    """How long a new topic keeps its events, at least; None is forever."""
+    """The minimum time that a new topic keeps its events; None is forever."""
 
     retention_check_s: int = _whole(60, 1, 86_400)
-    """How often the sequencer looks for chunks that may be dropped."""
+    """The time between two looks of the sequencer for chunks that may be dropped."""
 
     dead_letter_retention_s: int = _whole(2_592_000, 1, _CENTURY_S)
-    """How long a dead letter stays after it was handled after all, or discarded."""
+    """The time that a dead letter stays after it was handled after all, or discarded."""
 
     audit_retention_s: int = _whole(31_536_000, 1, _CENTURY_S)
-    """How long it is kept what people did to groups."""
+    """The time that the record of people's actions on groups is kept."""
 
     sequencer_pause_ms: int = _whole(1, 0, 1_000)
-    """How long the awake sequencer rests between two runs."""
+    """The rest of the awake sequencer between two runs."""
 
     batch_size: int = _classic(100, 1, 100_000)
-    """How many events a worker claims at a time; the claim extends to the end of a unit (I5)."""
+    """The number of events of one claim by a worker; it extends to the end of a unit (I5)."""
 
     wait_period_ms: int = _classic(1_000, 10, _HOUR_MS)
-    """How long anybody waits for a notification before looking anyway."""
+    """The longest wait for a notification before a look without one."""
 
     group_by: Literal["transaction", "user"] = _setting(
         Choice(words=("transaction", "user")), "transaction"
     )
-    """What makes neighbouring events one unit."""
+    """The property that makes neighbouring events one unit."""
 
     max_processing_ms: int = _whole(300_000, 100, _DAY_MS)
-    """How long a batch may take before its worker is taken for stuck and replaced (I8)."""
+    """The longest time for a batch before its worker counts as stuck and is replaced (I8)."""
 
     stream_above_events: int = _whole(10_000, 1, 10_000_000)
-    """A unit with more events than this is streamed to its handler, not held in memory."""
+    """The number of events above which a unit is streamed to its handler, not held in memory."""
 
     max_units_per_savepoint_batch: int = _whole(64, 1, 64)
-    """How many units, each under a savepoint, share a commit after a handler failed."""
+    """The number of units, each in a savepoint, that share a commit after a handler failed."""
 
     on_failure: Literal["dead-letter", "retry", "park-key", "block"] = _setting(
         Choice(words=("dead-letter", "retry", "park-key", "block")), "dead-letter"
     )
-    """What becomes of a unit whose handler raised, in groups whose handler does not say."""
+    """The failure policy of groups whose handler sets none."""
 
     retry_delays_s: tuple[float, ...] = _setting(
         Wholes(low=0, high=_MONTH_S, most=_RETRIES_MAX, null="no other attempt"), (60, 300)
     )
-    """How long until each further attempt at a unit that failed (retry, park-key)."""
+    """The time until each further attempt at a unit that failed (retry, park-key)."""
 
     auto_offset_reset: Literal["error", "earliest", "latest"] = _setting(
         Choice(words=("error", "earliest", "latest")), "error"
     )
-    """Where a group continues when retention, as told, dropped events that it had not handled."""
+    """The place where a group continues if retention dropped events it had not handled."""
 
     max_crashes: int = _whole(3, 1, 1_000)
-    """After so many deaths of a worker at one unit it is dead-lettered without a call (I8)."""
+    """The number of workers that die at one unit before it is dead-lettered uncalled (I8)."""
 
     brake_keys: int = _whole(10, 0, 20)
-    """Slows a partition down when 20 units of so many keys failed and none succeeded; 0: never."""
+    """The number of keys among 20 failed units in a row that slows a partition down; 0: never."""
 
     delivery: Literal["exactly-once", "at-least-once"] = _setting(
         Choice(words=("exactly-once", "at-least-once")), "exactly-once"
@@ -190,13 +190,13 @@ class Settings:
     """Whether handlers write through our transaction, or have their effects elsewhere."""
 
     concurrency: int = _whole(1, 1, 1_000)
-    """How many calls of an at-least-once handler a worker has going at a time."""
+    """The number of concurrent calls of an at-least-once handler in a worker."""
 
     visibility_s: int = _whole(60, 1, 86_400)
-    """How long an event of an at-least-once queue is reserved at a time, while its call lasts."""
+    """The time for which an event of an at-least-once queue is reserved, renewed during a call."""
 
     workers: int = _whole(4, 1, 1_000)
-    """How many processes of this supervisor handle the events of each queue group."""
+    """The number of processes of this supervisor for the events of each queue group."""
 
     webhook_allow: tuple[str, ...] = _setting(
         Items(item=Text(longest=_NAME_CHARACTERS_MAX), null="none"), ()
@@ -206,36 +206,36 @@ class Settings:
     webhook_ca_file: str | None = _setting(
         Text(longest=_REFERENCE_CHARACTERS_MAX, null="the usual authorities"), None
     )
-    """Certificates (PEM) that webhooks believe beside those of the usual authorities."""
+    """Certificates (PEM) that webhooks trust in addition to those of the usual authorities."""
 
     capacity: int | None = _whole(None, 0, 100_000, null="no limit")
-    """How many partitions this supervisor may hold; None is no limit."""
+    """The maximum number of partitions that this supervisor may hold; None is no limit."""
 
     partitions_per_worker: int | Literal["auto"] = _setting(
         Whole(low=1, high=4_096, word="auto"), 1
     )
-    """How many partitions one worker process may serve, over one session; auto: as many as fit."""
+    """The maximum number of partitions of one worker, over one session; auto: as many as fit."""
 
     drain_timeout_ms: int = _whole(30_000, 0, _HOUR_MS)
-    """How long workers may finish their batch after SIGTERM before they are killed."""
+    """The time for workers to finish their batch after SIGTERM before they are killed."""
 
     member_ttl_ms: int = _whole(5_000, 1_000, 600_000)
-    """How long a member that sends no heartbeat counts as alive."""
+    """The time for which a member without a heartbeat counts as alive."""
 
     heartbeat_ms: int = _whole(1_000, 100, 300_000)
-    """How often a member says that it lives; less than half of member_ttl_ms."""
+    """The time between two heartbeats of a member; less than half of member_ttl_ms."""
 
     suspect_grace_ms: int = _whole(2_000, 0, 600_000)
-    """How long a member silent for half its ttl is watched, at least, before it is evicted."""
+    """The minimum time to watch a member, silent for half its ttl, before it is evicted."""
 
     reconnect_grace_ms: int = _whole(1_000, 0, 600_000)
-    """How long a member that lost its session may come back before it is evicted."""
+    """The time for a member that lost its session to come back before it is evicted."""
 
     presence_poll_ms: int = _whole(250, 10, 60_000)
-    """How often a member looks whether its neighbour's session still exists."""
+    """The time between two checks by a member that its neighbour's session exists."""
 
     zombie_after_ms: int = _whole(250, 0, 60_000)
-    """How long a new owner waits for an evicted one's session before it terminates it."""
+    """The wait of a new owner for an evicted one's session before it terminates it."""
 
     def name_for_people(self) -> str:
         """Name the calling process in logs and status; never an identity, names may repeat."""
@@ -244,20 +244,20 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What is known of one setting besides its value."""
+    """The facts about one setting, except its value."""
 
     key: str
     attribute: str
     kind: Kind
     default: object
     names: tuple[str, ...]
-    """What placeholders and values file call it; the first one wins over the rest."""
+    """The names in placeholders and values file; the first one wins over the rest."""
     variables: tuple[str, ...]
-    """What the environment calls it, name by name."""
+    """The names in the environment, in the same order."""
 
 
 def environment_name(name: str) -> str:
-    """Give the variable for a name, as light-4j does: upper case, all else an underscore."""
+    """Return the variable for a name, as light-4j does: upper case, other characters become _."""
     return re.sub(r"[^A-Za-z0-9]", "_", name).upper()
 
 
@@ -284,4 +284,4 @@ CATALOG: Mapping[str, Setting] = MappingProxyType(_catalog())
 RETIRED: Mapping[str, str] = MappingProxyType(
     {"partitionId": "supervisors share the partitions among themselves"}
 )
-"""Keys of light-portal's file that have no meaning here, and why: ignored with a warning."""
+"""Keys of light-portal's file without a meaning here, and why: ignored with a warning."""

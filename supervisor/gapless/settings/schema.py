@@ -1,6 +1,6 @@
-"""The kind of a setting that names a schema: a name that no SQL ever has to quote.
+"""The kind of a setting that names a schema: a name that SQL never has to quote.
 
-So one rewriting of our SQL is right wherever the name stands: before a dot, in a literal, in the
+So one translation of our SQL is right wherever the name appears: before a dot, in a literal, in the
 name of a channel, of a trigger or of a setting of the session.
 """
 
@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from gapless.settings.kinds import Kind, RefusedValueError
 
 DEFAULT_SCHEMA = "gapless"
-"""Where gapless is unless somebody says otherwise; what sql/ is written for."""
+"""The default schema, for which sql/ is written."""
 
-# A channel is the name and up to 18 bytes, a trigger on a captured table up to 17; both end at 63.
+# A channel adds up to 18 bytes to the name, a trigger on a captured table 17; the limit is 63.
 CHARACTERS_MAX = 40
 
 _NAME = re.compile(rf"(?!pg_)[a-z_][a-z0-9_]{{0,{CHARACTERS_MAX - 1}}}")
@@ -45,7 +45,7 @@ _WORDS = frozenset(_RESERVED.split())
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaName(Kind):
-    """A name that needs no quotes, and that neither the server nor everybody else uses."""
+    """A name that needs no quotes, and that neither the server nor most databases use."""
 
     def _what(self) -> str:
         return (

@@ -1,7 +1,7 @@
-"""Where a name may have a value besides the config file: the environment and the values file.
+"""The sources of a value besides the config file: the environment and the values file.
 
 The environment name of `db-event-consumer.batchSize` is DB_EVENT_CONSUMER_BATCHSIZE. A classic
-setting has two names, and both are asked in the environment before either in the values file.
+setting has two names, and both are looked up in the environment before either in the values file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _SETTING_OF = {name: setting for setting in CATALOG.values() for name in setting
 
 
 def rivals(values: list[Resolved]) -> Iterator[str]:
-    """Warn of values of a setting that said() found and that are not the one that wins."""
+    """Warn of values of a setting that said() found and that do not win."""
     winner, *others = values
     for rival in others:
         if rival.value != winner.value:
@@ -40,12 +40,12 @@ class Surroundings:
         return next(self.each(setting.names if setting else (name,)), None)
 
     def each(self, names: tuple[str, ...]) -> Iterator[Resolved]:
-        """Give every value that these names have, the one that wins first."""
+        """Yield every value that these names have, the winner first."""
         yield from self._in_environment(map(environment_name, names))
         yield from self._in_values(names)
 
     def said(self) -> dict[str, list[Resolved]]:
-        """Give the settings that have a value here, by key: the one that wins, and its rivals.
+        """Return the settings that have a value here, by key: the winner, and its rivals.
 
         Rivals are values under the setting's other name, in the same source.
         """

@@ -1,7 +1,7 @@
-"""Names that look like settings and are none: refused in a config file, warned of elsewhere.
+"""Names that look like settings and are none: an error in a config file, elsewhere a warning.
 
 An environment is shared with other programs and a light-4j values file with other sections, so
-only names that begin with our sections are looked at there.
+only names that begin with our sections are checked there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gapless.settings.document import Document
     from gapless.settings.source import Surroundings
 
-# Variables that gapless reads elsewhere than in its settings.
+# Variables that gapless reads outside its settings.
 _OPERATIONAL = frozenset({"GAPLESS_HOME", "GAPLESS_PG_BINDIR", "GAPLESS_DEBUG"})
 _OPERATIONAL_PREFIX = "GAPLESS_TEST_"
 
@@ -33,7 +33,7 @@ _CLOSE_ENOUGH = 0.7  # of 1: "timeout" is not close to "topic", "batch_sise" is 
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """Give the known word that was probably meant; case and punctuation do not count."""
+    """Return the known word that was probably meant; case and punctuation do not count."""
     import difflib  # noqa: PLC0415 - few words are strange
 
     by_plain = {_plain(candidate): candidate for candidate in known}
@@ -42,7 +42,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def hint(meant: str | None) -> str:
-    """Give "; did you mean 'x'?", or nothing where nothing is close."""
+    """Return "; did you mean 'x'?", or "" if no word is close."""
     return f"; did you mean '{meant}'?" if meant else ""
 
 
@@ -57,7 +57,7 @@ def refuse_unknown_keys(config: Document) -> None:
 
 
 def warn_of_retired(config: Document, outside: Surroundings) -> Iterator[str]:
-    """Warn once of each key without meaning, wherever it is set; its value is not looked at."""
+    """Warn once of each key without a meaning, wherever it is set; its value is ignored."""
     for key, reason in RETIRED.items():
         entry = config.entries.get(key)
         places = [config.place(entry)] if entry else []
@@ -68,7 +68,7 @@ def warn_of_retired(config: Document, outside: Surroundings) -> Iterator[str]:
 
 
 def warn_of_strangers(outside: Surroundings, mentioned: Iterable[str]) -> Iterator[str]:
-    """Warn of names in our sections that nobody asks for; `mentioned` are placeholders' names."""
+    """Warn of unused names in our sections; `mentioned` are the names in placeholders."""
     others = {f"{section}.{key}" for section in _SECTIONS for key in RETIRED}.union(mentioned)
     known = others.union(*(setting.names for setting in CATALOG.values()))
     asked_for = _OPERATIONAL.union(

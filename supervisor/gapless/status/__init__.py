@@ -1,10 +1,10 @@
-"""What is happening, as data, then as a picture: `gapless status` and the live console.
+"""The present state, as data, then as a picture: `gapless status` and the live console.
 
-It reads the database alone, through the views in sql, so it works from any machine. One
-direction: `snapshot` reads it; `History` turns successive snapshots into rates and news;
-`to_document` (JSON) and `draw.draw` (lines) tell it, both pure. A key changes what is drawn
-(`keys.press`, pure); `console.LiveConsole` puts that on a terminal when told to, and `loop` tells
-it. No thread anywhere: the supervisor forks. What is imported here needs no rich.
+It reads only the database, through the views in sql, so it works from any machine. Data flows one
+way: `snapshot` reads it; `History` turns successive snapshots into rates and news; `to_document`
+(JSON) and `draw.draw` (lines) show it, both pure. A key changes the picture (`keys.press`, pure);
+`console.LiveConsole` puts it on a terminal when called, and `loop` calls it. There are no threads:
+the supervisor forks. The imports here need no rich.
 """
 
 from gapless.status.document import to_document

@@ -1,7 +1,7 @@
-"""The live console: takes looks and keys from whoever drives it, and shows what comes of them.
+"""The live console: takes looks and keys from the loop that drives it, and shows the result.
 
-A key changes the state (`press`), look and state are drawn (`draw`), the screen shows that. No
-thread and no loop of its own: supervisors fork, and the demo has a loop already.
+A key changes the state (`press`), look and state are drawn (`draw`), the screen shows them. It has
+no thread and no loop of its own: supervisors fork, and the demo has a loop already.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letters:
-    """What can be done about units set aside; the layer above knows how.
+    """The actions on units set aside; the layer above implements them.
 
-    The place is (group, topic, partition) to list, with the offset for the others. show returns
-    text, redrive what came of it. They raise GaplessError and psycopg.Error.
+    To list, the place is (group, topic, partition); the others add the offset. show returns text,
+    redrive a line about its result. They raise GaplessError and psycopg.Error.
     """
 
     list: Callable[[Connection[Any], At], Sequence[LetterLine]]
@@ -57,16 +57,16 @@ class LiveConsole:
         self._early_notes: list[str] = []
 
     def start(self) -> None:
-        """Take the screen over."""
+        """Take over the screen."""
         self._screen.open()
         self.redraw()
 
     def stop(self) -> None:
-        """Give the screen back as it was, even if the terminal is gone."""
+        """Restore the screen, even if the terminal is gone."""
         self._screen.close()
 
     def look(self, conn: Connection[Any]) -> None:
-        """Look, do what was wished for, and show both. Raises psycopg.Error, GaplessError."""
+        """Look, carry out the wish, and show both. Raises psycopg.Error, GaplessError."""
         if self._state.wish is not None:
             self._redrive(conn, self._state.wish)
         shot = snapshot(conn)
@@ -79,14 +79,14 @@ class LiveConsole:
         self.redraw()
 
     def lost(self, trouble: str) -> None:
-        """Say why there is no newer look; the last one stays."""
+        """Show why there is no newer look; the last one stays."""
         self._trouble = trouble
-        if self._state.wish is not None:  # not later, when nobody expects it any more
+        if self._state.wish is not None:  # not later, when the person no longer expects it
             self._state = told(self._state, "not redriven: there is no connection")
         self.redraw()
 
     def note(self, text: str) -> None:
-        """Add a line to what happened lately, such as a warning of the log."""
+        """Add a line to the news, such as a warning of the log."""
         if self._look is None:  # the time is the database's: wait until it is known
             self._early_notes.append(text)
         else:
@@ -113,7 +113,7 @@ class LiveConsole:
 
     @property
     def wants_look(self) -> bool:
-        """Whether the page that was opened, or what was wished for, waits for a look."""
+        """Whether the opened page, or a wish, waits for a look."""
         at, look = self._state.page.at, self._look
         is_behind = look is not None and (
             (len(at) >= UNIT_DEPTH - 1 and look.letters_at != at[:3])
@@ -122,7 +122,7 @@ class LiveConsole:
         return is_behind or self._state.wish is not None
 
     def redraw(self) -> None:
-        """Show look and state as they are, in the size that the terminal has now."""
+        """Show look and state as they are, in the terminal's present size."""
         if self._look is None:
             self._screen.show([Text(self._trouble or "looking ...")])
         else:
@@ -131,7 +131,7 @@ class LiveConsole:
         cached_cell_len.cache_clear()  # it keeps the last 4096 lines: a megabyte, in an hour
 
     def repaint(self) -> None:
-        """Show all of it again, such as after the terminal's size changed."""
+        """Write the whole picture again, for example after the terminal's size has changed."""
         self._screen.forget()
         self.redraw()
 
@@ -141,7 +141,7 @@ class LiveConsole:
         return Canvas(width=width, height=height, glyphs=ASCII if is_ascii else UNICODE)
 
     def _opened(self, conn: Connection[Any], look: Look) -> Look:
-        """Add what the page that is open shows besides: letters are asked for when some changed."""
+        """Add the contents of the open page: letters are read again when some have changed."""
         at, before = self._state.page.at, self._look
         place = at[: UNIT_DEPTH - 1]
         if len(place) == UNIT_DEPTH - 1:
@@ -156,14 +156,14 @@ class LiveConsole:
         return look
 
     def _redrive(self, conn: Connection[Any], at: At) -> None:
-        # MUST be told before: a connection that is cut must not have it asked for again.
+        # MUST be noted first: after a connection is cut, the redrive must not be repeated.
         self._state = told(self._state, "no answer to the redrive: look whether it was done")
         done = self._asked(conn, lambda: self._letters.redrive(conn, at), None)
         if done is not None:
             self._state = told(self._state, done)
 
     def _asked(self, conn: Connection[Any], ask: Callable[[], T], otherwise: T) -> T:
-        """Return the answer; what is refused is said on the last line."""
+        """Return the answer; show a refusal on the last line."""
         try:
             return ask()
         except (psycopg.Error, GaplessError) as error:
@@ -181,11 +181,11 @@ class LiveConsole:
 
 
 def _tally(look: Look, place: At) -> Sequence[int]:
-    """Return the counts that are others when something was set aside in a partition, or handled."""
+    """Return the counts that change when a unit is set aside in a partition, or handled."""
     rows = (row for row in look.snapshot.partitions if row.key == place)
     return next(((row.dead_letters, row.waiting, row.parked) for row in rows), ())
 
 
 def one_line(error: Exception) -> str:
-    """Return what an error says, on one line."""
+    """Return the text of an error on one line."""
     return " ".join(str(error).split()) or type(error).__name__

@@ -1,4 +1,4 @@
-"""A snapshot as a plain document for scripts, in the words that Kafka's tools use (pure)."""
+"""A snapshot as a plain document for scripts, in the words of Kafka's tools (pure)."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ _OF_A_GROUP = (
 
 
 def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str, Any]:
-    """Return the snapshot as dicts, lists, strings, numbers and None: what `status --json` prints.
+    """Return the snapshot as dicts, lists, strings, numbers and None, as `status --json` prints it.
 
     Field names are stable; fields may be added. Ages (`…_s`) are seconds, times UTC (ISO 8601),
-    rates (`…_per_s`) events per second: null where one look alone (history: None) cannot tell.
+    rates (`…_per_s`) events per second: null if a single look (history: None) cannot tell.
 
     taken_at     the database's clock
     database     name, server_version, started_at, sessions, commits, rollbacks,
@@ -53,23 +53,23 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  waiting, parked (units), dead_events (of the dead ones), published_per_s,
                  handled_per_s
     topics       topic, events, pending, partition_count, partitions: [{partition, log_end_offset}],
-                 also those that it had before
+                 also former ones
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
                  role may take no leases any more), up_s, heartbeat_s, ttl_s, capacity, partitions
                  (it has), assigned (it should have), groups, kind (supervisor; client: of one
                  group, gone ttl_s after its last heartbeat)
     groups       group, topic, mode (ordered, queue), partitions, members (that own some), unserved
-                 (partitions that nobody is to work on), stopped (with an error), paused, lag, lag_s
+                 (partitions without a member for them), stopped (with an error), paused, lag, lag_s
                  (of the oldest), dead_letters, dead_events, waiting, parked, handled_per_s,
-                 lag_per_s (how fast the lag grows), catch_up_s (until lag is 0, as things go; null:
+                 lag_per_s (the growth of the lag), catch_up_s (until lag is 0, at this rate; null:
                  unknown, or never); of queues also workers, open, in_hand, in_work, lapsed,
                  finished_ahead
-    partitions   group, topic, partition, member (who works; null: nobody), target (who should),
+    partitions   group, topic, partition, member (at work; null: none), target (should work),
                  state (working, waiting, moving, starting, lost, unserved, pausing, paused; of
                  queues shared, unserved, paused), epoch, mode (ordered, queue), and of queues:
                  workers (of the group, on all machines), open, in_hand (reserved), in_work
-                 (sessions that handle some of it now), lapsed (reserved, and the time is over),
-                 finished_ahead (of one that is not: current_offset is below all that is not
+                 (sessions that handle some of it now), lapsed (reserved, past the time limit),
+                 finished_ahead (of an unfinished one: current_offset is below all that are not
                  finished): events, paused_at (null: it is not), pause (by whom, why),
                  current_offset (the next to be handled), log_end_offset (the next to be given), lag
                  = log_end_offset - current_offset, lag_s (null: its event is missing), error,
@@ -78,29 +78,29 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  (partitions to be finished first, after a change of their number), handled_per_s
     changes      group, topic, partitions_before, partitions, unfinished (partitions), events (left)
     compactions  as ops.CompactionInfo
-    foreign_locks    pid, role, holds: sessions that hold a lock of gapless and have no right to it
+    foreign_locks    pid, role, holds: sessions that hold a lock of gapless without a right to it
     obstacles    kind (prepared transaction, transaction, client, row security, clock), name,
-                 since_s (of a clock that was put back by how much, at least), problem, remedy:
-                 what keeps groups, or events for later, until a person ends it
-    unrouted     topic_id (0: all further ids), events, since_s: of ids that nobody made
+                 since_s (of a clock that was put back: by at least this much), problem, remedy:
+                 things that block groups, or events for later, until a person ends them
+    unrouted     topic_id (0: all further ids), events, since_s: of ids without a topic
     captures     table, problem, remedy: captured tables whose changes are not all published
     filters      group, topic, takes (the filter), and events since it was set: kept, passed,
-                 unasked (kept, for the filter could not be asked); the last of these:
+                 unasked (kept, for the filter could not be evaluated); the last of these:
                  unasked_partition, unasked_offset, unasked_why, unasked_s (age); null: none
-    subscribed   group, topic, subscriptions (how many; 0: the group takes nothing), forms (how many
-                 different match and where they have), may_expire, near (in the last tenth of it),
-                 stopped (by their SQL condition), first_left_s (until one goes; null: none may)
-    checked      topic, types (with a JSON Schema), versions, unfit (dead units, of 10000 looked at)
-    expiring     group, idle_s, left_s, set_aside (units): groups that nobody uses, dropped soon
+    subscribed   group, topic, subscriptions (0: the group takes nothing), forms (the number of
+                 different match and where), may_expire, near (in the last tenth of their time),
+                 stopped (by their SQL condition), first_left_s (until one ends; null: none may)
+    checked      topic, types (with a JSON Schema), versions, unfit (dead units, of 10000 checked)
+    expiring     group, idle_s, left_s, set_aside (units): unused groups, soon to be dropped
     attachments  table, problem, remedy: attached tables whose rows are not all published
-    classic      name, problem, remedy: classic names that do not show or announce what they should
-    chunks       of the log: how many there are
+    classic      name, problem, remedy: classic names with wrong contents or announcements
+    chunks       of the log: their number
     later        scheduled (events that wait for their time, at most 10000), next_at (the first of
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
-                 gone), schedules, paused, stopped (texts: which, and why)
-    held         for whom the oldest chunk of the log stays, longer than its topics want: texts
+                 gone), schedules, paused, stopped (texts: the schedule, and the reason)
+    held         why the oldest chunk of the log stays, longer than its topics want: texts
     dead_letters the newest units: group, topic, partition, offset (the first), error, at
-    evictions    the newest members that their peers gave up: member, member_id, reason, at
+    evictions    the newest members that their peers evicted: member, member_id, reason, at
     """
     server = snapshot.server
     return {
@@ -154,7 +154,7 @@ def _beside(snapshot: Snapshot) -> dict[str, Any]:
 
 
 def _listed(rows: Sequence[Any]) -> object:
-    """Return all fields of rows; a group is called so."""
+    """Return all fields of rows; group_id is called group."""
     return [
         {"group" if name == "group_id" else name: value for name, value in asdict(row).items()}
         for row in rows
@@ -198,7 +198,7 @@ def _eviction(gone: Eviction) -> dict[str, Any]:
 
 
 def _topics(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """List the topics; one that events were published to, but nobody created yet, too."""
+    """List the topics, including those that have events but were never created."""
     pending = {waiting.topic: waiting.events for waiting in snapshot.pending}
     known = {topic.topic for topic in snapshot.topics}
     unknown = [
@@ -286,5 +286,5 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def iso(ts: datetime) -> str:
-    """Write a time as documents have it."""
+    """Write a time in the format of documents."""
     return ts.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,7 +1,7 @@
 """The console's picture: a look, the state of its keys and a size become lines that fit (pure).
 
-`draw` is what `gapless status` prints and what `--watch`, `gapless run` and `gapless demo` show.
-Colour never says anything that words do not.
+`gapless status` prints the result of `draw`; `--watch`, `gapless run` and `gapless demo` show it.
+Words say everything that colour says.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ WORDS = (
 def draw(look: Look, state: ConsoleState, canvas: Canvas) -> list[Text]:
     """Return the lines of the page that is shown, as many as there are in canvas; each fits it.
 
-    They are fewer where there is nothing for the last line to say: no keys, no way out.
+    There are fewer where the last line would be empty: no keys, no way out.
     """
     head = [title(look, state, canvas), *_head(look, state, canvas)]
     footer = _footer(state, canvas)
@@ -58,7 +58,7 @@ def draw(look: Look, state: ConsoleState, canvas: Canvas) -> list[Text]:
 
 
 def _head(look: Look, state: ConsoleState, canvas: Canvas) -> Iterator[Text]:
-    """Yield what is true of everything; on the other pages only why there is nothing newer."""
+    """Yield the lines about everything; on other pages only why there is no newer look."""
     if not state.page.at and state.mode != "help":
         yield from summary(look, canvas)
         yield from warning_lines(look, canvas)
@@ -89,7 +89,7 @@ def _first_page(look: Look, state: ConsoleState, canvas: Canvas) -> list[Section
 
 
 def _group_page(look: Look, state: ConsoleState, canvas: Canvas) -> list[Section]:
-    """Show the group in a line, its partitions, what stops them."""
+    """Show the group on a line, its partitions, and their errors."""
     at = state.page.at
     own = [line for line in look.groups if line.key == at]
     if not own:
@@ -103,7 +103,7 @@ def _group_page(look: Look, state: ConsoleState, canvas: Canvas) -> list[Section
 
 
 def _partition_page(look: Look, state: ConsoleState, canvas: Canvas) -> list[Section]:
-    """Show the partition in a line, why it stands still, what was set aside there."""
+    """Show the partition on a line, why it has stopped, and the units set aside there."""
     own = [row for row in look.snapshot.partitions if row.key == state.page.at]
     if not own:
         return [_said("this partition is not there any more")]
@@ -231,7 +231,7 @@ def _chosen(look: Look, state: ConsoleState) -> int | None:
 
 
 def _why(row: Standing) -> str:
-    """Say why a partition stands still."""
+    """Say why a partition has stopped."""
     why = [row.error, None if row.pause is None else f"paused by {row.pause}"]
     return "\n".join(each for each in why if each)
 
@@ -240,7 +240,7 @@ def _why(row: Standing) -> str:
 
 
 def _footer(state: ConsoleState, canvas: Canvas) -> list[Text]:
-    """Return the last line: a question, what is typed, what was done, or the keys."""
+    """Return the last line: a question, the typed text, the last result, or the keys."""
     place, style = "/".join(map(str, state.page.at)), "dim"
     if state.asked is not None:
         *where, offset = state.asked
@@ -258,7 +258,7 @@ def _footer(state: ConsoleState, canvas: Canvas) -> list[Text]:
 
 
 def _keys(state: ConsoleState) -> Iterator[str]:
-    """Yield what was chosen with keys, and the keys of the page, the most wanted first."""
+    """Yield the choices made with keys, and the keys of the page, the most useful first."""
     depth = len(state.page.at)
     sorts = depth < UNIT_DEPTH - 1
     if state.page.filter:

@@ -12,20 +12,20 @@ from gapless.status.snapshot import Snapshot, Standing
 GroupKey = tuple[str, str]
 """A group in a topic: group_id, topic."""
 
-CURRENT_S = 1.0  # an event that waits for less than this is in hand, not behind
+CURRENT_S = 1.0  # an event that has waited for less is in hand, not behind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLine:
     """A group in one topic, its partitions added up.
 
-    members: supervisors that own a partition of it. unserved: partitions that nobody is to work on.
-    stopped: partitions with an error. dead_letters, waiting, parked: units set aside; dead_events:
-    events of the dead ones. lag_s: age of the oldest event it has not handled; 0 without one.
-    handled_per_s, lag_per_s (how fast the lag grows): None until two looks know it. lags: recent
-    ones, oldest first. Of queues: workers on all machines, and events: open, in_hand (reserved),
-    in_work (sessions that handle some now), lapsed (reserved, and the time is over), finished_ahead
-    of one that is not.
+    members: supervisors that own a partition of it. unserved: partitions without a member to serve
+    them. stopped: partitions with an error. dead_letters, waiting, parked: units set aside;
+    dead_events: events of the dead ones. lag_s: age of the oldest event it has not handled; 0
+    without one. handled_per_s, lag_per_s (the growth of the lag): None until two looks tell. lags:
+    recent ones, oldest first. Of queues: workers on all machines, and events: open, in_hand
+    (reserved), in_work (sessions that handle some now), lapsed (reserved, past the time limit),
+    finished_ahead of an unfinished one.
     """
 
     group_id: str
@@ -54,7 +54,7 @@ class GroupLine:
 
     @property
     def key(self) -> GroupKey:
-        """What tells it from other lines."""
+        """The identity of the line."""
         return (self.group_id, self.topic)
 
     @property
@@ -64,12 +64,12 @@ class GroupLine:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether somebody should look at it."""
+        """Whether a person should look at it."""
         return self.stopped > 0 or self.unserved > 0
 
     @property
     def catch_up_s(self) -> float | None:
-        """In how many seconds its lag is 0, as things go; None: unknown, or it does not shrink."""
+        """Seconds until its lag is 0, at this rate; None: unknown, or it does not shrink."""
         if self.lag == 0:
             return 0.0
         if self.lag_per_s is None or self.lag_per_s >= 0:
@@ -78,7 +78,7 @@ class GroupLine:
 
     @property
     def outlook(self) -> str | None:
-        """Why it does not catch up, in a word; None: it does, or nobody knows."""
+        """The reason why it does not catch up, in a word; None: it does, or that is unknown."""
         reasons = {
             "paused": self.paused == self.partitions,
             "nobody": self.lag > 0 and self.unserved == self.partitions,
@@ -98,9 +98,9 @@ def group_lines(snapshot: Snapshot, history: History | None = None) -> list[Grou
 
 
 def laggards_first(lines: Sequence[GroupLine]) -> list[GroupLine]:
-    """Sort: what has stopped, then the most behind, then other trouble, then dead letters.
+    """Sort: stopped groups, then the most behind, then other trouble, then dead letters.
 
-    What is in hand is not behind: lines of groups that keep up stand still.
+    Events in hand do not count as lag, so lines of groups that keep up do not move.
     """
     return sorted(
         lines,

@@ -1,6 +1,6 @@
-"""What successive snapshots say together: rates, their recent course, and what happened (pure).
+"""The course of successive snapshots: rates, their recent course, and news (pure).
 
-Rates come from offsets and the database's clock, so they are right however irregularly one looks.
+Rates come from offsets and the database's clock, so they are right for irregular looks, too.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from gapless.status.news import Happening, News
 from gapless.status.snapshot import Key, Snapshot
 
 POINT_S = 0.8  # looks closer together than this are one point of the course
-WINDOW_S = 5.0  # the rate shown is the mean over this long
-OUTLOOK_S = 10.0  # when a group has caught up is judged by the lag over this long
-POINTS_MAX = 60  # as wide as a course is ever drawn
+WINDOW_S = 5.0  # the displayed rate is the mean over this long
+OUTLOOK_S = 10.0  # the time to catch up is estimated from the lag over this long
+POINTS_MAX = 60  # the widest course that is drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class History:
         self._news = News()
 
     def add(self, snapshot: Snapshot) -> None:
-        """Take in the next snapshot; one older than the last begins a new history of rates."""
+        """Add the next snapshot; one older than the last begins a new history of rates."""
         self._news.add(snapshot)
         sample = _Sample(
             ts_s=snapshot.server.taken_ts.timestamp(),
@@ -51,16 +51,16 @@ class History:
         samples.append(sample)
 
     def note(self, snapshot: Snapshot, text: str) -> None:
-        """Add a line of the caller's to what happened."""
+        """Add a line of the caller's to the news."""
         self._news.note(snapshot, text)
 
     @property
     def happenings(self) -> tuple[Happening, ...]:
-        """What happened, oldest first."""
+        """The news, oldest first."""
         return self._news.happenings
 
     def rate(self, key: Key) -> float | None:
-        """Return the events per second handled in a partition; None until two snapshots know it."""
+        """Return the events per second handled in a partition; None until two snapshots tell."""
         then, now = self._window()
         if then is None or now is None:
             return None
@@ -89,7 +89,7 @@ class History:
         return [sample.lags.get(group) for sample in self._samples]
 
     def lag_per_s(self, group: tuple[str, str]) -> float | None:
-        """Return by how many events a second the lag of a group in a topic grows; None: unknown."""
+        """Return the growth of a group's lag in a topic, in events per second; None: unknown."""
         then, now = self._window(OUTLOOK_S)
         if then is None or now is None or group not in then.lags or group not in now.lags:
             return None

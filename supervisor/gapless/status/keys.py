@@ -1,4 +1,4 @@
-"""What a key makes of the state (pure): `press` is all that a key does."""
+"""The effect of a key on the state (pure): `press` is all that a key does."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ HELP = (  # each fits 40 columns
     ("q", "back, at last quit"),
     ("?", "this help"),
 )
-_OTHER_LINES = 8  # of a page: what is not a list
+_OTHER_LINES = 8  # of a page: those outside the list
 
 
 def press(state: ConsoleState, key: str, look: Look, canvas: Canvas) -> ConsoleState:
-    """Return what a key makes of the state; look and canvas are what the person saw.
+    """Return the state after a key; look and canvas are those that the person saw.
 
     key: a character, or up, down, left, right, home, end, pageup, pagedown, enter, escape,
     backspace, end-of-file.
@@ -57,7 +57,7 @@ def press(state: ConsoleState, key: str, look: Look, canvas: Canvas) -> ConsoleS
 
 
 def told(state: ConsoleState, text: str) -> ConsoleState:
-    """Return the state once what was wished for is done, or has failed."""
+    """Return the state after the wish was carried out, or has failed."""
     return replace(state, wish=None, said=text)
 
 
@@ -69,7 +69,7 @@ def _answered(state: ConsoleState, key: str) -> ConsoleState:
 
 
 def _typed(state: ConsoleState, key: str) -> ConsoleState:
-    """Take a key while a filter is typed: it works at once."""
+    """Take a key while a filter is typed: the filter applies at once."""
     text = state.page.filter
     if key == "escape":
         return replace(_page(state, filter=""), mode="look")
@@ -108,13 +108,13 @@ def _enter(state: ConsoleState, look: Look) -> ConsoleState:
     if not names:
         return state
     at = names[chosen_index(names, state.page)]
-    # What was chosen without a move is chosen for good: coming back finds it.
+    # A row chosen without a move stays chosen: a person who comes back finds it.
     state = _page(state, chosen=at)
     return replace(state, pages=(*state.pages, ConsolePage(at=at)))
 
 
 def _back(state: ConsoleState, look: Look) -> ConsoleState:
-    """Drop the filter, else go back a page."""
+    """Drop the filter, or without one go back a page."""
     return _page(state, filter="") if state.page.filter else _up(state, look)
 
 
@@ -141,7 +141,7 @@ def _help(state: ConsoleState, _: Look) -> ConsoleState:
 
 
 def _redrive(state: ConsoleState, look: Look) -> ConsoleState:
-    """Ask first; what is asked about stays, however the rows move under it."""
+    """Ask first; the question stays with its unit, however the rows move."""
     page = state.page
     if len(page.at) == UNIT_DEPTH:
         return replace(state, asked=page.at)

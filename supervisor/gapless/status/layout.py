@@ -1,4 +1,4 @@
-"""What fits: columns into a width, by rank; sections into a height, in order (pure)."""
+"""The layout: columns in a width, by rank; sections in a height, in order (pure)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.status.words import Glyphs, cut, shorten, sparkline
 NAME_MIN = 10
 COURSE_MIN = 8
 COURSE_MAX = 60
-AIRY_FROM = 28  # with so many lines there are blank ones between sections
+AIRY_FROM = 28  # a screen of this many lines has blank ones between sections
 
 Cell = tuple[str, str]
 """Text and style."""
@@ -23,10 +23,10 @@ Cell = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScreenColumn:
-    """A column: its cells of every row, whether they stand to the right, and who gives way first.
+    """A column: the cells of all rows, their alignment, and its rank when room is short.
 
-    need: cells it would like. least: cells without which it is left out, last those of the lowest
-    rank; rank 0 stays. It is cut in the middle where both ends of a name matter.
+    need: the cells it would like. least: with fewer cells the column is left out, those of the
+    lowest rank last; rank 0 stays. It is cut in the middle where both ends of a name matter.
     """
 
     title: str
@@ -39,7 +39,7 @@ class ScreenColumn:
 
 
 def table(columns: Sequence[ScreenColumn], canvas: Canvas, chosen: int | None = None) -> list[Text]:
-    """Lay columns out: a heading, then a line a row; what does not fit is left out or cut."""
+    """Lay columns out: a heading, then a line per row; leave out or cut the rest."""
     widths = _widths(columns, canvas.width)
     lines = [_line([(each.title, "bold") for each in columns], columns, widths, canvas.glyphs)]
     for n in range(len(columns[0].cells)):
@@ -89,7 +89,7 @@ def _fitted(text: str, width: int, column: ScreenColumn, glyphs: Glyphs) -> str:
 
 
 def figures(title: str, cells: Sequence[Cell], width: int, rank: int) -> ScreenColumn:
-    """Return a column of figures: all of it, or nothing."""
+    """Return a column of figures, shown whole or not at all."""
     width = max(width, len(title))
     return ScreenColumn(title=title, cells=cells, need=width, least=width, rank=rank, is_right=True)
 
@@ -97,7 +97,7 @@ def figures(title: str, cells: Sequence[Cell], width: int, rank: int) -> ScreenC
 def names(
     title: str, cells: Sequence[Cell], among: Sequence[str], *, rank: int = 0
 ) -> ScreenColumn:
-    """Return a column of names, as wide as the widest of all, so that it stands still."""
+    """Return a column of names, as wide as the widest of all, so that it does not move."""
     need = max(map(cell_len, [title, *among]))
     return ScreenColumn(
         title=title, cells=cells, need=need, least=NAME_MIN, rank=rank, keeps="ends"
@@ -105,7 +105,7 @@ def names(
 
 
 def words(title: str, cells: Sequence[Cell], least: int, rank: int) -> ScreenColumn:
-    """Return a column of words, at least so wide."""
+    """Return a column of words, at least this wide."""
     need = max(map(cell_len, [title, *(text for text, _ in cells)]))
     return ScreenColumn(title=title, cells=cells, need=need, least=least, rank=rank)
 
@@ -128,7 +128,7 @@ def courses(points: Sequence[Sequence[float | None]], glyphs: Glyphs, rank: int)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
-    """A part of a page. least: lines without which it is left out; draw: it, in so many lines."""
+    """A part of a page. least: with fewer lines it is left out; draw: returns at most n lines."""
 
     wanted: int
     least: int
@@ -136,7 +136,7 @@ class Section:
 
 
 def lay_out(sections: Sequence[Section], room: int | None) -> list[Text]:
-    """Return the lines of sections, one below the other, at most `room` (None: all they want)."""
+    """Return the lines of sections, one below the other, at most `room` (None: all of them)."""
     sections = [each for each in sections if each.wanted]
     gap = 1 if room is None or room >= AIRY_FROM else 0
     if room is None:
@@ -152,7 +152,7 @@ def lay_out(sections: Sequence[Section], room: int | None) -> list[Text]:
 
 
 def share(room: int, sections: Sequence[Section]) -> list[int]:
-    """Share lines: its least to each that there is room for, in order; then what they want."""
+    """Share lines: to each its least while there is room, in order; then up to its wish."""
     left = max(0, room)
     shares = []
     for each in sections:
@@ -165,14 +165,14 @@ def share(room: int, sections: Sequence[Section]) -> list[int]:
             shares[n] += more
             left -= more
     if not any(shares) and sections and room > 0:
-        shares[0] = room  # better a part of it than nothing
+        shares[0] = room  # a part of it is better than nothing
     return shares
 
 
 def window(count: int, chosen: int, room: int) -> range:
-    """Return which of `count` rows are seen in `room` lines, the chosen one in the middle.
+    """Return the visible rows of `count` in `room` lines, the chosen one in the middle.
 
-    When not all are seen a line is left, to say so.
+    If some are hidden, one line is left free to say so.
     """
     if count <= room:
         return range(count)

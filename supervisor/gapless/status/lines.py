@@ -1,4 +1,4 @@
-"""The console's single lines: title, figures of the whole, warnings, errors, news (pure)."""
+"""The console's single lines: title, overall figures, warnings, errors, news (pure)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ WARNINGS_MAX = 3
 OLD_TRANSACTION_S = 60.0
 SEPARATOR = "   "
 
-_MODULE = re.compile(r"^(?:\w+\.)+(?=\w+:)")  # of an exception: its own name tells enough
+_MODULE = re.compile(r"^(?:\w+\.)+(?=\w+:)")  # of an exception: its own name is enough
 _NEWS_STYLES = {"error": "red", "dead letter": "yellow", "hand-over": "cyan"}
 
 
 def title(look: Look, state: ConsoleState, canvas: Canvas) -> Text:
-    """Say whose console this is, which page, and when the look was taken."""
+    """Return the name of the console and the page, and the time of the look."""
     server, glyphs = look.snapshot.server, canvas.glyphs
     clock = f"{server.taken_ts.astimezone(canvas.time_zone):%H:%M:%S}"
     room = max(0, canvas.width - len(clock) - 2)
@@ -43,13 +43,13 @@ def title(look: Look, state: ConsoleState, canvas: Canvas) -> Text:
 
 
 def summary(look: Look, canvas: Canvas) -> Iterator[Text]:
-    """Yield two lines: how far everybody is; sequencer, retention and what it runs on."""
+    """Yield two lines: the progress of all groups; the sequencer, retention and the server."""
     yield _joined(_figures(look, canvas), canvas)
     yield _joined(_machinery(look), canvas)
 
 
 def _joined(words: Iterable[Text], canvas: Canvas) -> Text:
-    """Join figures; the last ones give way on a narrow screen."""
+    """Join figures; the last ones are left out on a narrow screen."""
     line = Text()
     for word in words:
         part = Text(SEPARATOR if line else "").append_text(word)
@@ -60,7 +60,7 @@ def _joined(words: Iterable[Text], canvas: Canvas) -> Text:
 
 
 def _figures(look: Look, canvas: Canvas) -> Iterator[Text]:
-    """Yield the figures of the whole database, the most wanted first."""
+    """Yield the figures of the whole database, the most useful first."""
     snapshot, history = look.snapshot, look.history
     behind = f" ({age(snapshot.lag_s)})" if snapshot.lag else ""
     yield Text.assemble("lag ", (count(snapshot.lag), "bold"), behind)
@@ -94,7 +94,7 @@ def _machinery(look: Look) -> Iterator[Text]:
 
 
 def warning_lines(look: Look, canvas: Canvas) -> Iterator[Text]:
-    """Yield the worst of what somebody should do something about."""
+    """Yield the worst of the problems that a person should act on."""
     warnings = [*([look.trouble] if look.trouble else []), *conditions(look.snapshot)]
     for n, text in enumerate(warnings[:WARNINGS_MAX]):
         style = "bold red" if n == 0 and look.trouble else "yellow"
@@ -102,7 +102,7 @@ def warning_lines(look: Look, canvas: Canvas) -> Iterator[Text]:
 
 
 def conditions(snapshot: Snapshot) -> Iterator[str]:
-    """Yield what somebody should do something about, the worst first."""
+    """Yield the problems that a person should act on, the worst first."""
     server = snapshot.server
     if snapshot.sequencer.state == "nobody":
         waits = unsequenced(snapshot.sequencer, snapshot.pending)
@@ -135,7 +135,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
 
 def _beside(snapshot: Snapshot) -> Iterator[str]:
     """Yield problems of features, and those of events without a topic among them."""
-    # The most; gapless topics unrouted shows all.
+    # Only the largest; gapless topics unrouted shows all.
     unrouted = map(str, snapshot.unrouted[:1])
     ranked: list[tuple[int, Iterable[str]]] = [
         (UNROUTED_AS_PROBLEM, unrouted),
@@ -157,7 +157,7 @@ def _set_aside(waiting: int, parked: int) -> str:
 
 
 def error_lines(look: Look, at: At, canvas: Canvas) -> list[Text]:
-    """Return what stops partitions of a page, then the newest dead letters."""
+    """Return the errors of a page's partitions, then the newest dead letters."""
     now = look.snapshot.server.taken_ts
     stopped = [
         row
@@ -189,7 +189,7 @@ def _line(canvas: Canvas, since: str, where: str, what: str, style: str) -> Text
 
 
 def news_lines(look: Look, canvas: Canvas) -> list[Text]:
-    """Return what happened, newest first; of one look, the cause before its consequences."""
+    """Return the news, newest first; of one look, the cause before its consequences."""
     if look.history is None:
         return []
     newest = sorted(look.history.happenings, key=lambda each: each.ts, reverse=True)

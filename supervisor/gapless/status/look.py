@@ -28,7 +28,7 @@ from gapless.status.strangers import ForeignLockHolder, Obstacle, Unrouted
 R = TypeVar("R")
 
 
-# Lists of the snapshot that are asked for by their names.
+# Lists of the snapshot whose queries have the same names.
 _LISTS: dict[str, type[Any]] = {
     "letters": RecentLetter,
     "changes": Change,
@@ -40,7 +40,7 @@ _LISTS: dict[str, type[Any]] = {
 
 
 def snapshot(conn: Connection[Any]) -> Snapshot:
-    """Look at members, partitions, topics, sequencer and dead letters as of one moment.
+    """Look at members, partitions, topics, sequencer and dead letters at one moment.
 
     Before: `conn` is in autocommit, outside a transaction. After: the same; nothing was written.
     Bound: 5 s on the server (statement_timeout), 1 s behind a lock, whose holder is named;
@@ -91,7 +91,7 @@ def _one(cursor: Cursor[R]) -> R:
 
 
 def _place(conn: Connection[Any]) -> str:
-    """Say where the database is; a Unix socket's folder tells people nothing."""
+    """Return the place of the database; a Unix socket's folder means nothing to people."""
     host = conn.info.host
     if not host or host.startswith(("/", "@")):
         return conn.info.dbname

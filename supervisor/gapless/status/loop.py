@@ -1,6 +1,6 @@
 """The loops around a look: `--watch`, the console of `gapless run`, `--watch --json`.
 
-One thread that waits for keys, signals, lines of a log, and the next look.
+They run on one thread, which waits for keys, signals, lines of a log, and the next look.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ RETRY_S = 0.5
 
 
 class Display(Protocol):
-    """Who takes the looks, or is told why there is none newer."""
+    """Takes the looks, or the reason why there is no newer one."""
 
     def look(self, conn: Connection[Any], /) -> None: ...
     def lost(self, trouble: str, /) -> None: ...
 
 
 class SnapshotLoop:
-    """Has a display such as the LiveConsole look; `tick()` it from any loop. Use it in `with`.
+    """Makes a display such as the LiveConsole look; call `tick()` in any loop. Use it in `with`.
 
-    A lost connection (a restart of the server) is told and made again. Bound of a tick: a round
-    trip, or what `connect` takes; give it a connect_timeout_s that the loop can bear.
+    A lost connection (a restart of the server) is reported and opened again. Bound of a tick: a
+    round trip, or the time of `connect`; give it a connect_timeout_s that the loop can bear.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class SnapshotLoop:
             self.due_s = monotonic() + RETRY_S
 
     def look(self) -> None:
-        """Look now. Raises psycopg.Error or GaplessError when that cannot be."""
+        """Look now. Raises psycopg.Error or GaplessError when that fails."""
         if self._conn is None:
             self._conn = self._connect()
         self._display.look(self._conn)
@@ -99,7 +99,7 @@ class SnapshotLoop:
 
 
 class Lines(Protocol):
-    """Lines of a log that the console shows among what happened; with their end it ends too."""
+    """Lines of a log that the console shows among the news; it ends when they end."""
 
     has_ended: bool
 
@@ -117,8 +117,8 @@ def watch(
     """Show the live console until q or a signal; return the exit code.
 
     The first look's errors are raised before the screen is touched; later ones are shown, and the
-    connection is made again. On every way out (q, Ctrl-C, SIGTERM, SIGHUP, Ctrl-Z, an exception)
-    the terminal is as it was before.
+    connection is opened again. Every way out (q, Ctrl-C, SIGTERM, SIGHUP, Ctrl-Z, an exception)
+    restores the terminal.
     Raises UsageError where there is no terminal.
     """
     console = console or Console()
@@ -137,7 +137,7 @@ def accompany(
 ) -> int:
     """Show the live console beside a supervisor in another process, until its lines end.
 
-    It ends with them, not with q. A database that cannot be reached is shown, and is no error.
+    It ends with them, not with q. An unreachable database is shown, and is no error.
     """
     live = LiveConsole(letters, ConsoleState(way_out=way_out, stays=True))
     return _run(SnapshotLoop(connect, live), live, lines)
@@ -167,7 +167,7 @@ def _turn(
     keyboard: Keyboard,
     lines: Lines | None,
 ) -> bool:
-    """Look if it is time, wait for something to happen, act on it; False when the lines end."""
+    """Look if it is time, wait for an event, act on it; False when the lines end."""
     looker.tick()
     pause_s = max(0.0, looker.due_s - monotonic())
     more = [] if lines is None else [lines.fileno()]
@@ -193,7 +193,7 @@ def _turn(
 
 
 def _suspend(live: LiveConsole, signals: Signals, keyboard: Keyboard) -> None:
-    """Give the terminal back, stop as Ctrl-Z means it, and take it again when continued."""
+    """Give the terminal back, stop as Ctrl-Z demands, and take it again when continued."""
     _let_go(live, keyboard)
     signal.signal(signal.SIGTSTP, signal.SIG_DFL)
     os.kill(os.getpid(), signal.SIGTSTP)  # returns when continued
@@ -213,7 +213,7 @@ def _take_again(live: LiveConsole, keyboard: Keyboard) -> None:
 
 
 class Stream:
-    """Turns each look into a document, with what happened since the one before."""
+    """Turns each look into a document, with the news since the look before."""
 
     def __init__(self, write: Callable[[dict[str, Any]], None]) -> None:
         self._write = write
@@ -221,7 +221,7 @@ class Stream:
         self._told: Happening | None = None
 
     def look(self, conn: Connection[Any]) -> None:
-        """Write the document of a look; `happenings` is what is new: at, kind, text."""
+        """Write the document of a look; `happenings` are the news: at, kind, text."""
         shot = snapshot(conn)
         self._history.add(shot)
         document = to_document(shot, self._history)

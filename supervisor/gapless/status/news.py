@@ -1,4 +1,4 @@
-"""What happened between two snapshots: hand-overs, members, errors, dead letters (pure)."""
+"""The news between two snapshots: hand-overs, members, errors, dead letters (pure)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from uuid import UUID
 from gapless.status.snapshot import Key, Snapshot, Standing
 
 HAPPENINGS_MAX = 200
-FOLD_ABOVE = 3  # so many alike at once are one line
+FOLD_ABOVE = 3  # more events of a kind at once become one line
 
 Kind = Literal["hand-over", "member", "error", "dead letter", "sequencer", "pause", "note"]
 
@@ -28,7 +28,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Owner:
-    """Who worked on a partition last; nobody has no id."""
+    """The last owner of a partition; no owner has no id."""
 
     owner_id: UUID | None
     name: str
@@ -43,7 +43,7 @@ class News:
 
     def __init__(self) -> None:
         self._before: Snapshot | None = None
-        # Between release and acquire a partition has no owner: remember who it was.
+        # Between release and acquire a partition has no owner: remember the last one.
         self._owners: dict[Key, _Owner] = {}
         self._happenings: deque[Happening] = deque(maxlen=HAPPENINGS_MAX)
 
@@ -70,12 +70,12 @@ class News:
         self._happenings.append(Happening(ts=snapshot.server.taken_ts, kind="note", text=text))
 
     def _hand_overs(self, snapshot: Snapshot) -> Iterator[str]:
-        """Tell who got which partition from whom; many alike in one group are one line."""
+        """Report each partition with its old and new owner; many alike in a group are one line."""
         moves: dict[tuple[str, str, str, str], list[Standing]] = defaultdict(list)
         for row in snapshot.partitions:
             was, now = self._owners.get(row.key, _NOBODY), _owner(row)
             if now.owner_id is None and row.target_id is not None:
-                continue  # on its way: told when it has arrived
+                continue  # on its way: reported on arrival
             if row.owner is None and now.owner_id == was.owner_id:
                 now = replace(now, name=was.name)  # an evicted member still had a name then
             self._owners[row.key] = now
@@ -139,7 +139,7 @@ def _troubles(before: Snapshot, after: Snapshot) -> Iterator[tuple[Kind, str]]:
 
 
 def _pauses(before: Snapshot, after: Snapshot) -> Iterator[str]:
-    """Tell what was paused and resumed; many alike in one group are one line."""
+    """Report partitions paused and resumed; many alike in a group are one line."""
     was = {row.key: row.pause for row in before.partitions}
     alike: dict[tuple[str, str, str], list[str]] = defaultdict(list)
     for row in after.partitions:

@@ -13,7 +13,7 @@ R = TypeVar("R")
 
 
 class Rank(NamedTuple):
-    """Where a section stands among the others: the lowest number first, the worst problem first."""
+    """A section's place among the others: lowest number first, worst problem first."""
 
     document: int
     table: int = 0
@@ -26,11 +26,11 @@ UNROUTED_AS_PROBLEM = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusSection(Generic[R]):
-    """The rows that a query answers, each a record, and how they are shown.
+    """The rows of a query, each a record, and the ways to show them.
 
-    query: its stage and name. key: in documents. document: other than a list of all their fields.
-    head, cells: a table of `gapless status`. numbers: columns of it that stand to the right.
-    problems: what somebody should look at.
+    query: its stage and name. key: in documents. document: if not a list of all their fields.
+    head, cells: a table of `gapless status`. numbers: its columns that are aligned to the right.
+    problems: those that a person should look at.
     """
 
     record: type[R]
@@ -46,5 +46,5 @@ class StatusSection(Generic[R]):
 
 @cache
 def sections() -> tuple[StatusSection[Any], ...]:
-    """Return those of all features."""
+    """Return the sections of all features."""
     return tuple(section for each in feature.listed() for section in each.sections())

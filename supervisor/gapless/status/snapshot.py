@@ -15,11 +15,11 @@ from uuid import UUID
 from gapless.status.standing import Key, Standing, State
 from gapless.status.strangers import ForeignLockHolder, Obstacle, Unrouted
 
-__all__ = ["Key", "Standing", "State"]  # they are part of what is here
+__all__ = ["Key", "Standing", "State"]  # they are part of this module
 
 R = TypeVar("R")
 
-COUNT_MAX = 10_000  # pending events, and dead letters of a partition: more are not counted
+COUNT_MAX = 10_000  # pending events, and dead letters of a partition: counting stops here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Pending:
 class Presence:
     """A member: a running supervisor, or a client of a group, which has only a deadline (kind).
 
-    revoked_role: that of one that may take no leases.
+    revoked_role: the role of a member that may take no leases.
     """
 
     member_id: UUID
@@ -109,12 +109,12 @@ class Presence:
 
     @property
     def revoked(self) -> str:
-        """Why it waits, when it is revoked."""
+        """The reason why it waits, when its role is revoked."""
         return f"supervisor {self.name} waits: its role {self.revoked_role} may take no leases"
 
     @property
     def remedy(self) -> str:
-        """What ends that."""
+        """The command that ends the wait."""
         role = (self.revoked_role or "").replace('"', '""')
         return f'grant gapless_consumer to "{role}"'
 
@@ -140,7 +140,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeldLog:
-    """Why the oldest chunk of the log stays although its topics have had enough of it."""
+    """The reason why the oldest chunk of the log stays longer than its topics want."""
 
     reason: str
 
@@ -163,7 +163,7 @@ class RecentLetter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eviction:
-    """A member that its peers gave up, and why; one that left by itself was not evicted."""
+    """A member that its peers evicted, and why; one that left by itself was not evicted."""
 
     member_id: UUID
     name: str
@@ -173,7 +173,7 @@ class Eviction:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Everything as of one moment. `place` says where the database is; chunks are of the log.
+    """Everything at one moment. `place` names the database; chunks are of the log.
 
     beside: rows of the sections of features, by their type.
     """
@@ -206,7 +206,7 @@ class Snapshot:
 
     @cached_property
     def lag_s(self) -> float:
-        """Age of the oldest event that some group has not yet handled; 0 without one."""
+        """Age of the oldest event that a group has not yet handled; 0 without one."""
         return max((row.lag_s or 0.0 for row in self.partitions), default=0.0)
 
     @cached_property

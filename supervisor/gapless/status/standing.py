@@ -1,4 +1,4 @@
-"""How a group stands in a partition: who works on it, how far it is, what is wrong."""
+"""The standing of a group in a partition: its worker, its progress, its trouble."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ State = Literal[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """How a group stands in a partition: who works on it, how far it is, what is wrong.
+    """The standing of a group in a partition: its worker, its progress, its trouble.
 
     next_offset is the one the group handles next, last_offset the newest in the log (0: none).
     owner is a name; an owner_id without a name was evicted. lag_s is None when the next event is
     missing from the log. dead_letters, waiting, parked: units set aside for good, for another
     attempt, or behind one; dead_events: of those set aside for good. waits_for: the partitions of
-    an earlier number of them that are to be finished before this one continues. paused_ts: since
-    when it is paused; pause: by whom, why. mode: "ordered", or "queue": then `workers` of the
-    group, on all machines, share it; open, in_hand (reserved), lapsed and finished_ahead count
-    events: all below next_offset is finished, and finished_ahead above it. in_work: sessions that
-    handle some of the open ones now.
+    an earlier number of them that must be finished before this one continues. paused_ts: the start
+    of a pause; pause: by whom, why. mode: "ordered", or "queue": then `workers` of the group, on
+    all machines, share it; open, in_hand (reserved), lapsed and finished_ahead count events: all
+    below next_offset are finished, and finished_ahead above it. in_work: sessions that handle some
+    of the open ones now.
     """
 
     group_id: str
@@ -79,15 +79,15 @@ class Standing:
 
     @property
     def state(self) -> State:
-        """What it is doing: lost is an owner without a session at work, about to be replaced.
+        """Its state; lost is an owner without a session at work, about to be replaced.
 
-        pausing: its worker finishes a batch; paused: it has none, until somebody says resume.
+        pausing: its worker finishes a batch; paused: it has none, until a person resumes it.
         shared: any worker of a queue serves it.
         """
         if self.paused_ts is not None:
             return "pausing" if self.is_held and self.mode == "ordered" else "paused"
         if self.mode == "queue":
-            # Clients that take by SQL or HTTP are no workers: what they have in hand shows them.
+            # Clients that take by SQL or HTTP are no workers: their events in hand show them.
             served = self.workers or self.in_hand or self.in_work or not self.open
             return "shared" if served else "unserved"
         return self._leased_state
@@ -104,5 +104,5 @@ class Standing:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether somebody should look at it."""
+        """Whether a person should look at it."""
         return self.error is not None or self.state in ("unserved", "lost")

@@ -1,15 +1,15 @@
-"""What others left in the way: no topic, locks without a right (I11), tables that others see."""
+"""Obstacles of others: events without a topic, locks without a right (I11), transactions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-OUTBOX_ID = 1  # what an INSERT means that names no topic_id
+OUTBOX_ID = 1  # an INSERT without a topic_id means this one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unrouted:
-    """Events of a topic id that nobody made; topic_id 0 stands for all further ids together."""
+    """Events of a topic id without a topic; topic_id 0 stands for all further ids together."""
 
     topic_id: int
     events: int
@@ -25,7 +25,7 @@ class Unrouted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignLockHolder:
-    """A session that holds a lock of gapless and has no right to it; supervisors end it."""
+    """A session that holds a lock of gapless without a right to it; supervisors end it."""
 
     pid: int
     role: str | None
@@ -37,7 +37,7 @@ class ForeignLockHolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """A transaction, or a client that never polls, in the way of others; and what ends it."""
+    """A transaction, or a client that never polls, in the way of others; and its remedy."""
 
     kind: str
     name: str

@@ -14,7 +14,7 @@ from gapless.status.snapshot import Presence, Standing
 from gapless.status.view import Canvas, LetterLine, Look
 from gapless.status.words import Glyphs, age, clean, count, counted, rate, shorten, some
 
-WIDE = 100  # a narrower screen shows no offsets: lag says it
+WIDE = 100  # a narrower screen shows no offsets: lag is enough
 NO_SESSION = " (no session)"
 KEY_MAX = 20
 ERROR_MIN = 12
@@ -30,7 +30,7 @@ _STYLES = (
 def group_table(
     look: Look, lines: Sequence[GroupLine], canvas: Canvas, chosen: int | None = None
 ) -> list[Text]:
-    """Draw groups: what has to be seen first survives on the narrowest screen."""
+    """Draw groups: the most important columns survive on the narrowest screen."""
     glyphs = canvas.glyphs
     marked = [("! " if line.stopped else "") + clean(line.name, glyphs) for line in lines]
     columns = [
@@ -57,7 +57,7 @@ def group_table(
 
 
 def _catch_up(line: GroupLine, glyphs: Glyphs) -> str:
-    """Say when a group has caught up, as things go, or why it does not."""
+    """Return when a group will have caught up, at this rate, or why it does not."""
     if line.outlook or line.lag == 0:
         return line.outlook or glyphs.dash
     if line.catch_up_s is None:
@@ -144,7 +144,7 @@ def member_table(members: Sequence[Presence], canvas: Canvas) -> list[Text]:
 def letter_table(
     letters: Sequence[LetterLine], now: datetime, canvas: Canvas, chosen: int | None = None
 ) -> list[Text]:
-    """Draw what was set aside in a partition."""
+    """Draw the units set aside in a partition."""
     glyphs = canvas.glyphs
     ages = [age(max(0.0, (now - each.failed_ts).total_seconds())) for each in letters]
     keys = [shorten(clean(each.key or glyphs.dash, glyphs), KEY_MAX, glyphs) for each in letters]
@@ -165,7 +165,7 @@ def letter_table(
 
 
 def fold(hidden: Sequence[Standing], glyphs: Glyphs) -> Text:
-    """Say how many partitions are not shown, and what is missed by that."""
+    """Return the number of hidden partitions, and their largest lag."""
     most = max(row.lag for row in hidden)
     lag = "all at lag 0" if most == 0 else f"lag up to {count(most)}"
     return Text(f"{glyphs.ellipsis} {len(hidden)} more, {lag}", style="dim")
@@ -192,7 +192,7 @@ def _styled(word: str) -> Cell:
 
 
 def _members(line: GroupLine) -> Cell:
-    """Count supervisors, or the workers that share a queue; of clients nobody keeps a count."""
+    """Count supervisors, or the workers that share a queue; clients are not counted."""
     if line.mode == "queue" and not line.unserved:
         return str(line.workers or "-"), ""
     return str(line.members), "" if line.members else "bold red"
@@ -203,7 +203,7 @@ def _rates(history: History, rows: Sequence[Standing]) -> list[float | None]:
 
 
 def _owner(row: Standing, canvas: Canvas) -> str:
-    """Say who works on a partition, or what is being done about it."""
+    """Return the worker of a partition, or the change that is under way."""
     glyphs, is_wide = canvas.glyphs, canvas.width >= WIDE
     owner = clean(row.owner or "evicted", glyphs)
     target = clean(row.target or "nobody", glyphs)
@@ -222,9 +222,9 @@ def _owner(row: Standing, canvas: Canvas) -> str:
 
 
 def _load(member: Presence) -> str:
-    """Say how many partitions a member has, of how many it is to have."""
+    """Return the number of partitions that a member has, of those that it should have."""
     if member.owned == member.wanted:
-        return str(member.owned or "-")  # what it shares is leased to nobody
+        return str(member.owned or "-")  # its share of a queue has no lease
     return f"{member.owned} of {member.wanted}"
 
 

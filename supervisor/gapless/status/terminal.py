@@ -1,4 +1,4 @@
-"""The terminal under the live console: a screen of its own, single keys; all put back as it was."""
+"""The terminal under the live console: a screen of its own, single keys; restored at the end."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTICED = (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
 END_OF_FILE = "\x04"
 REST_S = 0.05  # a key that sends several characters may come in pieces
 
-# Synchronized: a terminal that knows this shows all of a picture at once; others ignore it.
+# Synchronized: a terminal that knows this shows a picture all at once; others ignore it.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _TAKE, _GIVE_BACK = "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?1049l\x1b[?25h"
 _CLEAR, _REST_OF_LINE = "\x1b[0m\x1b[2J", "\x1b[0m\x1b[K"
@@ -49,7 +49,7 @@ def key_names(text: str) -> list[str]:
 
 
 class Screen:
-    """The terminal's other screen: shows lines, of which it writes those that have changed.
+    """The terminal's other screen: of the lines it shows, it writes those that have changed.
 
     open() and close() may be repeated. Nothing is cleared between two pictures, so none flickers.
     """
@@ -67,18 +67,18 @@ class Screen:
             self._write(_TAKE)
 
     def close(self) -> None:
-        """Give the screen back as it was, even if the terminal is gone."""
+        """Restore the screen, even if the terminal is gone."""
         if self._is_open:
             self._is_open = False
             with contextlib.suppress(OSError):
                 self._write(_GIVE_BACK)
 
     def forget(self) -> None:
-        """Write all of the next picture: its size is another one, or somebody wrote in between."""
+        """Write all of the next picture: the size has changed, or another program wrote."""
         self._shown = None
 
     def measure(self) -> tuple[int, int]:
-        """Return columns and lines, of the terminal itself: the environment has those of once."""
+        """Return columns and lines, from the terminal itself: the environment's are old."""
         with contextlib.suppress(OSError, ValueError):  # not a terminal, but a test's file
             size = os.get_terminal_size(self.console.file.fileno())
             if size.columns and size.lines:
@@ -94,7 +94,7 @@ class Screen:
         before = [None] * len(lines) if parts or shown is None else shown
         for n, (line, old) in enumerate(zip(lines, before, strict=True), start=1):
             if old is None or line != old or line.style != old.style:
-                # Behind a full line the cursor stands on its last character.
+                # After a full line the cursor stands on its last character.
                 rest = _REST_OF_LINE if line.cell_len < self.console.width else ""
                 parts.append(f"\x1b[{n};1H{self._styled(line)}{rest}")
         if parts:
@@ -119,11 +119,11 @@ class Keyboard:
         self._decoder = getincrementaldecoder("utf-8")(errors="replace")
 
     def filenos(self) -> list[int]:
-        """Return what to wait for: the terminal, if it is one."""
+        """Return the descriptors to wait for: the terminal, if it is one."""
         return [] if self._saved is None else [self._fd]
 
     def pressed(self) -> list[str]:
-        """Return the names of the keys pressed so far; waits only for the rest of one, 50 ms."""
+        """Return the names of the keys pressed so far; wait at most 50 ms for the rest of one."""
         if self._saved is None:
             return []
         text = self._read(0)
@@ -132,7 +132,7 @@ class Keyboard:
         return key_names(text)
 
     def _read(self, timeout_s: float) -> str:
-        """Return what was typed; the end of the file, or of the terminal, is Ctrl-D."""
+        """Return the typed text; the end of the file, or of the terminal, is Ctrl-D."""
         text = ""
         while select.select([self._fd], [], [], timeout_s)[0]:
             try:
@@ -146,17 +146,17 @@ class Keyboard:
         return text
 
     def open(self) -> None:
-        """Have the keys delivered one by one."""
+        """Make the terminal deliver keys one by one."""
         if self._saved is None and os.isatty(self._fd):
             self._saved = termios.tcgetattr(self._fd)
             tty.setcbreak(self._fd, termios.TCSADRAIN)
 
     def close(self) -> None:
-        """Put the terminal back as it was."""
+        """Restore the terminal's mode."""
         saved, self._saved = self._saved, None
         if saved is not None:
-            # Blocked, so that it is let do this after the shell has taken the terminal: that is so
-            # when the job's leader was killed.
+            # Blocked, so that this is allowed after the shell has taken the terminal: it does so
+            # when the job's leader is killed.
             before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTOU,))
             with contextlib.suppress(termios.error):  # it is gone
                 termios.tcsetattr(self._fd, termios.TCSADRAIN, saved)
@@ -176,7 +176,7 @@ class Keyboard:
 
 
 class Stopped(BaseException):
-    """A signal that ends the console: no error, so that no `except` on the way takes it for one."""
+    """A signal that ends the console: no Exception, so that no `except` on the way catches it."""
 
     def __init__(self, signum: int) -> None:
         super().__init__(signum)
@@ -185,7 +185,7 @@ class Stopped(BaseException):
 
 @contextlib.contextmanager
 def held_back() -> Iterator[None]:
-    """Hold back signals, so that none comes between a change to the terminal and who undoes it."""
+    """Hold back signals, so that none comes between a change to the terminal and its undoing."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
@@ -195,7 +195,7 @@ def held_back() -> Iterator[None]:
 
 @contextlib.contextmanager
 def let_through() -> Iterator[None]:
-    """Let signals come again, inside held_back()."""
+    """Let signals through again, inside held_back()."""
     try:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
         yield
@@ -206,8 +206,8 @@ def let_through() -> Iterator[None]:
 class Signals:
     """Catches signals while in `with`: the first that ends raises Stopped, others are noted.
 
-    Stopped is raised from wherever the program is, so a server that does not answer cannot keep the
-    console; `on_end` is called before, to cut the connection that is being waited for.
+    Stopped is raised wherever the program is, so a server that does not answer cannot hold up the
+    console; `on_end` is called first, to cut the connection on which it waits.
     """
 
     def __init__(self, on_end: Callable[[], None]) -> None:
@@ -219,7 +219,7 @@ class Signals:
         self._read_fd = self._write_fd = -1
 
     def fileno(self) -> int:
-        """Readable when a signal came."""
+        """Return a descriptor that is readable when a signal came."""
         return self._read_fd
 
     def take(self) -> set[int]:
@@ -240,7 +240,7 @@ class Signals:
         self._noted.add(signum)
 
     def catch_stop_key(self) -> None:
-        """Note Ctrl-Z again, after it was let do what it does."""
+        """Note Ctrl-Z again, after it was allowed to stop us."""
         signal.signal(signal.SIGTSTP, self._note)
 
     def __enter__(self) -> Self:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gapless.status.view import Canvas
 
 GAP = "  "
-ROWS_MAX = 100  # of topics, and of partitions: those that matter first
+ROWS_MAX = 100  # of topics, and of partitions: the most important first
 _NUMBERS = frozenset(
     {
         *("PARTITION", "EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "BEHIND", "DEAD"),
@@ -31,9 +31,9 @@ Row = Sequence[object]
 def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
     """Return the snapshot as unstyled tables.
 
-    canvas: of a terminal, for what the live console shows at its first look. None (a pipe) cuts
-    no line, has a column for each value and a dash for each missing one, for awk; of more than 100
-    topics or partitions it shows those that wait, stand still or lost something.
+    canvas: of a terminal, for the first picture of the live console. None (a pipe) cuts no line,
+    has a column for each value and a dash for each missing one, for awk; of more than 100 topics or
+    partitions it shows those that wait, have stopped or lost events.
     """
     if canvas is not None:
         return _fitted(snapshot, canvas)
@@ -74,7 +74,7 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
 def _first(
     rows: Sequence[dict[str, Any]], noun: str, matter: Callable[[dict[str, Any]], Any]
 ) -> tuple[Sequence[dict[str, Any]], str]:
-    """Return the rows to show, and a line about the others, or none."""
+    """Return the rows to show, and a line about the others, if there are any."""
     if len(rows) <= ROWS_MAX:
         return rows, ""
     more = f"and {len(rows) - ROWS_MAX} more {noun}s: gapless status --json\n"
@@ -82,12 +82,12 @@ def _first(
 
 
 def _matter(row: dict[str, Any]) -> tuple[object, ...]:
-    """Return how much a partition matters: what stops it, what it lost, how far behind it is."""
+    """Return the sort key of a partition: its error, its losses, its lag."""
     return row["error"] is not None, row["dead_letters"], row["lag"]
 
 
 def _beside(snapshot: Snapshot) -> list[str]:
-    """Return what few installations have: captures, filters, subscriptions, schemas and so on."""
+    """Return the parts that few installations have: captures, filters, schemas and so on."""
     return [
         _table(each.head, list(map(each.cells, snapshot.beside.get(each.record, ()))), each.numbers)
         for each in sorted(sections(), key=lambda each: each.rank.table)
@@ -119,13 +119,13 @@ def _heading(snapshot: Snapshot) -> str:
 
 
 def _dead(snapshot: Snapshot) -> str:
-    """Count dead units, and beside them their events where these are more."""
+    """Count dead units, and add the number of their events if it is larger."""
     units, events = snapshot.dead_letters, snapshot.dead_events
     return f"{units} ({events} events)" if events > units else str(units)
 
 
 def _why(row: dict[str, Any]) -> str | None:
-    """Say why a partition stands still."""
+    """Say why a partition has stopped."""
     if row["error"] is None and row["pause"] is not None:
         return f"paused by {row['pause']}"
     return None if row["error"] is None else str(row["error"])

@@ -1,4 +1,4 @@
-"""Events that wait for an offset while nobody gives any: no lag shows them, no group gets them."""
+"""Events that wait for an offset without a sequencer: no lag shows them, no group gets them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gapless.status.snapshot import COUNT_MAX, Pending, Sequencing
 
 
 def unsequenced(sequencer: Sequencing, pending: Sequence[Pending]) -> str | None:
-    """Say how many there are, and what to run; None: there are none, or a sequencer is at it."""
+    """Return their number, and the remedy; None: there are none, or a sequencer is active."""
     events = sum(each.events for each in pending)
     if sequencer.pid is not None or sequencer.needs_rebase or not events:
         return None
@@ -28,7 +28,7 @@ def unsequenced(sequencer: Sequencing, pending: Sequence[Pending]) -> str | None
 
 
 def find_unsequenced(conn: Connection[Any]) -> str | None:
-    """Look, and say so. None, too, if that fails: it is a remark beside what was done already."""
+    """Look, and return the remark. None, too, if that fails: it only accompanies another result."""
     from gapless.log.catch_up import is_sequencer_active  # noqa: PLC0415 - status needs none of it
 
     try:

@@ -1,7 +1,7 @@
-"""What there is to show, which page of it somebody looks at, and the rows of that page (pure).
+"""The data to show, the page that a person looks at, and the rows of that page (pure).
 
-Four pages, one below the other: all groups, a group's partitions, a partition with what was set
-aside there, one unit that was set aside.
+Four pages, one below the other: all groups, a group's partitions, a partition with its units set
+aside, one unit that was set aside.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNIT_DEPTH = 4  # the length of At that names a unit
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LetterLine:
-    """A unit that was set aside, in a list; offset is its first, failed_ts when it failed last."""
+    """A unit that was set aside, in a list; offset is its first, failed_ts its last failure."""
 
     offset: int
     events: int
@@ -39,9 +39,9 @@ class LetterLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePage:
-    """A page: `at` names what it is about. chosen: a row of it, None is the first one.
+    """A page: `at` names its subject. chosen: a row of it, None is the first one.
 
-    filter: rows have this in them. scroll: how many lines of a text were passed.
+    filter: a text that all rows contain. scroll: the lines of a text above the screen.
     """
 
     at: At = ()
@@ -52,11 +52,11 @@ class ConsolePage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsoleState:
-    """The pages from the first to the one shown, and what is being typed or asked.
+    """The pages from the first to the one shown, and the text being typed or asked.
 
-    asked: the unit of which it is asked whether to redrive it. wish: the unit that is to be
-    redriven. said: what came of a key. way_out: how the console ends, in words. stays: `q` does not
-    end it. has_keys: somebody can press some.
+    asked: the unit with a redrive to confirm. wish: the unit to redrive. said: the result of
+    a key. way_out: the words for ending the console. stays: `q` does not end it. has_keys: there is
+    a keyboard.
     """
 
     pages: tuple[ConsolePage, ...] = (ConsolePage(),)
@@ -78,7 +78,7 @@ class ConsoleState:
 
 @dataclass(frozen=True, kw_only=True)
 class Look:
-    """All there is to show: one look at the database, and what the looks before it tell.
+    """All data to show: one look at the database, and the course of the looks before it.
 
     history: None is a single look, without rates. letters, text: of the partition and of the unit
     that `letters_at` and `text_at` name. trouble: why there is no newer look.
@@ -99,7 +99,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """Where it is drawn: columns, lines (None: as many as it takes), signs, time zone."""
+    """The surface: columns, lines (None: as many as needed), signs, time zone."""
 
     width: int
     height: int | None = None
@@ -108,7 +108,7 @@ class Canvas:
 
 
 def group_rows(look: Look, state: ConsoleState) -> list[GroupLine]:
-    """Return the groups of the first page, as they were sorted and filtered."""
+    """Return the groups of the first page, sorted and filtered."""
     lines = [line for line in look.groups if _has(state.pages[0].filter, line.name, line.mode)]
     if state.sort == "name":
         return lines
@@ -133,7 +133,7 @@ def partition_rows(look: Look, state: ConsoleState) -> list[Standing]:
 
 
 def letter_rows(look: Look, state: ConsoleState) -> list[LetterLine]:
-    """Return what was set aside in the page's partition, newest failure first."""
+    """Return the units set aside in the page's partition, newest failure first."""
     if look.letters_at != state.page.at:
         return []
     wanted = state.page.filter
@@ -143,7 +143,7 @@ def letter_rows(look: Look, state: ConsoleState) -> list[LetterLine]:
 
 
 def row_names(look: Look, state: ConsoleState) -> list[At]:
-    """Return what the rows of the page that is shown are called, in order."""
+    """Return the names of the rows of the page that is shown, in order."""
     at = state.page.at
     if not at:
         return [line.key for line in group_rows(look, state)]
@@ -153,7 +153,7 @@ def row_names(look: Look, state: ConsoleState) -> list[At]:
 
 
 def chosen_index(names: Sequence[At], page: ConsolePage) -> int:
-    """Return which row is chosen; it stays with its row, wherever that moves."""
+    """Return the index of the chosen row; the choice stays with its row, wherever that moves."""
     return names.index(page.chosen) if page.chosen in names else 0
 
 
@@ -163,7 +163,7 @@ def text_lines(look: Look, state: ConsoleState, canvas: Canvas) -> list[str]:
 
 
 def _urgency(row: Standing) -> tuple[bool, int, bool, int]:
-    """Sort as laggards_first() does; an event that is missing has no age, and is behind."""
+    """Sort as laggards_first() does; a missing event has no age, and counts as behind."""
     is_behind = row.lag_s is None or row.lag_s >= CURRENT_S
     lag = row.lag if is_behind else 0
     return (row.error is None, -lag, not row.is_troubled, -row.dead_letters)

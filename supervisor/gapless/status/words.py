@@ -10,11 +10,11 @@ from rich.cells import cell_len, set_cell_size
 
 from gapless.status.snapshot import COUNT_MAX
 
-# What could move the cursor, change colours or turn the direction of text, and lone surrogates.
+# Characters that move the cursor, change colours or the direction of text, and lone surrogates.
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-# Below so many seconds, an age is written in this unit with so many digits.
+# An age below this many seconds is written in this unit with this many digits.
 _AGES = (
     (0.0005, 1, 0, "s"),
     (0.9995, 0.001, 0, "ms"),
@@ -30,7 +30,7 @@ _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glyphs:
-    """The signs that not every terminal can show; `sparks` from nothing to most.
+    """Signs that not every terminal can show; `sparks` from the lowest to the highest.
 
     is_ascii: names are put into ASCII, too.
     """
@@ -56,7 +56,7 @@ def clean(text: str, glyphs: Glyphs = UNICODE) -> str:
 
 
 def count(number: float) -> str:
-    """Write a number in five characters at most: 9,999 then 10.0k, 123k, 1.23M."""
+    """Write a number in at most five characters: 9,999 then 10.0k, 123k, 1.23M."""
     if number < 9999.5:
         return f"{number:,.0f}"
     for size, unit in _STEPS:
@@ -68,24 +68,24 @@ def count(number: float) -> str:
 
 
 def some(number: int, noun: str) -> str:
-    """Write how many there are of something: `1 partition`, `8 partitions`."""
+    """Write a number with its noun: `1 partition`, `8 partitions`."""
     return f"{count(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def counted(number: int) -> str:
-    """Write what was counted up to COUNT_MAX only."""
+    """Write a count that stops at COUNT_MAX."""
     return f"{count(number).replace('.0', '')}+" if number >= COUNT_MAX else count(number)
 
 
 def rate(per_s: float | None, glyphs: Glyphs) -> str:
-    """Write events per second; a dash while nobody knows yet."""
+    """Write events per second; a dash while unknown."""
     if per_s is None:
         return glyphs.dash
     return f"{per_s:.1f}" if 0.05 <= per_s < 9.95 else count(per_s)
 
 
 def age(seconds: float | None) -> str:
-    """Write a duration in five characters at most: 350ms, 2.1s, 45s, 12m, 3.2h, 5.1d."""
+    """Write a duration in at most five characters: 350ms, 2.1s, 45s, 12m, 3.2h, 5.1d."""
     if seconds is None:
         return "?"
     for below, size, digits, unit in _AGES:
@@ -95,7 +95,7 @@ def age(seconds: float | None) -> str:
 
 
 def shorten(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """Cut the middle out of a name that is wider than `width` cells: both ends tell it apart."""
+    """Cut the middle out of a name wider than `width` cells: its two ends identify it."""
     if cell_len(text) <= width:
         return text
     room = width - cell_len(glyphs.ellipsis)
@@ -116,7 +116,7 @@ def cut(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
 
 
 def fit(needs: Sequence[int], room: int, least: int = 6) -> list[int]:
-    """Share `room` cells among columns: each what it needs, else the widest give way first."""
+    """Share `room` cells among columns: each its need, or the widest are cut first."""
     widths = list(needs)
     while sum(widths) > room and max(widths) > least:
         widths[widths.index(max(widths))] -= 1
@@ -140,9 +140,9 @@ def sparkline(points: Sequence[float | None], width: int, glyphs: Glyphs) -> str
 
 
 def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """Break lines that are wider than `width` cells, anywhere: what is in them may have no blanks.
+    """Break lines that are wider than `width` cells, anywhere: they may contain no blanks.
 
-    A tab is four blanks; nothing of the text is left out but what could drive the terminal.
+    A tab becomes four blanks; only characters that could drive the terminal are removed.
     """
     width = max(1, width)
     lines: list[str] = []

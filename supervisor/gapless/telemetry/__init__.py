@@ -1,6 +1,6 @@
-"""What gapless says of itself to other systems: the table of metrics, counters, spans.
+"""Reports of gapless to other systems: the table of metrics, counters, spans.
 
-names.py is the table. meter.py counts in memory that the processes of a supervisor share; nothing
-is counted in a process that was given no meter. spans.py speaks to OpenTelemetry, if the program
-has imported it. This package knows no database, and nobody above it.
+names.py is the table. meter.py counts in memory that the processes of a supervisor share; a process
+without a meter counts nothing. spans.py speaks to OpenTelemetry, if the program has imported it.
+This package knows no database, and none of the packages above it.
 """

@@ -1,8 +1,8 @@
 """Counters in memory that the processes of a supervisor share: no pipe, no file, no wait.
 
-Made before the first fork. A row has one writer at a time: a child, or the supervisor. It belongs
-to one group and topic forever and is never cleared, so what a reader adds up only grows. Aligned
-64-bit words: a reader never sees half a value.
+It is made before the first fork. A row has one writer at a time: a child, or the supervisor. It
+belongs to one group and topic forever and is never cleared, so a reader's sums only grow. Its words
+are aligned and have 64 bits, so a reader never sees half a value.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BOUNDS_S = (
     10.0, 60.0,
 )  # fmt: skip
 OTHER = "_OTHER"
-"""Counts what finds no room for a name of its own, as OpenTelemetry calls it."""
+"""The label of counts without room for a name of their own, as OpenTelemetry calls it."""
 
 _WORD_BYTES = 8
 _LABEL_BYTES = 1024  # of group and topic
@@ -37,12 +37,12 @@ _WORDS = len(EVENTS) + len(OPERATIONS) * _TIMES + _COUNTERS
 _NAMES_AT = _LABEL_BYTES + _WORDS * _WORD_BYTES
 _ROW_BYTES = -(-(_NAMES_AT + _COUNTERS * _NAME_BYTES) // _WORD_BYTES) * _WORD_BYTES
 _MARK = "\x1f"  # between the parts of a name
-_UNWRITABLE = {0: "_", ord(_MARK): "_"}  # in the name of a topic that somebody asks for
+_UNWRITABLE = {0: "_", ord(_MARK): "_"}  # in a topic's name, which may be any text
 
 
 @dataclass(slots=True)
 class Times:
-    """A histogram: how many were not longer than each of BOUNDS_S and longer than the one before.
+    """A histogram: the number of times up to each of BOUNDS_S and above the one before.
 
     The last of `counts` has no bound.
     """
@@ -53,7 +53,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one row says; consumed by error_type, sent by (topic, error_type)."""
+    """The contents of one row; consumed by error_type, sent by (topic, error_type)."""
 
     group: str
     topic: str
@@ -64,9 +64,9 @@ class Reading:
 
 
 class Meters:
-    """All rows, made by a supervisor before it forks; `rows_max` of them at most.
+    """All rows, made by a supervisor before it forks; at most `rows_max` of them.
 
-    Pages that nobody touches take no memory.
+    Pages that are never touched take no memory.
     """
 
     def __init__(self, rows_max: int) -> None:
@@ -74,11 +74,11 @@ class Meters:
         self._memory = memoryview(mmap.mmap(-1, _WORD_BYTES + rows_max * _ROW_BYTES))
         self._used = self._memory[:_WORD_BYTES].cast("q")
         self._free: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-        self._taken: dict[int, tuple[tuple[str, str], int]] = {}  # by who took it
-        self._own: dict[tuple[str, str], int] = {}  # under which number rows are the maker's
+        self._taken: dict[int, tuple[tuple[str, str], int]] = {}  # by writer
+        self._own: dict[tuple[str, str], int] = {}  # the maker's writer numbers
 
     def take(self, who: int, group: str = "", topic: str = "") -> None:
-        """Give a row to a writer, before it is forked; without any left it counts nothing."""
+        """Give a row to a writer, before it is forked; if none is left, it counts nothing."""
         label = group, topic
         if self._free[label]:
             self._taken[who] = label, self._free[label].pop()
@@ -91,13 +91,13 @@ class Meters:
             self._taken[who] = label, row
 
     def give_back(self, who: int) -> None:
-        """Take the row of a writer that has ended; what it counted stays."""
+        """Take back the row of a writer that has ended; its counts stay."""
         if who in self._taken:
             label, row = self._taken.pop(who)
             self._free[label].append(row)
 
     def own(self, group: str, topic: str, event: Event) -> None:
-        """Count what the maker of the rows, no child, saw happen to a group."""
+        """Count an event of a group that the maker of the rows saw, not a child."""
         who = self._own.setdefault((group, topic), -1 - len(self._own))
         if who not in self._taken:
             self.take(who, group, topic)
@@ -106,13 +106,13 @@ class Meters:
             meter.happened(event)
 
     def meter(self, who: int) -> Meter | None:
-        """Return what a writer counts with; None if it has no row."""
+        """Return the meter of a writer; None if it has no row."""
         return Meter(self._row(self._taken[who][1])) if who in self._taken else None
 
     def longer(self, operation: Operation, bound_s: float) -> dict[tuple[str, str], dict[int, int]]:
-        """Return how many so far took longer than one of BOUNDS_S: by group and topic, by row.
+        """Return the number of operations longer than one of BOUNDS_S: by group and topic, by row.
 
-        Of writers that have not ended; for the maker of the rows.
+        Only writers that have not ended are counted; only the maker of the rows may ask.
         """
         end = len(EVENTS) + (OPERATIONS.index(operation) + 1) * _TIMES - 1
         begin = end + bisect_left(BOUNDS_S, bound_s) - len(BOUNDS_S)
@@ -123,7 +123,7 @@ class Meters:
         return found
 
     def read(self) -> Iterator[Reading]:
-        """Yield what each row says now, in any process."""
+        """Yield the present contents of each row, in any process."""
         for row in range(self._used[0]):
             yield Meter(self._row(row)).read()
 
@@ -148,27 +148,27 @@ class Meter:
         self._lock = threading.Lock()
 
     def consumed(self, events: int, error_type: str = "") -> None:
-        """Count events that a handler was called with."""
+        """Count the events of a call of a handler."""
         self._count("consumed", "", error_type, events)
 
     def sent(self, topic: str, events: int, error_type: str = "") -> None:
-        """Count events that publish() was given."""
+        """Count the events of a call of publish()."""
         self._count("sent", topic, error_type, events)
 
     def happened(self, event: Event) -> None:
-        """Count what happens rarely."""
+        """Count a rare event."""
         with self._lock:
             self._events[EVENTS.index(event)] += 1
 
     def took(self, operation: Operation, took_s: float) -> None:
-        """Note how long one took."""
+        """Note the duration of one operation."""
         with self._lock:
             times = self._times[operation]
             times[bisect_left(BOUNDS_S, took_s)] += 1
             times[-1] += int(took_s * 1e9)
 
     def took_all(self, operation: Operation, counts: list[int], sum_s: float) -> None:
-        """Note how long several took: as Times has it."""
+        """Note the durations of several operations, in the form of Times."""
         with self._lock:
             times = self._times[operation]
             for n, count in enumerate(counts):
@@ -177,11 +177,11 @@ class Meter:
             times[-1] += int(sum_s * 1e9)
 
     def spent_s(self, operation: Operation) -> float:
-        """Return how long all of them took so far, together."""
+        """Return the total duration of these operations so far."""
         return self._times[operation][-1] / 1e9
 
     def read(self) -> Reading:
-        """Return what was counted so far."""
+        """Return the counts so far."""
         label = bytes(self._row[:_LABEL_BYTES]).rstrip(b"\0").decode(errors="replace")
         group, _, topic = label.partition(_MARK)
         consumed: dict[str, int] = {}
@@ -213,7 +213,7 @@ class Meter:
             self._counts[place] += events
 
     def _place(self, name: str, other: str) -> int:
-        """Find room for a new name; the last two places are for all that find none."""
+        """Find room for a new name; the last two places take all names without room."""
         free = len(self._places)
         if free >= _COUNTERS - 2 or len(name.encode(errors="replace")) > _NAME_BYTES:
             name = other
@@ -235,23 +235,23 @@ class Meter:
 
 
 in_use: list[Meter] = []
-"""What this process counts with, at most one; empty in nearly all. To ask costs no call."""
+"""The meter of this process, at most one; empty in nearly all. A look here costs no call."""
 
 UNTIMED: AbstractContextManager[None] = nullcontext()
 
 
 def use(meter: Meter | None) -> None:
-    """Let this process count from now on; None: it counts nothing."""
+    """Let this process count with this meter from now on; None: it counts nothing."""
     in_use[:] = [] if meter is None else [meter]
 
 
 def current() -> Meter | None:
-    """Return what this process counts with; None in nearly all."""
+    """Return the meter of this process; None in nearly all."""
     return in_use[0] if in_use else None
 
 
 class _Timed:
-    """How long a block took, unless it raised."""
+    """Notes the duration of a block, unless it raised."""
 
     __slots__ = ("_began_s", "_meter", "_operation")
 
@@ -269,5 +269,5 @@ class _Timed:
 
 
 def timed(operation: Operation) -> AbstractContextManager[None]:
-    """Note how long the block takes, if this process counts. Where that matters, ask `in_use`."""
+    """Note the duration of the block, if this process counts. In hot code check `in_use`."""
     return _Timed(in_use[0], operation) if in_use else UNTIMED

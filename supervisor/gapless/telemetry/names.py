@@ -1,4 +1,4 @@
-"""Every metric there is: its name, its kind, its labels, its help. The only place that knows them.
+"""All metrics: name, kind, labels, help. No other place defines them.
 
 Names that begin with messaging_ are OpenTelemetry's (semantic conventions for messaging, still in
 development there, so they may have to follow), as Prometheus writes them; all others are our own.
@@ -15,7 +15,7 @@ from typing import Literal
 GROUP = ("topic", "group")
 PARTITION = (*GROUP, "partition")
 SYSTEM = "messaging_system"
-"""A label of all of OpenTelemetry's; its value is `gapless`."""
+"""A label of all OpenTelemetry metrics; its value is `gapless`."""
 
 _TOPIC = "messaging_destination_name"
 _GROUP = "messaging_consumer_group_name"
@@ -26,8 +26,8 @@ _CALLS = (SYSTEM, _TOPIC, _GROUP)
 class Metric:
     """A row of the table.
 
-    source: `here` is of this supervisor and its processes; `gateway` of the gateway that is asked;
-    `log` is the same whichever one says it.
+    source: `here` is of this supervisor and its processes; `gateway` of the scraped gateway; `log`
+    is the same from any process.
     """
 
     name: str
@@ -38,7 +38,7 @@ class Metric:
 
 
 _TABLE = (
-    # What handlers do, of the processes of this supervisor.
+    # Work of handlers, in the processes of this supervisor.
     Metric(
         "messaging_client_consumed_messages_total", "counter", (*_CALLS, "error_type"), "here",
         "Events given to a handler, each time; error_type is the class of what it raised, empty "
@@ -58,7 +58,7 @@ _TABLE = (
         "Seconds of a claim (reading the events included), a commit, a publish() in a handler. "
         "While a worker is behind, a COMMIT and the next claim are one round trip: a claim.",
     ),
-    # How far groups are.
+    # Progress of groups.
     Metric(
         "gapless_lag_events", "gauge", PARTITION, "log",
         "Events with an offset that the group has not passed; what waits for a retry, is parked "
@@ -127,7 +127,7 @@ _TABLE = (
         "gapless_compaction_bytes", "gauge", (), "log",
         "Bytes on disk of what is kept of all compacted topics; missing without any.",
     ),
-    # Who works.
+    # Members and workers.
     Metric(
         "gapless_lease_owned", "gauge", GROUP, "here",
         "Partitions that this supervisor owns.",

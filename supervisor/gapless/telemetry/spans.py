@@ -1,7 +1,7 @@
 """Traces, for programs that use OpenTelemetry: contexts in headers, a span for each call.
 
-Nothing is imported here: while the program has not imported opentelemetry itself, nobody could
-have begun a trace, and there is nothing to do. An SDK is the program's to set up.
+Nothing is imported here: while the program has not imported opentelemetry itself, it cannot have
+begun a trace, and there is nothing to do. The program sets up its own SDK.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("gapless.worker")
 
 TRACING = "opentelemetry.trace"
-"""The module that a program which traces has imported."""
+"""The module that a program with traces has imported."""
 
 HEADERS = ("traceparent", "tracestate")
-"""The headers of W3C Trace Context; what an event has in them is its producer's context."""
+"""The headers of W3C Trace Context; in an event they carry its producer's context."""
 
-LINKS_MAX = 128  # what an SDK keeps by default
-_HELD_MAX = 64  # spans of calls that failed and are not judged yet
+LINKS_MAX = 128  # the default of an SDK
+_HELD_MAX = 64  # spans of failed calls without a verdict yet
 _FLUSH_MS = 2000
 _VERDICTS = {"waiting": "gapless.retry", "dead": "gapless.dead_letter"}
 
 
 class CallPlace(NamedTuple):
-    """What a call is about: the first event of its work, how many events, and which attempt."""
+    """The subject of a call: the first event of its work, the number of events, the attempt."""
 
     topic: str
     group: str
@@ -44,14 +44,14 @@ class CallPlace(NamedTuple):
 
 
 class Process(NamedTuple):
-    """A process span that has begun; token: takes it away from the context."""
+    """A process span that has begun; token: removes it from the context."""
 
     span: Span
     token: Any
 
 
 def current_headers() -> Mapping[str, str]:
-    """Return what the headers of an event that is published now are to have; perhaps nothing."""
+    """Return the trace headers for an event that is published now; perhaps none."""
     trace = sys.modules.get(TRACING)
     if trace is None or not trace.get_current_span().get_span_context().is_valid:
         return {}
@@ -65,7 +65,7 @@ def current_headers() -> Mapping[str, str]:
 
 
 def tracer() -> Tracer | None:
-    """Return what makes spans; None unless the program has set up what records them."""
+    """Return the tracer; None unless the program has set up a provider that records spans."""
     trace = sys.modules.get(TRACING)
     if trace is None:
         return None
@@ -77,9 +77,9 @@ def tracer() -> Tracer | None:
 
 
 def begin(tracer: Tracer, place: CallPlace, headers: Iterable[Mapping[str, Any]]) -> Process | None:
-    """Begin the span of a call and make it the current one; it is linked to the producers'.
+    """Begin the span of a call and make it the current one; link it to the producers' spans.
 
-    None if what the program has set up raises: that is no fault of the unit.
+    Return None if the program's own setup raises: the unit is not to blame.
     """
     try:
         return _begin(tracer, place, headers)
@@ -112,7 +112,7 @@ def _begin(tracer: Tracer, place: CallPlace, headers: Iterable[Mapping[str, Any]
 
 
 def end(process: Process, error: BaseException | None) -> None:
-    """End the span of a call. With an error it stays open until verdict() says what follows."""
+    """End the span of a call. With an error it stays open until verdict() tells what follows."""
     from opentelemetry import context, trace  # noqa: PLC0415 - only where used
 
     context.detach(process.token)
@@ -131,7 +131,7 @@ def end(process: Process, error: BaseException | None) -> None:
 
 
 def verdict(error: BaseException | str, state: str, failures: int) -> None:
-    """Say on the span of the call that raised `error` what became of the unit, and end it."""
+    """Record the unit's next state on the span of the call that raised `error`, and end it."""
     _, span = _held.pop(id(error), (None, None))
     if span is None:
         return
@@ -143,13 +143,13 @@ def verdict(error: BaseException | str, state: str, failures: int) -> None:
 
 
 def settle() -> None:
-    """End the spans of failed calls of which nobody said what follows: they are made again."""
+    """End the spans of failed calls without a verdict: these calls are made again."""
     while _held:
         _close(_held.popitem(last=False)[1][1])
 
 
 def flush() -> None:
-    """Send what was recorded, within 2 s: before a process ends without cleaning up."""
+    """Send the recorded spans, within 2 s: before a process ends without cleaning up."""
     trace = sys.modules.get(TRACING)
     if trace is None:
         return
@@ -171,7 +171,7 @@ def current_ids() -> tuple[str, str] | None:
     return trace.format_trace_id(found.trace_id), trace.format_span_id(found.span_id)
 
 
-# By the identity of the error, which is kept with it so that no other gets the same one.
+# By the identity of the error, which is kept here so that no other error gets the same one.
 _held: OrderedDict[int, tuple[BaseException, Span]] = OrderedDict()
 
 
@@ -183,7 +183,7 @@ def _close(span: Span) -> None:
 
 
 def _links(headers: Iterable[Mapping[str, Any]]) -> list[Link]:
-    """Return a link for each producer's context, each once."""
+    """Return a link for each producer's context, without duplicates."""
     from opentelemetry import trace  # noqa: PLC0415 - only where used
     from opentelemetry.trace.propagation.tracecontext import (  # noqa: PLC0415 - as above
         TraceContextTextMapPropagator,

@@ -1,6 +1,6 @@
-"""Whether a supervisor's loop turns, and whether it is a member: said by it, read by its exporter.
+"""Signs of a supervisor's loop: that it turns, and as which member; its exporter reads them.
 
-Memory that both share, so that a supervisor that hangs cannot hide it.
+They are in shared memory, so that a supervisor that hangs cannot hide it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class SupervisorBeat:
         self._words = memoryview(mmap.mmap(-1, 4 * _WORD_BYTES)).cast("Q")
 
     def beat(self, member_id: UUID | None, *, drains: bool) -> None:
-        """Say that a turn was taken. member_id: whom it speaks for; None: it is no member."""
+        """Note that a turn was taken. member_id: the member it acts as; None: it is no member."""
         words = self._words
         if member_id is not None:
             words[2], words[3] = member_id.int >> _HALF_BITS, member_id.int & (1 << _HALF_BITS) - 1
@@ -31,7 +31,7 @@ class SupervisorBeat:
 
     @property
     def silence_s(self) -> float:
-        """How long ago the last turn was; as long as the machine is up, before the first."""
+        """The time since the last turn; before the first, since the machine started."""
         return (time.monotonic_ns() - self._words[0]) / 1e9
 
     @property
@@ -41,7 +41,7 @@ class SupervisorBeat:
 
     @property
     def member_id(self) -> UUID | None:
-        """The member it is; None while it is none, or has no session to speak through."""
+        """Its member; None while it is no member, or has no session to act through."""
         if self._words[1] == _OUTSIDE:
             return None
         return UUID(int=self._words[2] << _HALF_BITS | self._words[3])

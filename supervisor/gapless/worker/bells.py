@@ -1,4 +1,4 @@
-"""Notifications of a supervisor's session: for itself, and for workers without LISTEN (auto)."""
+"""Notifications that a supervisor's session receives: its own, and those of workers on auto."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gapless.keys import Partition
 
 
 def bell_of(partition: Partition) -> str:
-    """Return where it is told that a partition has something to do."""
+    """Return the channel on which a partition is notified of work."""
     return f"gapless_p_{partition.topic_id}_{partition.partition_id}"
 
 
 class Bells:
-    """Of one session: with the next one all begins anew, and everybody is rung once.
+    """The channels of one session. The next session starts anew and rings every partition once.
 
-    payloads: of notifications on other channels than those of partitions.
+    payloads: those of notifications on channels that belong to no partition.
     """
 
     def __init__(self, conn: Connection[Any]) -> None:
@@ -29,7 +29,7 @@ class Bells:
         self._rung: set[str] = set()
 
     def keep(self, channels: set[str]) -> None:
-        """Listen for these partitions and no others; one that is new rings, for what came before.
+        """Listen for these partitions only; ring a new one, for events that came earlier.
 
         Raises psycopg.Error.
         """
@@ -41,7 +41,7 @@ class Bells:
         self._channels = channels
 
     def take(self) -> set[str]:
-        """Return the channels of partitions that were heard of. Raises psycopg.Error."""
+        """Return the channels of partitions that were notified. Raises psycopg.Error."""
         for channel, payload in self._notifications.take():
             if channel in self._channels:
                 self._rung.add(channel)

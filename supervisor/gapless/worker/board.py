@@ -1,7 +1,7 @@
-"""Shared memory in which each child says what it is at, and since when: no pipe, no lock, no wait.
+"""Shared memory in which each child shows its work and its start: no pipe, no lock, no wait.
 
-Made before the first fork, inherited by every child. Aligned 64-bit words, so a reader never sees
-half a value. A child that says nothing any more is stopped or hangs: it is to be killed.
+It is made before the first fork, and every child inherits it. Its words are aligned and 64 bits
+long, so a reader never sees half a value. A silent child is stopped or hangs: it has to be killed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ _WORD_BYTES = 8
 
 
 class Board:
-    """Words for each slot: since when, at what, which offsets of which timeline, how often done.
+    """Words for each slot: the start of its work, its subject, its offsets and timeline, its count.
 
-    And a word for each team, those that run the same handler: when one of them handled something.
-    And one of the supervisor: when its last look began at what workers have to do.
+    Each team (the workers with the same handler) has one more word: the time of its last unit.
+    The supervisor has one: the time its last look for work began.
 
-    The first is time.monotonic_ns() at which the present work began, negative when at rest.
-    Work is what may take long, such as a batch; whoever rests MUST say so again and again.
+    A slot's first word is time.monotonic_ns() at the start of the present work, negative at rest.
+    Work may take long, such as a batch; a child at rest MUST say again and again that it lives.
     """
 
     def __init__(self, slots: int) -> None:
@@ -41,73 +41,73 @@ class Board:
         self.rest(slot)
 
     def complete(self, slot: int) -> None:
-        """Say: something was completed."""
+        """Count one completed item."""
         self._completed[slot] += 1
 
     def completed(self, slot: int) -> int:
-        """Return how often something was completed."""
+        """Return the number of completed items."""
         return self._completed[slot]
 
     def handle(self, slot: int) -> None:
-        """Say: a unit went through its handler."""
+        """Note that a unit went through its handler."""
         self.complete(slot)
         self._handled_ns[self._teams[slot]] = time.monotonic_ns()
 
     def handled_s(self, slot: int) -> float:
-        """Return when (time.monotonic) somebody of its team last said so, 0 if nobody has."""
+        """Return the time (time.monotonic) of its team's last handle(), 0 if there was none."""
         return self._handled_ns[self._teams[slot]] / 1e9
 
     def look(self, began_s: float) -> None:
-        """Say, for the supervisor, that whoever had something to do then was rung."""
+        """Note, for the supervisor, that every worker with work at that time was rung."""
         self._looked_ns[0] = int(began_s * 1e9)
 
     @property
     def looked_s(self) -> float:
-        """When (time.monotonic) the supervisor looked last; 0: never."""
+        """The time (time.monotonic) of the supervisor's last look; 0: never."""
         return self._looked_ns[0] / 1e9
 
     def begin(self, slot: int, subject: int = 0, since_s: float | None = None) -> None:
-        """Say: at work from now on, at a certain thing: a worker names its lease_no, or holds().
+        """Show that work begins, on a subject: a worker gives its lease_no, or calls hold().
 
-        since_s: from then on (time.monotonic), instead of now.
+        since_s: the time at which the work began (time.monotonic), instead of now.
         """
-        self._subjects[slot] = subject  # first: a death in between is nobody's fault
+        self._subjects[slot] = subject  # first: a death in between blames nothing
         self._since_ns[slot] = time.monotonic_ns() if since_s is None else int(since_s * 1e9)
 
     def hold(self, slot: int, lease_no: int, first_offset: int, last_offset: int) -> None:
-        """Say: these events are in hand, of a queue; both are inclusive. lease_no 0: none are."""
-        self._subjects[slot] = 0  # a death in between is nobody's fault
+        """Show the events of a queue that are in hand, bounds inclusive. lease_no 0: none are."""
+        self._subjects[slot] = 0  # a death in between blames nothing
         self._first_offsets[slot] = first_offset
         self._last_offsets[slot] = last_offset
         self._subjects[slot] = lease_no
 
     def meet(self, slot: int, timeline: int) -> None:
-        """Say: the server that lease numbers and offsets are of is on this timeline."""
+        """Show the timeline of the server to which lease numbers and offsets refer."""
         self._timelines[slot] = timeline
 
     def held(self, slot: int) -> tuple[int, int, int, int]:
-        """Return what was said last: timeline, lease_no and offsets."""
+        """Return the values of the last meet() and hold(): timeline, lease_no and offsets."""
         offsets = self._first_offsets[slot], self._last_offsets[slot]
         return self._timelines[slot], self._subjects[slot], *offsets
 
     def rest(self, slot: int) -> None:
-        """Say: at rest, and alive."""
+        """Show that the child is at rest, and alive."""
         self._since_ns[slot] = -time.monotonic_ns()
 
     def acquit(self, slot: int) -> None:
-        """Say: the thing at hand came to an end that tells nothing against it."""
+        """Clear the subject: the work on it ended in a way that does not blame it."""
         self._subjects[slot] = 0
 
     def subject(self, slot: int) -> int:
-        """Return what a child is at, or was when it or its session died; 0 is nothing."""
+        """Return a child's subject, also after it or its session has died; 0: none."""
         return self._subjects[slot]
 
     def work_ms(self, slot: int) -> float:
-        """Return for how long the present work has gone on, 0 when at rest."""
+        """Return the duration of the present work, 0 at rest."""
         return _since_ms(self._since_ns[slot])
 
     def silence_ms(self, slot: int) -> float:
-        """Return how long ago a child at rest was last heard of, 0 when at work."""
+        """Return the time since a child at rest last said that it lives, 0 when at work."""
         return _since_ms(-self._since_ns[slot])
 
 

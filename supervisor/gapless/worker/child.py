@@ -1,4 +1,4 @@
-"""One child process: fork it, give it orders, hear from it, kill it, reap it."""
+"""One child process: fork it, send it orders, read its news, kill it, reap it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class _Ends:
 
 @dataclass(slots=True)
 class Child:
-    """A running process, our end of the pipe for orders, and of the one for its news.
+    """A running process, our end of its pipe for orders, and our end of its pipe for news.
 
     Pipes, not a socket pair: a forked sibling closes them by descriptor, and none is a session.
     """
@@ -62,7 +62,7 @@ class Child:
 
     @classmethod
     def fork(cls, name: str, slot: int, run: Callable[[Pipe], None]) -> Child:
-        """Fork a process that calls run(its ends of the pipes)."""
+        """Fork a process that calls run() with its ends of the pipes."""
         orders, ours = _CONTEXT.Pipe(duplex=False)
         news, theirs = _CONTEXT.Pipe(duplex=False)
 
@@ -88,13 +88,13 @@ class Child:
         return self.draining_since_s is not None
 
     def drain(self) -> None:
-        """Tell it to finish what it does, let go of everything, and exit."""
+        """Tell the child to finish its work, let go of everything, and exit."""
         if self.draining_since_s is None:
             self.draining_since_s = monotonic()
             self.order("drain")
 
     def order(self, order: Order, *words: object) -> None:
-        """Give an order; a child that is gone does not hear it."""
+        """Send an order; a child that is gone does not receive it."""
         with contextlib.suppress(BrokenPipeError, OSError):
             self.pipe.send_bytes(" ".join(map(str, (order, *words))).encode())
 
@@ -105,25 +105,25 @@ class Child:
         return bool(poll.poll(0))
 
     def heard(self) -> Iterator[list[str]]:
-        """Yield the words of each news that came."""
+        """Yield the words of each news item that came."""
         with contextlib.suppress(EOFError, OSError):
             while readable(0.0, self.news.fileno()):  # not poll(): six times as long
                 yield self.news.recv_bytes().decode().split()
 
     def kill(self, why: str = "") -> None:
-        """End it now; the database rolls back what it had open."""
+        """End the child now; the database rolls back its open transaction."""
         self.killed = True
         self.why_killed = why
         self.process.kill()
 
     def descriptors(self) -> list[int]:
-        """Return the parent's descriptors for this child: pipes, and what multiprocess keeps."""
+        """Return the parent's descriptors for this child: pipes, and those of multiprocess."""
         finalizer = getattr(getattr(self.process, "_popen", None), "finalizer", None)
         kept = getattr(finalizer, "_args", (self.process.sentinel,))
         return [self.pipe.fileno(), self.news.fileno(), *kept]
 
     def reap(self) -> int | None:
-        """Return its exit code once it has ended (negative: the signal), None while it runs."""
+        """Return the exit code once the child has ended (negative: the signal), else None."""
         if self.process.is_alive():
             return None
         self.process.join()
@@ -132,7 +132,7 @@ class Child:
         return int(self.process.exitcode or 0)
 
     def explain(self, code: int) -> str:
-        """Say in words how it ended, and, if we killed it, why."""
+        """Describe the child's end, and, if we killed it, why."""
         end = explain_exit(code, killed=self.killed)
         return f"{end}: {self.why_killed}" if self.why_killed else end
 
@@ -142,7 +142,7 @@ class Child:
 
 
 def explain_exit(code: int, *, killed: bool = False) -> str:
-    """Say in words how a child ended; `killed`: by us."""
+    """Describe the end of a child; `killed`: we killed it."""
     if code >= 0:
         return f"exit code {code}"
     hint = " (out of memory?)" if code == -signal.SIGKILL and not killed else ""

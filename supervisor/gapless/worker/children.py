@@ -32,16 +32,16 @@ from gapless.worker.unleased import Purpose, S, Unleased
 log = logging.getLogger("gapless.supervisor")
 
 SLOTS = 4096
-STEADY_AFTER_S = 10.0  # a child that lived this long begins anew with the shortest backoff
-# A child at rest says every second that it lives; one that was stopped or hangs does not.
-SILENCE_S_MAX = 5.0  # and the time to connect
+STEADY_AFTER_S = 10.0  # a child that lived this long starts again with the shortest backoff
+# A child at rest says every second that it lives; a child that is stopped or hangs does not.
+SILENCE_S_MAX = 5.0  # plus the time to connect
 SEQUENCING_S_MAX = 600.0  # one run of the sequencer, over a backlog of 100 million events
 
 
 class Children:
     """All children. `private_fds` lists the supervisor's descriptors that no child may keep.
 
-    board: where they say that they live. unleased: those that need no lease, by feature.
+    board: where children show that they live. unleased: the workers that need no lease, by feature.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Children:
         self._roster = Roster()
         shared = self.board, meters
         self.sharing = Sharing(settings.partitions_per_worker, self._roster, shared)
-        # A process died at work on them: served alone, so that a poison takes down no others (I8).
+        # A process died at work on these: each is served alone, so a poison stops no others (I8).
         self._suspects: set[Partition] = set()
         self._sequencer: Child | None = None
         self.unleased: list[Unleased] = [
@@ -73,7 +73,7 @@ class Children:
         self._backoffs: dict[Purpose | None, Backoff] = {}
         self._ended = False
         self._teams: dict[tuple[str, str], int] = {}  # on the board, by group and topic
-        self._ends: dict[Partition, str] = {}  # how the last worker at a partition died, in words
+        self._ends: dict[Partition, str] = {}  # the end of the last worker at a partition, in words
 
     # -- workers ----------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class Children:
         return self._roster.running()
 
     def start(self, lease: Lease, member_id: UUID, handler: Handler, terms: Terms) -> None:
-        """Have a partition served, by a new worker or one that has room; not within a backoff."""
+        """Have a partition served, by a new worker or one that has room; not during a backoff."""
         solo = lease.partition in self._suspects
         if self._backoff(lease.partition).due_s > monotonic():
             return
@@ -109,16 +109,16 @@ class Children:
             self._roster.hire(child, lease, member_id, solo=solo)
 
     def drain(self, partition: Partition) -> None:
-        """Tell a partition's worker to finish its batch and release it; without any, it exits."""
+        """Tell a partition's worker to finish its batch and let go; with none left, it exits."""
         self._roster.drop(partition)
 
     def has_ended(self) -> bool:
-        """Tell, once, whether the service of a partition ended since the last call."""
+        """Tell, once, whether the service of any partition ended since the last call."""
         ended, self._ended = self._ended, False
         return ended
 
     def next_restart_s(self) -> float | None:
-        """Return when the next backoff ends (monotonic), None when none is running."""
+        """Return when the next backoff ends (monotonic), None if there is none."""
         due = (backoff.due_s for backoff in self._backoffs.values())
         return min((due_s for due_s in due if due_s > monotonic()), default=None)
 
@@ -133,7 +133,7 @@ class Children:
     # -- all --------------------------------------------------------------------------------------
 
     def filenos(self) -> list[int]:
-        """Return what is readable when a worker has news."""
+        """Return the descriptors that become readable when a worker has news."""
         return [worker.child.news.fileno() for worker in self._roster.workers]
 
     def descriptors(self) -> list[int]:
@@ -141,7 +141,7 @@ class Children:
         return [fd for child in self._children() for fd in child.descriptors()]
 
     def watch(self) -> None:
-        """Reap the children that ended, kill those that are stuck in a handler, stopped or hang."""
+        """Reap the children that ended; kill those that are stuck in a handler, stopped or hang."""
         for worker in list(self._roster.workers):
             self._watch_worker(worker)
         for each in self.unleased:
@@ -160,7 +160,7 @@ class Children:
             child.drain()
 
     def drain_unleased(self) -> None:
-        """Let go of what no successor waits for."""
+        """Let go of work that no successor waits for."""
         for child in self._unleased():
             child.drain()
 
@@ -182,7 +182,7 @@ class Children:
         spec: Callable[..., S],
         run: Callable[[S, Pipe, Board], None],
     ) -> Child | None:
-        """Fork a child, unless its backoff says not yet, or the machine refuses (Forks.fork)."""
+        """Fork a child, unless its backoff has not passed or the machine refuses (Forks.fork)."""
         if self._backoff(who).due_s > monotonic() or not self._free_slots:
             return None
         slot = self._free_slots.pop()
@@ -204,7 +204,7 @@ class Children:
             return None
 
     def reap(self, child: Child, work_ms_max: float) -> int | None:
-        """Return the exit code of a child that has ended; end one that is stuck."""
+        """Return the exit code of a child that has ended; end a child that is stuck."""
         code = child.reap()
         if code is None:
             self._kill_if_stuck(child, work_ms_max)
@@ -251,7 +251,7 @@ class Children:
         self._backoff(who).note(steady=steady)
 
     def _reunite(self, worker: Worker) -> None:
-        """Let a partition that has given no more trouble be served with others again."""
+        """Let a partition that has caused no more trouble share a worker again."""
         if not worker.solo or worker.child.age_s < STEADY_AFTER_S:
             return
         worker.solo = False
@@ -264,7 +264,7 @@ class Children:
         return child.age_s > STEADY_AFTER_S or self.board.completed(child.slot) > 0
 
     def _sequencer_has_ended(self, child: Child) -> bool:
-        """Reap the sequencer; if it has ended unasked, the next one waits for the backoff."""
+        """Reap the sequencer; if it ended unasked, the next one waits for the backoff."""
         code = self.reap(child, SEQUENCING_S_MAX * 1000)
         if code is None:
             return False

@@ -1,8 +1,8 @@
 """`gapless run` on a terminal: the live console, with the log's lines under 'lately'.
 
-The console is a process of its own: it has the terminal and a session for its looks, so neither a
-slow terminal nor a server that does not answer ever keeps the supervisor from its heartbeat. It
-outlives a supervisor that is killed for as long as it takes to put the terminal back.
+The console is a process of its own, with the terminal and its own session for reads, so neither a
+slow terminal nor a server that does not answer delays the supervisor's heartbeat. If the supervisor
+is killed, the console lives on just long enough to restore the terminal.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ _WAY_OUT = "Ctrl-C drains, twice: now"
 _CONNECT_TIMEOUT_S = 5
 _END_S_MAX = 5.0
 _STOP_S_MAX = 1.0
-# As gapless.status.terminal leaves it: lines wrap, the first screen, a cursor.
+# The state in which gapless.status.terminal leaves it: lines wrap, the first screen, a cursor.
 _TAKE_BACK = "\x1b[?7h\x1b[?1049l\x1b[?25h"
 
 
 def supervise_with_console(
     plan: Plan, letters: Callable[[], Letters], make_exporter: MakeExporter | None = None
 ) -> int:
-    """Run a supervisor under the live console; the terminal is as before on every way out.
+    """Run a supervisor under the live console; restore the terminal on every way out.
 
-    letters: returns what the console can do about units set aside; called in its process alone.
+    letters: returns the console's actions on units set aside; called only in its process.
     """
     lines = LogPipe()
     console = _ConsoleProcess(plan.dsn, lines, letters)
@@ -54,9 +54,9 @@ def supervise_with_console(
 
 
 class _ConsoleProcess:
-    """The console's process, as the supervisor's loop knows it; while in `with`, Ctrl-Z stops both.
+    """The console's process as the supervisor's loop sees it; while in `with`, Ctrl-Z stops both.
 
-    Ctrl-Z: the console first, for it has the terminal to give back, then the supervisor.
+    Ctrl-Z stops the console first, for it has the terminal to give back, then the supervisor.
     """
 
     def __init__(self, dsn: str, lines: LogPipe, letters: Callable[[], Letters]) -> None:
@@ -77,7 +77,7 @@ class _ConsoleProcess:
         signal.signal(signal.SIGTSTP, self._former)
 
     def tick(self) -> None:
-        """See whether the console is still there, and whether Ctrl-Z was pressed."""
+        """Check whether the console is still there, and whether Ctrl-Z was pressed."""
         if self._has_ended(os.WNOHANG):
             self._give_up()
         if self._stop_noted:
@@ -88,7 +88,7 @@ class _ConsoleProcess:
         return []  # the children write to the log's pipe too
 
     def end(self) -> None:
-        """Wait until the console has put the terminal back; it ends with the log's lines."""
+        """Wait until the console has restored the terminal; it ends with the log's lines."""
         give_up_s = monotonic() + _END_S_MAX
         while self._pid is not None and not self._has_ended(os.WNOHANG):
             sleep(0.01)
@@ -106,7 +106,7 @@ class _ConsoleProcess:
             give_up_s = monotonic() + _STOP_S_MAX
             while monotonic() < give_up_s and not self._has_stopped():
                 sleep(0.01)
-        os.kill(os.getpid(), signal.SIGSTOP)  # continues here when continued
+        os.kill(os.getpid(), signal.SIGSTOP)  # resumes here after SIGCONT
         if self._pid is not None:
             os.kill(self._pid, signal.SIGCONT)
 
@@ -134,7 +134,7 @@ class _ConsoleProcess:
             logging.getLogger("gapless").warning("the console has ended; the supervisor continues")
 
     def _take_back(self) -> None:
-        """Put the terminal back in place of a console that was killed."""
+        """Restore the terminal in place of a console that was killed."""
         if self._modes is not None:
             with contextlib.suppress(termios.error):
                 termios.tcsetattr(0, termios.TCSANOW, self._modes)
@@ -145,14 +145,14 @@ class _ConsoleProcess:
 def _be_console(
     dsn: str, lines: LogPipe, letters: Callable[[], Letters], supervisor_pid: int
 ) -> NoReturn:
-    """Be the console's process until the log's lines end; then say the last of them."""
+    """Be the console's process until the log's lines end; then print the last of them."""
     code = 1
     try:
-        # For the supervisor alone to act on; a terminal that is gone ends the console too.
+        # Only the supervisor acts on these; a terminal that is gone ends the console too.
         for each in (signal.SIGINT, signal.SIGTERM):
             signal.signal(each, signal.SIG_IGN)
         lines.read_here(supervisor_pid)
-        # Rich is for this process alone: the workers need not carry it.
+        # Only this process needs Rich: workers are spared its memory.
         from gapless.db.connect import connect  # noqa: PLC0415
         from gapless.status.loop import accompany  # noqa: PLC0415
 

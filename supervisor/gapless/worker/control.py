@@ -2,7 +2,7 @@
 
 JOINED  beat and watch; connection lost -> CUT
 CUT     workers continue; reconnect: still a member -> JOINED, evicted -> a new member
-        longer than the ttl on our own clock -> we may be taken for dead: kill the workers
+        longer than the ttl by our own clock -> peers may take us for dead: kill the workers
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Event = Literal["joined", "cut", "lost"]
 
 
 class Control:
-    """Keeps this supervisor a member; `tend()` is called every turn of its loop."""
+    """Keeps this supervisor a member; its loop calls `tend()` every turn."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -51,7 +51,7 @@ class Control:
         self._replaced: set[tuple[str, str]] = set()
         self._draining = False
         self._changed = False
-        self._lost = False  # the workers of a former member are still to be killed
+        self._lost = False  # the workers of a former member have not been killed yet
         self._cut_off = CutOff()
         self._sessions = own_sessions(is_measured=plan.settings.metrics is not None)
         self._rhythm = BeatTimer(
@@ -67,12 +67,12 @@ class Control:
 
     @property
     def is_member(self) -> bool:
-        """Whether there is a session and a member to speak for."""
+        """Whether there is a session, and a member to act as."""
         return self._conn is not None and self._member is not None
 
     @property
     def member_id(self) -> UUID | None:
-        """The member that can be spoken for; None when there is none, or no session."""
+        """The member to act as; None when there is no member or no session."""
         return self.member.member_id if self.is_member else None
 
     @property
@@ -96,7 +96,7 @@ class Control:
         require_schema(conn)
         for each in self._plan.declared:
             each.make_known(conn)
-        self._follower.look(conn)  # for what follows
+        self._follower.look(conn)  # baseline for later changes
         require_topics(conn, self._plan.handlers, self._plan.makes)
         require_room(
             conn,
@@ -114,9 +114,9 @@ class Control:
         log.info("supervisor: joined %s as %s", names, settings.name_for_people())
 
     def tend(self) -> Event:
-        """Beat and watch when due, reconnect when cut; say what became of us.
+        """Beat and watch when due, reconnect when cut; return the event that follows for the loop.
 
-        "lost": we are, or must be taken for, evicted; the workers of the old member must die.
+        "lost": we were evicted, or must assume so; the workers of the old member must die.
         """
         try:
             if self._conn is None:
@@ -136,13 +136,13 @@ class Control:
         return changed
 
     def replaced(self) -> set[tuple[str, str]]:
-        """Tell, once, which groups and topics have another handler now."""
+        """Return, once, the groups and topics whose handler has been replaced."""
         replaced, self._replaced = self._replaced, set()
         return replaced
 
     @property
     def bells(self) -> Bells:
-        """The notifications of the session, while there is a member to speak for."""
+        """The notifications of the session, while there is a member to act as."""
         assert self._bells is not None
         return self._bells
 
@@ -157,12 +157,12 @@ class Control:
                 self.note_error(error)
 
     def tell(self, unleased: Unleased) -> None:
-        """Let the database know of workers without a lease that died."""
+        """Report dead workers without a lease to the database."""
         if self._conn is not None:
             unleased.tell(self._conn)
 
     def leave(self) -> None:
-        """Stop being a member; if the database cannot be told, the peers will find out."""
+        """Stop being a member; if the database cannot be reached, the peers will notice."""
         if self._conn is None:
             return
         try:
@@ -173,7 +173,7 @@ class Control:
         self._conn = None
 
     def note_error(self, error: psycopg.Error | ConnectError) -> None:
-        """Give the connection up after what passes (a revoked grant does, too); raise the rest."""
+        """Drop the connection after a passing error (a revoked grant is one, too); raise others."""
         broken = self._conn is None or self._conn.closed
         passes = is_transient(error) or (is_revoked(error) and not self._settings.exit_on_revoked)
         if not broken and not passes:
@@ -186,7 +186,7 @@ class Control:
     # -- the way back -----------------------------------------------------------------------------
 
     def _return(self, now: float) -> None:
-        # While the server is away nobody can evict us: whether we were, is seen when we are back.
+        # While the server is away no peer can evict us; the return shows whether one did before.
         if self._rhythm.is_overdue(now):
             log.warning("supervisor: cut off for longer than the ttl: ending the workers")
             self._lost = True
@@ -199,7 +199,7 @@ class Control:
             else:
                 self._join_anew(conn)
         except BaseException:
-            conn.close()  # it may hold the presence lock already, which would shut us out for good
+            conn.close()  # it may hold the presence lock already, which would shut us out forever
             raise
 
     def _go_on(self, conn: Connection[Any], member: Member) -> None:
@@ -212,7 +212,7 @@ class Control:
         log.info("supervisor: back, and still a member")
 
     def _join_anew(self, conn: Connection[Any]) -> None:
-        require_rows(conn)  # else it is not known whether we were evicted
+        require_rows(conn)  # otherwise it is unknown whether we were evicted
         if not self._cut_off.is_revoked:
             log.warning("supervisor: was evicted, joining as a new member")
         self._member = None
@@ -230,7 +230,7 @@ class Control:
         )
 
     def _topic(self, conn: Connection[Any], name: str) -> Topic:
-        """Return a topic; make it if it is to be made, and refuse another number of partitions."""
+        """Return a topic; create it if the plan says so; reject another number of partitions."""
         topic = find_topic(conn, name)
         if topic is not None and (name in self._own_topics or not self._plan.asks_partitions):
             return topic
@@ -249,7 +249,7 @@ class Control:
 
     def _become_member(self, conn: Connection[Any]) -> None:
         settings = self._settings
-        self._follower.look(conn)  # it may have been away for long
+        self._follower.look(conn)  # the supervisor may have been away for long
         timing = Timing(
             ttl_ms=settings.member_ttl_ms,
             suspect_grace_ms=settings.suspect_grace_ms,

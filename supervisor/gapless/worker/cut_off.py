@@ -1,4 +1,4 @@
-"""A supervisor without its database: why, said once and now and then; tried ever more slowly."""
+"""A supervisor without its database: it logs the reason now and then, and tries ever less often."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class CutOff:
     """Counts the attempts since the last one that succeeded."""
 
     def __init__(self) -> None:
-        self.is_revoked = False  # somebody took our grants away, and that was said
+        self.is_revoked = False  # our grants were revoked, and the log said so
         self._retries = Retries(_RECONNECT_S_MAX)
 
     def failed(self, error: Exception) -> float:
-        """Note an attempt that failed; return how many seconds to wait before the next."""
+        """Note an attempt that failed; return the seconds to wait before the next."""
         if is_revoked(error):
             if not self.is_revoked:
                 log.error("supervisor: waits until it may again: %s", why_of(error))
@@ -33,7 +33,7 @@ class CutOff:
         return self._retries.failed()
 
     def ended(self) -> None:
-        """Note one that succeeded."""
+        """Note an attempt that succeeded."""
         self._retries.succeeded()
         if self.is_revoked:
             log.warning("supervisor: it may again")

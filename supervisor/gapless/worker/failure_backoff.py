@@ -1,8 +1,8 @@
 """The brake: rests between units when a program handles nothing, as after a bad deploy (pure).
 
-A policy that passes what fails would empty a topic into the dead letter queue before anybody looks.
-The bad events of one producer fail many units in a row, too, but others are to wait for the calls
-of these, and for no rest. The rest of the program tells them apart.
+A policy that passes failed units would empty a topic into the dead letter queue before a person
+looks. Bad events of one producer fail many units in a row, too; others should wait for the calls
+of these, but for no rest. The rest of the program tells the two cases apart.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from datetime import UTC, datetime, timedelta
 BRAKE_UNITS = 20
 BRAKE_S_MIN = 0.5
 BRAKE_S_MAX = 30.0
-GRACE_S = 60.0  # so long a program that has handled something is trusted: a burst is over by then
-REST_LOOK_S = 1.0  # so often who rests looks whether the program has handled something
+GRACE_S = 60.0  # a program that has handled units is trusted this long: a burst is over by then
+REST_LOOK_S = 1.0  # a braked worker checks this often whether the program has handled a unit
 
 
 def is_like_bad_deploy(*, failed: int, since_s: float, now_s: float, handled_s: float) -> bool:
     """Tell whether `failed` units in a row, the first at since_s, look like a bad deploy.
 
     handled_s: when the program last handled a unit with the same handler, in any partition; 0: it
-    never has. All three are of time.monotonic().
+    never has. All three times are of time.monotonic().
     """
     if failed < BRAKE_UNITS or handled_s >= since_s:
         return False
@@ -31,9 +31,9 @@ def is_like_bad_deploy(*, failed: int, since_s: float, now_s: float, handled_s: 
 
 @dataclass(slots=True)
 class FailureBackoff:
-    """Counts the units that failed in a row; one that is handled lifts it.
+    """Counts the units that failed in a row; a handled unit resets it.
 
-    keys_min: of so many keys the last BRAKE_UNITS of them have to be; 0: it is never on.
+    keys_min: the last BRAKE_UNITS units must have at least this many keys; 0: it is never on.
     """
 
     keys_min: int
@@ -47,7 +47,7 @@ class FailureBackoff:
 
     @property
     def is_on(self) -> bool:
-        """Whether one unit is to be tried at a time, with a rest before it."""
+        """Whether to try one unit at a time, with a rest before each."""
         return self.keys > 0 and self.keys >= min(self.keys_min, BRAKE_UNITS)
 
     def note(
@@ -59,11 +59,11 @@ class FailureBackoff:
         handled_s: float,
         keys: Callable[[], tuple[int, float]],
     ) -> float:
-        """Count the units of a turn; return how many seconds to rest before the next one.
+        """Count the units of a turn; return the seconds to rest before the next one.
 
-        turn_s: when the turn began and ended. handled_s: as is_like_bad_deploy() has it. keys: says
-        of how many keys the last BRAKE_UNITS that failed are, and what time it is at the database;
-        asked where nothing else decides.
+        turn_s: when the turn began and ended. handled_s: as in is_like_bad_deploy(). keys: returns
+        the number of keys of the last BRAKE_UNITS units that failed, and the database's time; it is
+        called only where nothing else decides.
         The rest doubles from BRAKE_S_MIN to BRAKE_S_MAX with each turn in which units failed.
         """
         if handled:

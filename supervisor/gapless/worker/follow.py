@@ -18,7 +18,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SourceNews:
-    """What changed since the last look, by group and topic."""
+    """Changes since the last look, by group and topic."""
 
     came: set[Key] = field(default_factory=set)
     gone: set[Key] = field(default_factory=set)
@@ -37,7 +37,7 @@ class SourceNews:
 
 
 class Follower:
-    """Keeps a plan's handlers as its source has them; those of the program stay as they are."""
+    """Keeps a plan's handlers in step with its source; those of the program stay as they are."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan

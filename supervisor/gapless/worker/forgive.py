@@ -1,6 +1,6 @@
 """A lost session that was not the unit's fault: its attempt does not count (I8).
 
-One rule for workers and for Spark's tasks.
+Workers and Spark's tasks follow the same rule.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from psycopg import Connection
 from gapless.db.queries import query
 from gapless.errors import ConnectError
 
-FORGIVEN_OF = 5  # lost sessions: one of so many counts against the unit all the same
-# An operator ended the session, or the server stopped: not what the handler did.
+FORGIVEN_OF = 5  # lost sessions: one in this many counts against the unit all the same
+# An operator ended the session, or the server stopped: the handler is not to blame.
 SHUTDOWN_STATES = frozenset({"57P01", "57P02", "57P03"})
 
 
 class InHand(Protocol):
-    """What was at work when its session was lost: a Driver."""
+    """The work in hand when its session was lost: a Driver."""
 
     @property
     def has_attempt(self) -> bool:
-        """Whether an attempt is written down whose end is not."""
+        """Whether an attempt is recorded without its end."""
 
     def forgive(self, conn: Connection[Any]) -> None:
         """Take that attempt back, from a new session."""
@@ -36,7 +36,7 @@ class InHand(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """A session that was lost. began_s (time.monotonic): since when it was there.
+    """A session that was lost. began_s (time.monotonic): when it was opened.
 
     draw: a number, another one at the next loss.
     """
@@ -57,9 +57,9 @@ def forgive(
 ) -> None:
     """Take the unit's last attempt back, from a new session, if it is not to blame for the loss.
 
-    An operator or a restart of the server is; a session lost for no known reason counts as a
-    death. So does one loss of FORGIVEN_OF: a unit may know how to make the server do it.
-    connect: opens the new session; tried again for patience_s seconds, unless told to `stop`.
+    An operator or a restart of the server is to blame instead; a session lost for no known reason
+    counts as a death. So does one loss in FORGIVEN_OF: a unit may be able to provoke such losses.
+    connect: opens the new session; retried for patience_s seconds, unless told to `stop`.
     """
     if not what.has_attempt or loss.draw % FORGIVEN_OF == 0:
         return

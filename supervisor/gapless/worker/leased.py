@@ -1,9 +1,9 @@
-"""One partition in the hands of a worker: wait for it, take it, work on it, let go (I7, I8).
+"""One partition of a worker: wait for it, take it, work on it, let go (I7, I8).
 
-A worker may serve several; it gives each a turn when it is due. A turn is one batch at most, and
-waits for nobody longer than INSTALL_WAIT_MS: the worker's other partitions wait meanwhile. What
-goes wrong with one partition ends its service alone, unless the session is lost. What a turn does
-is its state's (states.py).
+A worker may serve several; it gives each a turn when it is due. A turn is at most one batch, and
+waits no longer than INSTALL_WAIT_MS for a lock: the worker's other partitions wait for its end.
+Trouble with one partition ends its service alone, unless the session is lost. The partition's
+state (states.py) says what a turn does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ log = logging.getLogger("gapless.worker")
 
 
 class Leased:
-    """A partition as its worker sees it; `turn()` when `due_s` (monotonic) has come."""
+    """A partition from its worker's side; call `turn()` when `due_s` (monotonic) has come."""
 
     def __init__(self, shared: Shared, partition: Partition, lease_no: int) -> None:
         self.partition = partition
@@ -51,7 +51,7 @@ class Leased:
 
     @property
     def driver(self) -> Driver | None:
-        """What works on the partition, once it is ours."""
+        """The driver that works on the partition, once it is ours."""
         return self._state.driver
 
     @property
@@ -61,23 +61,23 @@ class Leased:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest of them began."""
+        """When (time.monotonic) the oldest of these calls began."""
         return None if self.driver is None else self.driver.oldest_s
 
     def wake(self) -> None:
-        """Have a turn now, unless something went wrong a moment ago."""
+        """Have a turn now, unless something failed a moment ago."""
         service, state = self._service, self._state
         if not service.retries.failures and not service.is_troubled:
             wakes_at_s = state.wakes_at_s if isinstance(state, Working) else 0.0
             service.due_s = min(service.due_s, max(monotonic(), wakes_at_s))
 
     def drop(self) -> None:
-        """Let go at the next turn, which is now; even what cannot succeed is let go of."""
+        """Let go at the next turn, which is now, even of work that cannot succeed."""
         self._service.is_dropped = True
         self._service.due_s = 0.0
 
     def turn(self) -> ExitCode | None:
-        """Do what is next; return why the service has ended, None while it continues.
+        """Do the next thing; return why the service has ended, None while it continues.
 
         Raises psycopg.OperationalError when the session is lost.
         """

@@ -1,4 +1,4 @@
-"""What makes a forked process a good child: it dies with its parent and keeps nothing of it."""
+"""The life of a forked process: it dies with its parent and keeps nothing of it."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ log = logging.getLogger("gapless.worker")
 
 _PR_SET_PDEATHSIG = 1
 CLOSE_S_MAX = 10.0  # seconds for resources, in all
-WAIT_S_MAX = 1.0  # where there is no PDEATHSIG, a child looks at getppid() this often
+WAIT_S_MAX = 1.0  # where there is no PDEATHSIG, a child checks getppid() this often
 
 
 def settle(spec: ChildSpec, title: str) -> None:
-    """Begin life as a child. Exits at once when the parent is gone already."""
+    """Begin life as a child. Exits at once if the parent is already gone."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     signal.set_wakeup_fd(-1)
-    # Ctrl-C goes to the whole foreground group, systemd's SIGTERM to all of a service: the
-    # supervisor alone decides what they mean. Not SIG_IGN: what handlers start would inherit it.
+    # Ctrl-C goes to the whole foreground group, systemd's SIGTERM to all processes of a service;
+    # only the supervisor acts on them. Not SIG_IGN: processes of handlers would inherit it.
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, _leave_to_supervisor)
     for each in (signal.SIGCHLD, signal.SIGTSTP):
@@ -47,13 +47,13 @@ def settle(spec: ChildSpec, title: str) -> None:
         except OSError:
             continue  # closed before: the list may name a descriptor twice
     setproctitle(f"gapless: {title}")
-    gc.freeze()  # what came from the supervisor lives as long as this process: nothing to collect
+    gc.freeze()  # objects of the supervisor live as long as this process: nothing to collect
     if is_orphan(spec):
         os._exit(ExitCode.ORPHANED)
 
 
 def live(name: str, work: Callable[[], ExitCode]) -> NoReturn:
-    """Work until it is over, or there is no connection; then exit the process."""
+    """Work until the work is over, or there is no connection; then exit the process."""
     try:
         code = work()
     except psycopg.Error as error:
@@ -74,7 +74,7 @@ def live(name: str, work: Callable[[], ExitCode]) -> NoReturn:
 
 
 def close_resources(code: ExitCode) -> None:
-    """Close what handlers have opened; one that hangs is left open after CLOSE_S_MAX seconds."""
+    """Close the resources of handlers; leave one that hangs open after CLOSE_S_MAX seconds."""
     if not is_any_open():
         return
     watch = threading.Timer(CLOSE_S_MAX, _leave_open, [code])
@@ -95,7 +95,7 @@ def leave(code: ExitCode) -> NoReturn:
     logging.shutdown()
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):
-            stream.flush()  # what handlers have printed
+            stream.flush()  # output of handlers
     os._exit(code)
 
 

@@ -1,4 +1,4 @@
-"""The log of a supervisor and its children as lines in a pipe: nobody waits when it is full."""
+"""The log of a supervisor and its children as lines in a pipe: no writer waits when it is full."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LAST_LINES = 20
 
 
 class LogPipe:
-    """Made before a fork; then one process reads, the other and its children write."""
+    """A pipe made before a fork; afterwards one process reads, the other and its children write."""
 
     def __init__(self) -> None:
         self._reader, self._writer = os.pipe()
@@ -27,7 +27,7 @@ class LogPipe:
     # -- the writing side -------------------------------------------------------------------------
 
     def write_here(self) -> None:
-        """Send what is logged from now on, here and in processes forked from here."""
+        """Send log records from now on, of this process and of processes forked from it."""
         os.close(self._reader)
         stream: TextIO = os.fdopen(self._writer, "w", encoding="utf-8", errors="replace")
         handler = logging.StreamHandler(stream)
@@ -54,7 +54,7 @@ class LogPipe:
     # -- the reading side -------------------------------------------------------------------------
 
     def read_here(self, supervisor_pid: int) -> None:
-        """Read what a process and its children write; the lines end with the process."""
+        """Read the lines of a process and its children; they end with the process."""
         os.close(self._writer)
         self._supervisor_pid = supervisor_pid
 
@@ -63,8 +63,8 @@ class LogPipe:
 
     def collect(self) -> list[str]:
         """Return the lines that came since the last call."""
-        # Asked first: what it wrote before it died is there. And asked at all: a program that a
-        # handler has started may keep the pipe open.
+        # Checked before the read, so that no line written before a death is missed. Checked at all,
+        # because a program that a handler has started may keep the pipe open.
         is_orphan = os.getppid() != self._supervisor_pid
         text = self._rest
         with contextlib.suppress(BlockingIOError):

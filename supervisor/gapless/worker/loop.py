@@ -43,7 +43,7 @@ def _work(spec: WorkerSpec, pipe: Pipe, board: Board) -> ExitCode:
         statement_timeout_ms=settings.statement_timeout_ms,
     )
     conn = opening.open()
-    spec.handler.habits.interruptible = False  # signals are the supervisor's
+    spec.handler.habits.interruptible = False  # signals are for the supervisor
     open_all(spec.handler.resources)
     worker = _Worker(spec, pipe, board, conn)
     worker.serve(spec.lease_no, spec.partition.partition_id)
@@ -57,7 +57,7 @@ def _role(spec: WorkerSpec) -> str:
 
 
 class _Worker:
-    """Obeys its supervisor and gives each partition its turn, the one that is due longest first."""
+    """Obeys its supervisor and gives turns to its partitions, the longest overdue first."""
 
     def __init__(self, spec: WorkerSpec, pipe: Pipe, board: Board, conn: Connection[Any]) -> None:
         self._spec = spec
@@ -68,18 +68,18 @@ class _Worker:
         self._notifications = Notifications(conn)
         self._shared = Shared(spec, conn, board, self._wakeup)
         self._leased: dict[str, Leased] = {}  # by the channel of the partition
-        self._untold: tuple[int, ExitCode] | None = None  # the end that came last
+        self._untold: tuple[int, ExitCode] | None = None  # the latest service that ended
         self._drained = False
 
     def over(self) -> ExitCode | None:
-        """Obey; when nothing is left to serve, return how the last service ended."""
+        """Obey; when nothing is left to serve, return the exit code of the last service."""
         self._obey()
         if not self._leased:
             return self._untold[1] if self._untold else ExitCode.DRAINED
         return ExitCode.ORPHANED if is_orphan(self._spec) else None
 
     def next(self) -> Leased:
-        """Return whose turn is next: what may be let go or taken, and then the longest due."""
+        """Return the next partition: first those to let go or take, then the longest overdue."""
         now = monotonic()
         return min(
             self._leased.values(),
@@ -90,21 +90,21 @@ class _Worker:
         """Serve one more partition: wait for it, take it."""
         partition = replace(self._spec.partition, partition_id=partition_id)
         channel = bell_of(partition)
-        # Before the first look at the lock: it may come free right then, and this channel tells.
+        # Before the first look at the lock: it may be released right then, and this channel tells.
         if not self._spec.is_auto:
             listen(self._conn, channel)
         self._leased[channel] = Leased(self._shared, partition, lease_no)
         self._show()
 
     def in_hand(self) -> Iterator[tuple[Driver, int]]:
-        """Return what is worked on; the next owner draws another number: its epoch is another."""
+        """Yield each driver and its Loss.draw: its epoch, which is another for the next owner."""
         for leased in self._leased.values():
             if leased.driver is not None:
                 yield leased.driver, leased.driver.assignment.epoch
 
     def _obey(self) -> None:
-        """Do what the supervisor has said; end of file says drain, for there is none any more."""
-        # Not Connection.poll(), which takes as long as all else between two steps.
+        """Carry out the supervisor's orders; end of file means drain, for it is gone."""
+        # Not Connection.poll(), which takes as long as everything else between two steps.
         while not self._drained and readable(0.0, self._pipe.fileno()):
             try:
                 order, *words = self._pipe.recv_bytes().decode().split()
@@ -128,7 +128,7 @@ class _Worker:
                 leased.wake()
 
     def hurries(self) -> bool:
-        """Tell whether to hurry, without a session; what more there is to do is the next one's."""
+        """Tell whether to hurry, without a session; other orders are left to the next session."""
         while not self._drained and self._pipe.poll():
             try:
                 self._drained = not self._pipe.recv_bytes().startswith((b"serve", b"ring"))
@@ -137,14 +137,14 @@ class _Worker:
         return self._drained or is_orphan(self._spec)
 
     def took(self, leased: Leased, end: ExitCode | None, /) -> None:
-        """End its service when that is over; else hear what the others were notified of."""
+        """End its service if that is over; otherwise read the notifications of the others."""
         if end is not None:
             self._end(leased, end)
         elif len(self._leased) > 1:
-            self._hear()  # else a busy partition would keep the others asleep
+            self._hear()  # otherwise a busy partition would keep the others asleep
 
     def _end(self, leased: Leased, code: ExitCode) -> None:
-        """Serve a partition no more. The exit code tells of the last one, news of the others."""
+        """Stop serving a partition. The exit code tells of the last one, news of the others."""
         channel = bell_of(leased.partition)
         del self._leased[channel]
         self._untold = (leased.lease_no, code)
@@ -172,7 +172,7 @@ class _Worker:
             self._hear()
 
     def _show_rest(self) -> None:
-        """Say that no turn is under way; a call that hangs is work all the same (I8)."""
+        """Show that no turn is under way; a call that hangs counts as work all the same (I8)."""
         slot = self._spec.slot
         calls = [each for each in self._leased.values() if each.oldest_s is not None]
         if calls:
@@ -182,7 +182,7 @@ class _Worker:
             self._board.rest(slot)
 
     def _hear(self) -> bool:
-        """Wake the partitions that have something to do; tell whether anything was heard."""
+        """Wake the partitions that were notified; tell whether any notification came."""
         channels = self._notifications.channels()
         rang = self._wakeup.silence()
         for channel, leased in self._leased.items():
@@ -191,7 +191,7 @@ class _Worker:
         return bool(channels) or rang
 
     def nap(self, seconds: float) -> None:
-        """Wait without a session; an order, or the end of the supervisor, ends it."""
+        """Wait without a session; an order, or the end of the supervisor, ends the wait."""
         until_s = monotonic() + seconds
         while (left_s := until_s - monotonic()) > 0:
             self._board.rest(self._spec.slot)

@@ -1,7 +1,7 @@
-"""Processes that handlers fork: they have nothing of their worker, and end when it ends.
+"""Processes that handlers fork: they keep nothing of their worker, and end when it ends.
 
 Signals are blocked from before the fork until the child has its own answers to them, so none is
-lost in between: `start()` and `terminate()` follow each other in no time.
+lost in between, even when `terminate()` follows `start()` at once.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _STOP = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def disown_offspring(name: str, close: Callable[[], None]) -> None:
-    """Have what this worker forks from now on begin as any process does.
+    """Make processes that this worker forks from now on begin as any process does.
 
-    name: of the worker. close: of what only it may keep open.
+    name: the worker's name. close: closes the things that only the worker may keep open.
     """
     worker_pid = os.getpid()
     before = threading.local()
@@ -39,12 +39,12 @@ def disown_offspring(name: str, close: Callable[[], None]) -> None:
 
     def begin() -> None:
         nonlocal worker_pid
-        if not worker_pid:  # a child of a child: as that one has it
+        if not worker_pid:  # a child of a child: its parent has done this
             unblock()
             return
         for each in _STOP:
             signal.signal(each, signal.SIG_DFL)
-        unblock()  # now what came in between ends it; a KeyboardInterrupt would be ignored here
+        unblock()  # a signal of that time ends it now; a KeyboardInterrupt would be ignored here
         end_with(worker_pid)
         worker_pid = 0
         setproctitle(f"forked by a handler of {name}")
@@ -56,7 +56,7 @@ def disown_offspring(name: str, close: Callable[[], None]) -> None:
 
 
 def end_with(worker_pid: int) -> None:
-    """End this process when its worker ends, not just the thread of it that forked."""
+    """End this process when its worker ends, not just when the thread that forked it ends."""
 
     def look(_signal: int | None = None, _frame: FrameType | None = None) -> None:
         if os.getppid() != worker_pid:

@@ -1,4 +1,4 @@
-"""Those who look on while a supervisor works, and are told that its loop turns."""
+"""Observers of a supervisor, which are told at each turn of its loop."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.telemetry.meter import Meters
 
 
 class Observer(Protocol):
-    """Somebody who looks on, such as a console; called from the loop, must not block long.
+    """An observer, such as a console; the loop calls it, so it must not block for long.
 
     `filenos()` are its descriptors that a forked child must close.
     """
@@ -20,9 +20,9 @@ class Observer(Protocol):
 
 
 class MetricsProcess(Protocol):
-    """A process that shows what is measured, kept by its supervisor but none of the children.
+    """A process that exports metrics; its supervisor runs it, but it is none of the children.
 
-    `meters`: what children count with.
+    `meters`: the counters of the children.
     """
 
     @property
@@ -33,4 +33,4 @@ class MetricsProcess(Protocol):
 
 
 MakeExporter = Callable[[Callable[[], list[int]]], MetricsProcess]
-"""Is told how to find the descriptors that an exporter must not keep."""
+"""Takes the function that lists the descriptors an exporter must not keep."""

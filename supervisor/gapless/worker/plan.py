@@ -1,4 +1,4 @@
-"""What a supervisor is to run: which handler serves which group and topic, on what terms."""
+"""The plan of a supervisor: the handler and the terms of each group and topic that it serves."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from gapless.settings import Settings
 
 
 class HandlerSource(Protocol):
-    """Who knows of handlers that come and go while a supervisor runs."""
+    """A source of handlers that come and go while a supervisor runs."""
 
     def handlers(self, conn: Connection[Any], /) -> Sequence[Handler]:
-        """Return all there are now; one that did not change is the same object as before."""
+        """Return all current handlers; an unchanged one is the same object as before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a supervisor is to run: settings, DSN, handlers and their terms by (group, topic).
+    """A supervisor's work: settings, DSN, handlers and their terms by (group, topic).
 
-    asks_partitions: somebody said totalPartitions, so a topic with another number is refused, and
-    the topic of the configuration is made if nobody made it.
-    source: of handlers that come and go while it runs; they are among the others (follow.py).
-    declared: by handlers and the configuration, and made known before it joins.
+    asks_partitions: totalPartitions was given, so a topic with another number is refused, and the
+    topic of the configuration is created if it does not exist.
+    source: of handlers that come and go while it runs; the plan includes them too (follow.py).
+    declared: by handlers and the configuration; made known before the supervisor joins.
     """
 
     settings: Settings
@@ -50,7 +50,7 @@ class Plan:
         ]
 
     def makes(self, topic: str) -> bool:
-        """Tell whether to make a topic that is not there."""
+        """Tell whether to create a topic that does not exist."""
         settings = self.settings
         return settings.create_topics or (self.asks_partitions and topic == settings.topic)
 
@@ -64,12 +64,12 @@ def make_plan(
     declared: Sequence[Declaration] = (),
     source: HandlerSource | None = None,
 ) -> Plan:
-    """Settle which handler serves which group and topic.
+    """Settle the handler of each group and topic.
 
-    asks_partitions: refuse a topic with another number than total_partitions, and make the topic
-    of the settings if nobody made it.
-    declared: made known at the start, beside what the handlers declare.
-    source: of handlers that come and go; with one there may be none at the start.
+    asks_partitions: refuse a topic with another number than total_partitions, and create the topic
+    of the settings if it does not exist.
+    declared: made known at the start, in addition to the declarations of the handlers.
+    source: of handlers that come and go; with a source there may be none at the start.
 
     Raises UsageError for a handler without a group, two for the same group and topic, or one that
     keeps the order of a group's events and one that does not.

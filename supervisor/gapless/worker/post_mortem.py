@@ -1,7 +1,7 @@
-"""Who is to blame when a worker has ended (pure).
+"""The blame for the end of a worker (pure).
 
-A worker that serves several partitions says on the board at which it is. If its process dies, that
-one is suspected of a poison (I8); the others are not to blame, and continue at once, elsewhere.
+A worker that serves several partitions shows on the board the one it works on. If its process
+dies, that partition is suspected of a poison (I8); the others continue at once, elsewhere.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from gapless.keys import Partition
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The service of a partition ended; unasked, if it had not been told to let go."""
+    """The service of a partition that ended; unasked, if it had not been told to let go."""
 
     partition: Partition
     lease_no: int
@@ -24,10 +24,10 @@ class Ended:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blame:
-    """What a worker's end means for one of its partitions.
+    """The consequences of a worker's end for one of its partitions.
 
-    is_suspect: it was at work there. is_blamed: how the worker ended is told to the next one.
-    is_steady: its next worker needs no backoff on account of the ones before.
+    is_suspect: the worker was at work on it. is_blamed: the next worker is told of its end.
+    is_steady: its next worker needs no backoff for the failures before.
     """
 
     ended: Ended
@@ -37,10 +37,10 @@ class Blame:
 
 
 def post_mortem(services: Sequence[Ended], at_work: int, *, is_steady: bool) -> list[Blame]:
-    """Return what the end of a worker means for each partition that it served.
+    """Return the consequences of a worker's end for each partition that it served.
 
-    at_work: the lease_no at which it was when it ended, 0: at none. is_steady: it had lived long,
-    or got on, before.
+    at_work: the lease_no that it worked on when it ended, 0: none. is_steady: it had lived long, or
+    made progress, before.
     """
     is_known = any(ended.lease_no == at_work for ended in services)
     found = []

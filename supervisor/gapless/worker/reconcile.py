@@ -1,4 +1,4 @@
-"""Wanted against running: which workers to start and which to drain (pure)."""
+"""The difference between wanted and running workers: those to start, those to drain (pure)."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def reconcile(
     *,
     leaving_now: bool = False,
 ) -> list[Action]:
-    """Return what to do so that the workers fit the leases.
+    """Return the actions that make the workers fit the leases.
 
     ready: lease_no of partitions whose next owner is forked, connected and waiting. Until it is,
     the present owner keeps working: a hand-over costs one batch, not a start (make before break).
-    leaving_now: do not wait for successors any longer.
-    A paused partition has no worker, its successor neither; its target stays, for afterwards.
+    leaving_now: wait for successors no longer.
+    A paused partition has no worker, nor has its successor; its target stays, for later.
     """
     by_partition = {lease.partition: lease for lease in leases}
     actions = [

@@ -1,4 +1,4 @@
-"""Waits that grow from one failure to the next, until something succeeds."""
+"""Waits that grow with each failure, until a try succeeds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ BACKOFF_S_MAX = 5.0
 
 @dataclass(slots=True)
 class Backoff:
-    """When the next one of children that end unasked may be forked: due_s (monotonic)."""
+    """When the next child may be forked after one that ended unasked: due_s (monotonic)."""
 
     failures: int = 0
     due_s: float = 0.0
 
     def note(self, *, steady: bool) -> None:
-        """Count a failure: the first restart is immediate, the next ones wait longer and longer.
+        """Count a failure: the first restart is immediate, each later one waits longer.
 
-        steady: the child had lived long, or got on, before it failed: that counts as the first.
+        steady: the child had lived long, or made progress, before: this failure counts as first.
         """
         self.failures = 1 if steady else self.failures + 1
         wait = 0.0 if self.failures == 1 else min(0.05 * 2**self.failures, BACKOFF_S_MAX)
@@ -36,7 +36,7 @@ class Retries:
         self.failures = 0
 
     def failed(self) -> float:
-        """Count a failure; return how many seconds to wait before the next try."""
+        """Count a failure; return the seconds to wait before the next try."""
         self.failures += 1
         self._state.attempt_number = self.failures
         return self._wait_s(self._state)

@@ -1,4 +1,4 @@
-"""Which worker serves which partitions: the parent's books; forks nothing, kills nobody."""
+"""The workers and the partitions they serve: the parent's books, without forks or kills."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gapless.worker.post_mortem import Ended
 from gapless.worker.reconcile import Running
 from gapless.worker.spec import ExitCode
 
-RING_MAX = 500  # partitions in one order: as much as fits a pipe that has room
+RING_MAX = 500  # partitions in one order: they fit a pipe that has room
 
 
 @dataclass(slots=True)
@@ -34,8 +34,8 @@ class _Service:
 class Worker:
     """A worker process and its partitions, by lease_no.
 
-    solo: it serves a partition at which its last process died, and takes no other meanwhile.
-    unrung: partitions that have something to do, which it was not told yet.
+    solo: it serves a partition at which its last process died, and takes no others for now.
+    unrung: partitions with work of which the worker has not been told yet.
     """
 
     child: Child
@@ -46,7 +46,7 @@ class Worker:
 
     @property
     def partitions(self) -> list[Partition]:
-        """What it serves, or waits for."""
+        """The partitions that it serves, or waits for."""
         return [each.partition for each in self.services.values()]
 
     @property
@@ -61,7 +61,7 @@ class Worker:
         return any(each.draining for each in self.services.values())
 
     def ring(self, channels: Set[str], lease_nos: Set[int] = frozenset()) -> None:
-        """Tell it which of its partitions have something to do; one that reads nothing, later."""
+        """Tell it the partitions that have work; if its pipe is full, tell it later."""
         for each in self.services.values():
             if each.channel in channels or each.lease_no in lease_nos:
                 self.unrung.add(each.partition.partition_id)
@@ -71,7 +71,7 @@ class Worker:
             self.child.order("ring", *numbers)
 
     def can_take(self, partition: Partition, member_id: UUID, partitions_max: int) -> bool:
-        """Tell whether it may serve one more: of its own group and topic, if it is not leaving."""
+        """Tell whether it may serve one more: of its own group and topic, unless it is leaving."""
         return (
             self.stays
             and self.member_id == member_id
@@ -86,7 +86,7 @@ class Worker:
 
 
 class Roster:
-    """All workers; a partition is served by one at most."""
+    """All workers; each partition is served by at most one."""
 
     def __init__(self) -> None:
         self.workers: list[Worker] = []
@@ -115,7 +115,7 @@ class Roster:
         self.workers.append(Worker(child, member_id, services, solo))
 
     def assign(self, lease: Lease, member_id: UUID, partitions_max: int) -> bool:
-        """Let the worker that has the fewest serve one more partition; False when none can."""
+        """Let the worker with the fewest partitions serve one more; return False if none can."""
         able = [w for w in self.workers if w.can_take(lease.partition, member_id, partitions_max)]
         if not able:
             return False
@@ -126,7 +126,7 @@ class Roster:
         return True
 
     def has_room_beside(self, worker: Worker, partitions_max: int) -> bool:
-        """Tell whether another worker could take the one partition of this one."""
+        """Tell whether another worker could take the only partition of this one."""
         return len(worker.services) == 1 and any(
             other.can_take(partition, worker.member_id, partitions_max)
             for partition in worker.partitions
@@ -152,7 +152,7 @@ class Roster:
                 yield _ended(service, worker, int(code))
 
     def dismiss(self, worker: Worker, code: int) -> list[Ended]:
-        """Strike a worker that has ended off the books; return what it served until then."""
+        """Remove a worker that has ended from the books; return the services it had until then."""
         ended = [*self.hear(worker)]
         ended += [_ended(service, worker, code) for service in worker.services.values()]
         self.workers.remove(worker)
@@ -165,7 +165,7 @@ def _ended(service: _Service, worker: Worker, code: int) -> Ended:
 
 
 def _rename(worker: Worker) -> None:
-    """Name a worker after what it serves: group/topic/0,3,7."""
+    """Name a worker after its partitions: group/topic/0,3,7."""
     served = worker.partitions
     if served:
         numbers = ",".join(map(str, sorted(each.partition_id for each in served)))

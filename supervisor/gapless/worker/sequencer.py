@@ -45,14 +45,14 @@ log = logging.getLogger("gapless.sequencer")
 
 ROLE_POLL_S = 0.25
 LOOK_EVERY_S = 0.5
-POLL_S = 0.05  # asleep, where publishers notify nobody
-STANDSTILL_S_MAX = 1.75  # so long may the active one leave events without an offset
-BUSY_S = 0.05  # told of events, so long it waits for another that gives offsets just then
+POLL_S = 0.05  # asleep, where publishers cannot notify
+STANDSTILL_S_MAX = 1.75  # the active sequencer may leave events without an offset this long
+BUSY_S = 0.05  # when notified of events, it waits this long for a concurrent run
 CHUNKS_EVERY_S = 5.0
-CHUNKS_EVERY_EVENTS = 5_000  # half of the smallest chunk there may be
+CHUNKS_EVERY_EVENTS = 5_000  # half of the smallest possible chunk
 AROUND_EVERY_S = 1.0
-CHUNKS_TOLD_AFTER = 10  # tries: then somebody reads for long
-CHUNKS_AGAIN_S_MAX = 10.0  # between tries: who uses the default chunk waits behind each
+CHUNKS_TOLD_AFTER = 10  # tries: by then a reader has held its lock for long
+CHUNKS_AGAIN_S_MAX = 10.0  # between tries: users of the default chunk wait behind each
 
 
 def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
@@ -64,7 +64,7 @@ def run_sequencer(spec: SequencerSpec, pipe: Pipe, board: Board) -> None:
         log.error("sequencer: %s", error)  # noqa: TRY400 - one line for people
         code = ExitCode.CONNECTION_LOST
     except psycopg.Error as error:
-        # Its supervisor starts the next one, after a pause that grows: a line for each is enough.
+        # Its supervisor starts the next one after a pause that grows, so a line for each is enough.
         if isinstance(error, psycopg.OperationalError) or is_transient(error):
             log.warning("sequencer: %s", end_of(error))
             code = ExitCode.CONNECTION_LOST
@@ -136,10 +136,10 @@ class _Candidate:
 
 
 class _Turn:
-    """One turn of the loop: sequence; awake: then rest, doze, or fall asleep.
+    """One turn of the loop: sequence; then rest, doze, or fall asleep.
 
-    Asleep, publishers notify it, and each turn begins with a wait for that: whatever commits, a run
-    comes after it. It wakes up where they do so too often, and where some do not.
+    Publishers notify a sequencer that is asleep, and each of its turns begins with a wait for that:
+    a run follows every commit. It wakes up where they do so too often, and where some do not.
     """
 
     def __init__(
@@ -152,16 +152,16 @@ class _Turn:
         self._board = board
         self._later = promoter()
         self._cadence = Cadence()
-        self._holders: set[str] = set()  # of what is due, as the log was told
+        self._holders: set[str] = set()  # of due events, as last logged
         self._around_due_s = 0.0
         self._chunks_due = 0.0
         self._events_since = 0
-        self._refusals = 0  # so often, one after the other, somebody was in the way of a chunk
+        self._refusals = 0  # tries in a row in which a lock was in the way of a chunk
         sleep_s = POLL_S if has_to_poll(conn) else spec.settings.wait_period_ms / 1000
         self._sleep_s = min(sleep_s, WAIT_S_MAX)
         self._is_asleep = False
-        self._look_due_s = 0.0  # asleep: for events that nobody has told of
-        self._strays = 0  # events without a topic, as the log was told
+        self._look_due_s = 0.0  # asleep: the next look for events without a notification
+        self._strays = 0  # events without a topic, as last logged
 
     def take(self) -> None:
         self._chunks()
@@ -180,27 +180,27 @@ class _Turn:
         elif self._is_asleep and not told:
             self._cadence.idle()
         elif self._is_asleep or not self._fall_asleep():
-            # Somebody notifies in vain; or a publisher is in mid-transaction and believes us awake.
+            # The notification was in vain; or a publisher in mid-transaction believes us awake.
             readable(self._cadence.doze_s(), self._pipe.fileno())
 
     def wake_up(self) -> None:
-        """Have publishers notify no more, if they do."""
+        """Make publishers stop notifying, if they do."""
         if self._is_asleep:
             self._is_asleep = False
             wake_up(self._conn)
             hit("sequencer.awake")
 
     def _fall_asleep(self) -> bool:
-        """Have publishers notify, if none is in mid-transaction; the next turn does not wait."""
+        """Make publishers notify, if none is in mid-transaction; the next turn does not wait."""
         self._is_asleep = try_sleep(self._conn)
         if self._is_asleep:
             hit("sequencer.asleep")
-            self._look_due_s = 0.0  # MUST look once more: somebody may have committed just before
-            heard(self._conn)  # of what that look finds
+            self._look_due_s = 0.0  # MUST look once more: an event may have committed just before
+            heard(self._conn)  # drop the notifications of events that this look finds
         return self._is_asleep
 
     def _sleep(self) -> list[str]:
-        """Wait until notified, or until there is something to look for; return the payloads."""
+        """Wait for a notification, or until there is something to look for; return the payloads."""
         told = heard(self._conn)
         if not told:
             wait_s = self._later.wait_s(max(self._look_due_s - monotonic(), 0.0))
@@ -209,7 +209,7 @@ class _Turn:
         return told
 
     def _promotes(self, told: list[str], *, is_due: bool) -> bool:
-        """Tell whether to look for due events; asleep also for those that nobody has told of."""
+        """Tell whether to look for due events; asleep, also for those without a notification."""
         if not self._is_asleep:
             return self._later.is_due()
         now_s = monotonic()
@@ -219,19 +219,19 @@ class _Turn:
         return is_due
 
     def _gave(self, events: int) -> None:
-        """Note a run that gave offsets to so many: here the supervisor can ring workers."""
+        """Note a run that gave this many offsets; the supervisor can ring workers from here on."""
         self._events_since += events
         self._board.complete(self._spec.slot)
 
     def _rest(self, sequenced: int, run_s: float) -> None:
-        """Let a few more events gather, awake; asleep, somebody waits for each."""
+        """Awake, let more events gather; asleep, a publisher or reader waits for each."""
         rest_s = 0.0
         if not self._is_asleep:
             rest_s = self._later.rest_s(self._cadence.rest_s(sequenced, run_s))
         readable(max(rest_s, self._pause_s), self._pipe.fileno())
 
     def _sequence(self, *, promotes: bool) -> int:
-        """Give offsets; then, perhaps, to what is due now. What waited first is never kept back."""
+        """Give offsets; then, if `promotes`, to due events too. The first never wait for these."""
         self._board.begin(self._spec.slot)
         began_s = monotonic()
         try:
@@ -246,7 +246,7 @@ class _Turn:
         return sequenced
 
     def _look_around(self) -> None:
-        """Tell the log who keeps what is due from getting into it; heal what a clock has done."""
+        """Log the sessions that keep due events out of the log; repair effects of clock jumps."""
         if monotonic() < self._around_due_s:
             return
         self._around_due_s = monotonic() + AROUND_EVERY_S
@@ -255,7 +255,7 @@ class _Turn:
             name_later_holders(self._conn, self._holders)
 
     def _chunks(self) -> None:
-        # A refused try waits for the pause: each one may keep offsets back for 100 ms.
+        # A refused try waits for the pause: each try may delay offsets by 100 ms.
         is_used_up = self._events_since >= CHUNKS_EVERY_EVENTS and not self._refusals
         if monotonic() < self._chunks_due and not is_used_up:
             return
@@ -285,7 +285,7 @@ class _Turn:
         self._strays = strays
 
     def _refuse_chunks(self, error: psycopg.Error) -> None:
-        """Try again soon: somebody reads the default chunk, or an event trigger refuses."""
+        """Try again soon: a reader locks the default chunk, or an event trigger refuses."""
         self._refusals += 1
         self._chunks_due = monotonic() + min(self._refusals, CHUNKS_AGAIN_S_MAX)
         is_locked = isinstance(error, psycopg.errors.LockNotAvailable)

@@ -1,4 +1,4 @@
-"""What the database has to know of a handler's group and topic before anybody works on them."""
+"""The database's rows for a handler's group and topic, before any worker serves them."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from gapless.log.topics import Topic, find_topic, missing
 from gapless.worker.crew import shares, workers_max
 from gapless.worker.plan import Plan
 
-BLOCK_EVENTS_MAX = 10_000  # that one worker of a queue has in hand
+BLOCK_EVENTS_MAX = 10_000  # events that one worker of a queue has in hand
 
 
 def require_topics(
     conn: Connection[Any], handlers: Mapping[tuple[str, str], Handler], makes: Callable[[str], bool]
 ) -> None:
-    """Raise UsageError for a topic that is not there and not to be made; make none yet.
+    """Raise UsageError for a topic that neither exists nor may be created; create none yet.
 
-    handlers: by group and topic. makes: whether a topic is to be made.
+    handlers: by group and topic. makes: whether a topic may be created.
     """
     for (_, topic), handler in handlers.items():
         if not makes(topic) and find_topic(conn, topic) is None:
@@ -34,9 +34,9 @@ def require_topics(
 
 
 def partitions_a_worker(conn: Connection[Any], plan: Plan) -> int:
-    """Return how many partitions a worker has, on average if that is auto.
+    """Return the number of partitions of a worker, the average if that is auto.
 
-    The sum of sessions is made with it, also by members that join later.
+    The number of sessions is computed with it, including those of members that join later.
     """
     settings = plan.settings
     if settings.partitions_per_worker != "auto":
@@ -54,7 +54,7 @@ def partitions_a_worker(conn: Connection[Any], plan: Plan) -> int:
 
 
 def subscription_of(group_id: str, topic: Topic, terms: Terms) -> ServedTopic:
-    """Return what a group has to know of a topic that a handler consumes by these terms."""
+    """Return the served topic for a group and the terms of its handler."""
     is_queue = terms.mode == "queue"
     return ServedTopic(
         group_id=group_id,

@@ -1,4 +1,4 @@
-"""What the states of a partition in a worker share: its place, when it is due, and its trouble."""
+"""The state that a partition keeps in its worker: its place, when it is due, and its trouble."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RETRY_S_MAX = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all partitions of a worker share: one session, one place on the board, one bell."""
+    """The parts that all partitions of a worker share: one session, one board slot, one bell."""
 
     spec: WorkerSpec
     conn: Connection[Any]
@@ -41,8 +41,8 @@ class Shared:
 class Service:
     """A partition that a worker serves. due_s (time.monotonic): when its next turn is.
 
-    look_s: likewise, if the supervisor has not looked for it until then.
-    is_dropped: it is to be let go of. is_troubled: the lease says why it does not continue.
+    look_s: likewise, unless the supervisor looks on its behalf before then.
+    is_dropped: let it go. is_troubled: the lease says why it does not continue.
     """
 
     def __init__(self, shared: Shared, partition: Partition, lease_no: int) -> None:
@@ -56,12 +56,12 @@ class Service:
         self.is_troubled = False
 
     def report(self, assignment: Assignment, error: str | None) -> None:
-        """Say in the lease why the partition does not continue; None: it continues."""
+        """Write to the lease why the partition does not continue; None: it continues."""
         hold.report_error(self.shared.conn, assignment, error)
         self.is_troubled = error is not None
 
     def try_later(self, error: psycopg.Error | BlockedError, assignment: Assignment | None) -> None:
-        """Wait longer each time for what the environment, or the policy, does not let succeed."""
+        """Wait longer each time while the environment, or the policy, prevents success."""
         wait_s = self.retries.failed()
         attempt = self.retries.failures
         if attempt in (1, 3, 10) or attempt % 30 == 0:
@@ -73,14 +73,14 @@ class Service:
         self.due_s = monotonic() + wait_s
 
     def stop_at_hole(self, error: HoleError, assignment: Assignment) -> None:
-        """Stay on the partition without continuing, and say so, until the hole is mended."""
+        """Stay on the partition without progress, and report it, until the hole is repaired."""
         if not self.is_troubled:
             log.error("%s: stopped: %s", self.partition, error)
         self.report(assignment, f"stopped: {error}")
         self.due_s = monotonic() + HOLE_RETRY_S
 
     def require_session(self, error: BaseException) -> None:
-        """Raise `error` again if the session, which all partitions share, is not as it was."""
+        """Raise `error` again if the session, which all partitions share, is broken."""
         if not is_sound(self.shared.conn):
             if isinstance(error, psycopg.OperationalError):
                 raise error

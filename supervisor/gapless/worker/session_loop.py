@@ -1,11 +1,11 @@
-"""The loop over one session with PostgreSQL: what workers and Spark's tasks have in common.
+"""The loop over one session with PostgreSQL, common to workers and Spark's tasks.
 
     open, guard ──▶ over? ──no──▶ next one ──due──▶ turn ──▶ note its end
                       ▲                 └──not due──▶ wait        │
                       └──────────────────────◀────────────────────┘
 
-What is served is a partition of a group, or something else that has turns. A session that is lost
-ends the loop; what was in hand then is forgiven from a new one, as far as it is not to blame
+It serves partitions of a group, or other things that have turns. A lost session ends the loop;
+the attempts that were in hand are then forgiven from a new session, unless they are to blame
 (forgive.py).
 """
 
@@ -32,9 +32,9 @@ End_co = TypeVar("End_co", covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """How a session is opened and guarded.
+    """The opening of a session, and its guards.
 
-    connect: opens it, and the one from which a loss is forgiven. patience_s: so long that is tried.
+    connect: opens it, and the one from which a loss is forgiven. patience_s: limit for retries.
     statement_timeout_ms: 0 means no limit; None leaves the limit that the server sets.
     """
 
@@ -46,7 +46,7 @@ class Opening:
     def open(self) -> Connection[Any]:
         """Return a session that ends when a transaction is idle for longer than a turn may take.
 
-        Raises what connect() raises, and psycopg.Error.
+        Raises the errors of connect(), and psycopg.Error.
         """
         conn = self.connect()
         limit_ms = self.max_processing_ms + GUARD_MORE_MS
@@ -58,50 +58,50 @@ class Opening:
 
 
 class Served(Protocol[End_co]):
-    """What a session works on, turn by turn."""
+    """An item that a session works on, turn by turn."""
 
     @property
     def due_s(self) -> float:
         """When (time.monotonic) its next turn is."""
 
     def turn(self) -> End_co | None:
-        """Do what is next; return how the work on it ended, None while it continues.
+        """Do the next thing; return the end of the work on it, None while it continues.
 
         Raises psycopg.Error when the session is lost.
         """
 
 
 class Host(Protocol[P, End]):
-    """Who has the session: whose turn is next, how to wait, and what an end means."""
+    """The owner of the session: it picks the next turn, waits, and acts on an end."""
 
     def over(self) -> End | None:
-        """Return how the loop ended, None while there is something to do."""
+        """Return the end of the loop, None while there is something to do."""
 
     def next(self) -> P:
-        """Return whose turn is next; only after over() was None."""
+        """Return the item whose turn is next; call it only after over() returned None."""
 
     def wait(self, until_s: float) -> None:
         """Wait until then (time.monotonic) at most."""
 
     def took(self, served: P, end: End | None, /) -> None:
-        """Note that it had its turn, and how the work on it ended if it did."""
+        """Note that the item had its turn, and the end of the work on it if it ended."""
 
     def in_hand(self) -> Iterable[tuple[InHand, int]]:
-        """Return what may have an attempt open, each with the number of Loss.draw."""
+        """Return the items that may have an attempt open, each with its number for Loss.draw."""
 
     def hurries(self) -> bool:
-        """Tell whether to stop trying for a new session; a host that inherits this never does."""
+        """Tell whether to stop trying for a new session; by default, never."""
         return False
 
     def nap(self, seconds: float) -> None:
-        """Wait so long, at most, between two such tries."""
+        """Wait at most this long between two such tries."""
         sleep(seconds)
 
 
 def session_loop(host: Host[P, End], opening: Opening) -> End:
-    """Give turns on a session that is open, until the host says that it is over.
+    """Give turns on an open session, until the host says that it is over.
 
-    Raises psycopg.Error when the session is lost, after what was in hand has been forgiven.
+    Raises psycopg.Error when the session is lost, after the work in hand has been forgiven.
     """
     began_s = monotonic()
     try:
@@ -120,7 +120,7 @@ def session_loop(host: Host[P, End], opening: Opening) -> End:
 
 
 def take_turns(host: Host[P, End]) -> End:
-    """Do as session_loop() does, for as long as the session lasts."""
+    """Do the same as session_loop(), for as long as the session lasts."""
     while (end := host.over()) is None:
         served = host.next()
         if served.due_s > monotonic():
@@ -131,5 +131,5 @@ def take_turns(host: Host[P, End]) -> End:
 
 
 def is_sound(conn: Connection[Any]) -> bool:
-    """Tell whether a session is there, and in no transaction, so that a turn can begin on it."""
+    """Tell whether a session is open and idle, so that a turn can begin on it."""
     return not conn.closed and conn.info.transaction_status == TransactionStatus.IDLE

@@ -1,4 +1,4 @@
-"""Which workers share partitions: a number of partitions each, or as crew.py says (auto)."""
+"""The division of partitions among workers: a fixed number each, or as crew.py says (auto)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTITIONS_MAX = 4096  # of a topic
 
 
 class Sharing:
-    """Says how many partitions a worker may have, and moves them when that changes."""
+    """Sets the number of partitions of a worker, and moves them when it changes."""
 
     def __init__(
         self, number: int | Literal["auto"], roster: Roster, shared: tuple[Board, Meters]
@@ -39,17 +39,17 @@ class Sharing:
 
     @property
     def is_auto(self) -> bool:
-        """Whether it is up to us."""
+        """Whether the supervisor decides."""
         return self._number is None
 
     def partitions_max(self, partition: Partition) -> int:
-        """Return how many partitions a new worker of this one may have one day."""
+        """Return the number of partitions that a new worker for this one may get in time."""
         if self._number is not None:
             return self._number
         return 1 if (partition.group_id, partition.topic) in self._alone else PARTITIONS_MAX
 
     def room(self, partition: Partition) -> int:
-        """Return how many a worker may have with this one; 0: a new worker is to take it."""
+        """Return the most partitions of a worker that takes this one; 0: it needs a new worker."""
         served = partition.group_id, partition.topic
         staying = sum(worker.stays for worker in self._roster.crew(*served))
         if self.is_auto and staying < self._workers.get(served, 1):
@@ -57,32 +57,32 @@ class Sharing:
         return self.partitions_max(partition)
 
     def convict(self, child: Child) -> None:
-        """Note that a worker is ended because a call took too long."""
+        """Note that a worker was ended because a call took too long."""
         served = (worker.partitions for worker in self._roster.workers if worker.child is child)
         for each in chain.from_iterable(served):
             self._slowness[each.group_id, each.topic].convict(monotonic())
 
     def channels(self, wanted: Iterable[Lease]) -> set[str]:
-        """Return the channels of partitions whose workers, those to come too, hear nothing."""
+        """Return the channels of partitions whose workers, future ones too, do not listen."""
         if not self.is_auto:
             return set()
         places = {*self._roster.running(), *(lease.partition for lease in wanted)}
         return {bell_of(partition) for partition in places}
 
     def looked(self, began_s: float, lease_nos: Set[int]) -> None:
-        """Ring for leases that were found to have something to do, and spare workers their look."""
+        """Ring for leases that were found to have work, and spare workers their look."""
         self.ring(lease_nos=lease_nos)
         self._board.look(began_s)
 
     def ring(self, channels: Set[str] = frozenset(), lease_nos: Set[int] = frozenset()) -> None:
-        """Tell workers that there is something to do."""
+        """Tell workers that there is work."""
         for worker in self._roster.workers:
             worker.ring(channels, lease_nos)
 
     def fit(self, wanted: Iterable[Lease], terms: Mapping[Served, Terms]) -> None:
-        """Have partitions change their worker where that is due; the next start gives them another.
+        """Move partitions to another worker where that is due; the next start assigns them.
 
-        wanted: the leases that are to have a worker here.
+        wanted: the leases that should have a worker here.
         """
         if not self.is_auto:
             return
@@ -101,7 +101,7 @@ class Sharing:
                     self._roster.drop(partition)
 
     def _judge(self, counts: Iterable[Served], terms: Mapping[Served, Terms]) -> None:
-        """Settle which handlers have a worker for each of their partitions."""
+        """Choose the handlers that get a worker for each of their partitions."""
         slow_calls = self._meters.longer("process", SLOW_CALL_S)
         for served in counts:
             crew = self._roster.crew(*served)

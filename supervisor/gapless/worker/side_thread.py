@@ -1,4 +1,4 @@
-"""A thread beside the sequencer, in its process, for work that delays no offset."""
+"""A thread beside the sequencer, in its process, for work that must not delay offsets."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from gapless.errors import GaplessError
 
 
 class SideThread(ABC):
-    """A context: inside of it look() is called, again and again; trouble is told once.
+    """A context in which look() is called again and again; each trouble is logged once.
 
-    name: of the thread. subject: of its logger, and of what it says. In seconds: first_s before
-    the first look, then_s after one, retry_s after one that failed.
+    name: of the thread. subject: of its logger and its messages. In seconds: first_s before the
+    first look, then_s after a look, retry_s after one that failed.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class SideThread(ABC):
 
     @abstractmethod
     def look(self) -> None:
-        """Do what is to be done now, on a session of its own; end soon when `ended` is set."""
+        """Do the work that is due, on a session of its own; end soon when `ended` is set."""
 
     def __enter__(self) -> Self:
         Thread(target=self._run, name=self._name, daemon=True).start()
@@ -43,7 +43,7 @@ class SideThread(ABC):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Nobody waits for it: it may be interrupted anywhere, by a kill as well.
+        # No join: the thread may be interrupted anywhere, by a kill as well.
         self.ended.set()
 
     def _run(self) -> None:

@@ -26,7 +26,7 @@ class SignalQueue:
         self._wakeup_before = signal.set_wakeup_fd(self._writer.fileno(), warn_on_full_buffer=False)
         for each in _STOP:
             self._before[each] = signal.signal(each, self._count)
-        # A handler, if an empty one, makes a child's end interrupt the wait.
+        # A handler, even an empty one, lets a child's end interrupt the wait.
         self._before[signal.SIGCHLD] = signal.signal(signal.SIGCHLD, _ignore)
         return self
 
@@ -38,7 +38,7 @@ class SignalQueue:
         self._writer.close()
 
     def take(self) -> int:
-        """Return how many requests to stop came since the last call."""
+        """Return the number of requests to stop since the last call."""
         with contextlib.suppress(BlockingIOError):
             while self._reader.recv(4096):
                 pass
@@ -49,7 +49,7 @@ class SignalQueue:
         return [self._reader.fileno()]
 
     def private_fds(self) -> list[int]:
-        """Return what a forked child must close besides filenos()."""
+        """Return the other descriptors that a forked child must close, besides filenos()."""
         return [self._writer.fileno()]
 
     def _count(self, _signal: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""What a child process is told, and how it says why it ended."""
+"""The input of a child process, and the exit codes that say why it ended."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gapless.keys import Partition
 from gapless.settings import Settings
 
 Order = Literal["serve", "ring", "drop", "drain"]
-"""To a child: serve LEASE_NO PARTITION_ID one more, look what PARTITION_IDs have to do (ring), drop
-LEASE_NO after its batch, drain all.
+"""Orders to a child: serve LEASE_NO PARTITION_ID; ring PARTITION_IDs that may have work; drop
+LEASE_NO after its batch; drain all.
 
 A worker's news to its supervisor: `ended LEASE_NO EXIT_CODE`, about one of several partitions.
 """
@@ -24,7 +24,7 @@ A worker's news to its supervisor: `ended LEASE_NO EXIT_CODE`, about one of seve
 class Pipe(Protocol):
     """A child's ends of the pipes to its supervisor: orders come in, news go out.
 
-    News are few, two for an order at most: the pipe never fills, so nobody waits for a supervisor.
+    News items are few, at most two for an order: the pipe never fills, so no child waits to write.
     """
 
     def poll(self) -> bool: ...
@@ -36,7 +36,7 @@ class Pipe(Protocol):
 
 @unique
 class ExitCode(IntEnum):
-    """How the service of a partition ended; its worker's exit code when it was the last one.
+    """The end of the service of a partition; the worker's exit code if it was the last one.
 
     A negative exit code is the signal that killed the process.
     """
@@ -50,10 +50,10 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChildSpec:
-    """What every child needs.
+    """The input of every child.
 
-    close_fds: descriptors of the parent a child must not keep: control socket, siblings' pipes.
-    slot: where on the board it says that it lives.
+    close_fds: descriptors of the parent that a child must close: control socket, siblings' pipes.
+    slot: its place on the board.
     """
 
     dsn: str
@@ -65,12 +65,12 @@ class ChildSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerSpec(ChildSpec):
-    """What a worker needs: one handler, and the first partition; more come as orders.
+    """The input of a worker: one handler, and the first partition; more come as orders.
 
     A worker serves the partitions of one group and topic: a handler that kills its process takes
-    down the partitions of no other handler. former_end: how the last worker at it ended, if known.
-    is_auto: its supervisor settles how many partitions it has, by how fast its handler is, and
-    rings when they have something to do; it has no LISTEN of its own.
+    down the partitions of no other handler. former_end: the end of its last worker, if known.
+    is_auto: the supervisor settles its number of partitions, by the speed of its handler, and rings
+    it when they have work; it has no LISTEN of its own.
     """
 
     partition: Partition
@@ -85,14 +85,14 @@ class WorkerSpec(ChildSpec):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequencerSpec(ChildSpec):
-    """What a sequencer candidate needs."""
+    """The input of a sequencer candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExporterSpec(ChildSpec):
-    """What an exporter needs.
+    """The input of an exporter.
 
-    groups: (topic, group) that its supervisor serves. silence_s_max: so long may its loop take.
+    groups: the supervisor's (topic, group). silence_s_max: limit for one turn of its loop.
     """
 
     listening: socket

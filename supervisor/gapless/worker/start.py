@@ -1,4 +1,4 @@
-"""Join at the start, when the database is there: while it is away, wait for it."""
+"""The first join: while the database is away, wait for it."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _RETRY_S_MAX = 1.0
 def join_when_there(control: Control, plan: Plan, rest: Callable[[float], bool]) -> bool:
     """Join; while the database cannot be reached, try again, with one line for all attempts.
 
-    rest: sleeps for so many seconds at most; False when this is to end, and then so is the answer.
-    Raises UnreachableError when startTimeoutS is over, and at once what waiting does not mend:
+    rest: sleeps for at most the given seconds; returns False to stop, and so does this function.
+    Raises UnreachableError when startTimeoutS is over, and at once if waiting cannot help:
     ConnectError, SchemaError, UsageError.
     """
     limit_s = plan.settings.start_timeout_s

@@ -4,8 +4,8 @@
                                      │                        │
                                      └────────fenced──────────┴──▶ over
 
-A turn returns the state that is next, or the code with which the service is over. Dropped, it is
-over from any of them (leased.py).
+A turn returns the next state, or the code with which the service is over. A partition that is
+dropped is over from any state (leased.py).
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from gapless.worker.zombie import Zombie
 log = logging.getLogger("gapless.worker")
 
 CAREFUL_BATCH = 64
-# A lock let go of is notified; a killed owner's is found so often, and ever less.
+# A released lock is notified; a killed owner's lock is polled, less and less often.
 LOCK_POLL_S = 0.02
-LOCK_POLL_S_MAX = 0.25  # as often as it says that it is ready
+LOCK_POLL_S_MAX = 0.25  # as often as it announces that it is ready
 INSTALL_WAIT_MS = 25
-OWN_LOOK_S = 30.0  # so often its session shows that it is sound, where the supervisor looks for it
+OWN_LOOK_S = 30.0  # its session proves itself this often, where the supervisor looks on its behalf
 
 
 class State(Protocol):
-    """What a partition is at."""
+    """The state of a partition in its worker."""
 
     @property
     def assignment(self) -> Assignment | None:
@@ -52,17 +52,17 @@ class State(Protocol):
 
     @property
     def driver(self) -> Driver | None:
-        """What works on it, once the fence is in."""
+        """The driver that works on it, once the fence is in."""
 
     def turn(self) -> State | ExitCode:
-        """Do what is next; return the state that follows, or why the service is over.
+        """Do the next thing; return the state that follows, or why the service is over.
 
         Raises psycopg's errors and GaplessError.
         """
 
 
 class Waiting:
-    """Another one has the partition, or had: poll its lock, and tell the owner we are ready."""
+    """Another worker has the partition, or had: poll its lock, and tell it that we are ready."""
 
     assignment = None
     driver = None
@@ -74,7 +74,7 @@ class Waiting:
         self._lock_poll_s = LOCK_POLL_S
 
     def turn(self) -> State | ExitCode:
-        """Take lock and lease, if they are to be had."""
+        """Take lock and lease, if they are free."""
         service, shared = self._service, self._service.shared
         assignment = hold.try_take(
             shared.conn, service.lease_no, service.partition, shared.spec.member_id
@@ -82,7 +82,7 @@ class Waiting:
         return self._wait() if assignment is None else Installing(service, assignment)
 
     def _wait(self) -> State:
-        """Tell the owner, now and then, that we are ready; end it if it is a member no more."""
+        """Tell the owner now and then that we are ready; end its session if it was evicted."""
         service, now = self._service, monotonic()
         if now >= self._ready_due_s:
             self._ready_due_s = now + hold.READY_EVERY_MS / 1000
@@ -104,7 +104,7 @@ class Installing:
     driver: ClassVar[None] = None
 
     def turn(self) -> State | ExitCode:
-        """Make the fence valid, waiting INSTALL_WAIT_MS at most."""
+        """Make the fence valid, waiting at most INSTALL_WAIT_MS."""
         service, assignment = self.service, self.assignment
         try:
             held = hold.install(service.shared.conn, assignment, INSTALL_WAIT_MS)
@@ -130,7 +130,7 @@ class Installing:
 
 
 class Working:
-    """The partition is ours: a batch a turn, smaller and slower while units fail."""
+    """The partition is ours: a batch per turn, smaller and slower while units fail."""
 
     def __init__(self, service: Service, assignment: Assignment, *, is_unclean: bool) -> None:
         spec = service.shared.spec
@@ -147,8 +147,8 @@ class Working:
             ),
             wake=service.shared.wakeup.ring,
         )
-        # The former owner died: perhaps of a unit. Find out which, one at a time (I8). Of all the
-        # partitions of a worker that died only one has a unit that was tried and not finished.
+        # The former owner died, perhaps of a unit: find it by one unit at a time (I8). Of all the
+        # partitions of a worker that died, only one has a unit that was tried and not finished.
         self._alone = spec.terms.batch_size if is_unclean else 0  # events
         # A handler that shares a worker may be slow: its first call shows it, before a whole batch.
         self._shares = spec.is_auto and spec.partitions_max > 1
@@ -158,7 +158,7 @@ class Working:
 
     @property
     def wakes_at_s(self) -> float:
-        """Until when no notification brings a turn, unless calls are under way; time.monotonic."""
+        """The time (time.monotonic) until which no notification brings a turn, except for calls."""
         return max(self._rests_until_s, 0.0 if self.driver.going_on else self._braked_until_s)
 
     def turn(self) -> State | ExitCode:
@@ -183,7 +183,7 @@ class Working:
         return self
 
     def _rests(self, now_s: float) -> bool:
-        """Tell whether it is braked, and nobody with the same handler has handled anything yet."""
+        """Tell whether it is braked, and no worker with the same handler has handled a unit yet."""
         board, slot = self._service.shared.board, self._service.shared.spec.slot
         return now_s < self._braked_until_s and board.handled_s(slot) < self._brake.since_s
 
@@ -214,11 +214,11 @@ class Working:
         self._alone = max(0, self._alone - max(done.events, int(done.outcome == "idle")))
 
     def _spent_s(self) -> float:
-        """Return a time that passes while its handler is called; always, if none counts that."""
+        """Return a clock that runs while its handler is called; always, if that is not metered."""
         return in_use[0].spent_s("process") if self._shares and in_use else monotonic()
 
     def _adapt(self, done: Step, handler_s: float) -> None:
-        """Adapt the size of the next step to failures, and to who else waits for its end."""
+        """Adapt the size of the next step to failures, and to partitions that wait for its end."""
         most = self._service.shared.spec.terms.batch_size
         if self._brake.is_on:
             self._batch_size = 1
@@ -230,7 +230,7 @@ class Working:
             self._batch_size = min(self._batch_size * 2, most)
 
     def _wait_s(self, done: Step, now_s: float) -> float:
-        """Return how long to sleep: longer at rest, where the supervisor looks for it."""
+        """Return the time to sleep: longer at rest, where the supervisor looks on its behalf."""
         period_s = self._service.shared.spec.settings.wait_period_ms / 1000
         if done.outcome == "idle" and not (self.driver.going_on or self._brake.is_on):
             self._service.look_s = now_s + period_s
@@ -238,7 +238,7 @@ class Working:
         return self.driver.wait_s(done, period_s)
 
     def _slow_down(self, done: Step, turn_s: tuple[float, float]) -> None:
-        """Rest when all fails that this supervisor handles; continue as before when it does not."""
+        """Rest while all units of this supervisor's handler fail; otherwise continue as before."""
         service, brake, was_on = self._service, self._brake, self._brake.is_on
         shared, (_, now_s) = service.shared, turn_s
         rest_s = brake.note(
@@ -256,7 +256,7 @@ class Working:
             if not was_on:
                 log.error("%s: %s", service.partition, why)
             service.report(self.assignment, f"retrying: {why}")
-            service.is_troubled = False  # who has calls under way is woken as ever
+            service.is_troubled = False  # calls under way are woken as ever
         elif was_on and not brake.is_on:
             self._braked_until_s = 0.0
             self._batch_size = min(CAREFUL_BATCH, shared.spec.terms.batch_size)

@@ -1,7 +1,7 @@
 """The supervisor: one thread, one loop; joins, leases, forks, watches, rebalances, drains.
 
-Start as many identical ones as you like, on as many machines: nothing but group and DSN is
-configured. It handles no events itself, so a slow handler never costs it its membership.
+Start as many identical ones as you like, on as many machines: only group and DSN are configured.
+It handles no events itself, so a slow handler never costs it its membership.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ log = logging.getLogger("gapless.supervisor")
 
 TICK_S = 0.25
 STOPPING_TICK_S = 0.02
-ROUND_EARLY_S = 0.3  # before workers look themselves: more than a turn later would be too late
+ROUND_EARLY_S = 0.3  # before workers look themselves: more than a turn later is too late
 _DIGITS_MAX = 19  # of a lease_no
-SUCCESSOR_WAIT_S = 0.5  # on leaving: so long may the successors take to get ready
+SUCCESSOR_WAIT_S = 0.5  # on leaving: successors have this long to get ready
 
 
 class Supervisor:
@@ -65,7 +65,7 @@ class Supervisor:
     def run(self) -> int:
         """Supervise; return 0 when drained.
 
-        While the database is away at the start it waits, for startTimeoutS at most. Raises
+        While the database is away at the start, it waits for at most startTimeoutS. Raises
         ConnectError, SchemaError or UsageError at the start only.
         """
         with self._signals:
@@ -85,7 +85,7 @@ class Supervisor:
         return 0
 
     def _rest(self, seconds: float) -> bool:
-        """Sleep before the database is there; False when asked to stop."""
+        """Sleep while the database is away; return False when asked to stop."""
         if self._observer is not None:
             self._observer.tick()
         self._tell()
@@ -99,7 +99,7 @@ class Supervisor:
         self._obey(stops)
         event = self._control.tend()
         if event == "lost":
-            self._children.kill_all()  # no longer a member: nothing of ours may continue
+            self._children.kill_all()  # no longer a member: none of our children may continue
         if self._control.is_member:
             self._govern()
         elif self._stopping_since_s is not None:
@@ -109,7 +109,7 @@ class Supervisor:
         self._tell()
 
     def _tell(self) -> None:
-        """Say to those who watch from outside that the loop turned, and as which member."""
+        """Tell the exporter and systemd that the loop turned, and as which member."""
         member_id = self._control.member_id
         drains = self._stopping_since_s is not None
         if self._exporter is not None:
@@ -133,7 +133,7 @@ class Supervisor:
             rings = left_s > 0 and self._is_only_rung() and not readable(0.0, *others)
 
     def _is_only_rung(self) -> bool:
-        """Ring workers; tell whether that was all there was to do: a turn takes much longer."""
+        """Ring workers; tell whether nothing else was to do: a turn takes much longer."""
         if not (self._children.sharing.is_auto and self._control.is_member):
             return False
         try:
@@ -181,19 +181,19 @@ class Supervisor:
                 if self._stopping_since_s is None:
                     each.keep()
             self._reconcile()
-            self._hear()  # what came with the answers just now makes no descriptor readable
+            self._hear()  # notifications read with those answers make no descriptor readable
         except (psycopg.Error, ConnectError) as error:
             self._control.note_error(error)
 
     def _round(self, now_s: float) -> None:
-        """Look, for all workers, what they have to do of which no notification told (I8)."""
+        """Look, for all workers, for work of which no notification told (I8)."""
         if now_s >= self._round_due_s:
             self._round_due_s = now_s + self._settings.wait_period_ms / 1000 - ROUND_EARLY_S
             with suppress(psycopg.errors.LockNotAvailable):  # then workers look for themselves
                 self._children.sharing.looked(now_s, self._control.member.due_leases())
 
     def _replace(self, served: set[tuple[str, str]]) -> None:
-        """Have other workers for groups and topics whose handler is another one now."""
+        """Give new workers to groups and topics whose handler has been replaced."""
         for partition in self._children.running() if served else ():
             if (partition.group_id, partition.topic) in served:
                 self._children.drain(partition)
@@ -206,7 +206,7 @@ class Supervisor:
                 self._control.member.disown(lease.partition)
 
     def _hint(self) -> None:
-        """Say once that one process for each partition costs much when they are many."""
+        """Log once that one process per partition is expensive when they are many."""
         me = self._control.member.member_id
         wanted = sum(lease.target == me for lease in self._leases)
         if wanted > MANY_PARTITIONS and not self._is_hinted:
@@ -225,7 +225,7 @@ class Supervisor:
             self._dirty = True
             word, _, number = payload.partition(" ")
             if word == "ready" and number.isdecimal() and len(number) < _DIGITS_MAX:
-                self._ready.add(int(number))  # a hint: anybody may notify (I11)
+                self._ready.add(int(number))  # a hint: any session may notify (I11)
 
     def _reconcile(self) -> None:
         stopping = self._stopping_since_s
@@ -253,7 +253,7 @@ class Supervisor:
         return [*self._own_fds(), *(self._exporter.filenos() if self._exporter else [])]
 
     def _fds_of_others(self) -> list[int]:
-        """Return what the exporter must not keep."""
+        """Return the descriptors that the exporter must not keep."""
         return [*self._own_fds(), *self._children.descriptors()]
 
     def _own_fds(self) -> list[int]:

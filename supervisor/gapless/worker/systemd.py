@@ -1,7 +1,7 @@
-"""What systemd is told of a supervisor (`Type=notify`): that it is ready, alive, stopping.
+"""Messages to systemd about a supervisor (`Type=notify`): it is ready, alive, or stopping.
 
-Protocol: sd_notify(3), a datagram for each message to the socket that NOTIFY_SOCKET names. Where
-nothing set that, as everywhere but below systemd, nothing is said.
+Protocol: sd_notify(3), one datagram per message to the socket that NOTIFY_SOCKET names. If the
+variable is not set, as everywhere but below systemd, no message is sent.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from uuid import UUID
 
 log = logging.getLogger("gapless.supervisor")
 
-_STARTING_S = 60  # for so long an attempt to reach the database may take beyond what is configured
+_STARTING_S = 60  # an attempt to reach the database may take this much longer than configured
 
 
 class ServiceManager:
-    """Told at each turn of the supervisor's loop; says only what is new, and that the loop turns.
+    """Called at each turn of the supervisor's loop; sends only news, and that the loop turns.
 
-    Takes the variables out of `environment`, so that what handlers start does not speak for us.
+    Takes the variables out of `environment`, so that processes of handlers do not speak for us.
     """
 
     def __init__(self, environment: MutableMapping[str, str] = os.environ) -> None:
@@ -35,7 +35,7 @@ class ServiceManager:
         self._beat_s = 0.0
 
     def turn(self, member_id: UUID | None, *, drains: bool) -> None:
-        """Say that the loop turned. member_id: None while it is no member; drains: it will end."""
+        """Report that the loop turned. member_id: None if it is no member; drains: it will end."""
         if self._socket is None:
             return
         if drains:
@@ -52,17 +52,17 @@ class ServiceManager:
             self._say("WATCHDOG=1")
 
     def filenos(self) -> list[int]:
-        """Return what a forked child must close."""
+        """Return the descriptors that a forked child must close."""
         return [] if self._socket is None else [self._socket.fileno()]
 
     def close(self) -> None:
-        """Say nothing more."""
+        """Send no more messages."""
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
     def _starting(self) -> None:
-        """Say that it waits for its database, as it may do forever (startTimeoutS)."""
+        """Report that it waits for its database, as it may do forever (startTimeoutS)."""
         self._say(f"EXTEND_TIMEOUT_USEC={_STARTING_S * 1_000_000}\nSTATUS=waiting for its database")
 
     def _say_once(self, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Workers that need no lease: what their books are to a supervisor, and what it does for them."""
+"""Workers that need no lease, as their supervisor sees them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ S = TypeVar("S", bound=ChildSpec)
 
 
 class Purpose(Hashable, Protocol):
-    """What a child is forked for: a partition, or all that a handler serves."""
+    """The purpose of a child: a partition, or all the work of a handler."""
 
     @property
     def group_id(self) -> str: ...
@@ -36,23 +36,24 @@ class Forks(Protocol):
         spec: Callable[..., S],
         run: Callable[[S, Pipe, Board], None],
     ) -> Child | None:
-        """Fork a child, unless its backoff says not yet, or the machine refuses.
+        """Fork a child, unless its backoff has not passed or the machine refuses.
 
-        spec: is called with what every child needs (ChildSpec); run: in the child, with the result.
+        spec: called with the input of every child (ChildSpec); run: called in the child, with the
+        result.
         """
 
     def reap(self, child: Child, work_ms_max: float) -> int | None:
-        """Return the exit code of a child that has ended; end one that is stuck."""
+        """Return the exit code of a child that has ended; end a child that is stuck."""
 
     def failed(self, who: Purpose, child: Child) -> None:
         """Note that a child ended unasked: the next one of its kind may have to wait."""
 
 
 class Unleased(Protocol):
-    """Workers without a lease. A supervisor calls these each turn of its loop; none of them waits.
+    """Workers without a lease. A supervisor calls these each turn of its loop; no call waits.
 
-    children: all of them, which it counts, drains and kills as its own. due_s (time.monotonic):
-    when tell() has something to say; inf: nothing.
+    children: all of them; the supervisor counts, drains and kills them like its own. due_s
+    (time.monotonic): when tell() has something to report; inf: never.
     """
 
     @property
@@ -61,10 +62,10 @@ class Unleased(Protocol):
     def due_s(self) -> float: ...
 
     def keep(self) -> None:
-        """Fork what is missing, as far as backoffs allow."""
+        """Fork the missing workers, as far as backoffs allow."""
 
     def watch(self) -> None:
         """Reap those that ended, and end those that are stuck."""
 
     def tell(self, conn: Connection[Any]) -> None:
-        """Tell the database of those that died."""
+        """Report dead workers to the database."""

@@ -15,16 +15,16 @@ class Wakeup:
         os.set_blocking(self._rung, False)
 
     def fileno(self) -> int:
-        """Return the descriptor that can be read while it rings."""
+        """Return a descriptor that is readable while the bell rings."""
         return self._heard
 
     def ring(self) -> None:
-        """Ring it, from any thread."""
-        with suppress(BlockingIOError):  # full: it rings
+        """Ring the bell, from any thread."""
+        with suppress(BlockingIOError):  # full: it rings already
             os.write(self._rung, b".")
 
     def silence(self) -> bool:
-        """Stop it; tell whether it rang."""
+        """Silence the bell; tell whether it rang."""
         with suppress(BlockingIOError):
             return bool(os.read(self._heard, 65_536))
         return False

@@ -1,4 +1,4 @@
-"""An evicted owner whose session lives on, and keeps its lock from the one that follows it."""
+"""An evicted owner whose session lives on, and keeps its lock from its successor."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ log = logging.getLogger("gapless.worker")
 
 
 class Zombie:
-    """The one that may hold a partition that we wait for."""
+    """The former owner that may hold a partition we wait for."""
 
     def __init__(self, conn: Connection[Any], partition: Partition) -> None:
         self._conn = conn
@@ -25,7 +25,7 @@ class Zombie:
         self._is_said = False
 
     def end(self) -> bool:
-        """End its session; without the right to, say so once: it is waited for until it ends."""
+        """End its session; without the right to, log that once and wait until it ends."""
         try:
             return hold.break_zombie(self._conn, self._partition) > 0
         except psycopg.errors.InsufficientPrivilege as error:
