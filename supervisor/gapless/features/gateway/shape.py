@@ -106,7 +106,7 @@ IN_PATHS: Mapping[str, Shape] = {
     "topic": {**NAME, "maxLength": 249},
     "scheduled_id": whole(1, ID_MAX),
 }
-"""Values of paths that are no mere names."""
+"""The values of paths that are more than names."""
 PLACE = text(
     "GROUP/TOPIC/PARTITION@OFFSET, such as billing/orders/3@17.",
     pattern="^[^/@]+/[^/@]+/[0-9]{1,9}[/@][0-9]{1,18}$",

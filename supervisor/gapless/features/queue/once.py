@@ -39,8 +39,8 @@ from gapless.features.queue.take import Taken, TakeOutcome, take_next
 class _Redo:
     """Nothing of these units was committed; the first one is at first_offset.
 
-    learned: the step has just learned how to call the handler. sure: the one there failed by
-    `error`.
+    learned: the step has just learned how to call the handler. error: the unit there failed
+    by it, for sure.
     """
 
     first_offset: int
