@@ -31,9 +31,9 @@ class ChainUnit:
 
     node: its number here; parent: the number of its cause, the unit that `group` handled. cause:
     the same as a place; detached: why the unit of that place is not here (dropped, elsewhere,
-    left-out). state: sequenced, unsequenced (no offsets yet) or dropped (by retention, kept as a
-    dead letter). groups: its state in each group. left_out: units that it caused and that are not
-    here.
+    left-out).
+    state: sequenced, unsequenced (no offsets yet) or dropped (by retention, kept as a dead letter).
+    groups: its state in each group. left_out: units that it caused and that are not here.
     """
 
     node: int | None

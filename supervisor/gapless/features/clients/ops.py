@@ -154,7 +154,7 @@ def renew_member(conn: Connection[Any], member: ClientMember) -> ClientStanding:
 
 
 def leave_group(conn: Connection[Any], member: ClientMember) -> bool:
-    """Leave: others get the partitions at once. False: it was no member (any more)."""
+    """Leave: others get the partitions at once. False: it was not a member."""
     (left,) = row(conn, query("client", "leave"), **asdict(member))
     return bool(left)
 

@@ -1,4 +1,4 @@
-"""How many events the filters of groups passed, and which events a filter could not check."""
+"""Filters of groups: the events that they passed, and the events that they could not check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN_MAX = 5
 
 
 def filters(patient: Patient) -> Iterator[Finding]:
-    """Report each filter: how many events it passed, and a failure to check one."""
+    """Report the filters: the number of events that each passed, and a failure to check one."""
     found = sorted(patient.look.of(Filtered), key=lambda each: -each.unasked)
     if not found:
         yield ok("filters", "every group takes all events")

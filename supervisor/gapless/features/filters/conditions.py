@@ -88,9 +88,9 @@ def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: UnitRan
     """Return the subscriptions with a condition that match each event of a claim, by offset.
 
     Before: the transaction of the claim is open. Raises ConditionError when some of them have to be
-    stopped first: no event may be passed before stop_subscriptions() has committed. Bound: LIMIT_S
-    for each statement; there is one, and for each slow subscription two for each doubling of the
-    subscriptions of its text.
+    stopped first: no event may be passed before stop_subscriptions() has committed.
+    Bound: LIMIT_S for each statement; there is one, and for each slow subscription two for each
+    doubling of the subscriptions of its text.
     """
     found: list[tuple[int, str]] = []
     reasons: dict[int, str] = {}

@@ -29,8 +29,8 @@ class GroupFilter:
     the payload; None: none. params: values of its variables. set_by: a database role. The others
     count since it was set: kept: events for the handler. passed: events that did not match.
     unasked: events that were kept because it could not check them. unasked_offset: offset of the
-    last of these. unasked_partition: its number among the topic's partitions. unasked_why: the
-    filter's error.
+    last of these.
+    unasked_partition: its number among the topic's partitions. unasked_why: the filter's error.
     """
 
     group: str

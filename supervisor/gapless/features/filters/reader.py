@@ -32,7 +32,7 @@ _KEPT_COLUMNS = 15  # before those of an event in a row of claim_kept()
 
 
 class FilteredReader:
-    """A reader (consume/read/claim.py) that passes the other events, and reads nothing ahead."""
+    """A reader (consume/read/claim.py) that passes events, and reads nothing ahead."""
 
     __slots__ = ()
 

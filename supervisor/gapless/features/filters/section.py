@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from gapless.status.section import Rank, StatusSection
 
-RECENT_S = 3600.0  # an event that a filter could not check longer ago is no problem any more
+RECENT_S = 3600.0  # a filter that could not check an event is a problem for this time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,9 +30,10 @@ class SubscriptionInfo:
 
     match: for each of its params, the part of an event that has to be equal. where: a jsonpath
     predicate over the payload; None: none. params: values that handlers see. set_by: a role.
-    sql_condition: an SQL expression over e and s; None: none. expires_after_s: it expires so many
-    seconds after the last renewal, in left_s; None: never. stopped_partitions: the partitions where
-    its sql_condition raised or was slow, and why: its events wait there until it is resumed.
+    sql_condition: an SQL expression over e and s; None: none. expires_after_s: seconds
+    from the last renewal to its expiry; left_s: seconds left; None: it never expires.
+    stopped_partitions: the partitions where its sql_condition raised or was slow, and why: its
+    events wait there until it is resumed.
     """
 
     group: str
@@ -91,8 +92,8 @@ def subscribe(  # noqa: PLR0913 - what a subscription is
     expires_after_s: seconds after which it expires unless it is renewed, or subscribed again: 60 to
     ten years; None: never. sql_condition: an SQL expression over e, the event, and s, the
     subscription, which has to be true as well; at most 10 000 characters, of immutable and stable
-    functions of PostgreSQL's own. It needs an ordered group, as all subscriptions do. Raises
-    UsageError for a place with a partition and for invalid JSON; RefusedError for an invalid
+    functions of PostgreSQL's own. It needs an ordered group, as all subscriptions do.
+    Raises UsageError for a place with a partition and for invalid JSON; RefusedError for an invalid
     subscription, a group with a filter, a queue group, and an unknown group.
     """
     topic = one_topic(conn, place)
@@ -126,10 +127,11 @@ def resume_subscription(conn: Connection[Any], place: GroupPlace, name: str) -> 
 
     Returns the number of units with matches that now wait to be handled for it alone; None: it was
     not stopped. Takes as long as its condition needs for all events that its group passed since,
-    but at most a minute and 5 s for each thousand of these events. Raises UsageError for a place
-    with a partition; RefusedError when its condition still raises, or takes longer than 5 s for
-    1000 events or less (GL409; it stays stopped), and for an unknown group or subscription (GL404);
-    psycopg.errors.QueryCanceled when the time is over before it is locked.
+    but at most a minute and 5 s for each thousand of these events.
+    Raises UsageError for a place with a partition; RefusedError when its condition still raises, or
+    takes longer than 5 s for 1000 events or less (GL409; it stays stopped), and for an unknown
+    group or subscription (GL404); psycopg.errors.QueryCanceled when the time is over before it is
+    locked.
     """
     where = {"group": place.group, "topic": one_topic(conn, place), "name": name}
     with conn.transaction():

@@ -28,8 +28,8 @@ from gapless.features.gateway.sessions import Sessions
 if TYPE_CHECKING:
     from gapless.features.gateway.tokens import Bearer, Tokens
 
-KNOWN_S = 5.0  # for so long a key that was looked up is not looked up again
-KEYS_MAX = 10_000  # of keys that are remembered, and of buckets
+KNOWN_S = 5.0  # the time for which a key that was looked up is remembered
+KEYS_MAX = 10_000  # keys that are remembered, and buckets
 _DAY_S = 86_400
 _PAUSE_S = 0.01  # the minimum between two looks
 _ASK = {"WWW-Authenticate": 'Bearer realm="gapless"'}

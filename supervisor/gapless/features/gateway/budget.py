@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from gapless.features.gateway.problem import Problem
 
-FREE_BYTES = 65_536  # of each body are free: small ones are always taken
+FREE_BYTES = 65_536  # bytes of each body that do not count: small ones are always taken
 _LATER = {"Retry-After": "1"}
 
 

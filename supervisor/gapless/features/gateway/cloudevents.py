@@ -48,7 +48,7 @@ CLOUD_EVENT = {
 
 
 def structured_event(members: Mapping[str, tuple[Any, str]]) -> NewEvent:
-    """Return the event of a JSON object. Raises ValueError that says what is wrong with it."""
+    """Return the event of a JSON object. Raises ValueError with the reason if it is invalid."""
     if all(name in members for name in DATA):
         raise ValueError("data and data_base64: an event has one of the two")
     attributes = {
@@ -72,7 +72,7 @@ def binary_event(headers: Headers, media_type: str, body: bytes) -> NewEvent:
     """Return the event that has its attributes in the headers and its data in the body.
 
     JSON data are the payload as they are; other text becomes a JSON string, other bytes become a
-    JSON string of base64. Raises ValueError that says what is wrong with it.
+    JSON string of base64. Raises ValueError with the reason if the event is invalid.
     """
     attributes = _attributes_in(headers, media_type)
     if not body:

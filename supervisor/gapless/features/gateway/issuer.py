@@ -64,7 +64,7 @@ def is_scope(text: str) -> bool:
 
 
 def read_issuer(path: str) -> Issuer:
-    """Return the issuer of a file. Raises UsageError in one line: what is wrong, and where."""
+    """Return the issuer of a file. Raises UsageError in one line: the fault, and its place."""
     try:
         with Path(path).open("rb") as file:
             text = file.read(_BYTES_MAX + 1)

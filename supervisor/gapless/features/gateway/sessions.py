@@ -31,8 +31,8 @@ from gapless.features.gateway.problem import Problem
 log = logging.getLogger("gapless.gateway")
 
 Result = TypeVar("Result")
-WAITING_REQUESTS_MAX = 2_000  # while so many wait for a session, further requests are refused
-PAUSE_S = 0.5  # after a failed attempt to connect, no other is made for so long
+WAITING_REQUESTS_MAX = 2_000  # further requests are refused
+PAUSE_S = 0.5  # from a failed attempt to connect to the next one
 
 
 @dataclass(frozen=True, slots=True, eq=False)

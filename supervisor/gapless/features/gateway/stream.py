@@ -29,7 +29,7 @@ from gapless.log.ranges import Bounds, bounds_of, replaced_from, timeline_of
 from gapless.ops.entries import entry_json
 
 KEEP_ALIVE_S = 15.0
-SENT_CHARACTERS = 32_768  # about so many at a time
+SENT_CHARACTERS = 32_768  # characters of one write, about
 RETRY_MS = 1_000  # the delay before a client connects again
 _HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 _TYPE = "text/event-stream"

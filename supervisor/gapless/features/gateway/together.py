@@ -1,6 +1,6 @@
 """Publishes of several requests in one transaction: those that come while another is running.
 
-Each request keeps what it would have alone: a unit, by a transaction_id of its own (I5); an answer,
+Each request gets the same as alone: a unit, by a transaction_id of its own (I5); an answer,
 after the commit of all (I2); a failure, for events that fail together are tried in halves.
 """
 

@@ -29,9 +29,9 @@ from gapless.features.gateway.problem import Problem
 
 log = logging.getLogger("gapless.gateway")
 
-FRESH_S = 300.0  # keys are read again after so long
+FRESH_S = 300.0  # the age at which keys are read again
 AGAIN_S = 10.0  # between two attempts, however many tokens name an unknown key
-STALE_S_MAX = 3_600.0  # keys that could not be read again for so long are not used
+STALE_S_MAX = 3_600.0  # the age at which keys are used no longer, if they cannot be read again
 FETCH_S_MAX = 5.0
 BYTES_MAX = 262_144  # of a set of keys
 _CHARACTERS_MAX = 16_384  # of a token

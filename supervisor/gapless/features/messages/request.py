@@ -55,10 +55,10 @@ def request(
     conn: of psycopg, in autocommit and outside a transaction, for no group handles an event before
     its commit; await the result with an AsyncConnection. timeout_s: seconds, above 0, at most a
     day; a later reply is not published. fields: to_group, to_subscription, key, event_type,
-    headers, host_id, user_id, as of publish(). The topic has to take direct messages. Raises
-    ReplyError when no reply came in time (the request may be handled all the same), PublishError
-    for a payload that cannot be stored or does not fit the schema, UsageError for a connection that
-    is in a transaction.
+    headers, host_id, user_id, as of publish(). The topic has to take direct messages.
+    Raises ReplyError when no reply came in time (the request may be handled all the same),
+    PublishError for a payload that cannot be stored or does not fit the schema, UsageError for a
+    connection that is in a transaction.
     """
     if not isinstance(conn, Connection | AsyncConnection):
         raise UsageError(f"request() needs a connection of psycopg, not {type(conn).__name__}")

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from gapless.errors import UsageError
 from gapless.settings.kinds import host_and_port
 
-CONNECTIONS_MAX = 32  # further connections are refused while so many are open
+CONNECTIONS_MAX = 32  # further connections are refused
 REQUEST_S_MAX = 5.0  # the time in which a request has to arrive
 
 

@@ -12,8 +12,8 @@ from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity
 
 _SHOWN_MAX = 5
-_HELD_S = 600.0  # for so long events may be in hand, and failed ones may wait
-_OPEN_S = 60.0  # for so long events may be open without a worker
+_HELD_S = 600.0  # the time for which events may be in hand, and failed ones may wait
+_OPEN_S = 60.0  # the time for which events may be open without a worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -147,7 +147,7 @@ def _committed(place: QueuePlace, progress: _QueueProgress) -> None:
 
 
 def _rolled_back(place: QueuePlace) -> None:
-    """Note that no event caused a death; without the session that is unknown: leave it."""
+    """Note that no worker died of these events; after a lost session that is unknown: leave it."""
     if not place.queue.conn.closed:
         place.queue.holds(0, 0, 0)
 

@@ -118,7 +118,7 @@ class QueuePartition:
 def take(
     conn: Connection[Any], group: str, topic: str, *, max_events: int = 1, visibility_s: float = 60
 ) -> list[TakenEvent]:
-    """Take at most max_events (1 or more) open events, for visibility_s seconds (above 0).
+    """Take at most max_events (1 or more) available events, for visibility_s seconds (above 0).
 
     Use autocommit, or commit soon: until then no other session sees that they are taken.
     Raises UsageError for a time above 366 days; RefusedError for a value out of range (GL400), an
@@ -189,7 +189,7 @@ def peek(
 ) -> list[QueueJob]:
     """Return the oldest events of a queue group in these states. Takes nothing.
 
-    place: a group, one topic of it, or a partition. limit: at most so many events a partition.
+    place: a group, one topic of it, or a partition. limit: events of each partition, at most.
     Raises UsageError for an unknown state, RefusedError as queue_state() does.
     """
     unknown = set(states) - set(get_args(QueueJobState))

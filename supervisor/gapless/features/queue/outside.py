@@ -33,7 +33,7 @@ from gapless.telemetry import spans
 
 log = logging.getLogger("gapless.worker")
 
-RENEW_AFTER = 0.4  # of its time a reservation is renewed: so a late renewal is still in time
+RENEW_AFTER = 0.4  # a part of visibility_s: so a late renewal is still in time
 
 
 class QueueCalls:
@@ -115,7 +115,7 @@ class QueueCalls:
             handled=ended - sum(aside[state] for state in STATES),
         )
 
-    # -- what has ended ---------------------------------------------------------------------------
+    # -- ended calls ------------------------------------------------------------------------------
 
     def _collect(self, *, wait: bool) -> None:
         self._ended.update(self._calls.collect(wait=wait))
@@ -177,7 +177,7 @@ class QueueCalls:
             reserved.unit.first_offset,
         )
 
-    # -- what lasts -------------------------------------------------------------------------------
+    # -- running calls ----------------------------------------------------------------------------
 
     def _renew(self) -> None:
         now, visibility_s = monotonic(), self._queue.terms.visibility_s
@@ -195,7 +195,7 @@ class QueueCalls:
         while self._suspects:
             give_back(self._queue, self._suspects.popleft())
 
-    # -- what begins ------------------------------------------------------------------------------
+    # -- new calls --------------------------------------------------------------------------------
 
     def _begin_more(
         self, reserve: Callable[[int], Sequence[Reserved]], most: int, aside: Counter[str]

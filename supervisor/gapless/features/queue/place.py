@@ -29,8 +29,8 @@ class Queue:
 
     topics: name and topic_id, in order of preference. worker: a name that no other process has.
     holds: called with the events in hand, by lease_no and offsets, both inclusive; lease_no 0:
-    none. reserve_s: the longest reservation of an event that is handled alone, exactly once, in
-    seconds.
+    none.
+    reserve_s: the longest reservation of an event that is handled alone, exactly once, in seconds.
     """
 
     conn: Connection[Any]

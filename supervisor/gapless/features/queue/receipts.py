@@ -50,7 +50,7 @@ class Reserved:
         return self.crashes - 1
 
     def is_poison(self, crashes_max: int) -> bool:
-        """Tell whether so many died at it while it was alone; the first had other events, too."""
+        """Tell whether more than crashes_max died at it; the first one had other events, too."""
         return self.deaths > crashes_max
 
 
@@ -64,8 +64,8 @@ def reserve(
 ) -> list[Reserved]:
     """Reserve at most `events` of a topic; those at which a worker died come one at a time.
 
-    aside: only events that lapsed, were noted, or waited for another attempt and are due. places:
-    by partition; an event of an unknown partition is left out, and its reservation given back.
+    aside: only events that lapsed, were noted, or waited for another attempt and are due.
+    places: by partition; a partition that is not among them gets a place of its own.
     Raises HoleError when a partition stands before a hole, and no other has an event.
     """
     params = {

@@ -50,7 +50,8 @@ def take_next(
 
     Before: a transaction is open. After: no other session gets them before it ends; they are
     finished (Q1) if it commits. token: it reserves them instead of finishing them; no transaction
-    is open. Raises HoleError when events are missing, OverrunError when retention dropped them.
+    is open.
+    Raises HoleError when events are missing, OverrunError when retention dropped them.
     """
     partition, queue = place.partition, place.queue
     params: dict[str, object] = {

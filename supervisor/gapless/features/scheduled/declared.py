@@ -67,12 +67,13 @@ def schedule(
     every: a timedelta, or an interval of the database as "15 minutes", "1 day"; 1 second or more.
     zone: the time zone by name, as "Europe/Berlin". name: of the schedule; default the function's.
     publishes: a topic for the results: each is published there in the same transaction, as
-    publish() takes it (a payload, a NewEvent, several); None publishes nothing. missed: for due
-    times that passed while nothing ran: "once" (one call), "all" (a call each), "skip" (no call for
-    a due time that is more than a minute ago). on_failure, retry_delays_s, resources: as in
-    handler(). Raises UsageError for options that do not fit, and, in the decorator, for a function
-    with other arguments; an unknown zone, and a cron text that never fires, are refused when the
-    schedule is added to the database.
+    publish() takes it (a payload, a NewEvent, several); None publishes nothing.
+    missed: for due times that passed while nothing ran: "once" (one call), "all" (a call each),
+    "skip" (no call for a due time that is more than a minute ago).
+    on_failure, retry_delays_s, resources: as in handler().
+    Raises UsageError for options that do not fit, and, in the decorator, for a function with other
+    arguments; an unknown zone, and a cron text that never fires, are refused when the schedule is
+    added to the database.
     """
     _check_rhythm(cron, every, zone, missed)
 

@@ -28,8 +28,8 @@ PROMOTED_EVENTS_MAX = 1000  # in one transaction; events published meanwhile wai
 _LOOK_EVERY_S = 0.01  # while the sequencer is busy and no event was known to be due
 _AGAIN_S = 0.02  # another session has the due events in hand
 _LOCKED_S = 1.0  # another session has locked the table: a look waits 100 ms for that
-_GATHER_S = 0.004  # for so long due events may wait for others
-_WHOLE_LOOKS = 20  # a look from the start takes at most one part in so many of the time
+_GATHER_S = 0.004  # the time for which due events may wait for others
+_WHOLE_LOOKS = 20  # the pause after a look from the start, in multiples of its duration
 _ROUND_EVENTS_MAX = 250  # of held events, between two runs: so new events do not wait for them
 _ROUNDS_APART = 4  # the time from a round to the next, in multiples of its duration
 _ID_MAX = 2**63 - 1
@@ -102,10 +102,10 @@ class Promoter:
     def promote(self, conn: Connection[Any]) -> int:
         """Promote some of the due events; return how many events got into the log.
 
-        Before: `conn` is in autocommit, outside a transaction. Sequence afterwards. Bound: it looks
-        at PROMOTED_EVENTS_MAX events, at a few that are held, and at the rest of their
-        transactions. If another session has locked the table, it returns 0, and does not look again
-        for a second: events without offsets do not wait for the lock (I11).
+        Before: `conn` is in autocommit, outside a transaction. Sequence afterwards.
+        Bound: it looks at PROMOTED_EVENTS_MAX events, at a few that are held, and at the rest of
+        their transactions. If another session has locked the table, it returns 0, and does not look
+        again for a second: events without offsets do not wait for the lock (I11).
         """
         if monotonic() < self._locked_until_s:
             return 0

@@ -74,7 +74,7 @@ def list_later(
 ) -> list[LaterEvent]:
     """Return the events that wait, the next ones first.
 
-    events_max: at most so many events.
+    events_max: the largest number of events.
     topic, transaction_id: only events of this one; None: of all.
     """
     return rows(
@@ -95,7 +95,7 @@ def count_later(conn: Connection[Any]) -> LaterTotals:
 def cancel_later(conn: Connection[Any], scheduled_ids: Iterable[int]) -> list[Cancelled]:
     """Take events back, each in a transaction of its own if `conn` is in autocommit.
 
-    scheduled_ids: the numbers of the events. Raises UsageError for an invalid id. The role needs
-    gapless_operator, or has scheduled the events.
+    scheduled_ids: the numbers of the events.
+    Raises UsageError for an invalid id. The role has gapless_operator, or scheduled them itself.
     """
     return [Cancelled(scheduled_id=each, cancelled=cancel(conn, each)) for each in scheduled_ids]

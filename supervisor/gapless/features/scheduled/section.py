@@ -33,11 +33,11 @@ class Later:
 
     @property
     def is_late(self) -> bool:
-        """Whether an event has been due for so long that an operator should look."""
+        """Whether an event is so long overdue that it needs an operator."""
         return self.late_s > LATE_S_MAX
 
     def problems(self) -> Iterator[str]:
-        """Say what an operator should look at."""
+        """Yield the problems that need an operator."""
         if self.is_late:
             yield f"due for {self.late_s:.0f} s and not in the log: gapless doctor says why"
         yield from (f"schedule {each}" for each in self.stopped[:_SHOWN_MAX])

@@ -151,8 +151,8 @@ def add_schema(
     """Add a new version of the schema of a type of events (None: *); it is used within 5 s.
 
     schema: its JSON text, at most 1 000 000 bytes. compatibility: its required relation to the
-    version before; None: that of this version, else backward. force: add it in any case. Raises
-    UsageError for an invalid JSON Schema, and for one that is not compatible, or may not be;
+    version before; None: that of this version, else backward. force: add it in any case.
+    Raises UsageError for an invalid JSON Schema, and if compatibility is missing or undecided;
     RefusedError (GL404) for an unknown topic, (GL409) when another version came between.
     """
     before, found = _compared(conn, topic, schema, event_type, compatibility)
