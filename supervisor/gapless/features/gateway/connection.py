@@ -23,7 +23,7 @@ from gapless.features.gateway.traffic import Asked, Traffic
 HEAD_BYTES_MAX = 65_536  # of a request line and its headers
 HEAD_S_MAX = 10.0  # the time in which a request line and headers have to arrive
 UNREAD_S_MAX = 5.0  # for the rest of a body after its answer
-SEND_S_MAX = 30.0  # in which a client has to take SEND_BYTES_MIN, or all that is left
+SEND_S_MAX = 30.0  # the time in which a client has to take SEND_BYTES_MIN, or all
 SEND_BYTES_MIN = 16_384
 PIPELINED_MAX = 100  # requests that wait for the answer to an earlier one
 _OF_BODIES = (b"content-length", b"transfer-encoding")

@@ -97,7 +97,7 @@ class Feed:
         self._news.set()
 
     def news(self) -> asyncio.Event:
-        """Return an event that is set when there is more than now."""
+        """Return an asyncio.Event that is set at the next news."""
         return self._news
 
     async def older(self, partition: int, offset: int) -> RangeSlice:

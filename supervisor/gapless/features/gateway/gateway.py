@@ -47,7 +47,7 @@ class Gateway:
         self.slices = Slices()
         self.budget = BodyBudget(limits.batch_bytes_max)
         self.traffic = traffic
-        self.streams = 0  # that are open
+        self.streams = 0  # open ones
         self._news: dict[str, asyncio.Event] = {}
         self._draining = asyncio.Event()
 

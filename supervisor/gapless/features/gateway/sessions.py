@@ -64,7 +64,7 @@ class Sessions:
         self._idle: list[Session] = []
         self._checking = threading.Lock()
         self._waiting_requests = 0
-        self._away_s: float | None = None  # monotonic: the time since when
+        self._away_s: float | None = None  # monotonic: the start of an outage
         self._tried_s = 0.0  # monotonic: the time of the last failure
         self._why = ""
 
