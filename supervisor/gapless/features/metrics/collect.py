@@ -39,7 +39,7 @@ _EVENTS = {
 def found_here(
     readings: Iterable[Reading], groups: Iterable[tuple[str, str]], member_id: UUID | None
 ) -> Found:
-    """Return the counters of this supervisor's processes. groups: the (topic, group) it serves."""
+    """Return the counters of this supervisor's processes. groups: its (topic, group) pairs."""
     found: defaultdict[str, dict[Labels, float | Times]] = defaultdict(dict)
     found["gapless_member"][()] = float(member_id is not None)
     found["gapless_sequencer_runs_total"][()] = 0.0

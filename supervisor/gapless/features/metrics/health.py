@@ -41,7 +41,7 @@ def readiness(
 ) -> Answer:
     """Say whether it is a member and the database answers, and which partitions stand still.
 
-    groups: the (topic, group) it serves. look: a look at the database, or why there is none.
+    groups: its (topic, group) pairs. look: a look at the database, or why there is none.
     """
     if pulse.member_id is None:
         return Answer(UNAVAILABLE, "not a member of its groups, or not connected")

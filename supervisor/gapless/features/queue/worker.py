@@ -1,7 +1,7 @@
 """A worker of a queue: one session, no lease; it shares every partition of its topics with others.
 
 It exits when it is told to, when its supervisor is gone, or without a session. Idle, it writes
-nothing, and looks once in waitPeriodMs.
+nothing, and looks once every waitPeriodMs.
 """
 
 from __future__ import annotations
