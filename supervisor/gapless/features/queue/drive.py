@@ -36,7 +36,7 @@ SOON_S = 0.25  # after a notification, a failure, or a block in others' hands: t
 LOOK_BUSY_S = 1.0  # while there is work: between two looks at lags and due events
 GOES_ON_S = 0.02  # the time in which one turn takes batch after batch
 SWEEP_EVERY_CLAIMS = 64
-HOLE_RETRY_S = 5.0  # the rest of a partition before a hole; others are served meanwhile
+HOLE_RETRY_S = 5.0  # the pause of a partition before a hole; the others are served
 
 T = TypeVar("T")
 
