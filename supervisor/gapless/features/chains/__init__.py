@@ -1,1 +1,1 @@
-"""Chains: what came of a transaction, and what led to it."""
+"""Chains: the consequences of a transaction, and its causes."""

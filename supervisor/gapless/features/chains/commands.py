@@ -1,4 +1,4 @@
-"""The `trace` command: what came of a transaction, and what led to it, as a tree."""
+"""The `trace` command: the consequences and causes of a transaction, as a tree."""
 
 from __future__ import annotations
 

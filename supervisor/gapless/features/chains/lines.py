@@ -1,4 +1,4 @@
-"""A chain as text: a tree of its units, and of what each group did with them."""
+"""A chain as text: a tree of its units, and of their states in each group."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def chain_lines(chain: Chain) -> Iterator[str]:
 
 
 class _Tree:
-    """Draws the units of a chain, each below what it came of."""
+    """Draws the units of a chain, each below its cause."""
 
     def __init__(self, chain: Chain) -> None:
         self._below = chain.below()
 
     def unit(self, unit: ChainUnit, first: str, later: str) -> Iterator[str]:
-        """Draw a unit, `first` before its own line, and what is below it, `later` before that."""
+        """Draw a unit, `first` before its own line, and its branches, `later` before theirs."""
         yield first + _unit_line(unit)
         branches: list[tuple[str, Sequence[ChainUnit]]] = [
             (f"{plain(known['group'])}: {_done(known)}", self._below[unit.node, known["group"]])
@@ -81,7 +81,7 @@ def _list(words: Sequence[str] | None) -> str:
 
 
 def _done(known: Mapping[str, Any]) -> str:
-    """Say what a group did with a unit."""
+    """Say how far a group is with a unit."""
     state, letter, at = known["state"], known["letter"], known["next_offset"]
     if letter in _LETTERS:
         return _LETTERS[letter]
@@ -102,5 +102,5 @@ def _more(units: int | None) -> str:
 
 
 def _arms(*, is_last: bool) -> tuple[str, str]:
-    """Return what stands before a branch, and before what is below it."""
+    """Return the text before a branch, and the text before the lines below it."""
     return ("└─ ", "   ") if is_last else ("├─ ", "│  ")

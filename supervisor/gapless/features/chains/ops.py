@@ -1,4 +1,4 @@
-"""What came of a transaction, and what led to it."""
+"""The consequences of a transaction, and its causes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,11 @@ _FATES = {
 class ChainUnit:
     """A unit of a chain, as gapless.trace() returns it; offsets are inclusive.
 
-    node: its number here; parent: that of the unit it came of, through `group`. cause: the same
-    as a place; detached: why the unit of that place is not here (dropped, elsewhere, left-out).
+    node: its number here; parent: the number of its cause, the unit that `group` handled. cause:
+    the same as a place; detached: why the unit of that place is not here (dropped, elsewhere,
+    left-out).
     state: sequenced, unsequenced (no offsets yet) or dropped (by retention, kept as a dead letter).
-    groups: what each group did with it. left_out: units that came of it and are not here.
+    groups: its state in each group. left_out: units that it caused and that are not here.
     """
 
     node: int | None
@@ -59,8 +60,8 @@ class ChainUnit:
 class Chain:
     """The units of a chain, in the order of a walk through the tree.
 
-    is_cut: there are more than were asked for; left_out: units that are not here, None if nobody
-    counted them.
+    is_cut: some units were left out; left_out: units that are not here, None if they were not
+    counted.
     """
 
     transaction_id: UUID
@@ -70,12 +71,12 @@ class Chain:
 
     @property
     def roots(self) -> list[ChainUnit]:
-        """The units that came of nothing that is here."""
+        """The units without a cause here."""
         return [each for each in self.units if each.parent is None]
 
     @property
     def has_asked(self) -> bool:
-        """Whether a unit of the transaction that was asked for is there."""
+        """Whether a unit of the requested transaction is there."""
         return any(each.is_asked for each in self.units)
 
     @property
@@ -84,7 +85,7 @@ class Chain:
         return any(each.state == "unsequenced" for each in self.units)
 
     def below(self) -> Mapping[tuple[int | None, str | None], Sequence[ChainUnit]]:
-        """Return what came of each unit, by its number and the group that handled it."""
+        """Return the units that each unit caused, by its number and the group that handled it."""
         found: dict[tuple[int | None, str | None], list[ChainUnit]] = {
             (each.node, known["group"]): [] for each in self.units for known in each.groups
         }
@@ -94,7 +95,7 @@ class Chain:
         return found
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the chain as nested records: what came of a unit is in `published` of a group."""
+        """Return the chain as nested records: a group's `published` has the units it caused."""
         below = self.below()
         return [_record(each, below) for each in self.roots]
 
@@ -102,7 +103,7 @@ class Chain:
 def trace(conn: Connection[Any], transaction_id: UUID, *, units_max: int = 200) -> Chain:
     """Return the chain of a transaction from its first event on, at most units_max units of it.
 
-    Raises RefusedError (GL404) when no event of it is there, and says why that may be.
+    Raises RefusedError (GL404) when no event of it is there, with the likely reason.
     """
     statement = query("cli", "trace")
     found = rows(conn, ChainUnit, statement, transaction_id=transaction_id, units_max=units_max)

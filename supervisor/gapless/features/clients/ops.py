@@ -1,7 +1,7 @@
-"""Ordered groups without a supervisor: join as a client, poll, commit; all of it SQL functions.
+"""Ordered groups without a supervisor: join as a client, poll, commit; all by SQL functions.
 
-A program in Python has handlers for that; these serve the gateway, and whoever wants no supervisor.
-Every call is one transaction, and works over a pooler in transaction mode.
+A program in Python has handlers for that; these serve the gateway, and programs that want no
+supervisor. Every call is one transaction, and works over a pooler in transaction mode.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _TEXTS = ("payload", "headers")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientMember:
-    """Which client of which group calls; the token says that it is this one."""
+    """The client of a group that calls; the token proves its identity."""
 
     group: str
     member_id: str
@@ -37,7 +37,7 @@ class ClientMember:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedClient:
-    """A client that joined. token: shown this once. expires_at: its deadline, unless it calls."""
+    """A client that joined. token: shown only once. expires_at: its deadline, unless it calls."""
 
     member_id: UUID
     token: str
@@ -46,9 +46,9 @@ class JoinedClient:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolledEvent:
-    """An event that was handed out; its unit is first_offset to last_offset, both inclusive.
+    """An event for a client; its unit is first_offset to last_offset, both inclusive.
 
-    attempt: hand-outs of the unit so far, this one included. redriven: of the dead letter queue,
+    attempt: deliveries of the unit so far, this one included. redriven: from the dead letter queue,
     out of order. payload, headers: JSON texts.
     """
 
@@ -70,7 +70,7 @@ class PolledEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientStanding:
-    """What a client holds, and until when; problem: why partitions of it stand still, if any do."""
+    """The partitions of a client, and its deadline; problem: why some stand still, if any do."""
 
     expires_at: datetime
     partitions: list[int]
@@ -86,7 +86,7 @@ def join_group(
 ) -> JoinedClient:
     """Join an ordered group as a client that has to call at least every ttl_s seconds (3 to 3600).
 
-    Raises RefusedError: GL404 without such a group, GL409 for one that no client can serve, GL400.
+    Raises RefusedError: GL404 for an unknown group, GL409 for one that no client can serve, GL400.
     """
     what = {"group": group, "topic": topic, "ttl_s": ttl_s, "name": name}
     (joined,) = rows(conn, JoinedClient, query("client", "join"), **what)
@@ -102,7 +102,8 @@ def poll_group(
 ) -> list[PolledEvent]:
     """Return the next events, whole units in order; payload and headers as they were written.
 
-    What is not committed comes again. partitions: of these only, of those that the member holds.
+    Events that are not committed come again. partitions: only events of these, among those that the
+    member holds.
     Raises RefusedError: GL006 when the deadline has passed, GL404 for a token of another member.
     """
     wanted = None if partitions is None else list(partitions)
@@ -115,11 +116,12 @@ def poll_group(
 def commit_offset(
     conn: Connection[Any], member: ClientMember, partition: int, next_offset: int
 ) -> bool:
-    """Say that all below next_offset is handled; tell whether that moved the group's offset.
+    """Commit all events below next_offset as handled; tell whether the group's offset moved.
 
-    In a transaction of the caller it commits with whatever else is written.
-    Raises RefusedError: GL006 when the deadline has passed, GL007 when the partition is another's
-    by now, GL409 for an offset that was not handed out to this member, or lies before the group's.
+    In a transaction of the caller it commits with the caller's other writes.
+    Raises RefusedError: GL006 when the deadline has passed, GL007 when another member has the
+    partition by now, GL409 for an offset that was not delivered to this member, or lies before the
+    group's.
     """
     what = {**asdict(member), "partition": partition, "next_offset": next_offset}
     (moved,) = row(conn, query("client", "commit"), **what)
@@ -129,7 +131,7 @@ def commit_offset(
 def commit_redriven(
     conn: Connection[Any], member: ClientMember, partition: int, first_offset: int
 ) -> None:
-    """Say that a redriven unit is handled. Raises RefusedError as commit_offset() does."""
+    """Commit a redriven unit as handled. Raises RefusedError as commit_offset() does."""
     what = {**asdict(member), "partition": partition, "first_offset": first_offset}
     row(conn, query("client", "commit_redriven"), **what)
 
@@ -152,7 +154,7 @@ def renew_member(conn: Connection[Any], member: ClientMember) -> ClientStanding:
 
 
 def leave_group(conn: Connection[Any], member: ClientMember) -> bool:
-    """Leave: others have the partitions at once. False: it was no member (any more)."""
+    """Leave: others get the partitions at once. False: it was not a member."""
     (left,) = row(conn, query("client", "leave"), **asdict(member))
     return bool(left)
 

@@ -1,1 +1,1 @@
-"""Filters and subscriptions: a group takes some events of its topics."""
+"""Filters and subscriptions: a group takes only some events of its topics."""

@@ -1,4 +1,4 @@
-"""A filter as options: event types, a condition, and the values for its variables."""
+"""A filter as options of a command: event types, a condition, and values for its variables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.cli.declare import opt
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Read a JSON object that is an argument."""
+    """Read a JSON object that is an argument of a command."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -33,5 +33,5 @@ FILTER = (
 
 
 def filter_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return what they say, by the names of set_filter()."""
+    """Return the options as arguments of set_filter()."""
     return {"event_types": args.event_types, "where": args.where, "params": args.params}

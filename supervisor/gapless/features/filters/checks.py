@@ -1,4 +1,4 @@
-"""What filters of groups pass over, and whether they can be asked."""
+"""Filters of groups: the events that they passed, and the events that they could not check."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN_MAX = 5
 
 
 def filters(patient: Patient) -> Iterator[Finding]:
-    """Which groups have a filter, how much each passed, and what it could not be asked about."""
+    """Report the filters: the number of events that each passed, and a failure to check one."""
     found = sorted(patient.look.of(Filtered), key=lambda each: -each.unasked)
     if not found:
         yield ok("filters", "every group takes all events")

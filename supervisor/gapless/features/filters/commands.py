@@ -1,4 +1,4 @@
-"""The `subscriptions` command: list those of a group, add, renew, resume or remove one."""
+"""The `subscriptions` command: list, add, renew, resume or remove subscriptions of a group."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Ask the SQL conditions of a group's subscriptions about what was claimed.
+"""Ask the SQL conditions of a group's subscriptions about a claim.
 
-In the claim's transaction, and each time as a statement of its own: a server has a time limit for
-nothing less. What raises, or is too slow, is found by halves, and stopped alone
+The statements run in the claim's transaction, each by itself: a server's time limit is for a whole
+statement. Conditions that raise, or are too slow, are found by halves, and stopped alone
 (sql/features/filters/functions/ask_conditions.sql).
 """
 
@@ -24,14 +24,14 @@ from gapless.features.filters.matches import Matches, find_matches
 from gapless.keys import Assignment, partition_params
 
 LIMIT_S = 5.0
-"""How long the conditions of a group may take about one claim, as long as they are asked at once;
-and one of them about one claim."""
+"""The time limit for all conditions of a group about one claim, when one statement asks them, and
+for a single condition about one claim."""
 
 log = logging.getLogger("gapless.worker")
 
 
 class ConditionError(UnsettledError):
-    """SQL conditions of subscriptions raised, or were slow: these are to be stopped first.
+    """SQL conditions of subscriptions raised, or were slow: these have to be stopped first.
 
     reasons: by subscription_id, one line each.
     """
@@ -42,7 +42,7 @@ class ConditionError(UnsettledError):
         self.reasons = reasons
 
     def settle(self, conn: Connection[Any], assignment: Assignment) -> bool:
-        """Set them apart in this partition, and say so in the log."""
+        """Stop these subscriptions in this partition, and say so in the log."""
         hit("condition.raised")
         with transaction(conn):
             stopped = stop_subscriptions(conn, assignment, self.reasons)
@@ -59,9 +59,9 @@ class ConditionError(UnsettledError):
 def with_conditions(
     conn: Connection[Any], assignment: Assignment, whole: UnitRanges, kept: Kept
 ) -> Kept:
-    """Return what is kept of a claim when the SQL conditions are asked, too; count it.
+    """Return the kept events of a claim with those of the SQL conditions added; count them.
 
-    Raises what ask_conditions() does.
+    Raises as ask_conditions() does.
     """
     known: Matches = kept.matches or {}
     hit("condition.claimed")
@@ -85,12 +85,12 @@ def with_conditions(
 
 
 def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: UnitRanges) -> Matches:
-    """Return which subscriptions with a condition match which events of a claim, by offset.
+    """Return the subscriptions with a condition that match each event of a claim, by offset.
 
     Before: the transaction of the claim is open. Raises ConditionError when some of them have to be
-    stopped first: nothing may be passed before stop_subscriptions() has committed.
-    Bound: each statement LIMIT_S; there is one, and for each that is slow two for each doubling of
-    the subscriptions of its text.
+    stopped first: no event may be passed before stop_subscriptions() has committed.
+    Bound: LIMIT_S for each statement; there is one, and for each slow subscription two for each
+    doubling of the subscriptions of its text.
     """
     found: list[tuple[int, str]] = []
     reasons: dict[int, str] = {}
@@ -118,23 +118,23 @@ def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: UnitRan
 
 @contextmanager
 def limited(conn: Connection[Any], limit_s: float) -> Iterator[None]:
-    """Give the statement of the block so much time, instead of the handlers'; it MUST be one."""
+    """Give the statement of the block limit_s, instead of the handlers' time; it MUST be one."""
     run_before(conn, "limit_conditions", {"limit": f"{round(limit_s * 1000)}ms"})
     yield
     run_before(conn, "put_timeout_back")
 
 
 def is_too_slow(only: Sequence[int] | None, slow: Sequence[int]) -> bool:
-    """Tell whether the time was over for one that was asked alone: then it is its own fault."""
+    """Tell whether one subscription that was asked alone took all the time: it is its own fault."""
     return len(slow) == 1 and only is not None and list(only) == list(slow)
 
 
 def next_asked(
     only: Sequence[int] | None, slow: Sequence[int], rest: Sequence[int]
 ) -> list[list[int] | None]:
-    """Return what to ask after a statement that was about `only` (None: all), the last one first.
+    """Return the next statements after one about `only` (None: all), the last one first.
 
-    slow: those that were being asked when its time was over, rest: those it had not come to.
+    slow: the subscriptions that were being asked when its time was over, rest: those after them.
     """
     parts: list[list[int] | None] = [list(rest)] if rest else []
     if len(slow) == 1 and not is_too_slow(only, slow):
@@ -153,7 +153,7 @@ def stop_subscriptions(
 
 
 def _together(found: Sequence[tuple[int, str]]) -> tuple[list[int], list[str]]:
-    """Return each offset once, ascending, with all that match it."""
+    """Return each offset once, ascending, with all subscriptions that match it."""
     numbers: dict[int, list[int]] = {}
     for offset, each in found:
         numbers.setdefault(offset, []).extend(int(n) for n in each.split(","))

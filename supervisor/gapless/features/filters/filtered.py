@@ -1,7 +1,7 @@
-"""Units of a group with a filter: what of the log it keeps, and what it passes with it (pure).
+"""Units of a group with a filter: the events that it keeps, and the events that it passes (pure).
 
 A claim is a whole range of the log (I5): its offset moves over all of it. Handlers are called with
-the units that keep something, and see of them what is kept.
+the units of which an event is kept, and see only the kept events.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from gapless.log.event import Event, MatchedEvent, MatchedSubscription, P_co, Ro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """Which events of a range a filter keeps: ids and offsets, in offset order.
+    """The events of a range that a filter keeps: ids and offsets, in offset order.
 
-    errors: by offset, why the filter could not be asked. matches: by offset, which subscriptions
-    match; None: the group has none.
+    errors: by offset, the reason why the filter could not check it. matches: by offset, the
+    subscriptions that match; None: the group has none.
     """
 
     ids: Sequence[int]
@@ -38,14 +38,14 @@ class Kept:
 
     @property
     def numbers(self) -> list[str] | None:
-        """Of each event the numbers of its subscriptions, as SQL takes them; None: as matches."""
+        """The numbers of the subscriptions of each event, as SQL takes them; None: as matches."""
         if self.matches is None:
             return None
         found = [self.matches.get(offset, ()) for offset in self.offsets]
         return [",".join(str(each.subscription_id) for each in some) for some in found]
 
     def only(self, numbers: Collection[int]) -> Kept:
-        """Return what is kept for these subscriptions, and for no other."""
+        """Return the events that are kept for these subscriptions, and for no other."""
         matches = {
             offset: tuple(each for each in some if each.subscription_id in numbers)
             for offset, some in (self.matches or {}).items()
@@ -55,39 +55,39 @@ class Kept:
         return Kept(ids=ids, offsets=offsets, matches=matches)
 
     def between(self, low: int, high: int) -> Kept:
-        """Return those with places from `low` to before `high`, counted from 0."""
+        """Return the kept events from index `low` to before `high`, from 0."""
         return replace(self, ids=self.ids[low:high], offsets=self.offsets[low:high])
 
 
 @dataclass(frozen=True, slots=True)
 class FilteredSpan(Span):
-    """The place of a whole unit, and what is kept of it."""
+    """The place of a whole unit, and its kept events."""
 
     kept: Kept = field(kw_only=True)
 
     def alone(self) -> UnitRanges:
-        """Return it as the places of several."""
+        """Return it as the places of several units."""
         ends, lines = [len(self.ids)], ((0, self.timeline),)
         return FilteredRanges(self.first_offset, self.ids, ends, lines, starts=[0], kept=self.kept)
 
     def seen(self, only: Collection[int] | None) -> Mapping[str, object]:
-        """Return what its handler gets of it; of one that failed for some, what these match."""
+        """Return the part for its handler; `only`: the subscriptions for which the unit failed."""
         kept = self.kept if only is None else self.kept.only(only)
         return {"kept": list(kept.offsets), "matched": kept.numbers}
 
 
 @dataclass(frozen=True, slots=True)
 class PassedSpan(Span):
-    """The place of neighbouring events of which nothing is kept."""
+    """The place of neighbouring events of which none is kept."""
 
     is_passed: ClassVar[bool] = True
 
 
 class FilteredRanges(UnitRanges):
-    """The places of the units of a range that keep something; `ids` are all events of the range.
+    """The places of the units of a range with a kept event; `ids` are all events of the range.
 
-    ends: how many events of the range there are up to the end of each of these units. starts: and
-    up to its first one. wanted: what is kept, by id.
+    ends: the number of events of the range up to the end of each of these units. starts: the number
+    before its first one. wanted: the kept events, by id.
     """
 
     __slots__ = ("kept", "starts")
@@ -113,7 +113,7 @@ class FilteredRanges(UnitRanges):
     @overload
     def __getitem__(self, at: slice) -> UnitRanges: ...
     def __getitem__(self, at: int | slice) -> Span | UnitRanges:
-        """Return one unit; or a range with several, and what is passed before and after them."""
+        """Return one unit; or a range of several, with the passed events before and after them."""
         if isinstance(at, int):
             at = range(len(self))[at]
             start, first = self.starts[at], self.first_offset + self.starts[at]
@@ -137,7 +137,7 @@ class FilteredRanges(UnitRanges):
         )
 
     def is_like(self, other: UnitRanges) -> bool:
-        """Tell whether a handler gets the same of both, subscriptions and all."""
+        """Tell whether a handler gets the same from both, including subscriptions."""
         if list(self.wanted) != list(other.wanted):
             return False
         return not isinstance(other, FilteredRanges) or self.kept.numbers == other.kept.numbers
@@ -153,7 +153,7 @@ class FilteredRanges(UnitRanges):
         return tiles + self._passed(done, len(self.ids))
 
     def units(self, source: Source, rows: list[Row]) -> list[Unit]:
-        """Return the units of events that are read: `rows` are all that are kept."""
+        """Return the units of events that have been read: `rows` are all kept ones."""
         units: list[Unit] = []
         before = 0
         for at, cut in enumerate(self.cuts):
@@ -162,7 +162,7 @@ class FilteredRanges(UnitRanges):
         return units
 
     def unit(self, at: int, source: Source, rows: list[Row] | None) -> Unit:
-        """Return one of the units; without rows they are read while it is iterated over."""
+        """Return one of the units; without rows, iteration over it reads them."""
         span = self[at]
         assert isinstance(span, FilteredSpan)
         return FilteredUnit(replace(source, timelines=self.timelines), span, rows)
@@ -179,7 +179,7 @@ class FilteredRanges(UnitRanges):
 
 
 class FilteredUnit(Unit[P_co]):
-    """What a filter keeps of a unit. first_offset, last_offset and span are those of all of it."""
+    """The kept events of a unit. first_offset, last_offset and span are those of the whole unit."""
 
     __slots__ = ("_span",)
 
@@ -188,7 +188,7 @@ class FilteredUnit(Unit[P_co]):
         self._span = span
 
     def __iter__(self) -> Iterator[Event[P_co]]:
-        """Yield what is kept, each at its own offset."""
+        """Yield the kept events, each at its own offset."""
         kept = self._span.kept
         offsets = iter(kept.offsets)
         timeline = timeline_at(self.source.timelines, self.first_offset)
@@ -198,7 +198,7 @@ class FilteredUnit(Unit[P_co]):
 
     @property
     def subscriptions(self) -> tuple[MatchedSubscription, ...]:
-        """Those that one of its events matched, each once, in the order of the events."""
+        """The subscriptions that match its events, each once, in the order of the events."""
         matches = self._span.kept.matches or {}
         found = (each for offset in self._span.kept.offsets for each in matches.get(offset, ()))
         return tuple({each.subscription_id: each for each in found}.values())
@@ -218,12 +218,12 @@ class FilteredUnit(Unit[P_co]):
 
     @property
     def span(self) -> Span:
-        """The place of all of it in the log."""
+        """The place of the whole unit in the log."""
         return self._span
 
 
 def kept_spans(spans: UnitRanges, kept: Kept) -> FilteredRanges:
-    """Return which units of a claim keep something, and what."""
+    """Return the units of a claim with a kept event, and these events."""
     starts: list[int] = []
     ends: list[int] = []
     for offset in kept.offsets:

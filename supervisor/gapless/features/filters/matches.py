@@ -1,4 +1,4 @@
-"""Which subscriptions of a group match what it claimed."""
+"""The subscriptions of a group that match the events of a claim."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Matches = Mapping[int, tuple[MatchedSubscription, ...]]
 def find_matches(
     conn: Connection[Any], offsets: Sequence[int], matched: Sequence[str | None]
 ) -> Matches:
-    """Return what the numbers in `matched`, with commas between, are: one text for each offset.
+    """Return the subscriptions for the numbers in `matched`: one text with commas for each offset.
 
-    One that was taken away this moment is left out.
+    A subscription that was removed a moment ago is left out.
     """
     numbers = [[int(n) for n in each.split(",")] if each else [] for each in matched]
     ids = sorted({n for each in numbers for n in each})
@@ -36,7 +36,7 @@ def find_matches(
 
 
 def matches_again(conn: Connection[Any], partition: Partition, first_offset: int) -> Matches:
-    """Return the same of a unit that was set aside, of those subscriptions that are still there."""
+    """Return the same for a unit that was set aside, of the subscriptions that still exist."""
     found: dict[int, list[MatchedSubscription]] = {}
     params = {**partition_params(partition), "first_offset": first_offset}
     for offset, *row in run(conn, "letter_matches", params):

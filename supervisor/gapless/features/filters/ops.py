@@ -1,4 +1,4 @@
-"""Filters of groups: look at them, set one, take it away."""
+"""Filters of groups: show, set and clear them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ __all__ = ["FilterChange", "GroupFilter", "clear_filter", "list_filters", "set_f
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupFilter:
-    """Which events a group takes of a topic.
+    """The filter of a group: the events that it takes of a topic.
 
     event_types: in which * stands for any characters; None: any. where: a jsonpath predicate over
-    the payload; None: none. params: values of its variables. set_by: a database role. Since it was
-    set: kept: events for the handler. passed: events that did not match. unasked: events that were
-    kept because it could not be asked about them. unasked_offset: offset of the last of these.
-    unasked_partition: which of the partitions it is in. unasked_why: what the filter said.
+    the payload; None: none. params: values of its variables. set_by: a database role. The others
+    count since it was set: kept: events for the handler. passed: events that did not match.
+    unasked: events that were kept because it could not check them. unasked_offset: offset of the
+    last of these.
+    unasked_partition: its number among the topic's partitions. unasked_why: the filter's error.
     """
 
     group: str
@@ -49,7 +50,7 @@ class GroupFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterChange:
-    """What became of the filter of a group; changed: False when it was so before."""
+    """The result of a change to a group's filter; changed: False when it was so before."""
 
     group: str
     topic: str
@@ -57,9 +58,9 @@ class FilterChange:
 
 
 def list_filters(conn: Connection[Any], place: GroupPlace) -> list[GroupFilter]:
-    """Return the filters of a group, or of one topic of it; none for a topic without.
+    """Return the filters of a group, or of one topic of it; none for a topic without a filter.
 
-    Raises UsageError for a place with a partition, RefusedError (GL404) for no group.
+    Raises UsageError for a place with a partition, RefusedError (GL404) for an unknown group.
     """
     show_group(conn, place)
     where = {"group": place.group, "topic": place.topic}
@@ -74,13 +75,13 @@ def set_filter(
     where: str | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> FilterChange:
-    """Let a group take, of a topic, only the events that match; it acts from the next claim on.
+    """Let a group take only the matching events of a topic, from its next claim on.
 
     event_types: 1 to 100, in each at most three * that stand for any characters. where: a jsonpath
     predicate over the payload. params: a value for each of its variables. Waits for the batches in
-    hand. place: needs no topic where the group has one.
-    Raises UsageError for what is no filter and for a place with a partition; RefusedError for a
-    variable without a value, for a queue group, and for a group that is not there.
+    hand. place: needs no topic if the group has one.
+    Raises UsageError for an invalid filter and for a place with a partition; RefusedError for a
+    variable without a value, for a queue group, and for an unknown group.
     """
     wanted = filter_of(event_types, where, params)
     if wanted is None:
@@ -91,10 +92,10 @@ def set_filter(
 
 
 def clear_filter(conn: Connection[Any], place: GroupPlace) -> FilterChange:
-    """Let a group take all events of a topic again, from the next claim on.
+    """Let a group take all events of a topic again, from its next claim on.
 
     Waits for the batches in hand. Raises UsageError for a place with a partition, RefusedError for
-    a group that is not there.
+    an unknown group.
     """
     topic = one_topic(conn, place)
     changed = filters.clear_filter(conn, place.group, topic)

@@ -26,21 +26,21 @@ from gapless.features.filters.matches import find_matches, matches_again
 from gapless.keys import Assignment
 from gapless.log.read import fetch_rows, in_order
 
-KEPT_S_MAX = 20.0  # a claim looks at some ten thousand events; what takes longer is its jsonpath
-SCAN_EVENTS_MAX = 10_000  # of the log, that a claim looks at
-_KEPT_COLUMNS = 15  # in front of an event's in what claim_kept() returns
+KEPT_S_MAX = 20.0  # a claim looks at some ten thousand events; more is due to its jsonpath
+SCAN_EVENTS_MAX = 10_000  # the number of events of the log that a claim looks at
+_KEPT_COLUMNS = 15  # before those of an event in a row of claim_kept()
 
 
 class FilteredReader:
-    """A reader (consume/read/claim.py) that passes what is not kept, and reads nothing ahead."""
+    """A reader (consume/read/claim.py) that passes events, and reads nothing ahead."""
 
     __slots__ = ()
 
     def claim(self, conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim | None:
-        """Claim `batch_size` events that are kept, or as much of the log as one claim looks at.
+        """Claim `batch_size` kept events, or as much of the log as one claim looks at.
 
-        None: the filter has gone, or was changed this moment. Raises what Reader.claim() does, of
-        that ConditionError, and BlockedError for a jsonpath that takes too long.
+        None: the filter was removed or changed a moment ago. Raises as Reader.claim() does:
+        ConditionError too, and BlockedError for a jsonpath that takes too long.
         """
         params = {
             **assignment.params,
@@ -87,7 +87,7 @@ class FilteredReader:
         )
 
     def unit_again(self, conn: Connection[Any], source: Source, seen: Seen) -> Unit:
-        """Return what is kept, with the subscriptions that matched and are still there."""
+        """Return the kept events, with the matching subscriptions that still exist."""
         offsets, kept, rows, is_matched = seen
         matches = matches_again(conn, source.partition, offsets.start) if is_matched else None
         if len(kept) == len(offsets) and not matches:
@@ -98,9 +98,10 @@ class FilteredReader:
 
 @contextmanager
 def _bounded(conn: Connection[Any], assignment: Assignment) -> Iterator[None]:
-    """Let a jsonpath be asked for KEPT_S_MAX. Raises BlockedError when it was not enough.
+    """Limit the time of a jsonpath to KEPT_S_MAX. Raises BlockedError when that is not enough.
 
-    Also when it took all memory that a value may have. The transaction is at its end then.
+    It is raised, too, if the jsonpath needs more memory than a value may have. Then the transaction
+    has ended.
     """
     try:
         with limited(conn, KEPT_S_MAX):

@@ -1,4 +1,4 @@
-"""Groups that take some events only, and what that came to (pure)."""
+"""Groups that take only some events, and how many they took (pure)."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from gapless.status.section import Rank, StatusSection
 
-RECENT_S = 3600.0  # what a filter could not be asked about for longer is no news
+RECENT_S = 3600.0  # a filter that could not check an event is a problem for this time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filtered:
     """A group with a filter. Events since it was set: kept, passed, unasked (kept all the same).
 
-    takes: the filter. unasked_partition, unasked_offset, unasked_why, unasked_s (how long ago): of
-    the last event about which the filter could not be asked; None: there was none.
+    takes: the filter. unasked_partition, unasked_offset, unasked_why, unasked_s (seconds ago): of
+    the last event that the filter could not check; None: there was none.
     """
 
     group_id: str
@@ -31,12 +31,12 @@ class Filtered:
 
     @property
     def is_troubled(self) -> bool:
-        """Whether it could not be asked about an event, lately."""
+        """Whether the filter could not check an event of the last hour."""
         return self.unasked_s is not None and self.unasked_s < RECENT_S
 
     @property
     def trouble(self) -> str:
-        """About what it could not be asked, and what became of that."""
+        """The event that the filter could not check, with the reason."""
         place = f"{self.group_id}/{self.topic}/{self.unasked_partition}@{self.unasked_offset}"
         events = "1 event" if self.unasked == 1 else f"{self.unasked} events"
         return f"filter of {self.group_id}/{self.topic}: {events} delivered unasked, {place}: " + (

@@ -1,4 +1,4 @@
-"""Filters of groups in the database: set, cleared, checked."""
+"""Filters of groups in the database: set, clear and check them."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def set_filter(conn: Connection[Any], group_id: str, topic: str, wanted: Filter) -> bool:
-    """Let a group take, of a topic, only what matches; return whether that is a change.
+    """Let a group take only the matching events of a topic; return whether that is a change.
 
-    Waits for the batches in hand. Raises RefusedError for what is no filter, for a queue, and for a
-    group or topic that is not there.
+    Waits for the batches in hand. Raises RefusedError for an invalid filter, for a queue, and for
+    an unknown group or topic.
     """
     if wanted.takes_all:
         return clear_filter(conn, group_id, topic)
@@ -29,13 +29,13 @@ def set_filter(conn: Connection[Any], group_id: str, topic: str, wanted: Filter)
 def clear_filter(conn: Connection[Any], group_id: str, topic: str) -> bool:
     """Let a group take all events of a topic again; return whether that is a change.
 
-    Waits for the batches in hand. Raises RefusedError for a group or topic that is not there.
+    Waits for the batches in hand. Raises RefusedError for an unknown group or topic.
     """
     return _changed(conn, "clear_filter", {"group_id": group_id, "topic": topic})
 
 
 def check_filter(conn: Connection[Any], wanted: Filter) -> None:
-    """Raise RefusedError for what is no filter, as set_filter() does."""
+    """Raise RefusedError for an invalid filter, as set_filter() does."""
     with refused():
         conn.execute(query("tail", "check_filter"), wanted.query_params)
 

@@ -1,4 +1,4 @@
-"""Groups that take what their subscriptions match (pure)."""
+"""Groups that take the events that match their subscriptions (pure)."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gapless.status.section import Rank, StatusSection
 class Subscribed:
     """A group with subscriptions, or one whose last subscription has gone.
 
-    forms: how many different match and where they have. may_expire: how many go when nobody renews
-    them. near: how many of these are in the last tenth of their time; the first goes in
-    first_left_s, None: none may expire. stopped: how many wait, for their SQL condition raised or
-    was slow.
+    forms: the number of different match and where they have. may_expire: the number that expire
+    unless they are renewed. near: the number of these in the last tenth of their time; the first
+    expires in first_left_s, None: none may expire. stopped: the number of those that wait, because
+    their SQL condition raised or was slow.
     """
 
     group_id: str
@@ -29,7 +29,7 @@ class Subscribed:
 
     @property
     def name(self) -> str:
-        """Both names, as commands take them."""
+        """Group and topic, as commands take them."""
         return f"{self.group_id}/{self.topic}"
 
 

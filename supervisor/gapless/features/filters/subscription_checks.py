@@ -1,4 +1,4 @@
-"""Whether groups with subscriptions take anything, and whether some of these are about to go."""
+"""Whether groups with subscriptions take events, and whether subscriptions expire soon."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN_MAX = 5
 
 
 def subscriptions(patient: Patient) -> Iterator[Finding]:
-    """Which groups have subscriptions, which pass all events, and which subscriptions go soon."""
+    """Report groups with subscriptions: those that pass all events, or lose a subscription soon."""
     found = sorted(patient.look.of(Subscribed), key=lambda each: not _is_troubled(each))
     if not found:
         yield ok("subscriptions", "no group has subscriptions")

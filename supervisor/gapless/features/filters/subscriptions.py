@@ -1,4 +1,4 @@
-"""Subscriptions of a group, for an operator: list them, subscribe, unsubscribe."""
+"""Subscriptions of a group, for an operator: list, add, renew, resume and remove them."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ __all__ = [
 class SubscriptionInfo:
     """A subscription of a group.
 
-    match: which of the params have to be equal to which part of an event. where: a jsonpath
-    predicate over the payload; None: none. params: what handlers see of it. set_by: a role.
-    sql_condition: an SQL expression over e and s; None: none. expires_after_s: it goes when nobody
-    renews it for so long, in left_s; None: never. stopped_partitions: where its sql_condition
-    raised or was slow, and why: its events wait there until it is resumed.
+    match: for each of its params, the part of an event that has to be equal. where: a jsonpath
+    predicate over the payload; None: none. params: values that handlers see. set_by: a role.
+    sql_condition: an SQL expression over e and s; None: none. expires_after_s: seconds
+    from the last renewal to its expiry; left_s: seconds left; None: it never expires.
+    stopped_partitions: the partitions where its sql_condition raised or was slow, and why: its
+    events wait there until it is resumed.
     """
 
     group: str
@@ -52,7 +53,7 @@ class SubscriptionInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionChange:
-    """What became of a subscription; changed: False when it was so before."""
+    """The result of a change to a subscription; changed: False when it was so before."""
 
     group: str
     topic: str
@@ -61,9 +62,9 @@ class SubscriptionChange:
 
 
 def list_subscriptions(conn: Connection[Any], place: GroupPlace) -> list[SubscriptionInfo]:
-    """Return the subscriptions of a group, or of one topic of it, by their names.
+    """Return the subscriptions of a group, or of one topic of it, by name.
 
-    Raises UsageError for a place with a partition, RefusedError (GL404) for no group.
+    Raises UsageError for a place with a partition, RefusedError (GL404) for an unknown group.
     """
     show_group(conn, place)
     where = {"group": place.group, "topic": place.topic}
@@ -83,17 +84,17 @@ def subscribe(  # noqa: PLR0913 - what a subscription is
 ) -> SubscriptionChange:
     """Let a group take the events that this subscription matches, beside those of its others.
 
-    name: 1 to 200 characters; of one that is there it is replaced. match: of which param which part
-    of an event has to have the value, {"customer": "$.customer_id"}; a part is a field of the
-    payload, or event_type, key, host_id, user_id. where: a jsonpath predicate over the payload,
+    name: 1 to 200 characters; a subscription of that name is replaced. match: for params, the part
+    of an event that has to have their value, {"customer": "$.customer_id"}; a part is a field of
+    the payload, or event_type, key, host_id, user_id. where: a jsonpath predicate over the payload,
     with params as its variables, which has to be true as well. Give one of them or both. params: a
-    JSON object of at most 10 000 characters. place: needs no topic where the group has one.
-    expires_after_s: it goes when nobody renews it, or subscribes again, for so long: 60 to ten
-    years; None: never. sql_condition: an SQL expression over e, the event, and s, the subscription,
-    which has to be true as well; at most 10 000 characters, of immutable and stable functions of
-    PostgreSQL's own. A group has them in ordered mode only, as all subscriptions.
-    Raises UsageError for a place with a partition and for what is not JSON; RefusedError for what
-    is no subscription, a group with a filter, a queue group, and a group that is not there.
+    JSON object of at most 10 000 characters. place: needs no topic if the group has one.
+    expires_after_s: seconds after which it expires unless it is renewed, or subscribed again: 60 to
+    ten years; None: never. sql_condition: an SQL expression over e, the event, and s, the
+    subscription, which has to be true as well; at most 10 000 characters, of immutable and stable
+    functions of PostgreSQL's own. It needs an ordered group, as all subscriptions do.
+    Raises UsageError for a place with a partition and for invalid JSON; RefusedError for an invalid
+    subscription, a group with a filter, a queue group, and an unknown group.
     """
     topic = one_topic(conn, place)
     for what, text in (("where", where), ("sql_condition", sql_condition)):
@@ -112,9 +113,9 @@ def subscribe(  # noqa: PLR0913 - what a subscription is
 
 
 def renew_subscription(conn: Connection[Any], place: GroupPlace, name: str) -> bool:
-    """Begin the time of a subscription that expires anew; False: there is none of that name.
+    """Restart the time of a subscription that expires; False: there is none of that name.
 
-    Raises UsageError for a place with a partition, RefusedError for a group that is not there.
+    Raises UsageError for a place with a partition, RefusedError for an unknown group.
     """
     where = {"group": place.group, "topic": one_topic(conn, place), "name": name}
     (found,) = row(conn, query("subscriptions", "renew_subscription"), **where)
@@ -122,14 +123,15 @@ def renew_subscription(conn: Connection[Any], place: GroupPlace, name: str) -> b
 
 
 def resume_subscription(conn: Connection[Any], place: GroupPlace, name: str) -> int | None:
-    """Ask a subscription that was stopped again, first about what it missed since.
+    """Ask a stopped subscription again, first about the events that it missed since.
 
-    Returns how many units with matches now wait to be handled for it alone; None: it was not
-    stopped. Takes as long as its condition does for all that its group passed since, but at most a
-    minute and 5 s for each thousand events of that.
-    Raises UsageError for a place with a partition; RefusedError when its condition raises still, or
-    takes longer than 5 s about 1000 events or less (GL409; it stays stopped), and for no such group
-    or subscription (GL404); psycopg.errors.QueryCanceled when the time is over before it is locked.
+    Returns the number of units with matches that now wait to be handled for it alone; None: it was
+    not stopped. Takes as long as its condition needs for all events that its group passed since,
+    but at most a minute and 5 s for each thousand of these events.
+    Raises UsageError for a place with a partition; RefusedError when its condition still raises, or
+    takes longer than 5 s for 1000 events or less (GL409; it stays stopped), and for an unknown
+    group or subscription (GL404); psycopg.errors.QueryCanceled when the time is over before it is
+    locked.
     """
     where = {"group": place.group, "topic": one_topic(conn, place), "name": name}
     with conn.transaction():
@@ -141,9 +143,9 @@ def resume_subscription(conn: Connection[Any], place: GroupPlace, name: str) -> 
 
 
 def unsubscribe(conn: Connection[Any], place: GroupPlace, name: str) -> SubscriptionChange:
-    """Take a subscription away; a group whose last one goes takes nothing.
+    """Remove a subscription; a group without any takes no events.
 
-    Raises UsageError for a place with a partition, RefusedError for a group that is not there.
+    Raises UsageError for a place with a partition, RefusedError for an unknown group.
     """
     where = {"group": place.group, "topic": one_topic(conn, place), "name": name}
     (changed,) = row(conn, query("subscriptions", "unsubscribe"), **where)

@@ -1,8 +1,9 @@
-"""The log over HTTP: what curl, a browser and programs without a driver can do with it.
+"""The log over HTTP, for curl, browsers and programs without a driver.
 
-It decides nothing: a request is read (`body`, `events_in`, `cloudevents`), `gapless.ops` or
-publish() does it in a session (`sessions`), the answer is JSON, an error is a problem (`problem`).
-It keeps nothing: any number of gateways serve one database, and each request may meet another one.
+The gateway decides nothing: it reads a request (`body`, `events_in`, `cloudevents`), `gapless.ops`
+or publish() does the work in a session (`sessions`), the answer is JSON, an error is a problem
+(`problem`). It keeps no state: any number of gateways serve one database, and each request may
+reach another one.
 
-`serve` runs one, `app` has its routes, `way` is one of them: openapi.json is made of these.
+`serve` runs a gateway, `app` has its routes, `way` is one route: openapi.json is made of these.
 """

@@ -1,7 +1,7 @@
-"""Who asks, and whether he may: keys and tokens with scopes, each with a bucket of requests.
+"""Authentication and authorization: keys and tokens with scopes, each with a bucket of requests.
 
-Without either a gateway listens on its own machine only, and everybody there may publish, read and
-consume. What an operator does is there only if the gateway was started for it.
+Without keys and tokens a gateway listens on its own machine only, and everybody there may publish,
+read and consume. The routes for operators work only if the gateway was started with --operate.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from gapless.features.gateway.sessions import Sessions
 if TYPE_CHECKING:
     from gapless.features.gateway.tokens import Bearer, Tokens
 
-KNOWN_S = 5.0  # so long what was found of a key counts
-KEYS_MAX = 10_000  # that are remembered, and as many buckets
+KNOWN_S = 5.0  # the time for which a key that was looked up is remembered
+KEYS_MAX = 10_000  # keys that are remembered, and buckets
 _DAY_S = 86_400
-_PAUSE_S = 0.01  # at least, between two looks
+_PAUSE_S = 0.01  # the minimum between two looks
 _ASK = {"WWW-Authenticate": 'Bearer realm="gapless"'}
 
 
@@ -42,19 +42,22 @@ class _Bucket:
 
 
 async def counts(request: Request) -> bool:
-    """Tell whether the key or the token that let a request in counts still."""
+    """Tell whether the key or the token that let a request in is still valid."""
     left_s: Callable[[], Awaitable[float]] | None = request.scope["state"].get("left_s")
     return left_s is None or await left_s() > 0
 
 
 async def require_counts(request: Request) -> None:
-    """Raise Problem (401) where it counts no more: a request may last for a minute."""
+    """Raise Problem (401) if it is no longer valid: a request may last for a minute."""
     if not await counts(request):
         raise Problem(401, "the key or the token counts no more", headers=_ASK)
 
 
 class Access:
-    """Decides. asks_keys, tokens: a request needs one. operates: an operator may change things."""
+    """Decides whether a request may continue.
+
+    asks_keys, tokens: a request needs a key, or a token. operates: an operator may change things.
+    """
 
     def __init__(
         self,
@@ -72,9 +75,9 @@ class Access:
         self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
 
     async def check(self, request: Request, scope: str) -> None:
-        """Raise Problem: 401 without a key that counts, 403 without the scope, 429 too often.
+        """Raise Problem: 401 without a valid key, 403 without the scope, 429 for too many requests.
 
-        scope: what is needed, with {topic} or {group} of the path; "" is nothing.
+        scope: the scope that is needed, with {topic} or {group} of the path; "" needs none.
         """
         if not scope:
             return
@@ -100,29 +103,29 @@ class Access:
             )
 
     async def end_of(self, request: Request) -> None:
-        """Return when the key or the token of a request that was let in counts no more."""
+        """Return when the key or the token of a request that was let in is no longer valid."""
         while True:
             left_s = KNOWN_S
-            with suppress(psycopg.Error, GaplessError, Problem):  # the database is away: later
+            with suppress(psycopg.Error, GaplessError, Problem):  # the database is away: try later
                 left_s = await self._left_s(request)
             if left_s <= 0:
                 return
             await asyncio.sleep(min(left_s, _DAY_S))
 
     async def _left_s(self, request: Request) -> float:
-        """Return for how long it counts without another look; 0: no more."""
+        """Return for how long it is valid without another look; 0: it is no longer valid."""
         bearer: Bearer | None = getattr(request.state, "bearer", None)
         key_id: str | None = getattr(request.state, "key_id", None)
         if bearer is not None:
             return bearer.left_s()
-        if key_id is None:  # nobody was asked
+        if key_id is None:  # no key was needed
             return math.inf
         if await self._found(key_id) is None:
             return 0.0
         return max(_PAUSE_S, self._known[key_id][0] + KNOWN_S - monotonic())
 
     async def _scopes_of(self, request: Request) -> list[str]:
-        """Return the rights of the caller, and note its name."""
+        """Return the scopes of the caller, and note its name."""
         kind, _, given = request.headers.get("authorization", "").partition(" ")
         if kind.lower() != "bearer":
             raise Problem(401, "no key: send Authorization: Bearer …", headers=_ASK)
@@ -146,7 +149,7 @@ class Access:
         return found
 
     async def _found(self, key_id: str) -> FoundKey | None:
-        """Return a key that counts, as it was at most KNOWN_S ago."""
+        """Return a valid key, as it was at most KNOWN_S ago; None: there is none."""
         known = self._known.get(key_id)
         if known is None or monotonic() - known[0] > KNOWN_S:
             found = await self._sessions.run(lambda conn: find_key(conn, key_id))
@@ -157,7 +160,7 @@ class Access:
         return known[1]
 
     def _spend(self, whose: tuple[str, str], name: str, requests_s: float | None) -> None:
-        """Raise Problem (429) when they have had their requests; a second's may come at once."""
+        """Raise Problem (429) over the rate; the requests of one second may come at once."""
         if requests_s is None:
             return
         depth = max(1.0, requests_s)

@@ -1,4 +1,4 @@
-"""Attributes of a CloudEvent: their types, and the rules of the context's own ones."""
+"""Attributes of a CloudEvent: their types, and the rules for those that the specification names."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _DISALLOWED = re.compile(
     + "".join(f"{chr(n + 0xFFFE)}{chr(n + 0xFFFF)}" for n in range(0x10000, 0x110000, 0x10000))
     + "]"
 )
-_C = r"(?:[A-Za-z0-9\-._~:@!$&'()*+,;=/]|%[0-9A-Fa-f]{2})"  # of a URI: no ?, no #, no bracket
+_C = r"(?:[A-Za-z0-9\-._~:@!$&'()*+,;=/]|%[0-9A-Fa-f]{2})"  # a character of a URI: no ?, #, bracket
 _SCHEME = "[A-Za-z][A-Za-z0-9+.-]*:"
-_HOST = rf"(?://(?:{_C}*@)?\[[0-9A-Fa-f:.]+\](?::[0-9]*)?(?=[/?#]|$))?"  # in brackets
+_HOST = rf"(?://(?:{_C}*@)?\[[0-9A-Fa-f:.]+\](?::[0-9]*)?(?=[/?#]|$))?"  # an address in brackets
 _REST = rf"{_HOST}{_C}*(?:\?(?:{_C}|\?)*)?(?:#(?:{_C}|\?)*)?"
 _URI = re.compile(_SCHEME + _REST)
 _REFERENCE = re.compile(f"(?:{_SCHEME}|(?![^/?#]*:)){_REST}")
@@ -57,7 +57,7 @@ def _of_context(name: str, value: Any) -> str:
 
 
 def _text(name: str, value: str) -> str:
-    value.encode()  # half a surrogate pair: UnicodeEncodeError, a ValueError
+    value.encode()  # a lone surrogate raises UnicodeEncodeError, a ValueError
     found = _DISALLOWED.search(value)
     if found:
         raise ValueError(

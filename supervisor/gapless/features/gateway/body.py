@@ -1,4 +1,4 @@
-"""Read what a request carries, as far as it may: size, time and encoding are bounded."""
+"""Read the body of a request: its size, its time and its encoding are bounded."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from gapless.features.gateway.access import require_counts
 from gapless.features.gateway.problem import Problem
 
 Body = bytes | bytearray
-BODY_S_MAX = 30.0  # for a body to arrive
-WHOLE = "gapless.whole"  # in the extensions of a scope: the body is there, nothing waits for it
+BODY_S_MAX = 30.0  # the time in which a body has to arrive
+WHOLE = "gapless.whole"  # in the extensions of a scope: the body has arrived, nothing waits for it
 _NO_ENCODING = ("", "identity")
-_CONTINUED = bytes(range(0x80, 0xC0))  # of UTF-8: the bytes of a character behind its first
+_CONTINUED = bytes(range(0x80, 0xC0))  # of UTF-8: the bytes of a character after its first one
 _PART_BYTES = 65_536
 _NO_LIMIT = nullcontext()
 
@@ -29,7 +29,7 @@ async def read_body(
 ) -> bytearray:
     """Return the body. Raises Problem: 401, 408, 413 as soon as it is too long, 415.
 
-    grown: is called with its size before it grows, and may raise a Problem of its own.
+    grown: called with the new size before the body grows; it may raise a Problem of its own.
     """
     body = await _arrived(request, bytes_max, grown)
     await require_counts(request)
@@ -84,7 +84,7 @@ def content_type(request: Request) -> str:
 
 
 def text_of(body: Body) -> str:
-    """Return a body as text. Raises Problem (400) with line and column for what is not UTF-8."""
+    """Return a body as text. Raises Problem (400) with line and column if it is not UTF-8."""
     try:
         return body.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -95,7 +95,7 @@ def text_of(body: Body) -> str:
 
 
 def line_and_column(body: Body, at: int) -> tuple[int, int]:
-    """Return where a byte is, in lines and characters, from 1; no long text is made for it."""
+    """Return the line and the column (in characters) of a byte, from 1, without a long copy."""
     begin = body.rfind(b"\n", 0, at) + 1
     parts = (body[n : min(n + _PART_BYTES, at)] for n in range(begin, at, _PART_BYTES))
     column = sum(len(part.translate(None, _CONTINUED)) for part in parts) + 1

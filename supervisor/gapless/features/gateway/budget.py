@@ -1,4 +1,4 @@
-"""A budget of memory for the bodies of requests: of all together, and of each key or token."""
+"""A budget of memory for the bodies of requests: for all together, and for each key or token."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from contextlib import contextmanager
 
 from gapless.features.gateway.problem import Problem
 
-FREE_BYTES = 65_536  # of each body: small ones are always taken
+FREE_BYTES = 65_536  # bytes of each body that do not count: small ones are always taken
 _LATER = {"Retry-After": "1"}
 
 
 class BodyBudget:
-    """Counts what is held: 4 of the largest bodies, of one caller 2."""
+    """Counts the bytes that are held: at most 4 of the largest bodies, 2 for one caller."""
 
     def __init__(self, batch_bytes_max: int) -> None:
         self._all_bytes_max = 4 * batch_bytes_max
@@ -22,9 +22,9 @@ class BodyBudget:
 
     @contextmanager
     def hold(self, caller: str) -> Iterator[Callable[[int], None]]:
-        """Yield what to call with the size of a body as it grows; it is held until the end.
+        """Yield a function to call with a body's size as it grows; hold the bytes until the end.
 
-        caller: "" is anybody. That call raises Problem: 429 or 503.
+        caller: "" is a request without a key. The function raises Problem: 429 or 503.
         """
         held = 0
 

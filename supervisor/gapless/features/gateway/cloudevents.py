@@ -1,6 +1,6 @@
 """CloudEvents 1.0 as events of the log: structured and batched (JSON), and binary (HTTP headers).
 
-source and id are the dedupe key, for they say which event it is; type is the event type; the key is
+source and id are the dedupe key, for they identify the event; type is the event type; the key is
 partitionkey or, without one, subject. All attributes are in the headers, as ce_NAME.
 """
 
@@ -24,7 +24,7 @@ from gapless.log.record import KEY_LENGTH_MAX
 
 _PREFIX = "ce-"
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
-_TRACE = ("traceparent", "tracestate")  # their extension of that name: what else traces reads it
+_TRACE = ("traceparent", "tracestate")  # of the tracing extension: traces read them by these names
 DATA = ("data", "data_base64")
 _WORDS = {"type": "string", "minLength": 1, "pattern": r"^[^\u0000-\u001f\u007f-\u009f]+$"}
 _BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -48,7 +48,7 @@ CLOUD_EVENT = {
 
 
 def structured_event(members: Mapping[str, tuple[Any, str]]) -> NewEvent:
-    """Return the event of a JSON object. Raises ValueError that says what is wrong with it."""
+    """Return the event of a JSON object. Raises ValueError with the reason if it is invalid."""
     if all(name in members for name in DATA):
         raise ValueError("data and data_base64: an event has one of the two")
     attributes = {
@@ -69,10 +69,10 @@ def structured_event(members: Mapping[str, tuple[Any, str]]) -> NewEvent:
 
 
 def binary_event(headers: Headers, media_type: str, body: bytes) -> NewEvent:
-    """Return the event whose attributes are headers, and whose data are the body.
+    """Return the event that has its attributes in the headers and its data in the body.
 
-    Data that are JSON are the payload; other text is a JSON string, anything else one of base64.
-    Raises ValueError that says what is wrong with it.
+    JSON data are the payload as they are; other text becomes a JSON string, other bytes become a
+    JSON string of base64. Raises ValueError with the reason if the event is invalid.
     """
     attributes = _attributes_in(headers, media_type)
     if not body:
@@ -103,7 +103,7 @@ def _attributes_in(headers: Headers, media_type: str) -> dict[str, Any]:
 
 
 def _decoded(value: str) -> str:
-    """Return what a header stands for: text in quotes, then in percents (HTTP binding, 3.1.3.2)."""
+    """Return the value of a header: text in quotes, then in percents (HTTP binding, 3.1.3.2)."""
     text = value.encode("latin-1").decode()
     quoted = _QUOTED.fullmatch(text)
     if quoted:

@@ -110,7 +110,7 @@ def _serve(args: Args) -> int:
         hosts=tuple(args.host),
     )
     with open_connection(args, "gateway", settings):
-        pass  # what waiting does not mend is said at once
+        pass  # the failures that waiting cannot repair are reported at once
     listening = open_socket(settings.gateway or _LISTEN, "a gateway cannot listen")
     require_safe(listening, spec)
     set_up_logs(settings.log_format)

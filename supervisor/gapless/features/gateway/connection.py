@@ -1,6 +1,6 @@
-"""A connection in its time: heads that come slowly, what nobody reads or takes, too many at once.
+"""Limits of a connection: slow heads, bodies that are not read, stuck clients, too many at once.
 
-uvicorn has none of these limits: its clock stands still as soon as a byte comes.
+uvicorn has none of these limits: its timer stops as soon as a byte arrives.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gapless.features.gateway.room import Room
 from gapless.features.gateway.traffic import Asked, Traffic
 
 HEAD_BYTES_MAX = 65_536  # of a request line and its headers
-HEAD_S_MAX = 10.0  # for a request line and headers to arrive
-UNREAD_S_MAX = 5.0  # for the rest of a body, once it is answered for
-SEND_S_MAX = 30.0  # in which a client takes SEND_BYTES_MIN, or all there is
+HEAD_S_MAX = 10.0  # the time in which a request line and headers have to arrive
+UNREAD_S_MAX = 5.0  # for the rest of a body after its answer
+SEND_S_MAX = 30.0  # the time in which a client has to take SEND_BYTES_MIN, or all
 SEND_BYTES_MIN = 16_384
-PIPELINED_MAX = 100  # requests that wait for the answer to one before them
+PIPELINED_MAX = 100  # requests that wait for the answer to an earlier one
 _OF_BODIES = (b"content-length", b"transfer-encoding")
 
 
@@ -35,7 +35,7 @@ class _Sender:
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
-        self._head = b""  # of an answer
+        self._head = b""  # the head of an answer
         self._given_bytes = self._taken_bytes = 0
         self._taken_s = loop.time()
 
@@ -43,17 +43,17 @@ class _Sender:
         return getattr(self._transport, name)
 
     def write(self, data: bytes) -> None:
-        """Send it, as soon as the client takes it; a head as soon as nothing else is to be done."""
+        """Send data as soon as the client takes it; a head waits until the loop is idle."""
         self._given_bytes += len(data)
         if self._head or not data.startswith(b"HTTP/1.1 "):
             self._transport.write(self._head + data if self._head else data)
             self._head = b""
-        else:  # to send is a third of what an answer costs, and wakes the client
+        else:  # a send is a third of the cost of an answer, and wakes the client
             self._head = data
             self._loop.call_soon(self._send_head)
 
     def close(self) -> None:
-        """Send the rest, and end."""
+        """Send the rest, and close the transport."""
         self._send_head()
         self._transport.close()
 
@@ -62,7 +62,7 @@ class _Sender:
             self.write(b"")
 
     def is_stuck(self, now_s: float) -> bool:
-        """Tell whether next to nothing was taken for long, by the client or the system."""
+        """Tell whether the client or the system has taken next to nothing for a long time."""
         left_bytes = sum(each.get_write_buffer_size() for each in _layers(self._transport))
         taken_bytes = self._given_bytes - left_bytes
         if not left_bytes or taken_bytes - self._taken_bytes >= SEND_BYTES_MIN:
@@ -71,13 +71,13 @@ class _Sender:
 
 
 def _layers(transport: asyncio.Transport) -> list[asyncio.Transport]:
-    """Return a transport; of TLS, which tells of its own buffer only, the one below it, too."""
+    """Return a transport and, under TLS, the one below it: each reports its own buffer only."""
     below = getattr(getattr(transport, "_ssl_protocol", None), "_transport", None)
     return [transport] if below is None else [transport, below]
 
 
 def enter(room: Room, traffic: Traffic, transport: asyncio.BaseTransport) -> str | None:
-    """Count a connection; return what to leave with. One too many is cut off: None."""
+    """Count a connection; return the argument of room.leave(). Cut off one too many: None."""
     peer = transport.get_extra_info("peername")
     host = peer[0] if peer else None
     whose = room.enter(host)
@@ -89,18 +89,18 @@ def enter(room: Room, traffic: Traffic, transport: asyncio.BaseTransport) -> str
 
 
 class _Expects(Enum):
-    """What the next byte of a client belongs to."""
+    """The part of a request to which the next byte of a client belongs."""
 
-    REQUEST = auto()  # the next one; an empty line may be before it
+    REQUEST = auto()  # the next request; an empty line may be before it
     HEAD = auto()
-    BODY = auto()  # or the trailers after it
-    NOTHING = auto()  # whatever comes is none of ours
+    BODY = auto()  # the body, or the trailers after it
+    NOTHING = auto()  # all further bytes are ignored
 
 
 class Connection(HttpToolsProtocol):
-    """One of a client; `room`: where all of a gateway are counted (of TLS: handshake.py).
+    """A connection of a client; `room` counts all connections of a gateway (for TLS: handshake.py).
 
-    llhttp has no bound on a head, nor on what is around the parts of a body (extensions, trailers).
+    llhttp bounds neither a head nor the bytes around the parts of a body (extensions, trailers).
     """
 
     def __init__(self, room: Room, traffic: Traffic, *args: Any, **more: Any) -> None:
@@ -111,10 +111,10 @@ class Connection(HttpToolsProtocol):
         self._leaves = False
         self._late: asyncio.TimerHandle | None = None
         self._expects = _Expects.REQUEST
-        self._bytes_around = 0  # since a head, or a part of a body, was complete
+        self._bytes_around = 0  # since a head or a part of a body was complete
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Let it in, or cut it off before it costs more."""
+        """Let the client in, or cut it off before it costs more."""
         is_secured = transport.get_extra_info("sslcontext") is not None
         self._whose = "" if is_secured else enter(self._room, self._traffic, transport)
         if self._whose is None:
@@ -130,7 +130,7 @@ class Connection(HttpToolsProtocol):
             self._sender.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Forget the connection."""
         if self._whose is None:
             return
         if self._leaves:
@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read it. MUST not begin to wait anew with each byte: it would last forever."""
+        """Read bytes. MUST NOT restart the timeout with each byte: a head could take forever."""
         if self._whose is None or self._expects is _Expects.NOTHING:
             return
         self._bytes_around += len(data)
@@ -168,12 +168,12 @@ class Connection(HttpToolsProtocol):
             super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header. One behind a body is nobody's: it came after it was answered for."""
+        """Take a header. One after a body is ignored: the request has its answer by then."""
         if self._expects is _Expects.HEAD:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Begin to answer. Raises Problem for a head that is too long, or a body that is coded."""
+        """Begin to answer. Raises Problem for a head that is too long, or for another coding."""
         if self._expects is not _Expects.HEAD:
             return
         if sum(map(len, chain.from_iterable(self.headers))) > HEAD_BYTES_MAX:
@@ -188,7 +188,7 @@ class Connection(HttpToolsProtocol):
         super().on_headers_complete()
 
     def _require_plain(self) -> None:
-        """Raise Problem for a body in a coding that is not undone here (RFC 9112, 6.1 and 6.3)."""
+        """Raise Problem for a transfer coding that is not decoded here (RFC 9112, 6.1 and 6.3)."""
         found = [value for name, value in self.headers if name == b"transfer-encoding"]
         if not found:
             return
@@ -206,7 +206,7 @@ class Connection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """Expect the next request."""
         if self.parser.should_upgrade():
-            return  # it is not: see _feed()
+            return  # the message is not complete: see _feed()
         self._expects = _Expects.REQUEST
         self._bytes_around = 0
         self._stop_waiting()
@@ -214,18 +214,18 @@ class Connection(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Take what is left of a body for a while: cut off at once, a client misses its answer."""
+        """Read the rest of a body for a while: a client cut off at once misses its answer."""
         super().on_response_complete()
         self._stop_waiting()
         if self._is_busy():
-            return  # with one that came meanwhile
+            return  # with a request that came in the meantime
         if self._expects is _Expects.BODY:
             self._wait(UNREAD_S_MAX)
         else:
             self._wait_for_head()
 
     def _refuse(self, status: int, detail: str) -> None:
-        """Say that it is no request, unless another's answer is due before; end in either case."""
+        """Refuse the bytes as no request, unless an earlier answer is due first; then close."""
         is_next = self._expects is not _Expects.BODY
         self._expects = _Expects.NOTHING
         self._stop_waiting()
@@ -234,10 +234,10 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def _feed(self, data: bytes) -> None:
-        """Parse it. An upgrade that is offered is not taken.
+        """Parse data. An upgrade that is offered is not taken.
 
         Java's client offers h2c with each request. llhttp ends there, before the body; so another
-        one continues with it, told of the body only.
+        parser continues, and is given only the headers of the body.
         """
         while data:
             try:
@@ -252,11 +252,11 @@ class Connection(HttpToolsProtocol):
                 return
 
     def _is_busy(self) -> bool:
-        cycle: RequestResponseCycle | None = self.cycle  # None before the first
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
         return cycle is not None and not cycle.response_complete
 
     def _wait_for_head(self) -> None:
-        """Give one that has begun its time; between two requests uvicorn's clock is enough."""
+        """Limit the time of a head that has begun; between requests uvicorn's timer is enough."""
         if self._expects is _Expects.HEAD or self._bytes_around:
             self._wait(HEAD_S_MAX)
 

@@ -1,4 +1,4 @@
-"""openapi.json: the description of routes, made of their declarations."""
+"""openapi.json: the description of all routes, made of their declarations."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _KEY = (
 
 
 def described(ways: Iterable[Route]) -> dict[str, Any]:
-    """Return the document of OpenAPI 3.1."""
+    """Return the OpenAPI 3.1 document."""
     paths: dict[str, dict[str, Any]] = {}
     for way in ways:
         paths.setdefault(way.path, {})[way.method.lower()] = _operation(way)

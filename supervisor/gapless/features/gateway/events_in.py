@@ -1,6 +1,6 @@
 """The events of a body: JSON (one, or an array), JSON lines, CloudEvents; payloads as written.
 
-They come one by one, each read when it is asked for: the first that is wrong is the last one read.
+Events are read one by one, as they are asked for: reading stops at the first invalid one.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ LINES = ("application/x-ndjson", "application/ndjson", "application/jsonl")
 CLOUDEVENT = "application/cloudevents+json"
 CLOUDEVENTS = "application/cloudevents-batch+json"
 KNOWN = (*JSON, *LINES, CLOUDEVENT, CLOUDEVENTS)
-PLAIN_BYTES_MAX = 65_536  # a body that is read at once
-ALL_HEADERS_BYTES_MAX = 2 * 1024 * 1024  # of the events of a body
-ALL_ATTRIBUTES_BYTES_MAX = 2 * ALL_HEADERS_BYTES_MAX  # CloudEvents say more of themselves
+PLAIN_BYTES_MAX = 65_536  # a body that is parsed in one step
+ALL_HEADERS_BYTES_MAX = 2 * 1024 * 1024  # of all events of a body together
+ALL_ATTRIBUTES_BYTES_MAX = 2 * ALL_HEADERS_BYTES_MAX  # CloudEvents have more attributes
 
 _SHAPE = LineShape(advice='write {"payload": …}, with key, event_type, headers beside it')
 _TRACE = ("traceparent", "tracestate")
@@ -41,8 +41,8 @@ _SHOWN_BYTES = 12
 def events_in(media_type: str, headers: Headers, body: Body, limits: Limits) -> Iterator[NewEvent]:
     """Yield the events of a request, 1 or more; of a batch of CloudEvents any number.
 
-    Raises Problem: 400 for what is no event, with line and column where that is known; 413 for one
-    that is too large, or one too many; 415 for another media type.
+    Raises Problem: 400 for an invalid event, with line and column if they are known; 413 for an
+    event that is too large, or for one too many; 415 for another media type.
     """
     number = 0
     try:
@@ -129,7 +129,7 @@ def _read_one(
     bytes_max: int,
     read: Callable[[Scan], NewEvent],
 ) -> NewEvent:
-    """Pass an event, and return it; or raise Problem that says which one it is."""
+    """Pass an event, and return it. Raises Problem that says which event is wrong."""
     scan.skip_blanks()
     stop = scan.at + bytes_max
     one = Scan(scan.body, scan.at, min(stop, scan.stop))
@@ -145,7 +145,7 @@ def _read_one(
 
 
 def _event_reader() -> Callable[[Scan], NewEvent]:
-    """Return what reads the events of one body."""
+    """Return a function that reads the events of one body."""
     count = _counter("headers", ALL_HEADERS_BYTES_MAX)
 
     def read(scan: Scan) -> NewEvent:
@@ -171,7 +171,7 @@ def _cloudevent_reader() -> Callable[[Scan], NewEvent]:
 
 
 def _counter(what: str, all_bytes_max: int) -> Callable[[int], None]:
-    """Return what counts the bytes of an event's headers, and raises ValueError for too many."""
+    """Return a function that counts the bytes of headers, and raises ValueError for too many."""
     left = all_bytes_max
 
     def count(size: int) -> None:
@@ -186,7 +186,7 @@ def _counter(what: str, all_bytes_max: int) -> Callable[[int], None]:
 
 @contextmanager
 def _explained(what: str, number: Callable[[], int]) -> Iterator[None]:
-    """Raise what is wrong with an event as a Problem that says which one it is."""
+    """Raise errors of an event as a Problem that says which event it is."""
     try:
         yield
     except RecursionError:
@@ -205,7 +205,7 @@ def _too_large(what: str, number: int, bytes_max: int) -> Problem:
 
 
 def _traced(headers: Headers, event: NewEvent) -> NewEvent:
-    """Return the event with the request's trace context, unless it has one."""
+    """Return the event with the trace context of the request, unless it has its own."""
     if _TRACE[0] not in headers or _TRACE[0] in (event.headers or {}):
         return event
     context = {name: headers[name] for name in _TRACE if name in headers}

@@ -88,7 +88,7 @@ async def read_events(gateway: Gateway, request: Request, asked: Asked) -> Respo
         return here, found.next_offset, found
 
     here, next_offset, found = await gateway.sessions.run(read)
-    # Weak: end_offset, which stands beside the events, grows.
+    # Weak: the body also has end_offset, which grows.
     tag = _tag(here, first, next_offset)
     headers = {"ETag": f"W/{tag}", "Cache-Control": "private, no-cache"}
     if found is None or has(tag):
@@ -101,7 +101,7 @@ async def read_events(gateway: Gateway, request: Request, asked: Asked) -> Respo
 
 
 def partition_bounds(bounds: dict[int, Bounds], topic: str, partition: int) -> Bounds:
-    """Return what a partition holds. Raises RefusedError (GL404) when there is none."""
+    """Return the bounds of a partition. Raises RefusedError (GL404) if there is none."""
     if partition not in bounds:
         raise RefusedError(
             f'topic "{topic}" has partitions 0 to {max(bounds)}, no {partition}', sqlstate="GL404"
@@ -110,7 +110,7 @@ def partition_bounds(bounds: dict[int, Bounds], topic: str, partition: int) -> B
 
 
 def gone(topic: str, partition: int, offset: int, first_offset: int) -> Problem:
-    """Return the problem of a place that retention has dropped."""
+    """Return the problem of an offset that retention has dropped."""
     return Problem(
         410,
         f"{topic}/{partition}@{offset} is no more there, retention has dropped it: the oldest "
@@ -121,7 +121,7 @@ def gone(topic: str, partition: int, offset: int, first_offset: int) -> Problem:
 
 
 def lost(topic: str, partition: int, offset: int, first_offset: int) -> Problem:
-    """Return the problem of a place behind events that a failover has lost."""
+    """Return the problem of an offset after events that a failover has lost."""
     return Problem(
         410,
         f"{topic}/{partition}@{offset}: a failover has lost events that were read up to there, and "
@@ -132,7 +132,7 @@ def lost(topic: str, partition: int, offset: int, first_offset: int) -> Problem:
 
 
 def _has(if_none_match: str, tag: str) -> bool:
-    """Tell whether a client has what a tag stands for; weak or not makes no difference here."""
+    """Tell whether a client has the content of a tag; weak or strong makes no difference here."""
     return if_none_match.strip() == "*" or tag in _TAGS.findall(if_none_match)
 
 

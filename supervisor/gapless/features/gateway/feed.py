@@ -1,8 +1,8 @@
-"""News of a topic: one look for all who follow it, one read for all with the same filter.
+"""News of a topic: one look for all its followers, one read for all with the same filter.
 
-A feed keeps the newest events in memory; those of a topic share a bound. A stream takes from it
-what it has not sent yet, when its client can take it; one that is further behind reads the log
-itself. So nothing is kept for a stream, however slow its client is.
+A feed keeps the newest events in memory; the feeds of a topic share a bound. A stream takes the
+events that it has not sent yet when its client can take them; a stream that is further behind reads
+the log itself. So nothing is kept for a stream, however slow its client is.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from gapless.log.filter import Filter
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range, timeline_of
 from gapless.ops.entries import entry_json
 
-KEPT_BYTES_MAX = 4 * 1024 * 1024  # all feeds of a topic
-READ_BYTES_MAX = 1024 * 1024  # at a time
+KEPT_BYTES_MAX = 4 * 1024 * 1024  # for all feeds of a topic
+READ_BYTES_MAX = 1024 * 1024  # of one read
 POLL_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """An event as it is sent."""
+    """An event in the form in which it is sent."""
 
     offset: int
     text: str
@@ -47,16 +47,16 @@ class Part:
         self.lines: deque[Line] = deque()
 
     def after(self, offset: int) -> list[Line]:
-        """Return what is kept from an offset on."""
+        """Return the lines that are kept, from an offset on."""
         begin = bisect_left(self.lines, offset, key=lambda line: line.offset)
         return [self.lines[n] for n in range(begin, len(self.lines))]
 
 
 class Feed:
-    """Events that fit a filter; `parts` by partition. A filter that is slow delays no other.
+    """Events that fit a filter; `parts` by partition. A slow filter delays no other.
 
-    It reads the log of one timeline. When that is another one, the feed is over, and so are its
-    streams: where they are is looked at anew when their clients come back.
+    A feed reads the log of one timeline. When the timeline changes, the feed ends, and so do its
+    streams: their offsets are checked anew when their clients come back.
     """
 
     def __init__(
@@ -81,27 +81,27 @@ class Feed:
         self._task = asyncio.create_task(self._run())
 
     def look(self, bounds: dict[int, Bounds], kept_bytes_max: int) -> None:
-        """Read up to these ends, soon; keep no more than that."""
+        """Read up to these ends, soon; keep at most kept_bytes_max."""
         self._bounds, self._kept_bytes_max = bounds, kept_bytes_max
         for number, here in bounds.items():
             self.first_offsets[number] = here.first_offset
-            if number not in self.parts:  # it is new, and so are all its events
+            if number not in self.parts:  # a new partition, so all its events are new
                 self.parts[number] = Part(1)
         if self._unread():
             self._is_behind.set()
 
     def end(self) -> None:
-        """Read no more; the streams that are left end."""
+        """Stop reading; the streams that are left end."""
         self._task.cancel()
         self.is_over = True
         self._news.set()
 
     def news(self) -> asyncio.Event:
-        """Return what is set when there is more than now."""
+        """Return an asyncio.Event that is set at the next news."""
         return self._news
 
     async def older(self, partition: int, offset: int) -> RangeSlice:
-        """Read from the log what is not kept any more."""
+        """Read from the log the events that are no longer kept."""
         stop = self.parts[partition].next_offset
         return await self._sessions.run(
             lambda conn: read_range(
@@ -121,7 +121,7 @@ class Feed:
             try:
                 await self._read(self._unread())
             except (psycopg.Error, ConnectError, GaplessError, Problem) as error:
-                self.trouble.note(error)  # at the next look
+                self.trouble.note(error)  # try again at the next look
                 continue
             self.trouble.end()
             if self._unread():
@@ -158,7 +158,7 @@ class Feed:
         part.next_offset = found.next_offset
 
     def _drop(self) -> None:
-        """Keep no more than may be kept: of the longest part the oldest half."""
+        """Drop events until the bound holds: the oldest half of the longest part at a time."""
         while self._size_bytes > self._kept_bytes_max:
             part = max(self.parts.values(), key=lambda each: len(each.lines))
             for _ in range((len(part.lines) + 1) // 2):
@@ -168,7 +168,7 @@ class Feed:
 
 
 class TopicFeeds:
-    """The feeds of a topic, by filter: one looks at its ends for all of them."""
+    """The feeds of a topic, by filter: one task looks at the topic's ends for all of them."""
 
     def __init__(self, sessions: Sessions, topic: str) -> None:
         """Begin to look."""
@@ -184,7 +184,7 @@ class TopicFeeds:
         self._rung.set()
 
     def end(self) -> None:
-        """Look no more."""
+        """Stop looking."""
         self._task.cancel()
 
     async def _run(self) -> None:
@@ -200,7 +200,7 @@ class TopicFeeds:
             self._rung.clear()
 
     async def _turn(self) -> None:
-        """Have the feeds read what is new."""
+        """Have the feeds read the new events."""
         bounds = await self._sessions.run(lambda conn: bounds_of(conn, self._topic))
         for only, feed in list(self.by_filter.items()):
             if feed.timeline == timeline_of(bounds):
@@ -210,18 +210,18 @@ class TopicFeeds:
 
 
 class Feeds:
-    """The feeds of a gateway; a feed lives as long as somebody follows it."""
+    """The feeds of a gateway; a feed lives as long as a stream follows it."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._topics: dict[str, TopicFeeds] = {}
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of feeds."""
         return sum(len(each.by_filter) for each in self._topics.values())
 
     async def join(self, topic: str, only: Filter) -> Feed:
-        """Return the feed, with one stream more. Raises RefusedError for no such topic."""
+        """Return the feed, with one more stream. Raises RefusedError if there is no such topic."""
         bounds = await self._sessions.run(lambda conn: bounds_of(conn, topic))
         if topic not in self._topics:
             self._topics[topic] = TopicFeeds(self._sessions, topic)
@@ -236,7 +236,7 @@ class Feeds:
         return feed
 
     def leave(self, feed: Feed) -> None:
-        """Have one stream less."""
+        """Remove one stream from a feed; the feed ends with the last one."""
         feed.streams -= 1
         if feed.streams:
             return
@@ -249,7 +249,7 @@ class Feeds:
             del self._topics[feed.topic]
 
     def ring(self, topic: str | None = None) -> None:
-        """Have the feeds of a topic look; None: all."""
+        """Have the feeds of a topic look; None: the feeds of all topics."""
         for name, feeds in self._topics.items():
             if topic in (None, name):
                 feeds.ring()

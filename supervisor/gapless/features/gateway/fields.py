@@ -17,13 +17,13 @@ _DEPTH = "nested too deeply"
 
 
 class Fields:
-    """An object; each field is read as what it has to be. Raises Problem (400)."""
+    """An object; each method reads a field as one type. Raises Problem (400)."""
 
     def __init__(self, found: dict[str, Any]) -> None:
         self._found = found
 
     def text(self, name: str, default: str | None, most: int) -> str:
-        """Return a text of at most so many characters."""
+        """Return a text of at most `most` characters."""
         value = self._found.get(name)
         if value is not None and type(value) is not str:
             raise Problem(400, f"{name} must be text")
@@ -43,7 +43,7 @@ class Fields:
         return int(value)
 
     def number(self, name: str, default: float) -> float:
-        """Return a number; its bounds are those of what it is for."""
+        """Return a number; the callee checks its bounds."""
         value = self._found.get(name)
         if value is None:
             return default
@@ -52,7 +52,7 @@ class Fields:
         return float(value)
 
     def texts(self, name: str) -> dict[str, str]:
-        """Return an object whose values are texts; each may be as long as the body."""
+        """Return an object whose values are texts, each at most as long as the body."""
         value = self._found.get(name)
         if not isinstance(value, dict) or not all(type(each) is str for each in value.values()):
             raise Problem(400, f"{name} must be an object whose values are text")
@@ -61,7 +61,7 @@ class Fields:
         return value
 
     def wholes(self, name: str, low: int, high: int) -> list[int | None] | None:
-        """Return a list of whole numbers from low to high; None without it."""
+        """Return a list of whole numbers from low to high; None if the field is missing."""
         found = self._found.get(name)
         if found is None:
             return None
@@ -70,7 +70,7 @@ class Fields:
         return [Fields({name: each}).whole(name, None, low, high) for each in found]
 
     def truth(self, name: str) -> bool:
-        """Return a boolean; without it False."""
+        """Return a boolean; False if the field is missing."""
         value = self._found.get(name)
         if value is not None and not isinstance(value, bool):
             raise Problem(400, f"{name} must be true or false")
@@ -78,9 +78,9 @@ class Fields:
 
 
 async def fields_in(request: Request, known: Collection[str]) -> Fields:
-    """Return the fields of a body. `known`: their names.
+    """Return the fields of a body. `known`: the names that are allowed.
 
-    Raises Problem: 400 for what is no object or has other fields, 413, 415.
+    Raises Problem: 400 if it is no object or has other fields, 413, 415.
     """
     if content_type(request) != "application/json":
         raise Problem(415, "Content-Type must be application/json")

@@ -1,4 +1,4 @@
-"""What the routes of a gateway have in common: sessions, limits, and whether it drains."""
+"""The state that all routes of a gateway share: sessions, limits, and whether it drains."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gapless.log.ranges import Bounds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Bounds of an event and of the body of a request, and of the events in it."""
+    """Bounds of an event, of the body of a request, and of the number of events in it."""
 
     event_bytes_max: int
     batch_bytes_max: int
@@ -30,7 +30,7 @@ class Limits:
 
 
 class Gateway:
-    """One gateway. It is told to drain once, and then ends what would wait or stream."""
+    """One gateway. After drain(), requests that wait or stream end."""
 
     def __init__(
         self, sessions: Sessions, access: Access, looks: Looks, limits: Limits, traffic: Traffic
@@ -42,12 +42,12 @@ class Gateway:
         self.feeds = Feeds(sessions)
         self.bell: ChannelListener | None = None
         self.stand_in = StandIn(sessions, self._ring_all)
-        self._topics: dict[str, str] = {}  # by the channel that tells of it
+        self._topics: dict[str, str] = {}  # by their notification channel
         self.limits = limits
         self.slices = Slices()
         self.budget = BodyBudget(limits.batch_bytes_max)
         self.traffic = traffic
-        self.streams = 0  # that run
+        self.streams = 0  # open ones
         self._news: dict[str, asyncio.Event] = {}
         self._draining = asyncio.Event()
 
@@ -56,7 +56,7 @@ class Gateway:
         return self._draining.is_set()
 
     def drain(self) -> None:
-        """End what waits. Call it in the loop."""
+        """End all waits. Call it in the loop."""
         self._draining.set()
 
     def listen_to(self, topic: str, bounds: Mapping[int, Bounds]) -> None:
@@ -67,7 +67,7 @@ class Gateway:
             self.bell.listen_to(set(channels))
 
     def ring(self, channel: str) -> None:
-        """Have the feeds look that a channel is about."""
+        """Have the feeds of a channel's topic look."""
         topic = self._topics.get(channel)
         if topic is not None:
             self.feeds.ring(topic)
@@ -79,11 +79,11 @@ class Gateway:
             self._news.pop(topic).set()
 
     def news_of(self, topic: str) -> asyncio.Event:
-        """Return what is set when a topic that is listened to grows next."""
+        """Return an event that is set when a topic that is listened to grows next."""
         return self._news.setdefault(topic, asyncio.Event())
 
     async def either(self, happened: asyncio.Event, seconds: float, *more: asyncio.Event) -> bool:
-        """Wait until one of them has happened, or it drains; False when time is over before."""
+        """Wait until an event is set, or the gateway drains; False when the time is over before."""
         waits = [asyncio.ensure_future(each.wait()) for each in (happened, self._draining, *more)]
         try:
             done, _ = await asyncio.wait(
@@ -95,6 +95,6 @@ class Gateway:
         return bool(done)
 
     async def pause(self, seconds: float) -> None:
-        """Rest, at most until it is told to drain."""
+        """Sleep, at most until the gateway drains."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._draining.wait(), seconds)

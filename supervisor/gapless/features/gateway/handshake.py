@@ -1,4 +1,4 @@
-"""Handshakes of TLS: they are counted as connections, and have as long as a head has."""
+"""TLS handshakes: they count as connections, and have the same timeout as a head."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gapless.features.gateway.traffic import Traffic
 
 
 class Secured(SSLProtocol):
-    """What is below a connection of TLS. asyncio's own counts nothing and waits for 60 s."""
+    """The layer below a TLS connection. asyncio's own counts nothing and waits for 60 s."""
 
     def __init__(self, context: SSLContext, room: Room, traffic: Traffic, **more: Any) -> None:
         above = Connection(room, traffic, **more)
-        waiter: Any = None  # nobody waits for it
+        waiter: Any = None  # nothing waits for it
         bounds: dict[str, Any] = {"ssl_handshake_timeout": connection.HEAD_S_MAX}
         super().__init__(above.loop, above, context, waiter, server_side=True, **bounds)
         self._room = room
@@ -26,13 +26,13 @@ class Secured(SSLProtocol):
         self._whose: str | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Let it in, or cut it off before it costs more."""
+        """Let the client in, or cut it off before it costs more."""
         self._whose = enter(self._room, self._traffic, transport)
         if self._whose is not None:
             super().connection_made(transport)
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """Forget it."""
+        """Forget the connection."""
         if self._whose is not None:
             self._room.leave(self._whose)
         super().connection_lost(exc)

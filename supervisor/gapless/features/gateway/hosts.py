@@ -1,7 +1,7 @@
-"""To which names a gateway answers.
+"""The names to which a gateway answers.
 
 A page of any website may have its own name mean 127.0.0.1 (DNS rebinding): its scripts then speak
-with what listens there as if it were theirs. What tells them apart is the name that they ask for.
+with a server on that machine as if it were theirs. Only the requested name tells them apart.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gapless.errors import UsageError
 from gapless.features.gateway.problem import Problem
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
-TARGET = "gapless.target"  # in the extensions of a scope: `url` is as the request has it
+TARGET = "gapless.target"  # in the extensions of a scope: `url` is the target as the client sent it
 _PORT_MAX = 65_535
 _LABEL = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _NAME = rf"{_LABEL}(?:\.{_LABEL})*\.?"
@@ -26,14 +26,14 @@ _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 
 
 class Hosts:
-    """Passes requests on to `app` whose names are right; names: None is any that is well formed."""
+    """Passes requests for the right names on to `app`; names: None allows any well-formed name."""
 
     def __init__(self, app: ASGIApp, names: frozenset[str] | None) -> None:
         self._app = app
         self._names = names
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
+        """Check the name, then call `app`; see ASGI."""
         try:
             self._check(scope)
         except Problem as problem:
@@ -42,12 +42,12 @@ class Hosts:
             await self._app(scope, receive, send)
 
     def _check(self, scope: Scope) -> None:
-        """Raise Problem: 400 for what is no name, or not one; 421 for another's."""
+        """Raise Problem: 400 for a missing or malformed name; 421 for another server's name."""
         given = [value for name, value in scope["headers"] if name == b"host"]
         if len(given) != 1:
             said = "no header Host" if not given else "more than one header Host"
             raise Problem(400, f"{said}: a request has one")
-        # What stands in the target counts more than the header (RFC 9112); here both have to do.
+        # The target takes precedence over the header (RFC 9112); here both have to be right.
         absolute = _ABSOLUTE.match(scope["extensions"][TARGET]["url"])
         for raw in (*given, *([absolute[1]] if absolute else [])):
             authority = raw.decode("latin-1")
@@ -60,9 +60,9 @@ class Hosts:
                 raise Problem(421, detail)
 
 
-@lru_cache(64)  # a client asks for the same one each time
+@lru_cache(64)  # a client asks for the same name each time
 def name_in(authority: str) -> str | None:
-    """Return the name or address that stands before a port, each in one form; None: it is none."""
+    """Return the name or address before a port, each in one form; None: the text is malformed."""
     found = _AUTHORITY.fullmatch(authority)
     if found is None or int(found[2] or 0) > _PORT_MAX:
         return None
@@ -76,7 +76,7 @@ def name_in(authority: str) -> str | None:
 
 
 def names_of(texts: Iterable[str], address: str) -> frozenset[str]:
-    """Return what a gateway answers to that listens at an address. Raises UsageError."""
+    """Return the names of a gateway that listens at an address. Raises UsageError."""
     own = f"[{address.partition('%')[0]}]" if ":" in address else address
     names = {name_in(each) for each in (*LOCAL, own)}
     for text in texts:

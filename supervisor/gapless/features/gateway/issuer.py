@@ -1,4 +1,4 @@
-"""What `gapless gateway --tokens FILE` says: whose tokens count, and what their claims allow."""
+"""The file of `gapless gateway --tokens FILE`: an issuer of tokens, and its claims' scopes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import yaml
 
 from gapless.errors import UsageError
 
-# Signatures with a public key. No "none"; no HS…: its secret would be a key of the set, so public.
+# Signatures with a public key. No "none", no HS…: their secret would be a key of the set: public.
 ALGORITHMS = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519",
 )  # fmt: skip
@@ -27,12 +27,12 @@ _NAMES = ("issuer", "audience", "keys", "algorithms", "claim", "scopes", "leeway
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Issuer:
-    """Whose tokens count.
+    """The issuer of the tokens that are accepted.
 
-    keys: its public keys (JWKS), an https address or a file. claim: where a token says what its
-    bearer may do; names of nested claims with dots between. scopes: what each value of it allows;
-    empty: the values are scopes. leeway_s: by how much clocks may differ. requests_s: how many
-    requests a second each subject may send, with all its tokens; None: any number.
+    keys: its public keys (JWKS), an https address or a file. claim: the claim with the rights of
+    the bearer; dots separate the names of nested claims. scopes: the scopes of each value of the
+    claim; empty: the values are scopes. leeway_s: the seconds by which clocks may differ.
+    requests_s: requests a second that each subject may send with all its tokens; None: any number.
     """
 
     issuer: str
@@ -45,7 +45,7 @@ class Issuer:
     requests_s: float | None = None
 
     def allowed(self, claims: Mapping[str, Any]) -> list[str]:
-        """Return the scopes that a token's claims come to; what is none counts for nothing."""
+        """Return the scopes that a token's claims allow; values that are no scopes are ignored."""
         found: Any = claims
         for name in self.claim.split("."):
             found = found.get(name) if isinstance(found, dict) else None
@@ -59,12 +59,12 @@ class Issuer:
 
 
 def is_scope(text: str) -> bool:
-    """Tell whether it is a scope as gapless.create_api_key() takes it; `*` alone is none."""
+    """Tell whether gapless.create_api_key() takes the text as a scope; `*` alone is none."""
     return _SCOPE.fullmatch(text) is not None
 
 
 def read_issuer(path: str) -> Issuer:
-    """Return what a file says. Raises UsageError in one line: what is wrong, and where."""
+    """Return the issuer of a file. Raises UsageError in one line: the fault, and its place."""
     try:
         with Path(path).open("rb") as file:
             text = file.read(_BYTES_MAX + 1)
@@ -116,7 +116,7 @@ def _rate(found: Any) -> float | None:
 
 
 def _keys(where: str) -> str:
-    """Return the address or the file; what comes over http could be anybody's keys."""
+    """Return the address or the file; keys that come over http could be forged."""
     parts = urlsplit(where)
     if parts.scheme == "http" and not _is_loopback(parts.hostname or ""):
         raise ValueError("keys: an address begins with https://: http only on this machine")

@@ -1,4 +1,4 @@
-"""The `keys` command: who may do what at a gateway."""
+"""The `keys` command: the keys of a gateway, and their scopes."""
 
 from __future__ import annotations
 

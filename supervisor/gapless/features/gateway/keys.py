@@ -1,6 +1,6 @@
-"""Keys of the gateway: make one, list them, revoke one; and whether a key is what it says.
+"""Keys of the gateway: create, list and revoke them, and check the secret of one.
 
-A key is gk_ID_SECRET. The database has the id, what it may do, and the SHA-256 of the secret: 256
+A key is gk_ID_SECRET. The database has the id, the scopes, and the SHA-256 of the secret: 256
 random bits, so nothing slower is needed.
 """
 
@@ -31,7 +31,7 @@ _EXPIRY_S_MAX = 36_500 * 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyInfo:
-    """A key as it stands. requests_s: a second, at most, at each gateway; None: any number."""
+    """A key as it stands. requests_s: requests a second at each gateway; None: any number."""
 
     key_id: str
     name: str
@@ -46,7 +46,7 @@ class KeyInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundKey:
-    """A key that counts now; digest: SHA-256 of its secret."""
+    """A valid key; digest: SHA-256 of its secret."""
 
     key_id: str
     name: str
@@ -57,7 +57,7 @@ class FoundKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedKey:
-    """A new key. key: all of it; nobody can say it again."""
+    """A new key. key: all of it; it cannot be shown again."""
 
     key_id: str
     key: str = field(repr=False)
@@ -72,11 +72,11 @@ def create_key(
     requests_s: float | None = None,
     expires_in_s: float | None = None,
 ) -> CreatedKey:
-    """Make a key that may do what its scopes say.
+    """Create a key with these scopes.
 
     scopes: publish:TOPIC, read:TOPIC, consume:GROUP, each with * at its end for any; operate.
     expires_in_s: seconds, above 0, at most 100 years; None: it never expires.
-    Raises RefusedError (GL400) for what is no scope, name, rate or time; UsageError for a NUL.
+    Raises RefusedError (GL400) for an invalid scope, name, rate or time; UsageError for a NUL.
     """
     if any("\0" in each for each in (name, *scopes)):
         raise UsageError("a NUL character is in no name, and in no scope")
@@ -98,23 +98,23 @@ def create_key(
 
 
 def list_keys(conn: Connection[Any]) -> list[KeyInfo]:
-    """Return all keys, those that count no more too, the oldest first."""
+    """Return all keys, revoked and expired ones too, the oldest first."""
     return rows(conn, KeyInfo, query("gateway", "api_keys"))
 
 
 def revoke_key(conn: Connection[Any], key_id: str) -> bool:
-    """Let a key count no more, within 5 s everywhere; False: it did not. RefusedError: no such."""
+    """Revoke a key, within 5 s everywhere; False: it was not valid. RefusedError: no such key."""
     return bool(row(conn, query("gateway", "revoke_api_key"), key_id=key_id)[0])
 
 
 def find_key(conn: Connection[Any], key_id: str) -> FoundKey | None:
-    """Return a key that counts now, without having compared its secret; None: there is none."""
+    """Return a valid key, without a comparison of its secret; None: there is none."""
     found = rows(conn, FoundKey, query("gateway", "find_api_key"), key_id=key_id)
     return found[0] if found else None
 
 
 def key_parts(key: str) -> tuple[str, str] | None:
-    """Return the id and the secret of a key; None for what does not look like one."""
+    """Return the id and the secret of a key; None if the text does not look like a key."""
     prefix, _, rest = key.partition("_")
     key_id, _, secret = rest.partition("_")
     if prefix != PREFIX or len(key_id) != 2 * _ID_BYTES or not key_id.isalnum():
@@ -125,14 +125,14 @@ def key_parts(key: str) -> tuple[str, str] | None:
 
 
 def is_secret(found: FoundKey, secret: str) -> bool:
-    """Tell whether it is the secret of the key, in the same time whatever it is."""
+    """Tell whether it is the secret of the key; the time of the comparison tells nothing."""
     return hmac.compare_digest(found.digest, sha256(secret.encode()).digest())
 
 
 def allows(scopes: Sequence[str], needed: str) -> bool:
-    """Tell whether one of the scopes covers what is needed, such as publish:orders.
+    """Tell whether one of the scopes covers the needed one, such as publish:orders.
 
-    `operate` covers what reads and changes all, and neither publishes nor consumes.
+    `operate` covers reading and changing everything, but neither publishes nor consumes.
     """
     if needed.startswith("read:") and "operate" in scopes:
         return True

@@ -1,7 +1,7 @@
 """One session of a gateway that listens for all its streams, on a thread of its own.
 
-A notification only makes a wait shorter: without a session that can listen (a pooler, a database
-that is away) feeds look by themselves.
+A notification only makes a wait shorter: without a session that can listen (through a pooler, or
+while the database is away) feeds look by themselves.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from gapless.errors import ConnectError, UnreachableError
 from gapless.features.gateway.trouble import RepeatedFailure
 
 RETRY_S = 1.0
-REFUSED_S = 60.0  # no matter of seconds: a pooler in transaction mode
+REFUSED_S = 60.0  # a failure that no seconds repair: a pooler in transaction mode
 
 
 class ChannelListener:
-    """Calls `ring` in the loop, with the channel, when one that it was told of is notified."""
+    """Calls `ring` in the loop, with the channel, at each notification of a channel of its own."""
 
     def __init__(self, dsn: str, connect_timeout_s: int, ring: Callable[[str], None]) -> None:
         self._dsn = dsn
@@ -43,7 +43,7 @@ class ChannelListener:
         self._thread.start()
 
     def listen_to(self, channels: set[str]) -> None:
-        """Listen to these as well."""
+        """Listen to these channels as well."""
         if channels - self._channels:
             self._channels |= channels
             os.write(self._writer, b".")
@@ -79,7 +79,7 @@ class ChannelListener:
             for channel in sorted(self._channels - known):
                 listen(conn, channel)
                 known.add(channel)
-                self._tell(channel)  # what came before
+                self._tell(channel)  # for notifications that came before
             for channel in heard.channels():
                 self._tell(channel)
             self._rest(None, conn.fileno())

@@ -1,4 +1,4 @@
-"""What a gateway says of itself and of the log: health, metrics, status."""
+"""The routes about the gateway and the log: health, metrics, status."""
 
 from __future__ import annotations
 

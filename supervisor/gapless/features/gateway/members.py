@@ -1,7 +1,7 @@
-"""Ordered groups: join as a member, poll, commit; gapless.ops and the database do it.
+"""Ordered groups: join as a member, poll, commit; gapless.ops and the database do the work.
 
-A member is known by its token, at any gateway: none of them keeps anything of it. Whoever comes
-after its deadline, or after a partition went to another, gets 409, and `next` says what to do.
+A member is known by its token, at any gateway: no gateway keeps any state of it. A call after the
+member's deadline, or after its partition went to another member, gets 409; `next` says what to do.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from gapless.ops.text import json_text
 
 TOKEN = "Gapless-Token"  # noqa: S105 - the name of a header
 WAIT_S_MAX = 30.0
-LOOK_EVERY_S = 1.0  # what others let go of, and redrives, tell nobody
+LOOK_EVERY_S = 1.0  # partitions that others release, and redrives, send no notification
 EVENTS_MAX = 1_000
 _MEMBER = "/v1/groups/{group}/members/{member_id}"
 _PARTITION = whole(0, 2**31 - 1)
@@ -107,7 +107,7 @@ ways = Ways()
 async def join(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Join an ordered group as a member; the answer has the token, this once."""
     group, topic, ttl_s, name = (asked[each] for each in ("group", "topic", "ttl_s", "name"))
-    if not abs(ttl_s) <= WAIT_S_MAX * 1_000:  # what a time of PostgreSQL takes
+    if not abs(ttl_s) <= WAIT_S_MAX * 1_000:  # the range of a time in PostgreSQL
         raise Problem(400, "ttl_s: from 3 to 3600")
 
     def work(conn: Connection[Any]) -> ops.JoinedClient:

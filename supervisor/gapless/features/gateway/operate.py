@@ -1,4 +1,4 @@
-"""What an operator sees and does: gapless.ops behind routes; who changed what is logged."""
+"""The routes of an operator: gapless.ops over HTTP; the log names the caller of each change."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ async def discard(gateway: Gateway, request: Request, asked: Asked) -> Response:
 
 
 def wanted_in(asked: Asked, default: Sequence[str]) -> DlqFilter:
-    """Return the filter that was asked for. Raises Problem (400) for states that are none."""
+    """Return the filter of a request. Raises Problem (400) for unknown states."""
     said_states = (asked["states"] or ",".join(default)).split(",")
     states = [each for each in said_states if each]
     if set(states) - set(STATES):
@@ -116,19 +116,19 @@ def wanted_in(asked: Asked, default: Sequence[str]) -> DlqFilter:
 
 
 def asked_by(request: Request) -> str:
-    """Return who asks, for the record."""
+    """Return the name of the caller, for the audit."""
     return f"gateway: {getattr(request.state, 'caller', None) or 'without a key'}"
 
 
 async def listed(gateway: Gateway, work: Callable[[Connection[Any]], Sequence[Any]]) -> Response:
-    """Return records."""
+    """Return records as an answer."""
     return said(await gateway.sessions.run(work))
 
 
 async def done_by(
     gateway: Gateway, request: Request, work: Callable[[Connection[Any]], Any]
 ) -> Any:
-    """Do what changes something in a transaction, and say in the audit and the log who asked."""
+    """Make a change in a transaction; the audit and the log name the caller."""
     who = asked_by(request)
 
     def attributed(conn: Connection[Any]) -> Any:
@@ -142,7 +142,7 @@ async def done_by(
 async def logged_by(
     gateway: Gateway, request: Request, work: Callable[[Connection[Any]], Any]
 ) -> Any:
-    """Do it in transactions of its own, and say in the log who asked for it."""
+    """Make a change in transactions of its own; the log names the caller."""
     done = await gateway.sessions.run(work)
     log.info(
         "operate: %s %s by %s at %s: %s",
@@ -156,7 +156,7 @@ async def logged_by(
 
 
 def said(what: Any) -> Response:
-    """Return a record, several, or a document."""
+    """Return a record, several records, or a document as an answer."""
     found = (
         [_document(each) for each in what] if isinstance(what, list | tuple) else _document(what)
     )

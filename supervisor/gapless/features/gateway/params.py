@@ -1,4 +1,4 @@
-"""What stands in a path or a query: names, numbers, seconds, each within its bounds."""
+"""The values of a path or a query: names, numbers, seconds, each within its bounds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WHOLE = re.compile("[0-9]{1,18}", re.ASCII)
 
 
 def require_known(params: ImmutableMultiDict[str, str], known: Collection[str]) -> None:
-    """Raise Problem (400) for a parameter of a query that is not known, or stands there twice."""
+    """Raise Problem (400) for a parameter of a query that is unknown, or given twice."""
     names = [name for name, _ in params.multi_items()]
     for name in names:
         if name not in known:
@@ -32,7 +32,7 @@ def text_in(
     default: str | None = None,
     most: int = TEXT_CHARACTERS_MAX,
 ) -> str:
-    """Return a parameter. Raises Problem (400) for one that is missing, too long, or has a NUL."""
+    """Return a parameter. Raises Problem (400) if it is missing, too long, or has a NUL."""
     value = params.get(name, default)
     if value is None:
         raise Problem(400, f"{name} is missing")
@@ -52,7 +52,7 @@ def whole_in(params: Mapping[str, Any], name: str, low: int, high: int) -> int:
 
 
 def choice_in(params: Mapping[str, Any], name: str, choices: Sequence[str]) -> str:
-    """Return one of some words. Raises Problem (400)."""
+    """Return one of the choices. Raises Problem (400)."""
     value = text_in(params, name)
     if value not in choices:
         raise Problem(400, f"{name}={value[:100]!r}: it is {' or '.join(choices)}")

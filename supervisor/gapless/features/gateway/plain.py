@@ -1,4 +1,4 @@
-"""Plain events, one or an array, read at once: unusual and wrong ones are left to events_in."""
+"""Plain events, one or an array, read at once: unusual and invalid ones are left to events_in."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from msgspec.json import Decoder
 
 from gapless.log.event import NewEvent
 
-# They are kept as objects, which may take 20 times as much.
+# They are kept as objects, which may take 20 times as much memory.
 HEADERS_BYTES_MAX = 16 * 1024  # of an event
 _NONE = Raw(b"null")
 
 
 class _PlainEvent(Struct, forbid_unknown_fields=True, gc=False):
-    """What nearly all events have; payload and headers are slices of the body, as written."""
+    """The fields of nearly all events; payload and headers are slices of the body, as written."""
 
     payload: Raw
     key: str | None = None
@@ -26,24 +26,24 @@ class _PlainEvent(Struct, forbid_unknown_fields=True, gc=False):
 
 
 _EVENTS = Decoder(list[_PlainEvent])
-# How many members each object of the array has, one that stands there twice counted twice: msgspec
-# takes the last one.
+# The number of members of each object of the array; a name that stands there twice counts twice:
+# msgspec takes the last one.
 _MEMBERS = json.JSONDecoder(object_pairs_hook=len)
 
 
 def plain_events(body: bytes | bytearray, event_bytes_max: int) -> list[NewEvent]:
-    """Return the events of a JSON text; none if they are to be read one by one, and carefully.
+    """Return the events of a JSON text; none if they have to be read one by one, and carefully.
 
-    Only what ops.load.parse reads to the same events is taken here.
+    Takes only events that ops.load.parse reads in the same way.
     """
-    if len(body) > event_bytes_max:  # one of them may be too large
+    if len(body) > event_bytes_max:  # one event may be too large
         return []
     array = b"[" + body + b"]" if body.startswith(b"{") else body
     try:
         events = _EVENTS.decode(array)
         if [_members(event) for event in events] != _MEMBERS.decode(array.decode()):
             return []
-        if array is not body and len(events) > 1:  # no array, and two of them
+        if array is not body and len(events) > 1:  # no array, and yet two events
             return []
         return [_new_event(event) for event in events]
     except (MsgspecError, ValueError, RecursionError):
@@ -51,13 +51,13 @@ def plain_events(body: bytes | bytearray, event_bytes_max: int) -> list[NewEvent
 
 
 def _members(event: _PlainEvent) -> int:
-    """Count what it has; a field that is null is not counted, so it is unusual."""
+    """Count the members of an event; a field that is null is not counted, so it is unusual."""
     texts = (event.key, event.event_type, event.host_id, event.user_id)
     return 5 - texts.count(None) + (event.headers is not _NONE)
 
 
 def _new_event(event: _PlainEvent) -> NewEvent:
-    """Return it as publish() has it. Raises ValueError for headers that are no object, or many."""
+    """Return the event for publish(). Raises ValueError if headers are no object, or too long."""
     headers = None
     if event.headers is not _NONE:
         text = bytes(event.headers)

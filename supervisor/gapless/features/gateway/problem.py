@@ -1,4 +1,4 @@
-"""What is answered when something is wrong: problems of RFC 9457, each with one line of detail."""
+"""The answers to failed requests: problems of RFC 9457, each with one line of detail."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _TEXTS = {
     "42501": "the gateway's role may not do that: grant it what docs/use/gateway.md names",
     "55P03": "another request is at it: repeat this one",
 }
-# What a client of an ordered group does next, as member `next` of the answer.
+# The next step of a client of an ordered group, as member `next` of the answer.
 _NEXT = {"GL006": "join", "GL007": "poll"}
 
 
@@ -64,9 +64,9 @@ PROBLEM = {
 
 
 class Problem(Exception):  # noqa: N818 - as the RFC calls it
-    """A request that is not done; `more`: members of the answer beside status, title, detail.
+    """A request that failed; `more`: members of the answer beside status, title, detail.
 
-    why: what is for the log alone.
+    why: the part that is for the log alone.
     """
 
     why = ""
@@ -93,7 +93,7 @@ class Problem(Exception):  # noqa: N818 - as the RFC calls it
 
 
 def away(error: Exception) -> Problem:
-    """Return the problem of a database that cannot be used now; where it is, is nobody's affair."""
+    """Return the problem of a database that does not answer; its address is left out."""
     retry = {"Retry-After": str(RETRY_AFTER_S)}
     found = Problem(503, "the database does not answer: the gateway's log says why", headers=retry)
     found.why = one_line(error)
@@ -101,7 +101,7 @@ def away(error: Exception) -> Problem:
 
 
 def problem_of(error: Exception) -> Problem:
-    """Return what an error means to whoever asked; what nobody expected is logged."""
+    """Return the problem for an error; unexpected errors are logged."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, InvalidPayloadError):
@@ -120,7 +120,7 @@ def problem_of(error: Exception) -> Problem:
 
 
 def _unfit(error: InvalidPayloadError) -> Problem:
-    """Say where in a payload, by JSON pointers, what its schema does not take."""
+    """Return the problem of a payload: the place, by JSON pointers, where its schema rejects it."""
     found = error.mismatch
     return Problem(
         400,
@@ -134,7 +134,7 @@ def _unfit(error: InvalidPayloadError) -> Problem:
 
 
 def _state(error: BaseException) -> str:
-    """Return the SQLSTATE of an error, or of what it was made of."""
+    """Return the SQLSTATE of an error, or of its cause."""
     for each in (error, error.__cause__):
         state = getattr(each, "sqlstate", None)
         if isinstance(state, str):

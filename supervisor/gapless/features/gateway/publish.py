@@ -1,4 +1,4 @@
-"""POST events: one request is one unit, all of it or nothing; 202 when it has committed."""
+"""POST events: one request is one unit, all of it or nothing; 202 after its commit."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ from gapless.ops.place import GroupPlace
 
 WAIT_S = 10.0
 WAIT_S_MAX = 30.0
-SPOKEN_BYTES_MAX = 256 * 1024  # a larger body would hold up the loop for more than some ms
+SPOKEN_BYTES_MAX = 256 * 1024  # a larger body would block the loop for more than some ms
 SPOKEN_EVENTS_MAX = 500  # as would more events
-PLAIN_BYTES_MAX = 16 * 1024  # a body whose event shares a transaction with others
-AT_ONCE_BYTES_MAX = 8 * 1024  # a body that is read without others being served amid it
+PLAIN_BYTES_MAX = 16 * 1024  # a body of which the event shares a transaction with others
+AT_ONCE_BYTES_MAX = 8 * 1024  # a body that is parsed in one step, while other requests wait
 _DONE = ("handled", "dead")
 _NO_USE = (*_DONE, "elsewhere", "rolled-back")
 _Look = Callable[[], Awaitable[tuple[bool, dict[str, Any]]]]
@@ -115,9 +115,9 @@ ways = Ways()
 async def publish_events(gateway: Gateway, request: Request, asked: Asked) -> Response:
     """Publish events: one request is one unit; with `wait`, say what became of it."""
     wait, wait_s = _awaited(asked["wait"] or ""), asked["timeout"]
-    if wait not in ("", "offset"):  # what another group does is no producer's affair
+    if wait not in ("", "offset"):  # other groups are not the producer's concern
         gateway.access.require_any(request, f"consume:{wait}", "read:*")
-    said = await _published(gateway, request, asked["topic"], wait)  # what waits holds no body
+    said = await _published(gateway, request, asked["topic"], wait)  # a wait holds no body
     gateway.stand_in.ring()
     is_done = False
     if wait and said["events"]:
@@ -156,9 +156,9 @@ async def _published(gateway: Gateway, request: Request, topic: str, wait: str) 
 
 
 class _Read(NamedTuple):
-    """Events that a request publishes; its body is needed no more.
+    """The events of a request; its body is no longer needed.
 
-    is_plain: one small event that other requests may share a transaction with. is_short: it takes
+    is_plain: one small event, which may share a transaction with other requests. is_short: it takes
     some ms.
     """
 
@@ -196,7 +196,7 @@ def _said(published: UUID | None, events: int) -> dict[str, Any]:
 
 
 def _key_in(request: Request, events: list[NewEvent]) -> str | None:
-    """Return the request's key, without the quotes that a structured header has."""
+    """Return the request's key, without the quotes of a structured header."""
     given = request.headers.getlist("idempotency-key")
     if not given:
         return None
@@ -215,14 +215,14 @@ def _key_in(request: Request, events: list[NewEvent]) -> str | None:
 
 
 def _digest(request: Request, body: Body) -> bytes:
-    """Return what tells a request from another with the same key."""
+    """Return a digest that tells requests with the same key apart."""
     digest = sha256(f"{content_type(request)}\n{request.headers.get('ce-id', '')}\n".encode())
     digest.update(body)
     return digest.digest()
 
 
 def _awaited(wait: str) -> str:
-    """Return what to wait for: "", "offset" or the name of a group. Raises Problem (400)."""
+    """Return the condition to wait for: "", "offset" or a group's name. Raises Problem (400)."""
     if wait in ("", "offset"):
         return wait
     kind, _, group = wait.partition(":")
@@ -232,7 +232,7 @@ def _awaited(wait: str) -> str:
 
 
 def _offsets(gateway: Gateway, said: dict[str, Any]) -> _Look:
-    """Look where the events are; those that are for later have no offset yet."""
+    """Look up the places of the events; events for later have no offset yet."""
     wanted = said["events"] - len(said["scheduled_ids"])
 
     async def look() -> tuple[bool, dict[str, Any]]:
@@ -250,7 +250,7 @@ def _place(each: Located) -> dict[str, Any]:
 
 
 def _group(gateway: Gateway, said: dict[str, Any], group: str) -> _Look:
-    """Look what the group has done with the events."""
+    """Look up how far the group is with the events."""
 
     def ask(conn: Connection[Any]) -> str:
         sequence_if_alone(conn)
@@ -262,7 +262,7 @@ def _group(gateway: Gateway, said: dict[str, Any], group: str) -> _Look:
     async def look() -> tuple[bool, dict[str, Any]]:
         try:
             state = await gateway.sessions.run(ask)
-        except UsageError as error:  # the group was removed since
+        except UsageError as error:  # the group was removed in the meantime
             raise Problem(404, str(error)) from error
         return state in _NO_USE, {"group": group, "state": state}
 

@@ -1,7 +1,7 @@
-"""Queue groups: take events, say what became of them; gapless.ops does both.
+"""Queue groups: take events, acknowledge or reject them; gapless.ops does both.
 
-A receipt is all that a client has in hand. Whoever loses it, or an answer, loses nothing: the
-events are anybody's again when their time is over.
+A client holds nothing but a receipt. If a receipt, or an answer, is lost, no event is: others can
+take the events when their time is over.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from gapless.log.ranges import bounds_of
 from gapless.ops.text import json_text
 
 WAIT_S_MAX = 30.0
-LOOK_EVERY_S = 1.0  # what becomes due again tells nobody
+LOOK_EVERY_S = 1.0  # events that become due again send no notification
 EVENTS_MAX = 1_000
 _LONG_S = 366 * 86_400
 _FAILS = (404, 409)

@@ -1,4 +1,4 @@
-"""Room for connections: how many each address may have, and all together."""
+"""Room for connections: the limits of each address, and of all together."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from gapless.errors import UsageError
 
 CONNECTIONS_MAX = 10_000
-_PREFIX_BITS = 64  # of IPv6: one customer's
+_PREFIX_BITS = 64  # of IPv6: the network of one customer
 
 Networks = tuple[IPv4Network | IPv6Network, ...]
 
 
 def networks(texts: Sequence[str]) -> Networks:
-    """Return addresses and networks of proxies. Raises UsageError for what is none."""
+    """Return addresses and networks of proxies. Raises UsageError for invalid ones."""
     try:
         return tuple(ip_network(each.strip()) for each in texts)
     except ValueError as error:
@@ -25,7 +25,7 @@ def networks(texts: Sequence[str]) -> Networks:
 
 
 class Room:
-    """Counts the connections of each address; proxies that are trusted have any number."""
+    """Counts the connections of each address; trusted proxies may have any number."""
 
     def __init__(self, each_max: int, proxies: Networks = ()) -> None:
         self._each_max = each_max
@@ -34,7 +34,7 @@ class Room:
         self._total_connections = 0
 
     def enter(self, host: str | None) -> str | None:
-        """Count one; return what to leave() with, None when there are too many."""
+        """Count one more; return the argument of leave(), None if there are too many."""
         whose = self._whose(host)
         if whose and self._open[whose] >= self._each_max:
             return None
@@ -50,11 +50,11 @@ class Room:
             del self._open[whose]
 
     def is_full(self) -> bool:
-        """Tell whether there are more than are served."""
+        """Tell whether there are more connections than are served."""
         return self._total_connections > CONNECTIONS_MAX
 
     def _whose(self, host: str | None) -> str:
-        """Return whom a connection counts for; "": nobody."""
+        """Return the address for which a connection counts; "": it counts for none."""
         address = ip_address((host or "0.0.0.0").partition("%")[0])  # noqa: S104 - none is known
         mapped = getattr(address, "ipv4_mapped", None) or address
         if any(mapped in network for network in self._proxies):

@@ -1,7 +1,7 @@
-"""JSON that may be hostile, read where it stands: one value at a time, in bounded steps.
+"""JSON that may be hostile, read in place: one value at a time, in bounded steps.
 
-Nothing is made of a value but its text: msgspec finds where it ends, at some ms a MiB, however many
-elements it has. What Python's decoder makes of it would take 300 ms and 50 MiB.
+A value is kept as its text: msgspec finds its end, at some ms a MiB, whatever its number of
+elements. The objects that Python's decoder makes of it would take 300 ms and 50 MiB.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from gapless.features.load.parse import whole
 
 MEMBERS_MAX = 100  # of an event
 _BLANK = b" \t\r\n"
-_BLANKS = re.compile(rb"[ \t\r\n]{0,1048576}+")  # more of them in a row are refused as wrong
-# Nearly all texts; of long ones msgspec is faster.
+_BLANKS = re.compile(rb"[ \t\r\n]{0,1048576}+")  # longer runs of blanks are refused
+# Nearly all texts; msgspec is faster for long ones.
 _TEXT = re.compile(rb'"[^"\\\x00-\x1f]{0,255}+"')
 _FIRST_BYTES = 4096
-_ESCAPE_BYTES = 12  # of the longest, a pair
+_ESCAPE_BYTES = 12  # of the longest escape, a pair
 _PLACE = re.compile(r"JSON is malformed: (.*) \(byte (\d+)\)")
 _VALUE = Decoder(Raw)
-_AS_WRITTEN = frozenset(("payload", "data"))  # members of which the text is all that is wanted
+_AS_WRITTEN = frozenset(("payload", "data"))  # members that are needed as text only
 
 
 class MalformedError(Exception):
-    """A text is not JSON, or not UTF-8; at: of which byte that is known."""
+    """A text is not JSON, or not UTF-8; at: the byte at which that is known."""
 
     def __init__(self, reason: str, at: int) -> None:
         super().__init__(reason)
@@ -36,7 +36,7 @@ class MalformedError(Exception):
 
 
 class Scan:
-    """Reads a body, as far as `stop`; `at` is where it is."""
+    """Reads a body, up to `stop`; `at` is the current byte."""
 
     def __init__(self, body: bytes | bytearray, at: int, stop: int) -> None:
         self.body = body
@@ -44,22 +44,22 @@ class Scan:
         self.stop = min(stop, len(body))
 
     def skip_blanks(self) -> None:
-        """Go to what is no blank."""
+        """Go to the next byte that is no blank."""
         found = _BLANKS.match(self.body, self.at, self.stop)
         assert found is not None
         self.at = found.end()
 
     def is_over(self) -> bool:
-        """Tell whether nothing but blanks is left."""
+        """Tell whether only blanks are left."""
         self.skip_blanks()
         return self.at >= self.stop
 
     def sees(self, character: bytes) -> bool:
-        """Tell whether this is next, after blanks."""
+        """Tell whether this character is next, after blanks."""
         return not self.is_over() and self.body[self.at : self.at + 1] == character
 
     def pass_one(self, expected: bytes) -> bytes:
-        """Pass one of these characters, and return it; raise MalformedError for another."""
+        """Pass one of these characters, and return it; raise MalformedError for another one."""
         if not self.is_over() and (found := bytes(self.body[self.at : self.at + 1])) in expected:
             self.at += 1
             return found
@@ -71,11 +71,11 @@ class Scan:
             raise MalformedError("not JSON: more than one value", self.at)
 
     def members(self, advice: str) -> dict[str, tuple[Any, str]]:
-        """Pass an object; return its members with their values and texts, as parse.members_of().
+        """Pass an object; return its members with values and texts, as parse.members_of() does.
 
-        Of a value that has others in it the value is an empty one of its kind; of a payload it is
-        None. Raises MalformedError, RecursionError; ValueError for another value, doubled names,
-        too many.
+        The value of an array or an object is an empty one of its kind; that of a payload is None.
+        Raises MalformedError, RecursionError; ValueError for a value that is no object, for a
+        doubled name, and for too many members.
         """
         if not self.sees(b"{"):
             self.value()
@@ -114,13 +114,13 @@ class Scan:
         return name
 
     def _length(self) -> int:
-        """Return how long the value is that begins here."""
+        """Return the length of the value that begins here."""
         rest = memoryview(self.body)[self.at : self.stop]
         with suppress(DecodeError):
             return _length(rest)
-        # msgspec takes no half of a surrogate pair, which PostgreSQL stores. Another escape stands
-        # for all that begin as they do: of the same length, and right wherever these would be. MUST
-        # be done with some of the text first: many small values would each have all of it copied.
+        # msgspec rejects half a surrogate pair, which PostgreSQL stores. So another escape replaces
+        # all that begin like one: of the same length, and valid wherever they are. MUST begin with
+        # a part of the text: many small values would each have all of it copied.
         size = _FIRST_BYTES
         while True:
             some = bytes(rest[:size]).replace(rb"\ud", rb"\u0").replace(rb"\uD", rb"\u0")
@@ -138,7 +138,7 @@ class Scan:
 
 
 def _length(text: bytes | memoryview) -> int:
-    """Return the length of the value that a text begins with, whatever follows it."""
+    """Return the length of the value with which a text begins, whatever follows it."""
     try:
         _VALUE.decode(text)
     except DecodeError as error:
@@ -150,5 +150,5 @@ def _length(text: bytes | memoryview) -> int:
 
 
 def _shallow(text: str) -> Any:
-    """Return a value; of one that has others in it an empty one."""
+    """Return a value; for an array or an object, an empty one."""
     return {"[": [], "{": {}}[text[0]] if text[0] in "[{" else whole(text)

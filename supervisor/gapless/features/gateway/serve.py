@@ -41,18 +41,18 @@ log = logging.getLogger("gapless.gateway")
 
 CONNECTIONS_PER_ADDRESS = 1_000
 KEEP_ALIVE_S = 30
-_TICKS_A_SECOND = 10  # of uvicorn
+_TICKS_A_SECOND = 10  # of uvicorn's loop
 _STOP = (signal.SIGTERM, signal.SIGINT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeSpec:
-    """What a gateway needs; sessions: with the database, at most, beside one for metrics.
+    """The settings of a gateway; sessions: with the database, at most, beside one for metrics.
 
     asks_keys: every request needs a key. tokens: the file of an issuer; every request needs a token
-    of his, or a key where they are asked for. operates: an operator's routes are there.
-    proxies: addresses and networks whose forwarded headers count. hosts: names that it has beside
-    those of its machine; where it asks for neither keys nor tokens it answers to no other.
+    of that issuer, or a key if asks_keys is set. operates: it has the routes for operators.
+    proxies: addresses and networks of which the forwarded headers count. hosts: names of the
+    gateway beside those of its machine; without keys and tokens it answers to no other name.
     """
 
     dsn: str
@@ -72,8 +72,8 @@ class ServeSpec:
 def serve(listening: socket.socket, spec: ServeSpec) -> int:
     """Answer until told to end; return the exit code, 0.
 
-    Requests that run then have spec.drain_timeout_s seconds to finish; what only waits, or streams,
-    ends at once.
+    Requests that run then have spec.drain_timeout_s seconds to finish; those that only wait, or
+    stream, end at once.
     """
     sessions = Sessions(spec.dsn, sessions=spec.sessions, connect_timeout_s=spec.connect_timeout_s)
     try:
@@ -116,7 +116,7 @@ async def _serve(listening: socket.socket, sessions: Sessions, spec: ServeSpec) 
 
 
 def make_server(sessions: Sessions, spec: ServeSpec, address: str = "127.0.0.1") -> GatewayServer:
-    """Return a server with its gateway, for the loop that runs; address: where it listens."""
+    """Return a server with its gateway, for the running loop; address: the one it listens at."""
     is_anybodys = spec.asks_keys or spec.tokens
     names = None if is_anybodys and not spec.hosts else names_of(spec.hosts, address)
     looks = Looks(
@@ -159,7 +159,7 @@ def _tokens(path: str) -> Tokens:
 
 
 class GatewayServer(uvicorn.Server):
-    """Has the gateway drain when it is told to end, and ends with 0."""
+    """Lets the gateway drain when it is told to end, and ends with 0."""
 
     def __init__(
         self,
@@ -171,7 +171,7 @@ class GatewayServer(uvicorn.Server):
     ) -> None:
         super().__init__(config)
         self._certificate = certificate
-        self._tls = tls  # not uvicorn's: what is secured is made by Secured
+        self._tls = tls  # not given to uvicorn: Secured makes the secured connections
         self._gateway = gateway
         self._make_bell = make_bell
         self._loop = asyncio.get_running_loop()
@@ -188,7 +188,7 @@ class GatewayServer(uvicorn.Server):
             self._gateway.looks.close()
 
     async def on_tick(self, counter: int) -> bool:
-        """Cut off, every second, clients that take nothing; tell whether to end."""
+        """Cut off stuck clients every second; tell whether to end."""
         if counter % _TICKS_A_SECOND == 0:
             for each in list(self.server_state.connections):
                 cast("Connection", each).end_if_stuck()
@@ -196,9 +196,9 @@ class GatewayServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Take the signals to end; uvicorn's own raises them again, and the exit code is theirs."""
+        """Handle the stop signals: uvicorn would raise them again, and change the exit code."""
         if threading.current_thread() is not threading.main_thread():
-            yield  # signals are the main thread's
+            yield  # only the main thread gets signals
             return
         before = {each: signal.signal(each, self.handle_exit) for each in _STOP}
         if self._certificate is not None:
@@ -214,6 +214,6 @@ class GatewayServer(uvicorn.Server):
             self._loop.call_soon_threadsafe(self._certificate.renew, self._tls)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Drain; a second signal waits for nobody."""
+        """Drain; a second signal ends the gateway without waiting."""
         super().handle_exit(sig, frame)
         self._loop.call_soon_threadsafe(self._gateway.drain)

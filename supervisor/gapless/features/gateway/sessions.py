@@ -1,9 +1,9 @@
-"""Sessions for requests, each made again when it is lost; who comes while all are busy waits.
+"""Sessions for requests; a lost one is replaced; a request waits while all of them are busy.
 
-gapless.ops speaks through ordinary connections, so a request runs in a thread, with a session for
-as long. publish() has an async form, too, so it speaks through the same session in the loop: it
-saves the way to a thread and the threads' turns at the interpreter, a third of what a publish costs
-(docs/why/decisions/0039). What waits for something to happen holds none.
+gapless.ops uses ordinary connections, so a request runs in a thread, and holds a session for as
+long. publish() also has an async form, so it uses the same session in the loop: that saves the way
+to a thread and the threads' turns at the interpreter, a third of the cost of a publish
+(docs/why/decisions/0039). A request that waits for an event holds no session.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from gapless.features.gateway.problem import Problem
 log = logging.getLogger("gapless.gateway")
 
 Result = TypeVar("Result")
-WAITING_REQUESTS_MAX = 2_000  # who comes while so many wait for a session is turned away
-PAUSE_S = 0.5  # after an attempt to connect that failed nobody tries again
+WAITING_REQUESTS_MAX = 2_000  # further requests are refused
+PAUSE_S = 0.5  # from a failed attempt to connect to the next one
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Session:
-    """A session, as a thread speaks through it and as the loop does; never both at a time."""
+    """A session, for a thread and for the loop; never used by both at a time."""
 
     conn: Connection[Any]
     in_loop: AsyncConnection[Any]
 
     def is_gone(self) -> bool:
-        """Tell whether it has ended, when it is idle: nothing else would make it readable."""
+        """Tell whether an idle session has ended: nothing else would make it readable."""
         return bool(self.conn.closed) or readable(0, self.conn.fileno())
 
 
 def too_many() -> Problem:
-    """Return the problem of a request that would be one too many to wait."""
+    """Return the problem of a request that is refused because too many wait."""
     return Problem(503, "too many requests wait for a session", headers={"Retry-After": "1"})
 
 
 class Sessions:
-    """Lends sessions, in autocommit; says once that the database is away, and back."""
+    """Lends sessions, in autocommit; logs once that the database is away, and that it is back."""
 
     def __init__(self, dsn: str, *, sessions: int, connect_timeout_s: int) -> None:
         self._dsn = dsn
@@ -64,26 +64,26 @@ class Sessions:
         self._idle: list[Session] = []
         self._checking = threading.Lock()
         self._waiting_requests = 0
-        self._away_s: float | None = None  # monotonic: since when
-        self._tried_s = 0.0  # monotonic: when an attempt failed last
+        self._away_s: float | None = None  # monotonic: the start of an outage
+        self._tried_s = 0.0  # monotonic: the time of the last failure
         self._why = ""
 
     async def run(self, work: Callable[[Connection[Any]], Result]) -> Result:
-        """Return what `work` does in a thread, with a session of its own until then.
+        """Call `work` in a thread with a session of its own, and return its result.
 
         Raises Problem (503) when too many wait; UnreachableError or psycopg.Error while the
-        database is away: what was to be committed then may be, or not.
+        database is away: a transaction that was to commit then may be committed, or not.
         """
         session = await self._take()
         done = asyncio.get_running_loop().run_in_executor(self._threads, work, session.conn)
-        # Whoever asked may be cancelled, a thread not: the session is free when the thread is.
+        # The caller may be cancelled, a thread may not: the session is free when the thread is.
         done.add_done_callback(lambda _: self._put_back(session, done.exception()))
         return await asyncio.shield(done)
 
     async def speak(self, work: Callable[[AsyncConnection[Any]], Awaitable[Result]]) -> Result:
-        """Return what `work` does in the loop, with a session of its own until then.
+        """Call `work` in the loop with a session of its own, and return its result.
 
-        For what is short: between two awaits nobody else is served. Raises as run().
+        For short work: between two awaits no other request is served. Raises as run() does.
         """
         session = await self._take()
         try:
@@ -95,7 +95,7 @@ class Sessions:
         return result
 
     def close(self) -> None:
-        """End all sessions, after the loop; those that are busy finish first."""
+        """End all sessions, after the loop; busy ones finish first."""
         self._threads.shutdown(cancel_futures=True)
         for session in self._all:
             session.conn.close()
@@ -129,12 +129,12 @@ class Sessions:
             made.add_done_callback(self._keep)
             raise
         except (psycopg.Error, ConnectError) as error:
-            self._tried_s = monotonic()  # here, not for who was turned away: there are always some
+            self._tried_s = monotonic()  # not for refused requests: there are always some
             self._note_away(error)
             raise
 
     def _keep(self, made: asyncio.Future[Session]) -> None:
-        """Keep a session that whoever asked for it did not wait for."""
+        """Keep a session for which the caller did not wait."""
         if not made.cancelled() and made.exception() is None:
             self._idle.append(made.result())
 
@@ -142,7 +142,7 @@ class Sessions:
         conn = connect_shared(self._dsn, role="gateway", connect_timeout_s=self._connect_timeout_s)
         try:
             with self._checking:
-                if not self._all:  # to read all files of the schema takes longer than a request
+                if not self._all:  # reading all files of the schema takes longer than a request
                     require_schema(conn)
                 session = Session(conn, over_session(conn, AsyncConnection))
                 self._all.add(session)

@@ -1,4 +1,4 @@
-"""Shapes of values: each is read by its shape, and openapi.json has it as it is."""
+"""Shapes of values: the gateway reads each value by its shape, and openapi.json has it as it is."""
 
 from __future__ import annotations
 
@@ -21,67 +21,67 @@ def _shape(kind: str, about: str, /, **more: Any) -> Shape:
 
 
 def text(about: str = "", **more: Any) -> Shape:
-    """Return a text."""
+    """Return the shape of a text."""
     pattern = {} if {"enum", "format"} & set(more) else {"pattern": _NO_NUL}
     most = {} if {"enum", "format"} & set(more) else {"maxLength": TEXT_CHARACTERS_MAX}
     return _shape("string", about, **{**most, **pattern, **more})
 
 
 def any_text(about: str = "") -> Shape:
-    """Return a text, or null, that is as long as what it is part of at most."""
+    """Return the shape of a text or null; only the length of the whole body bounds it."""
     return nullable(_shape("string", about, pattern=_NO_NUL))
 
 
 def whole(low: int, high: int, about: str = "", **more: Any) -> Shape:
-    """Return a whole number from `low` to `high`."""
+    """Return the shape of a whole number from `low` to `high`."""
     return _shape("integer", about, minimum=low, maximum=high, **more)
 
 
 def seconds(most: float, about: str = "", *, least: float = 0, **more: Any) -> Shape:
-    """Return a number of seconds."""
+    """Return the shape of a number of seconds."""
     return _shape("number", about, minimum=least, maximum=most, **more)
 
 
 def some_seconds(most: float, **more: Any) -> Shape:
-    """Return a number of seconds that is more than 0."""
+    """Return the shape of a number of seconds above 0."""
     return _shape("number", "", exclusiveMinimum=0, maximum=most, **more)
 
 
 def truth(about: str = "") -> Shape:
-    """Return true or false."""
+    """Return the shape of a boolean."""
     return _shape("boolean", about, default=False)
 
 
 def listed(of: Shape, about: str = "", **more: Any) -> Shape:
-    """Return a list."""
+    """Return the shape of a list."""
     return _shape("array", about, items=of, **more)
 
 
 def whole_texts(about: str) -> Shape:
-    """Return an object whose values are texts, each as long as the body at most."""
+    """Return the shape of an object whose values are texts, each at most as long as the body."""
     return _shape("object", about, additionalProperties={"type": "string", "pattern": _NO_NUL})
 
 
 def nullable(shape: Shape) -> Shape:
-    """Return a shape that null has, too."""
+    """Return a shape that also allows null."""
     return {**shape, "type": [shape["type"], "null"]} if "type" in shape else shape
 
 
 def record(needed: str, /, **fields: Shape) -> Shape:
-    """Return an object of an answer; needed: the fields that are always there."""
+    """Return the shape of an object of an answer; needed: the fields that are always there."""
     return {"type": "object", "required": needed.split(), "properties": fields}
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """Values by name: of a query, of headers, or the body. needed: those that must be there."""
+    """Values by name: of a query, of headers, or of the body. needed: the required names."""
 
     needed: frozenset[str]
     shapes: Mapping[str, Shape]
 
 
 def takes(needed: str = "", /, **shapes: Shape) -> Values:
-    """Return the values that a request has; needed: names of those that must be there."""
+    """Return the values that a request takes; needed: the required names."""
     return Values(frozenset(needed.split()), shapes)
 
 
@@ -106,7 +106,7 @@ IN_PATHS: Mapping[str, Shape] = {
     "topic": {**NAME, "maxLength": 249},
     "scheduled_id": whole(1, ID_MAX),
 }
-"""Values of paths that are no mere names."""
+"""The values of paths that are more than names."""
 PLACE = text(
     "GROUP/TOPIC/PARTITION@OFFSET, such as billing/orders/3@17.",
     pattern="^[^/@]+/[^/@]+/[0-9]{1,9}[/@][0-9]{1,18}$",

@@ -1,7 +1,7 @@
-"""Long work in the loop, a slice at a time: between two slices everybody else is served.
+"""Long work in the loop, a slice at a time: other requests are served between two slices.
 
-A thread would not do: it has the interpreter for 5 ms at a time, and a loop that speaks with the
-database in the loop would wait for it ten times a request.
+A thread would not do: it has the interpreter for 5 ms at a time, and a loop that also speaks with
+the database would wait for it ten times a request.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ Item = TypeVar("Item")
 
 
 class Slices:
-    """Of all that is long one slice at a time, in turns."""
+    """Runs one slice of all long work at a time, in turns."""
 
     def __init__(self) -> None:
         self._turn = asyncio.Lock()
 
     async def collect(self, items: Iterator[Item]) -> list[Item]:
-        """Return the items; each one is a step that should take no longer than a slice."""
+        """Return the items; the step to each should take no longer than a slice."""
         found: list[Item] = []
         while True:
             async with self._turn:
@@ -33,4 +33,4 @@ class Slices:
                         break
                 else:
                     return found
-                await asyncio.sleep(0)  # MUST keep the turn: of all one slice, then everybody else
+                await asyncio.sleep(0)  # MUST keep the turn: one slice, then all other requests

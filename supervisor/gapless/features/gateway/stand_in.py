@@ -1,4 +1,4 @@
-"""Offsets for events published where no supervisor runs: the gateway gives them until one does."""
+"""Offsets for events published without a supervisor: the gateway gives them until one runs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from gapless.log.catch_up import stand_in
 log = logging.getLogger("gapless.gateway")
 
 LOOK_S = 1.0
-ALONE_S = 0.1  # nobody notifies when nobody but us sequences
-RESTS = 4  # times as long as a look took: it is at it a fifth of the time, whatever is published
+ALONE_S = 0.1  # there are no notifications while only this gateway sequences
+RESTS = 4  # times the duration of a look: it is busy for at most a fifth of the time
 
 
 class StandIn:
-    """Looks whether somebody sequences, and does so while nobody does; calls `grown` when it did.
+    """Sequences while no supervisor does, and calls `grown` after it has given offsets.
 
-    It does what any reader may (log.catch_up), so any number of gateways do no harm, and a
-    session of a pooler is enough.
+    It does nothing but log.catch_up, which any reader may call: any number of gateways do no harm,
+    and a session of a pooler is enough.
     """
 
     def __init__(self, sessions: Sessions, grown: Callable[[], object]) -> None:
@@ -39,13 +39,13 @@ class StandIn:
         self._trouble = RepeatedFailure("events may get no offsets from this gateway")
 
     def ring(self) -> None:
-        """Look at once, if no supervisor sequences: something was published."""
+        """Look at once, if no supervisor sequences: events were published."""
         if self._is_alone:
             self._rung.set()
 
     async def run(self) -> None:
         """Look until cancelled."""
-        house_s = -LOOK_S  # monotonic: when the house was kept last
+        house_s = -LOOK_S  # monotonic: the time of the last housekeeping
         while True:
             self._rung.clear()
             began_s = monotonic()

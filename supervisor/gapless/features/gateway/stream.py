@@ -1,4 +1,4 @@
-"""GET stream: events as they come, as server-sent events; the client carries its place itself."""
+"""GET stream: events as they come, as server-sent events; the client keeps its place itself."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from gapless.log.ranges import Bounds, bounds_of, replaced_from, timeline_of
 from gapless.ops.entries import entry_json
 
 KEEP_ALIVE_S = 15.0
-SENT_CHARACTERS = 32_768  # about so many at a time
-RETRY_MS = 1_000  # after which a client comes again
+SENT_CHARACTERS = 32_768  # characters of one write, about
+RETRY_MS = 1_000  # the delay before a client connects again
 _HEADERS = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
 _TYPE = "text/event-stream"
 _ALL = Filter()
@@ -86,7 +86,7 @@ async def stream_events(gateway: Gateway, request: Request, asked: Asked) -> Res
         raise Problem(400, f"topic {topic} has too many partitions for one stream: say partition=")
     if request.method == "HEAD":
         return Response(headers=_HEADERS, media_type=_TYPE)
-    # Of a stream that was asked for one partition the others are not followed, old or new.
+    # A stream of one partition follows no others, old or new.
     follows_new = asked["partition"] is None
     feed = await gateway.feeds.join(topic, only)
     gateway.listen_to(topic, bounds)
@@ -96,7 +96,7 @@ async def stream_events(gateway: Gateway, request: Request, asked: Asked) -> Res
 
 
 class _Place:
-    """Where a stream is."""
+    """The place of a stream: the next offset of each partition."""
 
     def __init__(
         self, topic_id: int, next_offsets: dict[int, int], timeline: int, *, follows_new: bool
@@ -111,7 +111,7 @@ class _Place:
         return vector_text(self.topic_id, self.next_offsets, self.timeline)
 
     def partitions(self, feed: Feed) -> list[int]:
-        """Return those to look at; new ones from their first event."""
+        """Return the partitions to look at; new ones from their first event."""
         if self._follows_new:
             for number in feed.parts:
                 self.next_offsets.setdefault(number, 1)
@@ -119,7 +119,7 @@ class _Place:
 
 
 class EventStream(Response):
-    """Sends events while the client takes them, and may; ends when the gateway drains."""
+    """Sends events while the client takes and may read them; ends when the gateway drains."""
 
     def __init__(
         self, gateway: Gateway, feed: Feed, place: _Place, ended: Callable[[], Awaitable[None]]
@@ -130,10 +130,10 @@ class EventStream(Response):
         self._feed = feed
         self._place = place
         self._ended = ended
-        self._is_over = asyncio.Event()  # the key or token of the client counts no more
+        self._is_over = asyncio.Event()  # the key or token of the client is no longer valid
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        """Answer; give the feed back however it ends."""
+        """Answer; give the feed back, whatever the end."""
         ending = asyncio.ensure_future(self._end())
         leaving = asyncio.ensure_future(_disconnected(receive))
         sending = asyncio.ensure_future(self._send(send))
@@ -163,7 +163,7 @@ class EventStream(Response):
                 await send(body)
                 await asyncio.sleep(0)  # MUST: a client that takes all would hold the loop
         except (psycopg.Error, GaplessError) as error:
-            self._feed.trouble.note(error)  # the client comes again
+            self._feed.trouble.note(error)  # the client connects again
         except Problem:
             pass
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -171,7 +171,7 @@ class EventStream(Response):
     async def _texts(self) -> AsyncIterator[str]:
         yield f"retry: {RETRY_MS}\nid: {self._place.text}\n\n"
         while not (self._gateway.is_draining or self._is_over.is_set() or self._feed.is_over):
-            news = self._feed.news()  # MUST be before the look: what comes after it sets this one
+            news = self._feed.news()  # MUST be before the look: later events set this one
             before = dict(self._place.next_offsets)
             for partition in self._place.partitions(self._feed):
                 async for part in self._of(partition):
@@ -182,7 +182,7 @@ class EventStream(Response):
         yield f"id: {self._place.text}\n\n"
 
     async def _of(self, partition: int) -> AsyncIterator[str]:
-        """Yield what is new in a partition: what is kept, or else some of the log."""
+        """Yield the new events of a partition: those that are kept, or else some from the log."""
         offsets = self._place.next_offsets
         part = self._feed.parts[partition]
         if offsets[partition] >= part.next_offset:
@@ -222,9 +222,9 @@ def _checked(conn: Connection[Any], topic: str, only: Filter) -> dict[int, Bound
 def _place_in(
     request: Request, asked: Asked, bounds: dict[int, Bounds]
 ) -> tuple[dict[int, int], int | None]:
-    """Return where to begin: behind the last event that the client has, or where it says.
+    """Return the place to begin: after the client's last event, or at the one it asks for.
 
-    And the timeline of the log from which the client has them; None: it does not say.
+    Return also the timeline of the log from which the client has its events; None: it is unknown.
     """
     vector = request.headers.get("last-event-id") or asked["last_event_id"]
     topic, only = asked["topic"], asked["partition"]
@@ -250,7 +250,7 @@ def _refuse_replaced(
     place: dict[int, int],
     timeline: int | None,
 ) -> None:
-    """Raise Problem (410) for a place behind events that are not those of the log any more."""
+    """Raise Problem (410) for a place after events that the log has since replaced."""
     for number, offset in place.items():
         replaced = replaced_from(conn, bounds[number], offset, timeline)
         if replaced is not None:
@@ -260,7 +260,7 @@ def _refuse_replaced(
 def _followed(
     topic: str, bounds: dict[int, Bounds], place: dict[int, int], only: int | None
 ) -> dict[int, int]:
-    """Return the place in what is to be followed; of a partition that is newer, its first event.
+    """Return the place in the partitions to follow; of a newer partition, its first event.
 
     Raises Problem: 400 for the place of a stream that did not follow it, 404 for another log's.
     """
@@ -274,7 +274,7 @@ def _followed(
 
 
 def _checked_place(topic: str, bounds: dict[int, Bounds], place: dict[int, int]) -> dict[int, int]:
-    """Return the place. Raises Problem: 410 behind what is kept, 400 beyond what there is."""
+    """Return the place. Raises Problem: 410 if its events were dropped, 400 beyond the end."""
     for number, offset in place.items():
         here = bounds[number]
         if offset < here.first_offset:

@@ -1,4 +1,4 @@
-"""TLS: what a gateway shows, and how it gets another certificate without a restart."""
+"""TLS: the certificate of a gateway, and its renewal without a restart."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Certificate:
     key: str
 
     def open(self) -> ssl.SSLContext:
-        """Return what connections are accepted with, TLS 1.2 or newer. Raises UsageError."""
+        """Return the context for incoming connections, TLS 1.2 or newer. Raises UsageError."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            # Without an answer OpenSSL would ask whoever started us for a password.
+            # Without an answer OpenSSL would prompt on the terminal for a password.
             context.load_cert_chain(self.cert, self.key, password=lambda: "")
         except (OSError, ValueError) as error:
             raise UsageError(
@@ -33,7 +33,7 @@ class Certificate:
         return context
 
     def renew(self, context: ssl.SSLContext) -> None:
-        """Show what the files hold now to who comes from now on; what does not fit is not taken."""
+        """Use the files as they are now for new connections; files that do not fit are not used."""
         try:
             self.open()  # MUST be before: a context that refuses a key has the certificate already
             context.load_cert_chain(self.cert, self.key, password=lambda: "")

@@ -1,7 +1,7 @@
-"""Publishes of several requests in one transaction: of those that come while one is under way.
+"""Publishes of several requests in one transaction: those that come while another is running.
 
-Each keeps all that it would have alone: a unit, by a transaction_id of its own (I5); an answer,
-once all of them are committed (I2); a failure, for events that fail together are tried in halves.
+Each request gets the same as alone: a unit, by a transaction_id of its own (I5); an answer,
+after the commit of all (I2); a failure, for events that fail together are tried in halves.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from gapless.log.outgoing import outgoing
 from gapless.log.publish import publish
 
 EVENTS_MAX = 64
-SLOW_S = 0.02  # a transaction that takes longer is waited for no more
-# SQLSTATEs after which the outcome of the commit is unknown, or nothing works for anybody.
+SLOW_S = 0.02  # the next transaction begins beside one that takes longer
+# SQLSTATEs after which the outcome of the commit is unknown, or no transaction can succeed.
 _UNSURE = ("08", "40003", "53", "57", "58")
 
 
@@ -43,15 +43,15 @@ class _Waiting:
 class Together:
     """Publishes plain events, one of each request.
 
-    Nobody waits for company: what is there when a transaction of its topic ends, or when nothing is
-    under way, is the next one.
+    No request waits for company: the next transaction has all events that are there when one of its
+    topic ends, or when none is running.
     """
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
         self._loop = asyncio.get_running_loop()
-        self._waiting: dict[str, list[_Waiting]] = {}  # of topics of which one is to begin, or end
-        self._running: set[asyncio.Task[None]] = set()  # or nobody would hold them
+        self._waiting: dict[str, list[_Waiting]] = {}  # of topics with a transaction under way
+        self._running: set[asyncio.Task[None]] = set()  # keeps a reference to each task
         self._requests = 0
 
     async def publish(self, topic: str, event: NewEvent) -> UUID:
@@ -100,7 +100,7 @@ class Together:
             stored = await self._sessions.speak(lambda conn: publish(conn, topic, events))
         except Exception as error:  # noqa: BLE001 - the waiting requests answer it
             if len(some) > 1 and _is_undone(error):
-                middle = len(some) // 2  # one that is refused is found by few tries
+                middle = len(some) // 2  # halves find a rejected event in few tries
                 halves = some[:middle], some[middle:]
                 await asyncio.gather(*(self._store(topic, half) for half in halves))
                 return
@@ -112,7 +112,7 @@ class Together:
 
 
 def _is_undone(error: Exception) -> bool:
-    """Tell whether nothing was stored for sure, and each may fare better alone.
+    """Tell whether nothing was stored for sure, and each event may succeed alone.
 
     MUST be false when the connection was lost: the transaction may be committed, and would be
     stored twice.

@@ -1,7 +1,7 @@
-"""Tokens (JWT) of an issuer: who signed them, whom they are for, until when they count.
+"""Tokens (JWT) of an issuer: their signature, their audience, their expiry.
 
-Nothing in a token says how it is to be checked: algorithms are those of the issuer's file, keys
-those of its set, and addresses or keys in a header are not looked at.
+A token does not decide how it is checked: the algorithms are those of the issuer's file, the keys
+those of its set; addresses and keys in a header are ignored.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from gapless.features.gateway.problem import Problem
 
 log = logging.getLogger("gapless.gateway")
 
-FRESH_S = 300.0  # keys are read again after so long
-AGAIN_S = 10.0  # between two attempts, however many tokens name a key that nobody knows
-STALE_S_MAX = 3_600.0  # keys that could not be read again count no longer
+FRESH_S = 300.0  # the age at which keys are read again
+AGAIN_S = 10.0  # between two attempts, however many tokens name an unknown key
+STALE_S_MAX = 3_600.0  # the age at which keys are used no longer, if they cannot be read again
 FETCH_S_MAX = 5.0
 BYTES_MAX = 262_144  # of a set of keys
 _CHARACTERS_MAX = 16_384  # of a token
@@ -42,9 +42,9 @@ _PUBLIC = ("RSA", "EC", "OKP")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bearer:
-    """Whose a token is, what it allows, and when it ends, in seconds since 1970.
+    """The subject of a token, its scopes, and its expiry in seconds since 1970.
 
-    whose: the issuer and its subject; all tokens of both have requests_s between them, None: any.
+    whose: the issuer and its subject; all tokens of both share requests_s, None: any number.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Bearer:
     expires_s: float
 
     def left_s(self) -> float:
-        """Return for how long it counts."""
+        """Return for how many seconds it is valid."""
         return max(0.0, self.expires_s - time())
 
 
 class Tokens:
-    """Checks tokens of one issuer."""
+    """Checks the tokens of one issuer."""
 
     def __init__(self, issuer: Issuer) -> None:
         self._issuer = issuer
@@ -72,7 +72,7 @@ class Tokens:
         )
 
     async def check(self, text: str) -> Bearer:
-        """Return whose token it is. Raises Problem: 401 for what counts not, 503 without keys."""
+        """Return the bearer of a token. Raises Problem: 401 if it is invalid, 503 without keys."""
         if len(text) > _CHARACTERS_MAX or not text.isascii():
             raise _refused("it is none")
         try:
@@ -101,20 +101,20 @@ class Tokens:
 
 
 class KeyRing:
-    """The public keys of an issuer, by their kid; read again when they are old, or one is new."""
+    """The public keys of an issuer by kid; read again when they are old, or a kid is new."""
 
     def __init__(self, where: str) -> None:
         self._where = where
         self._keys: dict[str | None, Key] = {}
-        self._read_s = -math.inf  # monotonic: when they were read last
+        self._read_s = -math.inf  # monotonic: the time of the last read
         self._tried_s = -math.inf
         self._lock = asyncio.Lock()
         self._reading: asyncio.Task[None] | None = None
 
     async def find(self, kid: str | None) -> Key | None:
-        """Return a key; without a kid the only one there is. Raises Problem (503): none is known.
+        """Return a key; without a kid the only key. Raises Problem (503) if no keys can be read.
 
-        Whoever names a key that is known waits for nobody.
+        A token with a known key does not wait.
         """
         age_s = monotonic() - self._read_s
         if age_s > STALE_S_MAX or self._of(kid) is None:
@@ -133,7 +133,7 @@ class KeyRing:
         return self._keys.get(kid)
 
     async def _read_again(self) -> None:
-        """Read the keys, unless somebody has just tried."""
+        """Read the keys, unless an attempt was made a moment ago."""
         async with self._lock:
             if monotonic() - self._tried_s < AGAIN_S:
                 return
@@ -149,7 +149,7 @@ class KeyRing:
 
 
 def usable_keys(found: Any) -> dict[str | None, Key]:
-    """Return the public keys of a JWKS that sign; others are left out. Raises ValueError."""
+    """Return the public keys of a JWKS that sign, without the others. Raises ValueError."""
     listed = found.get("keys") if isinstance(found, dict) else None
     if not isinstance(listed, list):
         raise ValueError("it has no keys: it is no JWKS")  # noqa: TRY004 - as of what is no JSON
@@ -167,7 +167,7 @@ def _usable(listed: Iterable[Any]) -> Iterable[tuple[str | None, Key]]:
             continue
         with contextlib.suppress(JoseError, ValueError, TypeError, KeyError):
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore", SecurityWarning)  # of a small key, left out below
+                warnings.simplefilter("ignore", SecurityWarning)  # for a small key, left out below
                 key = import_key(each)
             assert isinstance(key, RSAKey | ECKey | OKPKey)
             if isinstance(key, RSAKey) and key.public_key.key_size < _RSA_BITS_MIN:
@@ -195,7 +195,7 @@ async def _read(where: str) -> bytes:
 
 
 def _name(subject: object) -> str:
-    """Return whom the record names: text of a token is not ours, and goes to logs."""
+    """Return a subject's name for the record: the text comes from outside, and goes to logs."""
     text = subject if isinstance(subject, str) else "?"
     return "".join(each for each in text if each.isprintable())[:_NAME_CHARACTERS_MAX]
 

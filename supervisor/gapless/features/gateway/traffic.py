@@ -1,8 +1,8 @@
-"""Requests of a gateway and its answers: counted by route and status, and a line for each.
+"""Requests of a gateway and their answers: counters by route and status, and a log line for each.
 
-The lines are those of the logger gapless.gateway.access: `error` for what failed here, `warning`
-for what was refused, `info` for the others. Neither a key nor a query is in them; the detail of a
-problem is.
+The lines go to the logger gapless.gateway.access: `error` for requests that failed here, `warning`
+for refused ones, `info` for the others. They contain neither a key nor a query, but the detail of a
+problem.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _PATH_CHARACTERS_MAX = 200
 
 @dataclass(slots=True, kw_only=True)
 class Asked:
-    """A request and its answer; of what is no request the status alone. status 0: none was sent."""
+    """A request and its answer; status alone for bytes that are no request. status 0: none sent."""
 
     method: str = ""
     path: str = ""
@@ -45,7 +45,7 @@ class Asked:
 
 
 class Traffic:
-    """Counts, and gives each answer the headers that all of them have."""
+    """Counts requests, and has the headers that are common to all answers."""
 
     def __init__(self, *, speaks_tls: bool = False) -> None:
         self.headers: Mapping[str, str] = SAFE | (_TLS if speaks_tls else {})
@@ -53,7 +53,7 @@ class Traffic:
         self.requests: Counter[tuple[str, str, str]] = Counter()
 
     def note(self, asked: Asked) -> None:
-        """Count it, by a few values however many there are of paths and methods; log it."""
+        """Count and log a request; few values, whatever the number of paths and methods."""
         method = asked.method if asked.method in _METHODS else "other"
         self.requests[asked.route, method, str(asked.status)] += 1
         is_fine = 0 < asked.status < 400
@@ -72,7 +72,7 @@ _LINE = (
 
 
 class Watched:
-    """The application, each request of which `traffic` gets to know, however it ends."""
+    """The application; `traffic` notes each of its requests, however it ends."""
 
     def __init__(self, app: ASGIApp, traffic: Traffic, is_full: Callable[[], bool]) -> None:
         self._app = app
@@ -80,7 +80,7 @@ class Watched:
         self._is_full = is_full
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer, and note it."""
+        """Answer a request, and note it."""
         asked = Asked(
             method=scope["method"],
             path=scope["path"][:_PATH_CHARACTERS_MAX],

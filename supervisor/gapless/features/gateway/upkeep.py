@@ -1,4 +1,4 @@
-"""What the page needs beside operate.py: a search, other payloads, what waits, what stays.
+"""The other routes that the page needs: a search, other payloads, events for later, retention.
 
 Each route is a call of gapless.ops.
 """

@@ -1,8 +1,8 @@
-"""Where a stream is: the next offset of each partition, as the short text of an SSE `id:`.
+"""The place of a stream: the next offset of each partition, as the short text of an SSE `id:`.
 
 Base64url of numbers of 7 bits a byte: the form, the timeline of the log that was read, the topic's
-id, then an offset a partition from 0 on; 0 is a partition that is not followed. A client gives it
-back at any gateway. Form 1, of gateways before, has no timeline.
+id, then one offset for each partition from 0 on; 0 is a partition that is not followed. A client
+can give it back at any gateway. Form 1, of older gateways, has no timeline.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ def vector_text(topic_id: int, next_offsets: Mapping[int, int], timeline: int) -
 
 
 def read_vector(text: str, topic_id: int) -> tuple[dict[int, int], int | None]:
-    """Return the next offset of each partition that is followed, and the timeline if it is known.
+    """Return the next offset of each followed partition, and the timeline if it is known.
 
-    Raises Problem (400) for what vector_text() has not made, or for another topic.
+    Raises Problem (400) for a text that vector_text() has not made, or for another topic.
     """
     if len(text) > CHARACTERS_MAX or not text.isascii():
         raise _refused("it is none that a stream has sent")

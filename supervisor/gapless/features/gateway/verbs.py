@@ -1,4 +1,4 @@
-"""Routes that are verbs of the command line: declared there, answered as with --json."""
+"""Routes of commands: declared with the command, answered as with --json."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VERB = "{verb}"
 
 
 class _Told(NamedTuple):
-    """An answer, in words for the log and as a document."""
+    """An answer, as text for the log and as a document."""
 
     words: str
     document: Any
@@ -32,7 +32,7 @@ class _Told(NamedTuple):
 
 
 def ways() -> Iterator[Route]:
-    """Yield a route for each verb that has one; {verb} in a path is several of them."""
+    """Yield a route for each verb that has one; {verb} in a path stands for several verbs."""
     for command in _COMMANDS:
         routed: dict[str, dict[str, Verb]] = {}
         for name, verb in COMMANDS[command].module().command.routed(COMMANDS[command].summary):
@@ -83,7 +83,7 @@ def _does(verbs: dict[str, Verb]) -> Callable[..., Any]:
 
 
 def _call(verbs: dict[str, Verb], asked: Asked) -> Callable[[Connection[Any]], _Told]:
-    """Return the work. Raises UsageError for words that are none of the kind."""
+    """Return the work. Raises UsageError for arguments that do not parse."""
     verb = verbs[asked["verb"]] if "verb" in asked else next(iter(verbs.values()))
     args = verb.args_of(asked)
 

@@ -1,4 +1,4 @@
-"""Wait for something by looking again and again, without a session in between."""
+"""Waits that look again and again, without a session in between."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ async def look_until(
     look: Callable[[], Awaitable[tuple[bool, Seen]]],
     timeout_s: float,
 ) -> tuple[bool, Seen]:
-    """Return what `look` returns: as soon as it says that it is enough, or when time is over.
+    """Return the result of `look`: as soon as it is enough, or when the time is over.
 
-    A gateway that drains looks no more, nor does it look for a key that counts no more.
+    The wait ends early if the gateway drains, or if the key of the request is no longer valid.
     """
     loop = asyncio.get_running_loop()
     give_up_s = loop.time() + timeout_s

@@ -1,4 +1,4 @@
-"""A route, declared once, beside its function: the values that it takes, and its answers."""
+"""A route, declared once, beside its function: its values and its answers."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ _RECORDS = Answer("As gapless.ops says it.", {"type": ["array", "object"]})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A method and a path, what is done there, and the scope that it needs; "": none.
+    """A method and a path, the endpoint, and the scope that it needs; "": none.
 
-    query, headers: by name; headers that are not needed are read by the endpoint. body: the fields
-    of a JSON object, or shapes by media type, which the endpoint reads. fails: the statuses of
-    problems that are its own, beside those of every route (`describe`).
+    query, headers: by name; the endpoint reads headers that are not needed. body: the fields of a
+    JSON object, or shapes by media type, which the endpoint reads. fails: the statuses of its own
+    problems, beside those of every route (`describe`).
     """
 
     method: str
@@ -64,7 +64,7 @@ class Route:
     fails: tuple[int, ...] = ()
 
     async def answer(self, gateway: Gateway, request: Request) -> Response:
-        """Read what is asked, and answer it. Raises Problem (400), and what fields_in() does."""
+        """Read the values of a request, and answer it. Raises Problem (400), and as fields_in()."""
         asked = {name: self._named(request, name, it) for name, it in self.in_path.items()}
         for name in self.headers.needed:
             if not request.headers.get(name):
@@ -80,7 +80,7 @@ class Route:
         return await self.endpoint(gateway, request, asked)
 
     def _named(self, request: Request, name: str, shape: Shape) -> Any:
-        """Return what stands in the path. Raises Problem: 400, 404 for none of the words there."""
+        """Return a value of the path. Raises Problem: 400, 404 for a word that is not allowed."""
         if shape["type"] == "integer":
             return whole_in(request.path_params, name, shape["minimum"], shape["maximum"])
         found = text_in(request.path_params, name)
@@ -100,9 +100,9 @@ class Ways:
         return iter(self._all)
 
     def way(self, where: str, scope: str = "", **how: Any) -> Callable[[Endpoint], Endpoint]:
-        """Return what makes a function a route; how: see Route.
+        """Return a decorator that registers a function as a route; how: see Route.
 
-        where: method, path, and its name in openapi.json, where that is not the function's.
+        where: method, path, and the name in openapi.json, if it is not the function's.
         """
 
         def register(endpoint: Endpoint) -> Endpoint:
@@ -114,7 +114,7 @@ class Ways:
 
 
 def made(where: str, scope: str, endpoint: Endpoint, about: str, **how: Any) -> Route:
-    """Return a route; in its path are names where nothing else is said."""
+    """Return a route; the values of its path are names unless `how` says otherwise."""
     method, path, *name = where.split()
     names = re.findall(r"{(\w+)[}:]", path)
     return Route(
@@ -134,7 +134,7 @@ def made(where: str, scope: str, endpoint: Endpoint, about: str, **how: Any) -> 
 
 
 def _read(params: Mapping[str, Any], name: str, values: Values) -> Any:
-    """Return a value of a query; without one that need not be there its default, else None."""
+    """Return a value of a query; without an optional one its default, else None."""
     shape, is_needed = values.shapes[name], name in values.needed
     if name not in params and not is_needed:
         return shape.get("default")
@@ -149,7 +149,7 @@ def _read(params: Mapping[str, Any], name: str, values: Values) -> Any:
 
 
 def _read_field(fields: Fields, name: str, values: Values) -> Any:
-    """Return a field of a body; without one that need not be there its default, else None."""
+    """Return a field of a body; without an optional one its default, else None."""
     shape, is_needed = values.shapes[name], name in values.needed
     kind, default = shape["type"], shape.get("default")
     if kind == "string":

@@ -1,7 +1,8 @@
-"""Ask, and be answered: a request is an event with an id, its reply an event that is for no group.
+"""Requests and replies: a request is an event with an id, its reply an event that is for no group.
 
-The reply is found by its transaction_id, which follows from the request's: nothing is noted for who
-waits, and any session that knows the id may wait. The server waits, in short calls (log.wait).
+The reply is found by its transaction_id, which follows from the request's: the database notes
+nothing for a waiting session, and any session that knows the id may wait. The server waits, in
+short calls (log.wait).
 """
 
 from __future__ import annotations
@@ -49,15 +50,15 @@ def request(
     timeout_s: float = 30.0,
     **fields: Any,
 ) -> Any:
-    """Publish a request, wait for its reply, and return the decoded payload of that.
+    """Publish a request, wait for its reply, and return the decoded payload of the reply.
 
-    conn: of psycopg, in autocommit and outside a transaction, for nobody handles what is not
-    committed; an AsyncConnection is to be awaited. timeout_s: above 0, at most a day; a reply that
-    comes later is not published. fields: to_group, to_subscription, key, event_type, headers,
-    host_id, user_id, as of publish(). The topic has to take direct messages.
-    Raises ReplyError when nobody has replied in time (the request may be handled all the same),
-    PublishError for what cannot be stored or does not fit the schema, UsageError for a connection
-    that is in a transaction.
+    conn: of psycopg, in autocommit and outside a transaction, for no group handles an event before
+    its commit; await the result with an AsyncConnection. timeout_s: seconds, above 0, at most a
+    day; a later reply is not published. fields: to_group, to_subscription, key, event_type,
+    headers, host_id, user_id, as of publish(). The topic has to take direct messages.
+    Raises ReplyError when no reply came in time (the request may be handled all the same),
+    PublishError for a payload that cannot be stored or does not fit the schema, UsageError for a
+    connection that is in a transaction.
     """
     if not isinstance(conn, Connection | AsyncConnection):
         raise UsageError(f"request() needs a connection of psycopg, not {type(conn).__name__}")
@@ -92,7 +93,7 @@ def reply(
 def requesting(
     topic: str, payload: object, timeout_s: float, fields: dict[str, Any]
 ) -> Callable[[object], Script[Any]]:
-    """Return what makes the script of request(), which raises as that does."""
+    """Return a function that makes the script of request(); it raises as request() does."""
     if unknown := sorted(set(fields) - set(_FIELDS)):
         raise PublishError(
             f"request() does not know {', '.join(unknown)}; it takes {', '.join(_FIELDS)}"
@@ -130,7 +131,7 @@ def _replied(params: dict[str, Any], _: object) -> Script[bool]:
 
 
 def request_error(trouble: Trouble) -> Exception:
-    """Turn what the database refuses into a PublishError; leave everything else as it is."""
+    """Turn a database's refusal into a PublishError; leave every other error as it is."""
     if trouble.state in _REFUSED or trouble.state.startswith("22"):
         return PublishError(trouble.message)
     return trouble.error

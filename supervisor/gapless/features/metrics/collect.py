@@ -1,6 +1,6 @@
-"""What Prometheus reads: the table of metrics, filled from the shared memory and from a look.
+"""The metrics for Prometheus: the table of metrics, filled from shared memory and from a look.
 
-prometheus-client writes it down, in the form that the reader asks for.
+prometheus-client writes them in the format that the reader asks for.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gapless.telemetry.names import METRICS, SYSTEM
 
 Labels = tuple[str, ...]
 Found = Mapping[str, Mapping[Labels, float | Times]]
-"""By the name of a metric: a number, or a histogram, for each set of labels."""
+"""The values of each metric, by name: a number, or a histogram, for each set of labels."""
 
 _CLIENT_OPERATIONS: tuple[Operation, ...] = ("claim", "commit", "publish")
 _EVENTS = {
@@ -39,7 +39,7 @@ _EVENTS = {
 def found_here(
     readings: Iterable[Reading], groups: Iterable[tuple[str, str]], member_id: UUID | None
 ) -> Found:
-    """Return what this supervisor's processes counted. groups: (topic, group) that it serves."""
+    """Return the counters of this supervisor's processes. groups: its (topic, group) pairs."""
     found: defaultdict[str, dict[Labels, float | Times]] = defaultdict(dict)
     found["gapless_member"][()] = float(member_id is not None)
     found["gapless_sequencer_runs_total"][()] = 0.0
@@ -77,7 +77,7 @@ def _calls(found: defaultdict[str, dict[Labels, float | Times]], each: Reading) 
 def found_in(
     look: DatabaseLook, groups: Iterable[tuple[str, str]], member_id: UUID | None
 ) -> Found:
-    """Return what the database knows."""
+    """Return the metrics of the database."""
     owned = _zeros(groups)
     for each in look.standings:
         if member_id is not None and each.owner_id == member_id:
@@ -116,14 +116,14 @@ def found_in(
             (each.topic,): each.stands_s or 0.0 for each in compacted
         },
         "gapless_compaction_keys": {(each.topic,): each.keys for each in compacted},
-        # Each of them says that of all.
+        # Each of them states the value of all.
         "gapless_compaction_bytes": {(): sizes[0]} if sizes else {},
         "gapless_lease_owned": owned,
     }
 
 
 def families(found: Found) -> Iterator[Metric]:
-    """Yield what was found, in the order of the table, as prometheus-client wants it.
+    """Yield the found metrics, in the order of the table, as objects of prometheus-client.
 
     Raises KeyError for a metric that the table lacks.
     """
@@ -148,7 +148,7 @@ def families(found: Found) -> Iterator[Metric]:
 
 
 def write(found: Found, accept: str) -> tuple[bytes, str]:
-    """Return the text of all metrics, and its type; accept: what the reader takes."""
+    """Return the text of all metrics, and its type; accept: the formats that the reader takes."""
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Collected(lambda: families(found)))
     encode, content_type = choose_encoder(accept)

@@ -1,7 +1,7 @@
-"""What /healthz and /readyz answer (pure): the process, and whether it gets on.
+"""The answers of /healthz and /readyz (pure): whether the process is healthy, and makes progress.
 
-A partition that stands still is named and does not make the answer "no": to restart a process does
-not help against it, and an alert tells people.
+A partition that stands still is named and does not make the answer "no": a restart of the process
+does not help against it, and an alert tells people.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NAMED_MAX = 20  # partitions
 
 
 class Answer(NamedTuple):
-    """A status of HTTP, and lines for people."""
+    """An HTTP status, and lines for people."""
 
     status: int
     text: str
@@ -41,7 +41,7 @@ def readiness(
 ) -> Answer:
     """Say whether it is a member and the database answers, and which partitions stand still.
 
-    groups: (topic, group) that it serves. look: or why there is none.
+    groups: its (topic, group) pairs. look: a look at the database, or why there is none.
     """
     if pulse.member_id is None:
         return Answer(UNAVAILABLE, "not a member of its groups, or not connected")

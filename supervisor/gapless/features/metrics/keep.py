@@ -19,7 +19,7 @@ from gapless.worker.spec import ExporterSpec, Pipe
 
 log = logging.getLogger("gapless.supervisor")
 
-ROWS_MAX = 4096  # of the meters: as many as there may be children
+ROWS_MAX = 4096  # of the meters: the largest number of children
 SILENCE_S_MAX = 10.0
 STEADY_AFTER_S = 10.0
 
@@ -43,7 +43,7 @@ class ExporterKeeper:
         self.meters = Meters(0 if listening is None else ROWS_MAX)
 
     def turn(self, member_id: UUID | None, *, drains: bool) -> None:
-        """Say that the supervisor's loop turned; see that there is an exporter."""
+        """Note that the supervisor's loop turned; start an exporter if there is none."""
         if self._listening is None:
             return
         self._pulse.beat(member_id, drains=drains)
@@ -58,7 +58,7 @@ class ExporterKeeper:
         return [*listening, *(self._child.descriptors() if self._child else [])]
 
     def end(self) -> None:
-        """End it, now: nobody is left to be told about."""
+        """End the exporter at once: it has nothing left to report."""
         if self._child is not None:
             self._child.kill()
             self._child.process.join()
@@ -74,13 +74,13 @@ class ExporterKeeper:
             settings=settings,
             listening=listening,
             groups=frozenset((topic, group) for group, topic in plan.handlers),
-            # An attempt to connect may take the loop as long as that.
+            # An attempt to connect may keep the loop busy as long as that.
             silence_s_max=settings.member_ttl_ms / 1000 + settings.connect_timeout_s,
         )
         self._board.clear(0)
 
         def run(pipe: Pipe) -> None:
-            # In the child alone: prometheus-client is an extra, and no worker need carry it.
+            # Only in the child: prometheus-client is an extra, and no worker needs it.
             from gapless.features.metrics.process import run_exporter  # noqa: PLC0415
 
             run_exporter(spec, pipe, self._board, (self.meters, self._pulse))

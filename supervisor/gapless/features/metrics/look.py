@@ -22,7 +22,7 @@ Key = tuple[str, str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupStanding:
-    """How a group stands in a partition; lag_s is None when the next event is missing."""
+    """The standing of a group in a partition; lag_s is None when the next event is missing."""
 
     group_id: str
     topic: str
@@ -59,7 +59,7 @@ class LetterCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChunkState:
-    """How many there are; held_s: for how long somebody who is behind has kept the oldest one."""
+    """The number of chunks; held_s: seconds for which a group that is behind keeps the oldest."""
 
     chunks: int
     held_s: float
@@ -67,7 +67,7 @@ class ChunkState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseLook:
-    """What the database knows, at one moment; standstill_s by partition."""
+    """The state of the database at one moment; standstill_s by partition."""
 
     standings: Sequence[GroupStanding]
     ends: Sequence[TopicEnds]
@@ -81,7 +81,7 @@ class DatabaseLook:
 
 
 class Standstill:
-    """For how long each partition has had events and none was passed, from look to look (pure)."""
+    """The time that each partition has had events and passed none, from look to look (pure)."""
 
     def __init__(self) -> None:
         self._since: dict[Key, tuple[int, float]] = {}  # the offset, and since when (monotonic)
@@ -123,7 +123,7 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> DatabaseLook:
             standings=found,
             ends=ends.fetchall(),
             letters=letters.fetchall(),
-            # Snapshots of another cluster compare with nothing here.
+            # Snapshots of another cluster cannot be compared here.
             pending=[] if one.needs_rebase else pending.fetchall(),
             chunks=_one(chunks),
             compacting=compacting.fetchall(),

@@ -1,4 +1,4 @@
-"""The newest look of an exporter, for all requests: taken when one asks, at most every 5 s."""
+"""The newest look of an exporter, for all requests: taken at a request, at most every 5 s."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ RETRY_S = 1.0  # after a look that failed
 
 
 class Looks:
-    """Looks over one session, which is made again when it is lost; any thread may ask."""
+    """Looks over one session, which is replaced when it is lost; any thread may ask."""
 
     def __init__(self, connect: Callable[[], Connection[Any]]) -> None:
         self._connect = connect
@@ -29,7 +29,7 @@ class Looks:
         self._due_s = 0.0
 
     def newest(self) -> DatabaseLook | str:
-        """Return what the database says, or why it does not answer."""
+        """Return a look of the last 5 s, or the reason why the database does not answer."""
         with self._lock:
             if monotonic() >= self._due_s:
                 self._newest = self._look()
@@ -38,7 +38,7 @@ class Looks:
             return self._newest
 
     def close(self) -> None:
-        """End the session; whoever asks again gets another one."""
+        """End the session; the next look opens another one."""
         with self._lock:
             if self._conn is not None:
                 self._conn.close()

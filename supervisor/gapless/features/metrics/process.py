@@ -1,4 +1,4 @@
-"""The exporter's process: answers until it is told to drain, or its supervisor is gone."""
+"""The exporter's process: it answers until it is told to drain, or its supervisor is gone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONNECT_S_MAX = 5
 
 
 class Exporter:
-    """Makes the pages."""
+    """Makes the pages of an exporter."""
 
     def __init__(self, spec: ExporterSpec, meters: Meters, pulse: SupervisorBeat) -> None:
         self._spec = spec
@@ -41,7 +41,7 @@ class Exporter:
         return {"/metrics": self.metrics, "/healthz": self.healthz, "/readyz": self.readyz}
 
     def metrics(self, accept: str) -> Reply:
-        """Say what was measured; without the database what was counted here."""
+        """Return the metrics; without the database, those counted here."""
         groups, member_id = self._spec.groups, self._pulse.member_id
         look = self._looks.newest()
         found = {**found_here(self._meters.read(), groups, member_id)}
@@ -55,7 +55,7 @@ class Exporter:
         return _page(health(self._pulse, self._spec.silence_s_max))
 
     def readyz(self, _accept: str) -> Reply:
-        """Say whether it is a member, and what stands still."""
+        """Say whether it is a member, and which partitions stand still."""
         spec = self._spec
         return _page(
             readiness(

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from gapless.errors import UsageError
 from gapless.settings.kinds import host_and_port
 
-CONNECTIONS_MAX = 32  # who comes while so many are there is turned away
-REQUEST_S_MAX = 5.0  # for a request to arrive
+CONNECTIONS_MAX = 32  # further connections are refused
+REQUEST_S_MAX = 5.0  # the time in which a request has to arrive
 
 
 class Reply(NamedTuple):
-    """What is answered."""
+    """An answer: its status, type and body."""
 
     status: int
     body: bytes
@@ -26,13 +26,13 @@ class Reply(NamedTuple):
 
 
 Replies = Mapping[str, Callable[[str], Reply]]
-"""By path: what makes a page, given the Accept header."""
+"""By path: a function that makes a page from the Accept header."""
 
 
 def open_socket(address: str, what: str = "metrics cannot be read") -> socket.socket:
-    """Listen at an address of the settings (kinds.Address); `what` fails if that cannot be.
+    """Listen at an address of the settings (kinds.Address); `what` begins the error if that fails.
 
-    Raises UsageError, in one line, when that cannot be.
+    Raises UsageError, in one line, when the address cannot be used.
     """
     host, port = host_and_port(address)
     try:
@@ -53,9 +53,9 @@ def open_socket(address: str, what: str = "metrics cannot be read") -> socket.so
 
 
 def open_metrics(address: str) -> socket.socket:
-    """Listen at an address for who reads metrics, before anything else begins.
+    """Listen for readers of metrics at an address, before all other work.
 
-    Raises UsageError when that cannot be, or what measures is not installed.
+    Raises UsageError when the address cannot be used, or an extra for metrics is not installed.
     """
     if find_spec("prometheus_client") is None:
         raise UsageError('metrics need prometheus-client: pip install "gapless[metrics]"')
@@ -85,14 +85,14 @@ class HttpServer(ThreadingMixIn, HTTPServer):
         return self._places.acquire(blocking=False)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
-        """Answer, then give the place back."""
+        """Answer, then free the place."""
         try:
             super().process_request_thread(request, client_address)
         finally:
             self._places.release()
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Leave a reader that went away alone."""
+        """Ignore a reader that went away."""
 
 
 class _Request(BaseHTTPRequestHandler):

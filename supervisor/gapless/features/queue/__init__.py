@@ -1,1 +1,1 @@
-"""Queue groups: any number of workers a partition, each event acknowledged by itself."""
+"""Queue groups: any number of workers a partition; each event is acknowledged by itself."""

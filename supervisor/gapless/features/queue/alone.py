@@ -1,7 +1,7 @@
-"""One reserved event at a time, exactly once: what somebody died at, or what is due again.
+"""One reserved event at a time, exactly once: a suspect after a crash, or an event due again.
 
-The reservation keeps others away; the acknowledgement is the first statement of the handler's
-transaction, so it commits with what the handler writes (Q4).
+The reservation keeps other workers away; the acknowledgement is the first statement of the
+handler's transaction, so it commits with the writes of the handler (Q4).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gapless.telemetry import spans
 
 
 def step_reserved(place: QueuePlace, reserved: Reserved) -> Step:
-    """Handle an event that was reserved, alone, and commit; what fails is set aside (again)."""
+    """Handle a reserved event alone, and commit; if it fails, set it aside (again)."""
     offset = reserved.unit.first_offset
     if reserved.is_poison(place.job.terms.policy.crashes_max):
         reason = crash_reason(reserved.deaths, "")
@@ -36,7 +36,7 @@ def step_reserved(place: QueuePlace, reserved: Reserved) -> Step:
     try:
         done = _try(place, reserved)
     except ReceiptError:
-        done = Step(outcome="done")  # somebody else has it, or moved the group
+        done = Step(outcome="done")  # another worker has it, or the group was moved
     except BaseException:
         if not place.queue.conn.closed:
             place.queue.holds(0, 0, 0)
@@ -87,7 +87,7 @@ def _fail(place: QueuePlace, reserved: Reserved, failure: Failure, verdict: Verd
 
 
 def step_of(events: int, aside: Counter[str]) -> Step:
-    """Return what was done: so many events, and what of them was set aside, by its state."""
+    """Return the step for a number of events; aside: how many were set aside, by state."""
     return Step(
         outcome="done",
         events=events,

@@ -1,4 +1,4 @@
-"""Whether queue groups continue: what nobody takes, what somebody has for long, what is missing."""
+"""Whether queue groups continue: events left open, events held for long, missing events."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity
 
 _SHOWN_MAX = 5
-_HELD_S = 600.0  # so long somebody may have events, or what failed may wait
-_OPEN_S = 60.0  # so long events may be open without anybody who takes them
+_HELD_S = 600.0  # the time for which events may be in hand, and failed ones may wait
+_OPEN_S = 60.0  # the time for which events may be open without a worker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueFacts:
-    """How a queue group is in a partition, as gapless.queue_state() counts.
+    """The state of a queue group in a partition, as gapless.queue_state() counts.
 
-    missing_…: what it cannot get past, in the log. gap_…: what is open in front of what is noted in
-    its block, where no worker leaves anything. held_…: what has been in hand with a receipt the
-    longest; work_…: the oldest transaction that has some of it. waits_s: until the next attempt of
-    what failed. is_swept: the first event from the floor on is not finished. None: there is none.
+    missing_…: events that are missing from the log, which it cannot get past. gap_…: open events
+    below noted ones of their block, where no worker leaves any. held_…: the events that have been
+    in hand with a receipt the longest; work_…: the oldest transaction that has some in hand.
+    waits_s: seconds until the next attempt of a failed one. is_swept: the first event from the
+    floor on is not finished. None: there is none.
     """
 
     group: str
@@ -60,7 +61,7 @@ class QueueFacts:
 
     @property
     def behind(self) -> str:
-        """What a floor that does not move keeps back."""
+        """The consequence of a floor that does not move."""
         if not self.finished_ahead:
             return ""
         return (
@@ -71,12 +72,12 @@ class QueueFacts:
 
     @property
     def is_left(self) -> bool:
-        """Whether nobody has any of it in hand."""
+        """Whether no event of it is in hand."""
         return not (self.in_work or self.in_hand)
 
 
 def queues(patient: Patient) -> Iterator[Finding]:
-    """Whether some partition of a queue group does not continue, and what helps."""
+    """Find partitions of queue groups that do not continue, with a remedy for each."""
     found = rows(patient.conn, QueueFacts, query("doctor", "queues"))
     ill = [finding for each in found for finding in _findings(each)]
     yield from ill[:_SHOWN_MAX]
@@ -88,7 +89,7 @@ def queues(patient: Patient) -> Iterator[Finding]:
 
 
 def _findings(facts: QueueFacts) -> Iterator[Finding]:
-    """Find what is wrong in a partition; what is paused rests because somebody wanted it."""
+    """Find the troubles of a partition; a paused one rests on purpose."""
     if facts.missing is not None:
         yield _missing(facts)
     if facts.is_paused:
@@ -111,7 +112,7 @@ def _missing(facts: QueueFacts) -> Finding:
 
 
 def _held(facts: QueueFacts) -> Iterator[Finding]:
-    """Find what has been in hand for long: the floor and retention wait for it."""
+    """Find events that have been in hand for long: the floor and retention wait for them."""
     if (facts.held_s or 0.0) > _HELD_S:
         holder = (facts.held_by or "").replace("'", "''")
         yield warning(
@@ -134,7 +135,7 @@ def _held(facts: QueueFacts) -> Iterator[Finding]:
 
 
 def _left(facts: QueueFacts) -> Iterator[Finding]:
-    """Find what nobody has in hand, and nobody takes."""
+    """Find events that are not in hand, and that no worker takes."""
     free = facts.open + facts.lapsed
     if facts.gap_first is not None and facts.missing is None:
         yield fail(
@@ -163,7 +164,7 @@ def _left(facts: QueueFacts) -> Iterator[Finding]:
 
 
 def _untaken(facts: QueueFacts, free: int) -> Iterator[Finding]:
-    """Find what is open without a worker; a hole is another finding."""
+    """Find open events without a worker; a hole is another finding."""
     if facts.workers or facts.missing is not None or facts.oldest_open_s <= _OPEN_S:
         return
     age = duration(facts.oldest_open_s)

@@ -1,4 +1,4 @@
-"""The `queue` command: take events of a queue group by hand, and say what became of them."""
+"""The `queue` command: take events of a queue group by hand, acknowledge or reject them."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def _peek(conn: Conn, args: Args) -> int:
     shows_log=True,
 )
 def _take(conn: Conn, args: Args) -> int:
-    # A hole, of which the server speaks when nothing else is there.
+    # A hole, which the server reports when it has no other event.
     conn.add_notice_handler(lambda notice: remark(f"{notice.message_primary}"))
     of, how = args.place, {"max_events": args.max, "visibility_s": args.visibility}
     taken = take_texts(conn, of.group, of.topic, **how)

@@ -1,7 +1,7 @@
-"""Direct messages in a queue: what is for another group is not called, and counts as finished.
+"""Direct messages in a queue: a message to another group finishes without a call.
 
-An ordered group passes it in the query that reads (sql/features/filters/functions/claim_kept.sql);
-a queue takes ranges of the log, and is sent all of a range.
+In an ordered group the query that reads passes it (sql/features/filters/functions/claim_kept.sql);
+a queue takes ranges of the log, and gets all events of a range.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from gapless.consume.user.handler import Handler
 
 
 def addressed(handler: Handler, group_id: str) -> Handler:
-    """Return the handler that is called with what is for this group, or for all."""
+    """Return a handler that is called with events for this group, and for all groups."""
     return replace(
         handler,
         function=_passing(handler.function, group_id),

@@ -1,7 +1,7 @@
 """Drive a queue: turns over the partitions of its topics, the preferred and the laggiest first.
 
-A worker, or gapless.testing, calls turn() again and again. What others let go of, and what is due
-again, comes in turn with what is open. An idle driver looks rarely, and writes nothing.
+A worker, or gapless.testing, calls turn() again and again. Events that others released, and events
+that are due again, take turns with open ones. An idle driver looks rarely, and writes nothing.
 """
 
 from __future__ import annotations
@@ -32,19 +32,20 @@ from gapless.features.queue.receipts import Reserved, reserve, reserve_next
 from gapless.features.queue.shares import Shares
 from gapless.features.queue.take import TakeOutcome
 
-SOON_S = 0.25  # after what was told, failed, or was in others' hands: when there may be more
-LOOK_BUSY_S = 1.0  # while there is work: which partition lags, and is anything due?
-GOES_ON_S = 0.02  # so long one turn takes batch after batch
+SOON_S = 0.25  # after a notification, a failure, or a block in others' hands: there may be more
+LOOK_BUSY_S = 1.0  # while there is work: between two looks at lags and due events
+GOES_ON_S = 0.02  # the time in which one turn takes batch after batch
 SWEEP_EVERY_CLAIMS = 64
-HOLE_RETRY_S = 5.0  # so long a partition rests before a hole; the others are served
+HOLE_RETRY_S = 5.0  # the pause of a partition before a hole; the others are served
 
 T = TypeVar("T")
 
 
 class QueueDriver:
-    """`turn()` handles one claim, or one event that was set aside; or begins and ends calls.
+    """Each `turn()` handles one claim, or one event that was set aside; or begins and ends calls.
 
-    wake: called, on any thread, when a call has ended. Without it a turn waits for that.
+    wake: called, on any thread, when a call has ended. Without it a turn waits for the end of a
+    call.
     """
 
     def __init__(
@@ -60,8 +61,8 @@ class QueueDriver:
         self._shares = Shares(tuple(queue.topics), queue.terms.weights)
         self._channels: dict[str, QueuePlace] = {}
         self._in_step = False
-        self._due: set[str] = set()  # topics in which something set aside is due
-        # By topic: until when, after a hole in one of them.
+        self._due: set[str] = set()  # topics in which an event that was set aside is due
+        # By topic: the time until which it rests, after a hole.
         self._aside_rests: dict[str, float] = {}
         self._aside_was_last = False
         self._look_at_s = 0.0
@@ -72,23 +73,23 @@ class QueueDriver:
 
     @property
     def places(self) -> Iterator[QueuePlace]:
-        """The partitions that it serves, in the order in which it prefers them."""
+        """The partitions that it serves, in its order of preference."""
         for topic in self._shares.order():
             yield from self._places[topic].values()
 
     @property
     def going_on(self) -> bool:
-        """Whether calls are under way between the turns."""
+        """Whether calls are running between the turns."""
         return self._calls is not None and self._calls.going_on
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest of them began."""
+        """The start (time.monotonic) of the oldest of these calls; None: there is none."""
         return None if self._calls is None else self._calls.oldest_s
 
     @property
     def conn(self) -> Connection[Any]:
-        """The session it works on."""
+        """The session of the queue."""
         return self._queue.conn
 
     @property
@@ -98,15 +99,16 @@ class QueueDriver:
 
     @property
     def channels(self) -> Collection[str]:
-        """What notifies of its partitions."""
+        """The notification channels of its partitions."""
         return self._channels
 
     def turn(self, *, one: bool = False) -> Step:
-        """Do what is next, and commit; see step_place() and QueueCalls.turn() for what it raises.
+        """Do the next piece of work, and commit. Raises as step_place() and QueueCalls.turn() do.
 
         HoleError concerns one partition: the next turn is for the others.
 
-        one: take one event at a time. "idle": nothing is there, or others have all of it in hand.
+        one: take one event at a time. "idle": there is no event, or others have all of them in
+        hand.
         """
         if monotonic() >= self._look_at_s:
             self._look()
@@ -115,19 +117,19 @@ class QueueDriver:
         else:
             self._in_step = True
             done = self._turn(one=one)
-            self._in_step = False  # MUST NOT be in a finally: after a loss it is asked
+            self._in_step = False  # MUST NOT be in a finally: it is asked after a loss
         if done.waiting:
             self._look_at_s = min(self._look_at_s, monotonic() + SOON_S)
         return done
 
     def forgive(self, conn: Connection[Any]) -> None:
-        """Say, from a new session, that what was in hand is not to blame for the loss of ours."""
+        """Say, from a new session, that the events in hand did not cause the loss of ours."""
         self._queue.holds(0, 0, 0)
         if self._calls is not None:
             self._calls.give_all_back(replace(self._queue, conn=conn))
 
     def sweep(self) -> None:
-        """Move the floor of all partitions over what is finished, as far as it goes."""
+        """Move the floor of all partitions over finished events, as far as it goes."""
         for place in self.places:
             sweep(place)
 
@@ -138,7 +140,7 @@ class QueueDriver:
         return self._calls.turn(self._reserve, 0, rests=True)
 
     def wait_s(self, done: Step) -> float:
-        """Return how long to sleep at most after this turn, the last one; 0: not at all."""
+        """Return the longest sleep in seconds after this last turn; 0: none."""
         if done.outcome != "idle":
             return 0.0
         again_s = min((place.again_s for place in self.places), default=inf)
@@ -152,9 +154,9 @@ class QueueDriver:
         self._look_at_s = 0.0
 
     def hear(self, channels: Collection[str], *, grew_only: bool) -> None:
-        """Note which partitions grew; what else is told is a reason to look at all of them.
+        """Note which partitions grew; any other notification calls for a look at all of them.
 
-        grew_only: nothing is said to be due aside in one of them.
+        grew_only: no notification says that a partition has due events aside.
         """
         for channel in channels:
             place = self._channels.get(channel)
@@ -170,7 +172,7 @@ class QueueDriver:
     # -- the turns --------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Find out which partitions there are, how full they are, and what is due."""
+        """Find the partitions, their open events, and the topics with due events."""
         now = monotonic()
         waits: list[float] = []
         self._due.clear()
@@ -183,7 +185,7 @@ class QueueDriver:
                     place.claims = 0
                     sweep(place)
                 if place.unfinished and not place.open:
-                    # Whoever had these may be gone with its machine: look once, from the floor on.
+                    # Their holder may be gone with its machine: look once, from the floor on.
                     place.open, place.hint = 1, None
                     sweep(place)
             is_due, wait_s = is_aside_due(self._queue, topic)
@@ -200,7 +202,7 @@ class QueueDriver:
 
     @staticmethod
     def _is_ready(place: QueuePlace) -> bool:
-        """Tell whether there is something to take, and no hole in front of it."""
+        """Tell whether there are events to take, and no hole before them."""
         now = monotonic()
         return (place.open > 0 or place.again_s <= now) and place.stopped_until_s <= now
 
@@ -211,7 +213,7 @@ class QueueDriver:
         return self._next(step, self._step_aside) or Step(outcome="idle")
 
     def _reserve(self, events: int) -> Sequence[Reserved]:
-        """Reserve at most so many events for calls."""
+        """Reserve at most `events` events for calls."""
         visibility_s = self._queue.terms.visibility_s
         aside = partial(self._reserve_aside, events, visibility_s)
         return self._next(partial(self._reserve_at, events), aside) or ()
@@ -219,7 +221,7 @@ class QueueDriver:
     def _next(
         self, at: Callable[[QueuePlace], T | None], aside: Callable[[], T | None]
     ) -> T | None:
-        """Return what is found first; what is due and what is open take turns."""
+        """Return the first result; due events and open events take turns."""
         if self._due and not self._aside_was_last:
             self._aside_was_last = True
             if found := aside():
@@ -252,7 +254,7 @@ class QueueDriver:
     def _take_at(
         self, place: QueuePlace, most: int, take: Callable[[int], tuple[T, int, TakeOutcome]]
     ) -> T:
-        """Take events of a partition; when there are none, it is asked from the floor on, once."""
+        """Take events of a partition; if there are none, look from the floor on next time, once."""
         if place.claims >= SWEEP_EVERY_CLAIMS:
             place.claims, place.hint = 0, None
             sweep(place)
@@ -280,7 +282,7 @@ class QueueDriver:
         return None
 
     def _reserve_aside(self, events: int, reserve_s: float) -> Sequence[Reserved]:
-        """Reserve what lapsed, was noted, or is due again; of the preferred topic first."""
+        """Reserve events that lapsed, were noted, or are due again; the preferred topic first."""
         for topic in self._shares.order():
             if topic not in self._due:
                 continue

@@ -1,4 +1,4 @@
-"""The record of queue groups: its parts for rooms that know no feature."""
+"""The record of queue groups: its parts for the rooms that know no feature."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
 """Exactly once in a queue: effects and acknowledgement are one commit (Q4, I6).
 
-What a worker takes is locked by its transaction: when the worker dies, that ends, and the events
-are open again at once. An event that failed is found by taking again, each event under a savepoint;
-it is set aside, and the others commit. Others may get them first: then they find out.
+A worker's transaction locks the events it takes: when the worker dies, the transaction ends, and
+they are open again at once. To find an event that failed, the worker takes the batch again, with a
+savepoint for each event; that event is set aside, and the others commit. Other workers may take
+them first: then those find the failed event.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ from gapless.features.queue.take import Taken, TakeOutcome, take_next
 class _Redo:
     """Nothing of these units was committed; the first one is at first_offset.
 
-    learned: now it is known how to call the handler. sure: the one there is failed by `error`.
+    learned: the step has just learned how to call the handler. error: the unit there failed
+    by it, for sure.
     """
 
     first_offset: int
@@ -49,9 +51,9 @@ class _Redo:
 
 @dataclass(slots=True)
 class _QueueProgress:
-    """What a step has committed. pending: units that were handled, and whose COMMIT is next.
+    """The events that a step has committed. pending: handled units that are to be committed next.
 
-    outcome: what the last claim said.
+    outcome: the outcome of the last claim.
     """
 
     events: int = 0
@@ -62,7 +64,7 @@ class _QueueProgress:
 def step_place(
     place: QueuePlace, *, batch_size: int, continue_while: Callable[[], bool] = lambda: False
 ) -> tuple[Step, TakeOutcome]:
-    """Handle the next events of a partition, and commit; return what was done, and take's outcome.
+    """Handle the next events of a partition, and commit; return the step and the last outcome.
 
     continue_while: asked after each full batch; then the next one follows, a commit for each.
     Before: the session is outside a transaction. After: likewise. Again: safe at any time.
@@ -88,7 +90,7 @@ def step_place(
 def _fast(
     place: QueuePlace, batch_size: int, continue_while: Callable[[], bool], progress: _QueueProgress
 ) -> _Redo | None:
-    """Handle a batch, and those that follow as long as each is full; None when all went well."""
+    """Handle a batch, and more while each is full; None when all went well."""
     conn, handler = place.queue.conn, place.job.handler
     batch_size = 1 if handler.habits.defers else batch_size
     units: Sequence[Unit] = ()
@@ -115,7 +117,7 @@ def _fast(
         _rolled_back(place)
         if not was_handled:
             raise
-        # It is our own check or the COMMIT, and fails for something a handler did.
+        # Our own check or the COMMIT failed, because of something that a handler did.
         redo = _again(place, units, error)
         if is_passing(error) and not redo.learned:
             raise
@@ -145,7 +147,7 @@ def _committed(place: QueuePlace, progress: _QueueProgress) -> None:
 
 
 def _rolled_back(place: QueuePlace) -> None:
-    """Nobody died of it. Of a session that is lost this is not known: that is left as it is."""
+    """Note that no worker died of these events; after a lost session that is unknown: leave it."""
     if not place.queue.conn.closed:
         place.queue.holds(0, 0, 0)
 
@@ -157,7 +159,7 @@ def _handled(events: int) -> Step:
 
 
 def _again(place: QueuePlace, units: Sequence[Unit], error: Exception) -> _Redo:
-    """Return what is to be tried again: from the first unit that failed, if that is known."""
+    """Return the units to try again: from the first one that failed, if it is known."""
     if adapt(place.job.handler, error):
         place.hint = units[0].first_offset
         return _Redo(units[0].first_offset, len(units), learned=True)
@@ -168,9 +170,9 @@ def _again(place: QueuePlace, units: Sequence[Unit], error: Exception) -> _Redo:
 
 
 def _careful(place: QueuePlace, redo: _Redo) -> Step | _Redo:
-    """Take again, from the same offset on, each event under a savepoint (I9).
+    """Take again, from the same offset on, with a savepoint for each event (I9).
 
-    Others may have taken some of these events since; what is taken is handled, whatever it is.
+    Others may have taken some of these events since; all events taken now are handled.
     Raises BlockedError when the first event met a database that is not ready.
     """
     if redo.error is not None:
@@ -200,7 +202,7 @@ def _careful(place: QueuePlace, redo: _Redo) -> Step | _Redo:
 
 @dataclass(slots=True)
 class _QueueTrial:
-    """How far a careful batch came. at: the unit at hand. handled: COMMIT is next."""
+    """The progress of a careful batch. at: the unit at hand. handled: the COMMIT is next."""
 
     units: Sequence[Unit] = ()
     at: int = 0
@@ -224,20 +226,20 @@ def _try_each(place: QueuePlace, redo: _Redo, trial: _QueueTrial) -> None:
 
 
 def _narrower(place: QueuePlace, trial: _QueueTrial, error: Exception) -> _Redo:
-    """Try fewer: what ends its transaction is known for sure when it is alone."""
+    """Try fewer: a unit that ends its transaction is known for sure only when it is alone."""
     units = trial.units
     first = units[0].first_offset
     if adapt(place.job.handler, error):
         return _Redo(first, len(units), learned=True)
     if len(units) == 1:
         return _Redo(first, 1, error=error.error if isinstance(error, UnitFailedError) else error)
-    if not trial.handled:  # that one, and by itself: those before it are taken by whoever comes
+    if not trial.handled:  # that unit, alone: any worker may take those before it
         return _Redo(units[trial.at].first_offset, 1)
     return _Redo(first, len(units) // 2)
 
 
 def _give_up(place: QueuePlace, offset: int, error: BaseException) -> Step:
-    """Set an event aside without calling its handler, as the policy says of its error."""
+    """Set an event aside without a call of its handler, as the policy for its error says."""
     job, conn = place.job, place.queue.conn
     verdict = job.judge(error, 1, offset)
     if verdict.state == "block":

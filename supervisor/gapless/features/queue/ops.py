@@ -1,7 +1,7 @@
-"""Queue groups by hand: take events, say what became of them, look at what is open.
+"""Queue groups by hand: take events, acknowledge or reject them, look at the open ones.
 
-What a handler of a queue does by returning or raising, these do by a receipt. In a transaction of
-the caller, acknowledge() commits with whatever else it writes: exactly once.
+A handler of a queue returns or raises; these functions do the same by a receipt. In a transaction
+of the caller, acknowledge() commits with its other writes: exactly once.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QueueJobState = Literal["ENQUEUED", "PROCESSING", "PROCESSED", "FAILED"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What somebody has in hand: all that a receipt holds, or the event at an offset of it."""
+    """A claim on taken events: on all events of a receipt, or on the event at one offset of it."""
 
     group: str
     topic: str
@@ -41,9 +41,9 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakenEvent:
-    """An event that was taken. receipt: what says so; others taken with it may have the same.
+    """An event that was taken. receipt: its proof; events that were taken together may share one.
 
-    attempt: takes so far (calls), this one included. payload and headers: as JSON is read.
+    attempt: takes so far (calls), this one included. payload and headers: decoded JSON.
     """
 
     group: str
@@ -63,7 +63,7 @@ class TakenEvent:
 
     @property
     def held(self) -> Receipt:
-        """This event alone, for acknowledge() and the others."""
+        """The receipt for this event alone, as acknowledge() and the others take it."""
         return Receipt(group=self.group, topic=self.topic, receipt=self.receipt, offset=self.offset)
 
 
@@ -72,8 +72,8 @@ class QueueJob:
     """An event of a queue group, as a status table would have it.
 
     state: ENQUEUED (open, or waiting for another attempt), PROCESSING (in hand), PROCESSED, FAILED
-    (a dead letter). attempts: calls that failed, or takes, so far. holder: who has it in hand, as
-    far as that is written down.
+    (a dead letter). attempts: failed calls, or takes, so far. holder: the worker or client that has
+    it in hand, as far as the database knows.
     """
 
     group: str
@@ -90,14 +90,14 @@ class QueueJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueuePartition:
-    """How a partition of a queue group stands.
+    """The state of a partition of a queue group.
 
     next_offset: the offset below which all is finished, or set aside. end_offset: the offset that
     the next event gets. open: events that nobody has. in_hand: events that are reserved, until a
-    deadline. in_work: sessions that handle some of the open ones now. lapsed: events that were, and
-    past it. waiting: events set aside for another attempt. dead: events that are dead letters.
-    finished_ahead: events finished above next_offset. oldest_open_s: how long ago the oldest open
-    event was published, in seconds.
+    deadline. in_work: sessions that handle some of the open ones now. lapsed: events that were
+    reserved until a deadline that has passed. waiting: events set aside for another attempt. dead:
+    events that are dead letters. finished_ahead: events finished above next_offset. oldest_open_s:
+    seconds since the oldest open event was published.
     """
 
     group: str
@@ -118,18 +118,18 @@ class QueuePartition:
 def take(
     conn: Connection[Any], group: str, topic: str, *, max_events: int = 1, visibility_s: float = 60
 ) -> list[TakenEvent]:
-    """Take at most max_events (1 or more) that nobody has, for visibility_s seconds (above 0).
+    """Take at most max_events (1 or more) available events, for visibility_s seconds (above 0).
 
-    In autocommit, or commit soon: until then nobody else sees that they are taken.
-    Raises UsageError for a time above 366 days; RefusedError for what is out of range (GL400), not
-    there (GL404), or an ordered group (GL409).
+    Use autocommit, or commit soon: until then no other session sees that they are taken.
+    Raises UsageError for a time above 366 days; RefusedError for a value out of range (GL400), an
+    unknown group or topic (GL404), or an ordered group (GL409).
     """
     params = take_params(group, topic, max_events, visibility_s)
     return rows(conn, TakenEvent, query("queue", "take"), **params)
 
 
 def take_params(group: str, topic: str, max_events: int, visibility_s: float) -> dict[str, object]:
-    """Return what the query of take() needs. Raises UsageError as take() does."""
+    """Return the parameters of the query of take(). Raises UsageError as take() does."""
     return {
         "group": group,
         "topic": topic,
@@ -139,10 +139,10 @@ def take_params(group: str, topic: str, max_events: int, visibility_s: float) ->
 
 
 def acknowledge(conn: Connection[Any], held: Receipt) -> int:
-    """Say that what is in hand is handled; return how many events.
+    """Acknowledge the events of a receipt; return how many events.
 
-    Raises RefusedError: GL003 when it is not in hand any more (its time was over and another took
-    it, or it is finished), GL400 for what is no receipt, or one of another group or topic.
+    Raises RefusedError: GL003 when they are no longer in hand (their time was over and another took
+    them, or they are finished), GL400 for an invalid receipt, or one of another group or topic.
     """
     (events,) = row(conn, query("queue", "people_acknowledge"), **asdict(held))
     return int(events)
@@ -151,7 +151,7 @@ def acknowledge(conn: Connection[Any], held: Receipt) -> int:
 def release(
     conn: Connection[Any], held: Receipt, *, delay_s: float = 0, reason: str | None = None
 ) -> int:
-    """Give back what is in hand; return how many events. Others may have it after delay_s seconds.
+    """Give events back; return how many events. Others may take them after delay_s seconds.
 
     Raises RefusedError as acknowledge() does, and GL400 for a delay below 0.
     """
@@ -161,7 +161,7 @@ def release(
 
 
 def reject(conn: Connection[Any], held: Receipt, reason: str) -> int:
-    """Put what is in hand into the dead letter queue; return how many events.
+    """Put events in hand into the dead letter queue; return how many events.
 
     Raises RefusedError as acknowledge() does, and GL400 without a reason.
     """
@@ -170,7 +170,7 @@ def reject(conn: Connection[Any], held: Receipt, reason: str) -> int:
 
 
 def extend(conn: Connection[Any], held: Receipt, visibility_s: float) -> datetime:
-    """Keep all that a receipt holds for visibility_s seconds from now on; return until when.
+    """Keep all events of a receipt for visibility_s seconds from now on; return the new deadline.
 
     Raises RefusedError as acknowledge() does, and GL400 for a time that is not above 0.
     """
@@ -189,8 +189,8 @@ def peek(
 ) -> list[QueueJob]:
     """Return the oldest events of a queue group in these states. Takes nothing.
 
-    place: a group, one topic of it, or a partition. limit: at most so many events a partition.
-    Raises UsageError for a state that there is not, RefusedError as queue_state() does.
+    place: a group, one topic of it, or a partition. limit: events of each partition, at most.
+    Raises UsageError for an unknown state, RefusedError as queue_state() does.
     """
     unknown = set(states) - set(get_args(QueueJobState))
     if unknown:
@@ -202,7 +202,7 @@ def peek(
 
 
 def queue_state(conn: Connection[Any], group: str) -> list[QueuePartition]:
-    """Return how each partition of a queue group stands, by topic and number.
+    """Return the state of each partition of a queue group, by topic and number.
 
     Raises RefusedError (GL404) when there is no such group, (GL409) when it is an ordered one.
     """
@@ -215,7 +215,7 @@ def queue_state(conn: Connection[Any], group: str) -> list[QueuePartition]:
 
 
 def _seconds(name: str, seconds: float) -> float:
-    """Return a time that PostgreSQL can take. Raises UsageError; what is too short, it refuses."""
-    if not abs(seconds) <= SECONDS_MAX:  # so is not a number
+    """Return a time that PostgreSQL can take. Raises UsageError; PostgreSQL refuses short times."""
+    if not abs(seconds) <= SECONDS_MAX:  # true for NaN, too
         raise UsageError(f"a {name} of {seconds} seconds: at most {SECONDS_MAX}")
     return seconds

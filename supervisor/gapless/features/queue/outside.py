@@ -1,9 +1,9 @@
 """At least once in a queue: events are reserved, and called outside any transaction (Q1, Q2).
 
-A worker has up to `concurrency` calls under way. Their reservations are renewed while they last;
-what has ended is acknowledged in one transaction. An event whose worker died is to be had again
-when its reservation ends, at the latest after visibility_s. One at which somebody died is called
-alone.
+A worker runs up to `concurrency` calls. It renews their reservations while they last, and
+acknowledges the calls that have ended in one transaction. If a worker dies, its events can be taken
+again when their reservation ends, at the latest after visibility_s. An event at which a worker died
+is called alone.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gapless.telemetry import spans
 
 log = logging.getLogger("gapless.worker")
 
-RENEW_AFTER = 0.4  # of its time a reservation is renewed: so a late renewal is still in time
+RENEW_AFTER = 0.4  # a part of visibility_s: so a late renewal is still in time
 
 
 class QueueCalls:
@@ -48,11 +48,11 @@ class QueueCalls:
         self._calls = Calls(queue.handler, queue.terms.concurrency, wake or (lambda: None))
         self._numbers = 0
         self._in_hand: dict[int, Reserved] = {}
-        self._suspects: deque[Reserved] = deque()  # to be called when nothing else is
+        self._suspects: deque[Reserved] = deque()  # to be called when no other call is running
         self._alone: int | None = None  # the number of the suspect that is being called
         self._ended: dict[int, Ended] = {}
         self._trouble: BaseException | None = None
-        self._renew_s: dict[str, float] = {}  # by receipt: when it is to be renewed
+        self._renew_s: dict[str, float] = {}  # by receipt: the time of its next renewal
         self._hole: HoleError | None = None
 
     @property
@@ -62,30 +62,30 @@ class QueueCalls:
 
     @property
     def oldest_s(self) -> float | None:
-        """When (time.monotonic) the oldest call that is under way began."""
+        """The time (time.monotonic) at which the oldest running call began; None: there is none."""
         return self._calls.oldest_s
 
     @property
     def wait_s(self) -> float:
-        """How long to sleep at most before a reservation is to be renewed."""
+        """The longest sleep in seconds before a reservation has to be renewed."""
         if not self._renew_s:
             return self._queue.terms.visibility_s
         return max(0.0, min(self._renew_s.values()) - monotonic())
 
     def give_all_back(self, queue: Queue) -> None:
-        """Make all that is in hand open again, on another session; no attempt counts."""
+        """Make all events in hand open again, on another session; no attempt counts."""
         for each in (*self._in_hand.values(), *self._suspects):
             give_back(queue, each)
 
     def turn(
         self, reserve: Callable[[int], Sequence[Reserved]], most: int, *, rests: bool = False
     ) -> Step:
-        """Note what has ended, renew what lasts, and begin other calls, unless it `rests`.
+        """Note ended calls, renew running ones, and begin others, unless the queue `rests`.
 
-        reserve: returns events that are reserved for us, so many at most. most: calls under way.
-        "idle": nothing has ended and nothing can begin. Raises what a call met of the environment,
-        after all calls have ended; what is transient otherwise at once: take another turn. Raises
-        HoleError, when there is nothing else, if one of `reserve` did.
+        reserve: returns at most the given number of reserved events. most: the limit of running
+        calls. "idle": no call has ended and none can begin. Raises a call's error of the
+        environment after all calls have ended; other transient errors at once: then take another
+        turn. Raises HoleError of `reserve` when there is nothing else to do.
         """
         self._collect(wait=False)
         aside = self._settle()
@@ -115,7 +115,7 @@ class QueueCalls:
             handled=ended - sum(aside[state] for state in STATES),
         )
 
-    # -- what has ended ---------------------------------------------------------------------------
+    # -- ended calls ------------------------------------------------------------------------------
 
     def _collect(self, *, wait: bool) -> None:
         self._ended.update(self._calls.collect(wait=wait))
@@ -123,7 +123,7 @@ class QueueCalls:
         self._trouble = self._trouble or next(errors, None)
 
     def _settle(self) -> Counter[str]:
-        """Write down how calls have ended: those that went well in one transaction."""
+        """Write down the ends of calls: those that went well in one transaction."""
         aside: Counter[str] = Counter()
         well = [n for n, end in self._ended.items() if end is None]
         if well:
@@ -143,7 +143,7 @@ class QueueCalls:
         return aside
 
     def _fail(self, reserved: Reserved, failure: Failure, aside: Counter[str]) -> None:
-        """Do with an event whose call failed what the policy says."""
+        """Do as the policy says with an event of which the call failed."""
         assert isinstance(failure.error, BaseException)
         job, offset, failed = reserved.place.job, reserved.unit.first_offset, reserved.attempts + 1
         verdict = job.judge(failure.error, failed, offset, redriven=reserved.was_dead)
@@ -177,7 +177,7 @@ class QueueCalls:
             reserved.unit.first_offset,
         )
 
-    # -- what lasts -------------------------------------------------------------------------------
+    # -- running calls ----------------------------------------------------------------------------
 
     def _renew(self) -> None:
         now, visibility_s = monotonic(), self._queue.terms.visibility_s
@@ -191,11 +191,11 @@ class QueueCalls:
                 self._suspects = deque(s for s in self._suspects if s.receipt != receipt)
 
     def _let_go(self) -> None:
-        """Give back what is not being called."""
+        """Give back the events that are not being called."""
         while self._suspects:
             give_back(self._queue, self._suspects.popleft())
 
-    # -- what begins ------------------------------------------------------------------------------
+    # -- new calls --------------------------------------------------------------------------------
 
     def _begin_more(
         self, reserve: Callable[[int], Sequence[Reserved]], most: int, aside: Counter[str]
@@ -236,7 +236,7 @@ class QueueCalls:
         return self._numbers
 
     def _give_up(self, reserved: Reserved, aside: Counter[str]) -> None:
-        """Set an event aside at which too many workers have died, unseen."""
+        """Make an event a dead letter, without a call: too many workers have died at it."""
         reason = crash_reason(reserved.deaths, "")
         try:
             fail(self._queue, reserved, Failure(error=reason, attempts=0), Verdict(state="dead"))

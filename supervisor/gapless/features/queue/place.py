@@ -1,4 +1,4 @@
-"""Where a queue's worker looks for events: the partitions of its topics, and how full they are."""
+"""The partitions of a queue's topics, as a worker sees them: how full, and where to look next."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ _NOBODY = UUID(int=0)  # a queue has no owner, so there is no fence to compare
 class Queue:
     """A queue group as one worker serves it.
 
-    topics: name and topic_id, in order of preference. worker: what no other process is called.
-    holds: is told what is in hand, by lease_no and offsets, both inclusive; lease_no 0: nothing.
-    reserve_s: how long an event that is handled alone, exactly once, is reserved at most.
+    topics: name and topic_id, in order of preference. worker: a name that no other process has.
+    holds: called with the events in hand, by lease_no and offsets, both inclusive; lease_no 0:
+    none.
+    reserve_s: the longest reservation of an event that is handled alone, exactly once, in seconds.
     """
 
     conn: Connection[Any]
@@ -43,7 +44,7 @@ class Queue:
     patience: Patience | None = None
 
     def job(self, topic: str, partition_id: int) -> Job:
-        """Return what a step in one partition is called with."""
+        """Return the job of a step in one partition."""
         partition = Partition(
             group_id=self.group_id,
             topic=topic,
@@ -61,15 +62,15 @@ class Queue:
 
 @dataclass(slots=True)
 class QueuePlace:
-    """A partition of a queue. open: events to take, as far as is known; more may have come.
+    """A partition of a queue. open: known events to take; more may have come.
 
-    unfinished: events that are open, in hand, or between such ones, when it was looked at.
+    unfinished: events that are open, in hand, or between such ones, at the last look.
 
-    block: events that one worker has in hand at most, and locks as one. hint: where to look next;
-    None: from the floor on, for what others have let go. grew: what is open has just come, so
-    nothing is looked for before the hint. claims: how often something was taken.
-    stopped_until_s (time.monotonic): when to look again whether a hole was mended. again_s: when to
-    look again whether the rest of a block is open that others had in hand.
+    block: the largest number of events that one worker has in hand, locked as one. hint: the offset
+    at which to look next; None: from the floor on, for events that others released. grew: the open
+    events have just come, so nothing is looked for before the hint. claims: takes since the last
+    sweep. stopped_until_s (time.monotonic): when to look whether a hole was filled. again_s: when
+    to look whether the rest of a block that others had in hand is open.
     """
 
     queue: Queue
@@ -89,12 +90,12 @@ class QueuePlace:
         return self.job.assignment.partition
 
     def took(self, last_offset: int) -> None:
-        """Note up to where events were taken: the next ones are behind them."""
+        """Note the last offset that was taken: the next events are after it."""
         self.hint = last_offset + 1
         self.claims += 1
 
     def asked(self, outcome: str, events: int, size: int, *, from_floor: bool) -> None:
-        """Note what a claim of `size` events said: is there more, and where is it looked for."""
+        """Note the result of a claim of `size` events: whether there is more, and where to look."""
         is_cut = self.hint is not None and (self.hint - 1) % self.block == 0  # at a block's end
         if outcome == "claimed" and (is_cut or events == 0 or events >= size):
             self.open = max(self.open, 1)
@@ -108,7 +109,7 @@ class QueuePlace:
 def open_queue(
     conn: Connection[Any], handler: Handler, terms: Terms, group_id: str, **more: Any
 ) -> Queue:
-    """Return a queue to work on. Raises UsageError for a topic that is not there."""
+    """Return a queue to work on. Raises UsageError for an unknown topic."""
     topics = {name: require_topic(conn, name).topic_id for name in terms.topics}
     handler = addressed(handler, group_id)
     keep_from_children(conn)
@@ -116,7 +117,7 @@ def open_queue(
 
 
 def find_places(queue: Queue, topic: str, known: Mapping[int, QueuePlace]) -> dict[int, QueuePlace]:
-    """Return the partitions of a topic by number, the laggiest first; known: as they were."""
+    """Return the partitions of a topic by number, the laggiest first; known: the earlier ones."""
     found: dict[int, QueuePlace] = {}
     params = {"group_id": queue.group_id, "topic_id": queue.topics[topic]}
     for partition_id, lease_no, block, is_open, unfinished in fetch_all(
@@ -131,9 +132,9 @@ def find_places(queue: Queue, topic: str, known: Mapping[int, QueuePlace]) -> di
 
 
 def is_aside_due(queue: Queue, topic: str) -> tuple[bool, float | None]:
-    """Tell whether something lapsed, failed or released is due; else in how many seconds.
+    """Tell whether an event that lapsed, failed or was released is due; else in how many seconds.
 
-    (False, None): nothing waits. A look: nothing is written.
+    (False, None): nothing waits. This only reads.
     """
     params = {"group_id": queue.group_id, "topic_id": queue.topics[topic]}
     rows = fetch_all(queue.conn, "queue", "queue_aside", params)
@@ -144,12 +145,12 @@ def is_aside_due(queue: Queue, topic: str) -> tuple[bool, float | None]:
 
 
 def channel_of(place: QueuePlace) -> str:
-    """Return what notifies when a partition grew, or something in it was let go."""
+    """Return the channel that notifies when a partition grew, or events of it were released."""
     return f"gapless_p_{place.partition.topic_id}_{place.partition.partition_id}"
 
 
 def channels_of(queue: Queue) -> list[str]:
-    """Return what notifies when the group is paused, resumed or moved."""
+    """Return the channels that notify when the group is paused, resumed or moved."""
     found: list[str] = []
     for topic_id in queue.topics.values():
         params = {"group_id": queue.group_id, "topic_id": topic_id}
@@ -158,5 +159,5 @@ def channels_of(queue: Queue) -> list[str]:
 
 
 def sweep(place: QueuePlace) -> None:
-    """Move the floor over what is finished; waits for nobody, and may be called at any time."""
+    """Move the floor over finished events; this waits for no lock, and is safe at any time."""
     fetch_all(place.queue.conn, "queue", "sweep", {"lease_no": place.lease_no})

@@ -1,4 +1,4 @@
-"""The workers of queue groups: the supervisor's books. They are all alike, and have no lease."""
+"""The supervisor's record of the workers of queue groups. They are all alike, and have no lease."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DEATH_PATIENCE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class ServedQueue:
-    """What all workers of one handler serve; topic: all of its topics, with commas."""
+    """The queue that all workers of one handler serve; topic: all of its topics, with commas."""
 
     group_id: str
     topic: str
@@ -42,9 +42,9 @@ class ServedQueue:
 
 @dataclass(slots=True)
 class Death:
-    """A worker of a queue that died; lease_no 0: on nothing that its transaction held.
+    """The death of a worker of a queue; lease_no 0: its transaction held no events.
 
-    timeline: of the server that these were given by; one that was promoted since gives them anew.
+    timeline: of the server that gave these offsets; a promoted server gives them anew.
     since_s, due_s: time.monotonic(), of the death and of the next look.
     """
 
@@ -57,9 +57,9 @@ class Death:
     due_s: float = 0.0
 
     def note(self, conn: Connection[Any]) -> bool:
-        """Tell the database; False: not all that it had is free yet, and this is to be repeated.
+        """Tell the database; False: repeat this, for not all events of the worker are free yet.
 
-        What it asked the server for as it died may be done after the first look: there are two.
+        There are two looks: the last requests of the worker may be done after the first one.
         """
         if monotonic() < self.due_s:
             return False
@@ -85,7 +85,7 @@ class Death:
 
 @dataclass(slots=True)
 class _Pool:
-    """The workers of one handler, by what they are called."""
+    """The workers of one handler, by name."""
 
     queue: ServedQueue
     handler: Handler
@@ -104,17 +104,17 @@ class Pools:
 
     @property
     def children(self) -> Iterator[Child]:
-        """All of them."""
+        """The children of all pools."""
         for pool in self._pools.values():
             yield from pool.workers.values()
 
     @property
     def due_s(self) -> float:
-        """When to tell of deaths (time.monotonic)."""
+        """The time (time.monotonic) of the next report of deaths."""
         return monotonic() + DEATH_LOOK_S if self.deaths else inf
 
     def keep(self) -> None:
-        """Fork what is missing, as far as backoffs allow."""
+        """Fork missing workers, as far as backoffs allow."""
         for group_id, handler, terms in self._plan.unleased:
             queue = ServedQueue(group_id, ",".join(terms.topics))
             pool = self._pools.setdefault(queue, _Pool(queue, handler, terms))
@@ -122,7 +122,7 @@ class Pools:
                 pass
 
     def watch(self) -> None:
-        """Reap those that ended, and end those that are stuck; note at what they died."""
+        """Reap workers that ended, and end stuck ones; note the events at which they died."""
         for pool in self._pools.values():
             for worker, child in list(pool.workers.items()):
                 code = self._forks.reap(child, self._plan.settings.max_processing_ms)
@@ -131,7 +131,7 @@ class Pools:
                     self._note_end(pool, worker, child, code)
 
     def tell(self, conn: Connection[Any]) -> None:
-        """Tell the database of what is known of; what it cannot say yet is told again."""
+        """Tell the database of deaths; repeat those that it cannot note yet."""
         self.deaths = [death for death in self.deaths if not death.note(conn)]
 
     def _start(self, pool: _Pool) -> bool:

@@ -1,6 +1,6 @@
 """Events that are reserved: for a time, by a receipt, in no transaction (Q2).
 
-Who reserves an event has it in hand until its deadline; who comes too late is told so, by GL003.
+The holder of a reservation has the event in hand until a deadline; a late call gets GL003.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from gapless.features.queue.place import Queue, QueuePlace
 from gapless.features.queue.take import TakeOutcome, take_next, unit_of
 from gapless.log.read import fetch_rows
 
-_COLUMNS = 8  # of a reservation, in front of an event's
+_COLUMNS = 8  # of a reservation, before those of an event
 _LOST = "GL003"
 _HOLE = "GL410"
 
@@ -46,11 +46,11 @@ class Reserved:
 
     @property
     def deaths(self) -> int:
-        """How many workers have died at it."""
+        """The number of workers that have died at it."""
         return self.crashes - 1
 
     def is_poison(self, crashes_max: int) -> bool:
-        """Tell whether so many died at it while it was alone; the first had others in hand, too."""
+        """Tell whether more than crashes_max died at it; the first one had other events, too."""
         return self.deaths > crashes_max
 
 
@@ -62,11 +62,11 @@ def reserve(
     visibility_s: float,
     what: Literal["any", "aside"] = "any",
 ) -> list[Reserved]:
-    """Reserve at most `events` of a topic; those that somebody died at come one at a time.
+    """Reserve at most `events` of a topic; those at which a worker died come one at a time.
 
-    aside: only what lapsed, was noted, or waited for another attempt and is due.
-    places: by partition; one that came a moment ago is left out, and its reservation given back.
-    Raises HoleError when a partition stands before a hole, and no other has anything.
+    aside: only events that lapsed, were noted, or waited for another attempt and are due.
+    places: by partition; a partition that is not among them gets a place of its own.
+    Raises HoleError when a partition stands before a hole, and no other has an event.
     """
     params = {
         "group_id": queue.group_id,
@@ -110,7 +110,7 @@ def reserve(
 
 
 def reserve_next(place: QueuePlace, events: int) -> tuple[list[Reserved], TakeOutcome]:
-    """Reserve at most `events` of a partition that nobody had yet, from its hint on.
+    """Reserve at most `events` fresh events of a partition, from its hint on.
 
     Raises HoleError when events are missing.
     """
@@ -143,9 +143,9 @@ def _token() -> str:
 
 
 def begin_reserved(queue: Queue, reserved: Reserved) -> str:
-    """Within the handler's transaction, before its call: let it count as handled by the COMMIT.
+    """Within the handler's transaction, before its call: let the COMMIT acknowledge it.
 
-    Returns what allow_commit() is to be told. Raises ReceiptError when it is not ours any more.
+    Return the argument of allow_commit(). Raises ReceiptError when it is no longer ours.
     """
     with _receipts():
         ((xid,),) = fetch_all(queue.conn, "queue", "begin_receipt", _one(reserved))
@@ -153,7 +153,7 @@ def begin_reserved(queue: Queue, reserved: Reserved) -> str:
 
 
 def acknowledge(queue: Queue, handled: Sequence[Reserved]) -> list[Reserved]:
-    """Say that these need no other call, in one transaction; return those that were lost."""
+    """Acknowledge events in one transaction; return those whose reservation was lost."""
     params = _runs(handled)
     try:
         with _receipts():
@@ -161,13 +161,13 @@ def acknowledge(queue: Queue, handled: Sequence[Reserved]) -> list[Reserved]:
     except ReceiptError:
         if len(handled) == 1:
             return list(handled)
-        # One of them: which, is seen one by one.
+        # One was lost: single calls find it.
         return [lost for each in handled for lost in acknowledge(queue, [each])]
     return []
 
 
 def _runs(handled: Sequence[Reserved]) -> dict[str, str]:
-    """Return the neighbours that share a receipt, as arrays the server reads."""
+    """Return the neighbours that share a receipt, as arrays that the server reads."""
     runs: list[tuple[str, int, int]] = []
     for receipt, offset in sorted((each.receipt, each.unit.first_offset) for each in handled):
         if runs and runs[-1][0] == receipt and runs[-1][2] == offset - 1:
@@ -179,7 +179,7 @@ def _runs(handled: Sequence[Reserved]) -> dict[str, str]:
 
 
 def fail(queue: Queue, reserved: Reserved, failure: Failure, verdict: Verdict) -> None:
-    """Set an event aside whose call failed. Raises ReceiptError when it is not ours any more."""
+    """Set an event aside after its call failed. Raises ReceiptError when it is no longer ours."""
     params = {
         **_one(reserved),
         **failure.params(queue.terms.worker),
@@ -199,11 +199,11 @@ def give_back(queue: Queue, reserved: Reserved) -> None:
         with _receipts():
             fetch_all(queue.conn, "queue", "release_receipt", _one(reserved))
     except ReceiptError:
-        return  # another has it already
+        return  # another worker has it already
 
 
 def extend(queue: Queue, receipt: str, visibility_s: float) -> bool:
-    """Reserve what a receipt holds for so long from now on; False when it holds nothing."""
+    """Extend a receipt's reservation to visibility_s from now; False when it holds no event."""
     try:
         with _receipts():
             params = {"receipt": receipt, "visibility_s": visibility_s}
@@ -215,7 +215,7 @@ def extend(queue: Queue, receipt: str, visibility_s: float) -> bool:
 
 @contextmanager
 def _receipts() -> Iterator[None]:
-    """Raise ReceiptError for what the database says of a receipt that is lost."""
+    """Raise ReceiptError for the database's error about a lost receipt."""
     try:
         yield
     except psycopg.Error as error:

@@ -1,4 +1,4 @@
-"""Take the next events of a partition that nobody has in hand, in the transaction that is open."""
+"""Take the next open events of a partition, in the transaction that is open."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.features.queue.place import QueuePlace
 from gapless.log.event import Row
 from gapless.log.read import fetch, fetch_rows
 
-_COLUMNS = 9  # of a piece of the log, in front of an event's
+_COLUMNS = 9  # of a piece of the log, before those of an event
 _HOLE = "GL410"
 
 TakeOutcome = Literal["claimed", "idle", "held", "noted", "moved", "busy"]
@@ -23,11 +23,11 @@ TakeOutcome = Literal["claimed", "idle", "held", "noted", "moved", "busy"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """What was taken: one unit an event, in offset order; none unless the outcome is "claimed".
+    """The taken events: one unit an event, in offset order; none unless the outcome is "claimed".
 
-    idle: nothing is there. held: nor this, but others have a block in hand, whose rest may be open
-    once they have begun. noted: what is left is to be reserved first. moved: look for the places
-    again. busy: somebody moves the group.
+    idle: there is none. held: the same, but others have a block in hand, whose rest may be open
+    once they have begun. noted: the remaining events have to be reserved first. moved: look for the
+    places again. busy: another session moves the group.
     """
 
     outcome: TakeOutcome
@@ -48,8 +48,9 @@ def take_next(
 ) -> Taken:
     """Take at most `batch_size` events, from `hint` on, or from the floor.
 
-    Before: a transaction is open. After: nobody else gets them before it ends; they are finished,
-    Q1, if it commits. token: they are reserved by it, not finished; no transaction is open.
+    Before: a transaction is open. After: no other session gets them before it ends; they are
+    finished (Q1) if it commits. token: it reserves them instead of finishing them; no transaction
+    is open.
     Raises HoleError when events are missing, OverrunError when retention dropped them.
     """
     partition, queue = place.partition, place.queue
@@ -75,7 +76,7 @@ def take_next(
     except psycopg.Error as error:
         if error.sqlstate == _HOLE:
             raise HoleError(one_line(error)) from error
-        explain(error)  # the COMMIT of the batch before may have come with it
+        explain(error)  # the error of the previous COMMIT may arrive with it
         raise
     pieces = [row[:_COLUMNS] for row in answer if row[0] is not None]
     outcome, first, last, xid = pieces[0][:4]

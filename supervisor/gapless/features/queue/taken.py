@@ -1,6 +1,6 @@
-"""Events taken of a queue group, for other programs: payload and headers stay JSON texts.
+"""Events taken from a queue group, for other programs: payload and headers stay JSON texts.
 
-Parsing would change them: 1.10 becomes 1.1, 1e400 no number at all, of two equal keys one is lost.
+Parsing would change them: 1.10 becomes 1.1, 1e400 is no number, of two equal keys one is lost.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ def take_texts(
 
 
 def taken_json(taken: TakenEvent, *without: str) -> str:
-    """Write what take_texts() returned as one line of JSON, `without` some of its fields."""
+    """Write a result of take_texts() as one line of JSON, without some of its fields."""
     head = {name: getattr(taken, name) for name in _NAMES if name not in without}
     return event_json(head, taken.payload, taken.headers)
 
 
 def event_json(head: Mapping[str, Any], payload: str | None, headers: str | None) -> str:
-    """Write fields, and two JSON texts that are not touched, as one line of JSON."""
+    """Write fields, and two JSON texts that stay as they are, as one line of JSON."""
     texts = (safe_json((each or "null").translate(BREAKS)) for each in (payload, headers))
     return '{}, "payload": {}, "headers": {}}}'.format(json_text(head)[:-1], *texts)
 

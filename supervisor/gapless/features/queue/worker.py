@@ -1,7 +1,7 @@
 """A worker of a queue: one session, no lease; it shares every partition of its topics with others.
 
 It exits when it is told to, when its supervisor is gone, or without a session. Idle, it writes
-nothing, and looks once in waitPeriodMs.
+nothing, and looks once every waitPeriodMs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = logging.getLogger("gapless.worker")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueSpec(ChildSpec):
-    """What a worker of a queue needs. worker: what no other process is called."""
+    """The settings of a queue worker. worker: a name that no other process has."""
 
     group_id: str
     worker: str
@@ -81,7 +81,7 @@ def _work(spec: QueueSpec, pipe: Pipe, board: Board) -> ExitCode:
         spec.terms,
         spec.group_id,
         worker=spec.worker,
-        # Longer than a turn may take: who is killed for that gives it back by its death.
+        # Longer than a turn may take: a worker that is killed for its length gives it back.
         reserve_s=(settings.max_processing_ms + GUARD_MORE_MS) / 1000,
         holds=partial(board.hold, spec.slot),
         patience=Patience(),
@@ -93,7 +93,7 @@ def _work(spec: QueueSpec, pipe: Pipe, board: Board) -> ExitCode:
 
 
 class _Serving:
-    """The queue as a session serves it, turn by turn. due_s (time.monotonic): when the next is."""
+    """The queue as a session serves it, turn by turn. due_s (time.monotonic): the next turn."""
 
     def __init__(self, spec: QueueSpec, board: Board, driver: QueueDriver) -> None:
         self.spec = spec
@@ -112,7 +112,7 @@ class _Serving:
         return self._retries.failures > 0 or self._brake.is_on
 
     def turn(self) -> ExitCode | None:
-        """Do what is next; what the environment does not let succeed is tried again later."""
+        """Take a turn; put the next one off while the environment does not let it succeed."""
         board, slot, driver, began_s = self.board, self.spec.slot, self.driver, monotonic()
         rests = began_s < self._braked_until_s and board.handled_s(slot) < self._brake.since_s
         if rests and not driver.going_on and not self.is_dropped:
@@ -138,7 +138,7 @@ class _Serving:
         return None
 
     def rest(self) -> None:
-        """Say that no turn is under way; a call that hangs is work all the same (I8)."""
+        """Note that no turn is running; a call that hangs is work all the same (I8)."""
         oldest_s = self.driver.oldest_s
         if oldest_s is not None:
             self.board.begin(self.spec.slot, since_s=oldest_s)
@@ -170,7 +170,7 @@ class _Serving:
             self._report(None)
 
     def _report(self, error: str | None) -> None:
-        """Say in the group's leases why this worker rests; None: it does not any more."""
+        """Write into the group's leases why this worker rests; None: it no longer does."""
         params = {"group_id": self.spec.group_id, "topics": list(self.spec.terms.topics)}
         fetch_all(self.driver.conn, "queue", "report_queue_error", params | {"error": error})
 
@@ -193,7 +193,7 @@ class _Serving:
 
 
 class _Host:
-    """Obeys the supervisor, and hears what happens to the partitions."""
+    """Obeys the supervisor, and receives the notifications of the partitions."""
 
     def __init__(self, serving: _Serving, pipe: Pipe, wakeup: Wakeup) -> None:
         self._serving = serving
@@ -205,18 +205,18 @@ class _Host:
         self._listens: set[str] = set()
 
     def over(self) -> ExitCode | None:
-        """Obey; tell how it ended: nothing is in hand any more, or the supervisor is gone."""
+        """Obey; return the exit code when nothing is left in hand, or the supervisor is gone."""
         self._obey()
         if self._serving.is_dropped and not self._serving.driver.going_on:
             return ExitCode.DRAINED
         return ExitCode.ORPHANED if is_orphan(self._spec) else None
 
     def next(self) -> _Serving:
-        """Return the queue: there is nothing else."""
+        """Return the queue: there is only one."""
         return self._serving
 
     def took(self, serving: _Serving, _end: ExitCode | None, /) -> None:
-        """Listen to partitions that are new, and hear of the preferred ones while there is work."""
+        """Listen to new partitions; read notifications of preferred ones while there is work."""
         for channel in serving.driver.channels:
             if channel not in self._listens:
                 listen(self._conn, channel)
@@ -234,7 +234,7 @@ class _Host:
             self._hear()
 
     def in_hand(self) -> Iterator[tuple[QueueDriver, int]]:
-        """Return what is worked on, with a number that the next loss will not have."""
+        """Yield the driver, with a number that the next loss will not have."""
         yield self._serving.driver, time_ns() // 1000
 
     def hurries(self) -> bool:
@@ -251,7 +251,7 @@ class _Host:
                 return
 
     def _obey(self) -> None:
-        """Let go after this turn when told to; end of file says so, too."""
+        """Stop after this turn when told to; end of file says so, too."""
         if not self._serving.is_dropped and readable(0.0, self._pipe.fileno()):
             with suppress(EOFError):
                 self._pipe.recv_bytes()
@@ -259,7 +259,7 @@ class _Host:
             self._serving.due_s = 0.0
 
     def _hear(self) -> bool:
-        """Note which partitions grew; have a turn now, unless it is put off on purpose."""
+        """Note which partitions grew; take a turn now, unless it is put off on purpose."""
         channels = self._notifications.channels()
         rang = self._wakeup.silence()
         serving = self._serving

@@ -1,4 +1,4 @@
-"""Whether what waits for its time gets into the log when it is due."""
+"""Whether events for later get into the log when they are due."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN_MAX = 5
 
 
 def later(patient: Patient) -> Iterator[Finding]:
-    """Whether somebody promotes, and whether the topics of what waits are there."""
+    """Report overdue events, events of topics that are gone, and schedules that stopped."""
     found = patient.look
     now = of_rows(found.of(Later))
     if now.is_late:

@@ -1,4 +1,4 @@
-"""The form of a cron text, as gapless.cron_next() reads it, for where no database is at hand."""
+"""The syntax of a cron text, as gapless.cron_next() reads it, for code without a database."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _PART = re.compile(r"(?:(\*)|(\d{1,4})(?:-(\d{1,4}))?)(?:/(\d{1,4}))?", re.ASCII
 
 
 def check_cron(cron: str) -> None:
-    """Raise UsageError for what is no cron text; one that never fires is the database's to tell."""
+    """Raise UsageError for an invalid cron text; only the database finds one that never fires."""
     text = cron.strip(" ").lower()
     if text in _SHORT:
         return

@@ -5,8 +5,8 @@ def nightly(due: datetime, conn: Connection) -> object:
     return {"day": due.date()}
 
 The schedule publishes an event into the topic `schedules`, one for each due time; the group
-`schedule.nightly` handles it. So a call has what every handler has: its effects commit once (I6),
-a policy for failures, and one owner at a time (I7).
+`schedule.nightly` handles it. So a call has the same guarantees as every handler: its effects
+commit once (I6), a policy for failures, and one owner at a time (I7).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,200}", re.ASCII)
 
 
 class ScheduleOptions(TypedDict, total=False):
-    """What a scheduled function may say of its failures, and resources; as for a handler."""
+    """The options of a scheduled function about failures and resources; as for a handler."""
 
     on_failure: OnFailure | None
     retry_delays_s: Any
@@ -57,23 +57,23 @@ def schedule(
     missed: Missed = "once",
     **options: Unpack[ScheduleOptions],
 ) -> Callable[[DueFunction], Handler]:
-    """Let a function be called when it is due, exactly once for each due time.
+    """Call a function when it is due, exactly once for each due time.
 
-    It is called with the due time (UTC) and the connection whose transaction commits its effects
-    (of an `async def` one: an AsyncConnection); it must not COMMIT. `gapless run` makes the
-    schedule known, and calls it on one of its workers.
+    Its arguments are the due time (UTC) and the connection whose transaction commits its effects
+    (for an `async def` function: an AsyncConnection); it must not COMMIT. `gapless run` adds the
+    schedule to the database, and calls the function on one of its workers.
 
     cron: five fields (minute, hour, day of month, month, day of week), or "@daily" and the like.
     every: a timedelta, or an interval of the database as "15 minutes", "1 day"; 1 second or more.
-    zone: whose clock, by name, as "Europe/Berlin". name: of the schedule; default the function's.
-    publishes: a topic: what the function returns is published there in the same transaction, as
+    zone: the time zone by name, as "Europe/Berlin". name: of the schedule; default the function's.
+    publishes: a topic for the results: each is published there in the same transaction, as
     publish() takes it (a payload, a NewEvent, several); None publishes nothing.
-    missed: what becomes of due times that passed while nothing ran: "once" (one call), "all" (a
-    call each), "skip" (none for what is older than a minute).
+    missed: for due times that passed while nothing ran: "once" (one call), "all" (a call each),
+    "skip" (no call for a due time that is more than a minute ago).
     on_failure, retry_delays_s, resources: as in handler().
-    Raises UsageError for options that do not fit, and, in the decorator, for a function that cannot
-    be called so; a zone that is none, and a cron text that never fires, are refused where the
-    schedule is made known.
+    Raises UsageError for options that do not fit, and, in the decorator, for a function with other
+    arguments; an unknown zone, and a cron text that never fires, are refused when the schedule is
+    added to the database.
     """
     _check_rhythm(cron, every, zone, missed)
 
@@ -103,7 +103,7 @@ def schedule(
 def _called_when_due(
     function: DueFunction, name: str, publishes: str | None
 ) -> Callable[..., object]:
-    """Return a handler of the topic of all schedules that does what is this one's."""
+    """Return a handler of the topic of all schedules that handles the events of this one."""
 
     @wraps(function)
     def handle(unit: Unit, conn: Connection[Any]) -> None:

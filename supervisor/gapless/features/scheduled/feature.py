@@ -1,4 +1,4 @@
-"""The record of events for later and schedules: its parts for rooms that know no feature."""
+"""The record of events for later and schedules: its parts for the rooms that know no feature."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Events for later: when they are due, how they get into the log, and how they are taken back.
+"""Events for later: their due times, their way into the log, and their cancellation.
 
-Keeps S1 to S4 by calling gapless.promote(), as often as somebody sequences; what waits is in the
-table scheduled until then. Schedules are published by the same call.
+Keeps S1 to S4: every sequencing session calls gapless.promote() again and again; until then the
+events wait in the table scheduled. The same call publishes for schedules.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from gapless.log.script import Script
 
 __all__ = ["cancel"]
 
-PROMOTED_EVENTS_MAX = 1000  # in one transaction; what is published meanwhile waits for no more
-_LOOK_EVERY_S = 0.01  # while the sequencer is busy and nothing was known to be due
-_AGAIN_S = 0.02  # what is due is in somebody's hand
-_LOCKED_S = 1.0  # somebody has locked the table: a look waits 100 ms for that
-_GATHER_S = 0.004  # so long may what is due wait for others
-_WHOLE_LOOKS = 20  # a look from the start takes at most one part in so many of the time
-_ROUND_EVENTS_MAX = 250  # of what is held, between two runs: so these are not kept waiting
-_ROUNDS_APART = 4  # so many times what a round took passes until the next one
+PROMOTED_EVENTS_MAX = 1000  # in one transaction; events published meanwhile wait no longer
+_LOOK_EVERY_S = 0.01  # while the sequencer is busy and no event was known to be due
+_AGAIN_S = 0.02  # another session has the due events in hand
+_LOCKED_S = 1.0  # another session has locked the table: a look waits 100 ms for that
+_GATHER_S = 0.004  # the time for which due events may wait for others
+_WHOLE_LOOKS = 20  # the pause after a look from the start, in multiples of its duration
+_ROUND_EVENTS_MAX = 250  # of held events, between two runs: so new events do not wait for them
+_ROUNDS_APART = 4  # the time from a round to the next, in multiples of its duration
 _ID_MAX = 2**63 - 1
 
 
 class Promoted(NamedTuple):
-    """The answer of gapless.promote(): `low_at` and `low_id` are where the next call begins.
+    """The answer of gapless.promote(): the next call begins at `low_at` and `low_id`.
 
-    promoted: None: another session is at it. wait_s: until something is due, due_s: of events for
-    later alone; None: nothing waits. held: so many events are in a cancel() that is open.
+    promoted: None: another session is at work. wait_s: seconds until the next is due, due_s: the
+    same for events for later alone; None: nothing waits. held: events in an open cancel().
     """
 
     promoted: int | None
@@ -50,7 +50,7 @@ class Promoted(NamedTuple):
     held: int
 
     def goes_on(self, before: Promoted) -> bool:
-        """Tell whether the next look may find something now, which begins where this one ended."""
+        """Tell whether the next look, which begins where this one ended, may find an event now."""
         is_behind = self.due_s is not None and self.due_s <= 0
         has_moved = (self.low_at, self.low_id) != (before.low_at, before.low_id)
         return bool(self.promoted) or (is_behind and has_moved)
@@ -61,7 +61,7 @@ _START = Promoted(0, 0.0, "-infinity", 0, 0.0, 0)
 
 @dataclass(slots=True)
 class _Round:
-    """A round of looks at all that is due: it began_s, took_s so far, and came to `back`."""
+    """A round of looks at all due events: it began_s, took_s so far, and came to `back`."""
 
     began_s: float
     took_s: float = 0.0
@@ -70,42 +70,42 @@ class _Round:
 
 
 class Promoter:
-    """Remembers what the last look found, so that most turns of a sequencer need none.
+    """Remembers the result of the last look, so that most turns of a sequencer need none.
 
-    A look begins where the one before ended: so it walks past nothing that was promoted, which
-    stays in the index while an old snapshot is held, and past nothing that an open cancel() holds.
-    What was committed late, or is held no more, is found by a look from the start now and then; as
-    long as something is held, by a round of looks beside the others (I11).
+    A look begins where the last one ended, so it does not walk past promoted events, which stay in
+    the index while an old snapshot is held, nor past events that an open cancel() holds. Now and
+    then a look from the start finds events that were committed late, or are no longer held; while
+    some are held, a round of looks beside the others does (I11).
     """
 
     def __init__(self) -> None:
         self._front = _START
-        self.holds = False  # an open cancel() has something that is due
-        self._round: _Round | None = None  # one that has not ended
+        self.holds = False  # an open cancel() holds due events
+        self._round: _Round | None = None  # a round that has not ended
         self._round_due_s = 0.0  # by monotonic(), as all of these
         self._due_s = 0.0
         self._asleep_due_s = 0.0
         self._locked_until_s = 0.0
 
     def is_due(self) -> bool:
-        """Tell whether there may be something to promote, while the sequencer is awake."""
+        """Tell whether there may be events to promote, while the sequencer is awake."""
         return monotonic() >= self._due_s
 
     def wait_s(self, most_s: float) -> float:
-        """Return for how long a sequencer may sleep that is woken when something is scheduled."""
+        """Return the seconds that a sequencer may sleep if an event for later wakes it."""
         return min(max(self._asleep_due_s - monotonic(), 0.0), most_s)
 
     def rest_s(self, most_s: float) -> float:
-        """Return for how long a sequencer may rest that is busy: what is due then wakes nobody."""
+        """Return the seconds that a busy sequencer may rest: events due by then wake no session."""
         return min(max(self._asleep_due_s - monotonic(), _GATHER_S), most_s)
 
     def promote(self, conn: Connection[Any]) -> int:
-        """Promote what is due, some of it; return how many events got into the log.
+        """Promote some of the due events; return how many events got into the log.
 
         Before: `conn` is in autocommit, outside a transaction. Sequence afterwards.
         Bound: it looks at PROMOTED_EVENTS_MAX events, at a few that are held, and at the rest of
-        their transactions. Where somebody has locked the table it is 0, and there is no other look
-        for a second: what has no offset yet waits for none (I11).
+        their transactions. If another session has locked the table, it returns 0, and does not look
+        again for a second: events without offsets do not wait for the lock (I11).
         """
         if monotonic() < self._locked_until_s:
             return 0
@@ -117,7 +117,7 @@ class Promoter:
             return 0
 
     def promote_all(self, conn: Connection[Any]) -> int:
-        """Promote all that is due; return how many events it were. Before: as promote()."""
+        """Promote all due events; return their number. Before: as promote()."""
         total, look, before = 0, _promote(conn, _START), _START
         while look.goes_on(before):
             total += look.promoted or 0
@@ -147,7 +147,7 @@ class Promoter:
         return promoted
 
     def _go_round(self, conn: Connection[Any]) -> int:
-        """Look at the next part of all that is due; a round ends with what was when it began."""
+        """Look at the next part of all due events; a round ends with those due when it began."""
         began_s = monotonic()
         now = self._round = self._round or _Round(began_s)
         most = PROMOTED_EVENTS_MAX if now.back.promoted else _ROUND_EVENTS_MAX
@@ -175,7 +175,7 @@ def _promote(
 @overload
 def cancel(conn: Connection[Any], scheduled_id: int) -> bool: ...
 @overload
-def cancel(  # type: ignore[overload-overlap]  # of a number nobody can await
+def cancel(  # type: ignore[overload-overlap]  # of a number that cannot be awaited
     conn: AsyncHost, scheduled_id: int
 ) -> Awaitable[bool]: ...
 @overload
@@ -183,12 +183,12 @@ def cancel(conn: object, scheduled_id: int) -> bool: ...
 def cancel(conn: object, scheduled_id: int) -> bool | Awaitable[bool]:
     """Take back an event that waits for its time, in the caller's transaction.
 
-    conn: whatever publish() takes; one that is async is to be awaited.
-    scheduled_id: the number of an event for later, of `scheduled_ids` of what publish() returned.
+    conn: any connection that publish() takes; await the result with an async one.
+    scheduled_id: the number of an event for later, from `scheduled_ids` of publish()'s result.
     Returns True: it will not be delivered, once the transaction commits, and its dedupe_key is free
-    again. False: it is in the log already, was cancelled, or there is no such id. While another
-    session cancels it, or promotes it, this waits.
-    Raises UsageError for what is no id, or no connection; the driver's InsufficientPrivilege for an
+    again. False: it is in the log already, was cancelled, or there is no such id. This waits while
+    another session cancels or promotes the event.
+    Raises UsageError for an invalid id or connection; the driver's InsufficientPrivilege for an
     event that another role scheduled, unless this one has gapless_operator.
     """
     if type(scheduled_id) is not int or not 0 < scheduled_id <= _ID_MAX:

@@ -1,4 +1,4 @@
-"""Look at events that wait for their time, and take them back."""
+"""Events that wait for their time: list, count and cancel them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COUNTED_MAX = 1_000_000  # to count more would take seconds
 class LaterEvent:
     """An event that waits until `deliver_at`.
 
-    topic: None: it is gone. transaction_id: as its publisher was told. scheduled_by: a role.
+    topic: None: it is gone. transaction_id: the one that its publisher got. scheduled_by: a role.
     """
 
     scheduled_id: int
@@ -38,9 +38,9 @@ class LaterEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaterTotals:
-    """What waits in all. scheduled: events, counted up to 1 000 000.
+    """All events that wait. scheduled: events, counted up to 1 000 000.
 
-    next_due: of the first; None: nothing waits. late_s: so long ago it was due, 0 before.
+    next_due: of the first; None: nothing waits. late_s: seconds since it was due, 0 before.
     """
 
     scheduled: int
@@ -50,9 +50,9 @@ class LaterTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cancelled:
-    """What cancel_later() did. scheduled_id: the number of the event.
+    """The result of cancel_later(). scheduled_id: the number of the event.
 
-    cancelled: False: it was promoted, cancelled, or never was.
+    cancelled: False: it was promoted or cancelled, or never existed.
     """
 
     scheduled_id: int
@@ -72,10 +72,10 @@ def list_later(
     transaction_id: UUID | None = None,
     events_max: int = 100,
 ) -> list[LaterEvent]:
-    """Return what waits, the next ones first.
+    """Return the events that wait, the next ones first.
 
-    events_max: so many events at most.
-    topic, transaction_id: of this one only; None: of all.
+    events_max: the largest number of events.
+    topic, transaction_id: only events of this one; None: of all.
     """
     return rows(
         conn,
@@ -88,7 +88,7 @@ def list_later(
 
 
 def count_later(conn: Connection[Any]) -> LaterTotals:
-    """Return how many events wait, and since when or until when the first of them does."""
+    """Return how many events wait, and the due time of the first one."""
     return rows(conn, LaterTotals, query("later", "totals"), limit=COUNTED_MAX)[0]
 
 
@@ -96,6 +96,6 @@ def cancel_later(conn: Connection[Any], scheduled_ids: Iterable[int]) -> list[Ca
     """Take events back, each in a transaction of its own if `conn` is in autocommit.
 
     scheduled_ids: the numbers of the events.
-    Raises UsageError for what is no id. The role has gapless_operator, or scheduled them itself.
+    Raises UsageError for an invalid id. The role has gapless_operator, or scheduled them itself.
     """
     return [Cancelled(scheduled_id=each, cancelled=cancel(conn, each)) for each in scheduled_ids]

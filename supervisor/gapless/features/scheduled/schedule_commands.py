@@ -1,4 +1,4 @@
-"""The `schedule` command: what is published again and again."""
+"""The `schedule` command: events that are published again and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules, for an operator: list, let rest, continue, forget, publish now."""
+"""Schedules, for an operator: list, pause, resume, remove, and publish now."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def list_schedules(conn: Connection[Any]) -> list[ScheduleInfo]:
 
 
 def show_schedule(conn: Connection[Any], name: str) -> ScheduleInfo:
-    """Return one. Raises RefusedError (GL404) when there is none of that name."""
+    """Return a schedule. Raises RefusedError (GL404) when there is none of that name."""
     found = rows(conn, ScheduleInfo, query("later", "schedules"), name=name)
     if not found:
         raise RefusedError(
@@ -56,17 +56,17 @@ def show_schedule(conn: Connection[Any], name: str) -> ScheduleInfo:
 
 
 def pause_schedule(conn: Connection[Any], name: str) -> bool:
-    """Let a schedule rest; its due times pass. False: it rests already. RefusedError: no such."""
+    """Pause a schedule; its due times pass. False: it was paused already. RefusedError: no such."""
     return bool(row(conn, query("later", "pause_schedule"), name=name)[0])
 
 
 def resume_schedule(conn: Connection[Any], name: str) -> bool:
-    """Let it continue from now; False: it was not paused. RefusedError: there is none."""
+    """Resume a schedule from now on; False: it was not paused. RefusedError: there is none."""
     return bool(row(conn, query("later", "resume_schedule"), name=name)[0])
 
 
 def remove_schedule(conn: Connection[Any], name: str) -> bool:
-    """Forget a schedule; what it published stays. False: there is none of that name."""
+    """Remove a schedule; its events stay. False: there is none of that name."""
     return bool(row(conn, query("later", "remove_schedule"), name=name)[0])
 
 

@@ -1,7 +1,7 @@
-"""Schedules: what is published again and again; the database computes when, and publishes.
+"""Schedules of repeated events; the database computes their due times, and publishes.
 
-promote() does that (log.later), so a schedule works for whoever sequences, with no process of its
-own. Its cron text is read by gapless.cron_next() alone: one clock, one list of time zones.
+promote() does that (log.later), so schedules work with any session that sequences, and need no
+process of their own. Only gapless.cron_next() reads a cron text: one clock, one list of time zones.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ TOPIC = "schedules"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schedule:
-    """What is published into `topic`, and when: by `cron` or `every`, by the clock of `zone`.
+    """An event for `topic`, and its due times: by `cron` or `every`, by the clock of `zone`.
 
     cron: five fields, or @daily and the like. every: an interval of the database, as "15 minutes"
-    or "1 day", 1 second or more. payload, headers: JSON text; without a payload an event says its
-    schedule's name and due time. missed: what becomes of due times that passed while nobody
-    published: "once" (one event), "all", or "skip". starts_at: the first time of `every`, and
-    before it nothing is due; ISO 8601 with a time zone; None: now.
+    or "1 day", 1 second or more. payload, headers: JSON text; without a payload an event has its
+    schedule's name and due time. missed: for due times that passed while no session published:
+    "once" (one event), "all", or "skip". starts_at: the first time of `every`, before which nothing
+    is due; ISO 8601 with a time zone; None: now.
     """
 
     name: str
@@ -56,10 +56,10 @@ class Schedule:
     starts_at: str | None = None
 
     def make_known(self, conn: Connection[Any]) -> bool:
-        """Add or change it unless it is there, just so; return whether something changed.
+        """Add or change the schedule unless it is there, just so; return whether that is a change.
 
-        The topic of scheduled functions is made, with one partition, where it is wanted.
-        Raises UsageError where it makes no sense, or this role may not change it.
+        If it uses the topic of scheduled functions, that is created, with one partition.
+        Raises UsageError if it makes no sense, or if this role may not change it.
         """
         if self.topic == TOPIC and find_topic(conn, TOPIC) is None:
             create_topic(conn, TOPIC, partitions=1)
@@ -77,10 +77,10 @@ class Schedule:
 
 
 def add_schedule(conn: Connection[Any], schedule: Schedule) -> datetime:
-    """Make a schedule known, or change the one of that name; return when it is due next.
+    """Add a schedule, or change the one of that name; return its next due time.
 
     If its rhythm stays the same, so do its next due time and a pause.
-    Raises RefusedError for what never comes round, an unknown zone or topic; UsageError for an
+    Raises RefusedError for a schedule that never fires, an unknown zone or topic; UsageError for an
     interval, a time or JSON that the database cannot read.
     """
     due: datetime = _row(conn, "add_schedule", schedule)[0]
@@ -88,7 +88,7 @@ def add_schedule(conn: Connection[Any], schedule: Schedule) -> datetime:
 
 
 def apply_schedule(conn: Connection[Any], schedule: Schedule) -> bool:
-    """Make it known unless it is, just so; return whether something changed. Raises the same."""
+    """Add it unless it is there, just so; return whether that is a change. Raises the same."""
     if _row(conn, "is_schedule", schedule)[0]:
         return False
     add_schedule(conn, schedule)
@@ -106,7 +106,7 @@ def _row(conn: Connection[Any], name: str, schedule: Schedule) -> tuple[Any, ...
 
 
 def _unread(schedule: Schedule, error: psycopg.DataError) -> str:
-    """Say which of its texts the database cannot read, and how it is written."""
+    """Say which of its texts the database cannot read, and how to write it."""
     reason = error.diag.message_primary or str(error)
     if "interval" in reason and schedule.every is not None:
         return f"every {schedule.every!r} is no interval: write 30s, 15m, 12h, 1d, or '1 month'"

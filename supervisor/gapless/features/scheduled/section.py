@@ -1,4 +1,4 @@
-"""What waits for its time: events for later, and schedules."""
+"""Events for later, and schedules, in the status."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from gapless.status.document import iso
 from gapless.status.section import Rank, StatusSection
 
 _SHOWN_MAX = 3
-LATE_S_MAX = 5.0  # later than that somebody should look: nobody promotes, or not fast enough
+LATE_S_MAX = 5.0  # overdue for longer than this: no session promotes, or not fast enough
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Later:
-    """What waits for its time.
+    """All events for later, and all schedules.
 
-    scheduled: events, counted up to 10 000. next_ts: when the first of them, or the first schedule,
-    is due; None: nothing is. late_s: since when it is overdue, 0 before. strays: of those counted,
-    events of topics that are gone. schedules; paused and stopped ones of them, with a reason.
+    scheduled: events, counted up to 10 000. next_ts: the due time of the first of them, or of the
+    first schedule; None: there is none. late_s: seconds since it was due, 0 before. strays: the
+    number of counted events of topics that are gone. schedules; paused and stopped ones of them,
+    with a reason.
     """
 
     scheduled: int = 0
@@ -32,18 +33,18 @@ class Later:
 
     @property
     def is_late(self) -> bool:
-        """Whether something has been due for so long that somebody should look."""
+        """Whether an event is so long overdue that it needs an operator."""
         return self.late_s > LATE_S_MAX
 
     def problems(self) -> Iterator[str]:
-        """Say what somebody should look at."""
+        """Yield the problems that need an operator."""
         if self.is_late:
             yield f"due for {self.late_s:.0f} s and not in the log: gapless doctor says why"
         yield from (f"schedule {each}" for each in self.stopped[:_SHOWN_MAX])
 
 
 def of_rows(rows: Sequence[Later]) -> Later:
-    """Return the one there is; none of a look that was made by hand."""
+    """Return the one row; without one, as in a look made by hand, an empty record."""
     return rows[0] if rows else Later()
 
 

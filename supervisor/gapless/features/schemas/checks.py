@@ -1,4 +1,4 @@
-"""Schemas that nobody can check by, and what groups set aside because it fits none."""
+"""Schemas that cannot be read, and units that groups set aside because an event fits no schema."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class InvalidLetters:
 
 
 def schemas(patient: Patient) -> Iterator[Finding]:
-    """Which schemas cannot be read, and how many units were set aside because of one."""
+    """Report schemas that cannot be read, and units that were set aside because of one."""
     found = list_schemas(patient.conn)
     troubled = False
     for each in found:

@@ -1,4 +1,4 @@
-"""The `schemas` command: what payloads of a topic have to be."""
+"""The `schemas` command: the JSON Schemas of a topic's payloads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Whether a JSON text is what a JSON Schema wants, by jsonschema-rs, which is an extra.
+"""Validation of a JSON text by a JSON Schema, with jsonschema-rs, which is an extra.
 
-Whatever a schema or a payload has in it: nothing is fetched from anywhere, patterns take time that
-is linear in the text, and what is nested too deeply is said to be so.
+It is safe with any schema and payload: nothing is fetched, patterns take time that is linear in the
+text, and a text that is nested too deeply gets an error that says so.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ NEEDED = "needs jsonschema-rs: pip install 'gapless[schema]'"
 
 
 class NotASchemaError(UsageError):
-    """A text is no JSON Schema that can be checked by; its text says why."""
+    """A text is no usable JSON Schema; the error's text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """Why a payload does not fit. pointer: the value, a JSON pointer, "" for all of the payload.
+    """The reason why a payload does not fit. pointer: to the value, by JSON pointer; "" for all.
 
-    keyword: a JSON pointer into the schema, to what the value does not meet; "" if there is none.
+    keyword: a JSON pointer to the part of the schema that the value violates; "" if there is none.
     """
 
     pointer: str
@@ -42,13 +42,13 @@ class Mismatch:
 
 
 class JsonSchema:
-    """A schema that was read; safe for any number of threads."""
+    """A schema that was read; any number of threads may use it."""
 
     def __init__(self, validator: Any) -> None:
         self._validator = validator
 
     def mismatch(self, text: str) -> Mismatch | None:
-        """Return why a JSON text does not fit, None if it does."""
+        """Return the reason why a JSON text does not fit, None if it does."""
         try:
             value = _decode(text)
             if text.count("[") + text.count("{") > DEPTH_MAX and _is_deep(value):
@@ -66,7 +66,7 @@ class JsonSchema:
 
 
 def lacks() -> str | None:
-    """Return what checking needs, if it is not installed."""
+    """Return the name of the missing library; None if it is installed."""
     return NEEDED if find_spec("jsonschema_rs") is None else None
 
 
@@ -89,9 +89,9 @@ def json_schema(text: str) -> JsonSchema:
 
 
 def covers(wide: str, narrow: str) -> bool | None:
-    """Tell whether all that fits the narrow schema fits the wide one; None: that cannot be told.
+    """Tell whether the wide schema takes all that fits the narrow one; None: that is undecided.
 
-    Raises NotASchemaError for a text that is none.
+    Raises NotASchemaError for an invalid text.
     """
     library = _library()
     if wide == narrow:

@@ -1,4 +1,4 @@
-"""The record of schemas: its parts for rooms that know no feature."""
+"""The record of schemas: its parts for the rooms that know no feature."""
 
 from __future__ import annotations
 

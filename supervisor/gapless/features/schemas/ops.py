@@ -1,4 +1,4 @@
-"""Schemas of payloads: add a version, look at them, try one on the log, take one away."""
+"""Schemas of payloads: add a version, show them, check one against the log, remove one."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ LAST_EVENTS, LAST_EVENTS_MAX, _PROBLEMS_MAX = 1000, 100_000, 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaInfo:
-    """A version of the schema of a type of events, * for all types without one of their own.
+    """A version of the schema of a type of events; type * is for all types without their own.
 
-    compatibility: what it had to be to the version before. is_newest: publishers are checked by it.
+    compatibility: its required relation to the version before. is_newest: it checks new events.
     schema: its JSON text. set_by: a database role.
     """
 
@@ -58,7 +58,7 @@ class LoggedPayload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaProblem:
-    """An event of the log that a schema does not take; pointer: a JSON pointer to the value."""
+    """An event of the log that does not fit a schema; pointer: a JSON pointer to the value."""
 
     partition: int
     offset: int
@@ -72,10 +72,10 @@ class SchemaProblem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaCheck:
-    """What a schema would be to the version before, and to the log.
+    """The result of comparing a schema with the version before, and with the log.
 
     backward: whether it takes all that the version before took; forward: the other way round.
-    compatible: whether that is what `compatibility` asks for. compared_with: number of the version
+    compatible: whether that is enough for `compatibility`. compared_with: number of the version
     before; None: there is none. events: those of the type that were looked at. misfits: events that
     do not fit, of which at most 20 are in `problems`.
     """
@@ -105,7 +105,7 @@ class SchemaCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangedSchema:
-    """What became of the schema of a type. version: the newest one, None: none is left."""
+    """The result of a change to a type's schema. version: the newest one; None: none is left."""
 
     topic: str
     event_type: str
@@ -116,16 +116,16 @@ class ChangedSchema:
 def list_schemas(
     conn: Connection[Any], topic: str | None = None, event_type: str | None = None
 ) -> list[SchemaInfo]:
-    """Return all versions that count, of all topics or one, of all types or one."""
+    """Return all versions that are in use, of all topics or one, of all types or one."""
     return rows(conn, SchemaInfo, query("schemas", "schemas"), topic=topic, event_type=event_type)
 
 
 def show_schema(
     conn: Connection[Any], topic: str, event_type: str | None = None, version: int | None = None
 ) -> SchemaInfo:
-    """Return a version of the schema of a type (None: *), the newest one if None is said.
+    """Return a version of the schema of a type (None: *), the newest one if `version` is None.
 
-    Raises UsageError where there is none.
+    Raises UsageError if there is none.
     """
     wanted = event_type or ANY_TYPE
     found = [
@@ -148,12 +148,12 @@ def add_schema(
     compatibility: Compatibility | None = None,
     force: bool = False,
 ) -> ChangedSchema:
-    """Give a type of events (None: *) a new version of its schema; within 5 s it counts everywhere.
+    """Add a new version of the schema of a type of events (None: *); it is used within 5 s.
 
-    schema: its JSON text, at most 1 000 000 bytes. compatibility: what it has to be to the version
-    before; None: as of that one, else backward. force: add it whatever it is to that one.
-    Raises UsageError for what is no JSON Schema, what is not compatible, and where that cannot be
-    told; RefusedError (GL404) for an unknown topic, (GL409) when another version came between.
+    schema: its JSON text, at most 1 000 000 bytes. compatibility: its required relation to the
+    version before; None: that of this version, else backward. force: add it in any case.
+    Raises UsageError for an invalid JSON Schema, and if compatibility is missing or undecided;
+    RefusedError (GL404) for an unknown topic, (GL409) when another version came between.
     """
     before, found = _compared(conn, topic, schema, event_type, compatibility)
     if found.compatible != "yes" and not force:
@@ -180,11 +180,11 @@ def check_schema(
     compatibility: Compatibility | None = None,
     last_events: int = LAST_EVENTS,
 ) -> SchemaCheck:
-    """Compare a schema with the version before, and with what is in the log; change nothing.
+    """Compare a schema with the version before, and with the events in the log; change nothing.
 
-    last_events: the newest of each partition, 0 to 100 000, of which those of the type count; for *
-    those of types without a schema of their own.
-    Raises UsageError for what is no JSON Schema; RefusedError for an unknown topic.
+    last_events: events at the end of each partition, 0 to 100 000, among which those of the type
+    count; for * those of types without a schema of their own.
+    Raises UsageError for an invalid JSON Schema; RefusedError for an unknown topic.
     """
     if not 0 <= last_events <= LAST_EVENTS_MAX:
         raise UsageError(f"last_events={last_events}: 0 to {LAST_EVENTS_MAX}")
@@ -210,9 +210,9 @@ def check_schema(
 def remove_schema(
     conn: Connection[Any], topic: str, event_type: str | None = None, version: int | None = None
 ) -> ChangedSchema:
-    """Take a version of the schema of a type (None: *) away, None: all; what is left counts.
+    """Remove a version of the schema of a type (None: *), None: all; the versions left are used.
 
-    Raises RefusedError (GL404) for an unknown topic, and where there is nothing to take away.
+    Raises RefusedError (GL404) for an unknown topic, and if there is no such version.
     """
     wanted = event_type or ANY_TYPE
     row(
@@ -234,7 +234,7 @@ def _compared(
     event_type: str | None,
     compatibility: Compatibility | None,
 ) -> tuple[SchemaInfo | None, SchemaCheck]:
-    """Return the version before, and what a schema is to it."""
+    """Return the version before, and the comparison of a schema with it."""
     require_topic(conn, topic)
     if compatibility not in (None, *get_args(Compatibility)):
         raise UsageError(f"compatibility={compatibility!r}: {', '.join(get_args(Compatibility))}")

@@ -1,4 +1,4 @@
-"""The schemas of a topic, by which its payloads are checked: when published, and when handled."""
+"""The schemas of a topic, which check its payloads when they are published, and when handled."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ class SchemaVersion:
     text: str
 
     def name(self, topic: str) -> str:
-        """Return how people find it."""
+        """Return its name for people."""
         return f"schema {self.version} of {topic}/{self.event_type}"
 
     def read(self) -> JsonSchema:
-        """Return it as what checks. Raises NotASchemaError."""
+        """Return the schema, ready to check. Raises NotASchemaError."""
         return json_schema(self.text)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSchemas:
-    """The schemas of a topic: of each type the versions, the newest first."""
+    """The schemas of a topic: the versions of each type, the newest first."""
 
     by_type: dict[str, tuple[SchemaVersion, ...]]
 
     def of(self, event_type: object) -> tuple[SchemaVersion, ...]:
-        """Return the versions by which events of a type are checked; none: they are not."""
+        """Return the versions that check events of a type; none: the events are not checked."""
         own = None if event_type is None else self.by_type.get(str(event_type))
         return own or self.by_type.get(ANY_TYPE, ())
 
     def checked(self, topic: str, events: Events) -> Events:
-        """Return the events, each checked by the newest version; many are as they go.
+        """Return the events, each checked by the newest version; an iterator is checked as it goes.
 
         Raises InvalidPayloadError, and UncheckedError for a schema that cannot be read.
         """
@@ -58,7 +58,7 @@ class TopicSchemas:
             yield self._fit(topic, event, n)
 
     def _fit(self, topic: str, event: Any, at: int | None) -> Any:
-        """Return an event whose payload is text that fits. Raises InvalidPayloadError."""
+        """Return the event if its payload fits, as text. Raises InvalidPayloadError."""
         versions = self.of(event.event_type) if isinstance(event, NewEvent) else ()
         if not versions:
             return event
@@ -73,7 +73,7 @@ class TopicSchemas:
         return replace(event, payload=text.encode())
 
     def refusal(self, topic: str, event_type: str | None, text: str) -> str | None:
-        """Return why no version takes a payload: what the newest one says; None: one does.
+        """Return the newest version's error if no version takes a payload; None: one does.
 
         Versions that cannot be read do not count.
         """
@@ -90,7 +90,7 @@ class TopicSchemas:
 
 
 def topic_schemas(text: str) -> TopicSchemas:
-    """Return the schemas that the query rules_of has found."""
+    """Return the schemas from the text of the query rules_of."""
     by_type: dict[str, tuple[SchemaVersion, ...]] = {}
     for each in json.loads(text):
         version = SchemaVersion(each["event_type"], each["version"], each["schema"])

@@ -51,7 +51,7 @@ def _file(name: str) -> Response:
 
 @cache
 def _all() -> dict[str, bytes]:
-    """Return what there is, by its path: names are looked up here, never in a file system."""
+    """Return all files of the page by path: names are looked up here, never in a file system."""
     here = files("gapless.features.gateway.page")
     folders = {"": here, "pages/": here / "pages"}
     return {
