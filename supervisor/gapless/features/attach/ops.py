@@ -34,7 +34,7 @@ __all__ = [
 ]  # fmt: skip
 
 LOCK_MS_MAX = 1_000
-"""How long to wait for a lock of a table, while its writers wait behind us."""
+"""The time to wait for a lock of a table, while its writers wait behind this session."""
 LOOK_AGAIN_S = 0.05
 _BATCH_ROWS = 1_000
 
@@ -118,7 +118,7 @@ class AttachmentInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachRequest:
-    """The wanted way of attaching a table.
+    """The settings for attaching a table.
 
     id: the column that orders its rows; None: the primary key. map: column of an event to column of
     the table, None for no column; other columns are mapped by their names. places: {"table": …},
@@ -274,7 +274,7 @@ def _is_live(conn: Connection[Any], number: int, batch_rows: int) -> bool:
 
 
 def limit_locks(conn: Connection[Any]) -> None:
-    """Wait for locks at most 1 s until the transaction ends: others wait behind us."""
+    """Wait for locks at most 1 s until the transaction ends: other sessions wait behind it."""
     row(conn, query("connect", "local_lock_timeout"), timeout=f"{LOCK_MS_MAX}ms")
 
 

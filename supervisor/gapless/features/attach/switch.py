@@ -37,13 +37,13 @@ def place_group(
     place: int | None = None,
     timeout_s: float = 30,
 ) -> bool:
-    """Put a group at the place of an old consumer; False: it was switched before, nothing changes.
+    """Put a group where an old consumer is; False: it was switched before, and nothing changes.
 
     Before: `conn` is in autocommit. The group gets the old consumer's name; it is created and
-    paused. dsn: of the same database, for a second session. place: the id of the next row, where
-    the attachment names no table of places. Tries for timeout_s seconds, until the old consumer is
-    at a place that has a matching offset. Raises RefusedError if there is no such place or
-    consumer, GaplessError when the old consumer's place was locked all the time.
+    paused. dsn: of the same database, for a second session. place: among the ids of rows, the next
+    one, where the attachment names no table of places. Tries for timeout_s seconds, until the old
+    consumer is at a place that has a matching offset. Raises RefusedError if there is no such place
+    or consumer, GaplessError when the old consumer's place was locked all the time.
     """
     what = {"group": group, "place": place, "switches": False}
     return _stand_for(conn, table, what, dsn, timeout_s)
@@ -58,7 +58,7 @@ def switch_group(
     place: int | None = None,
     timeout_s: float = 30,
 ) -> bool:
-    """Do as place_group(); from that place on the group handles the events, the old consumer none.
+    """Do as place_group(); from that place on, the group handles the events, not the old consumer.
 
     In one transaction, the old consumer's place moves beyond all ids, and the group's pause ends.
     """

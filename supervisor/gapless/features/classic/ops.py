@@ -49,8 +49,8 @@ def show_classic(
 ) -> bool:
     """Show a group's offsets in a view, as the classic consumer_offsets did; False: already shown.
 
-    group: its name, or group/topic. topic: None: the one in `group`, or the group's only one. view:
-    as SQL spells it; one view for all groups. Raises RefusedError for an unknown group, or if
+    group: its name, or group/topic. topic: None: the one in `group`, or the group's only one.
+    view: as SQL spells it; one view for all groups. Raises RefusedError for an unknown group, or if
     another relation has that name.
     """
     return _changed(conn, "show", **_place(group, topic), view=view)

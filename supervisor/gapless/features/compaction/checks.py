@@ -12,7 +12,7 @@ _STANDS_S = 60.0
 
 
 def compaction(patient: Patient) -> Iterator[Finding]:
-    """Check that events are taken in, and that no event without a place was passed over."""
+    """Check that events are taken in, and that none was missing from the log."""
     found = list_compactions(patient.conn)
     ill = [finding for each in found for finding in _of(each)]
     yield from ill

@@ -54,11 +54,11 @@ def list_expiries(conn: Connection[Any], group: str | None = None) -> list[Group
 
 
 def set_expiry(conn: Connection[Any], group: str, after_s: float | None) -> ExpiryChange:
-    """Drop a group, with its letters, after so many seconds without use.
+    """Set the time without use after which a group is dropped, with its letters.
 
-    after_s: 60 to ten years; None: never, the default of every group. Its time starts anew. Raises
-    RefusedError for a time out of bounds, for the group of a pipeline, and (GL404) for an unknown
-    group.
+    after_s: 60 seconds to ten years; None: never, the default of every group. Its time starts anew.
+    Raises RefusedError for a time out of bounds, for the group of a pipeline, and (GL404) for an
+    unknown group.
     """
     (changed,) = row(conn, query("control", "set_expiry"), group=group, after_s=after_s)
     return ExpiryChange(group=group, expires_after_s=after_s, changed=bool(changed))

@@ -35,7 +35,7 @@ class JsonLine:
 
 
 class JsonLines:
-    """The events of a file or pipe, in order. Raises UsageError at the first other line."""
+    """The events of a file or pipe, in order. Raises UsageError at the first wrong line."""
 
     def __init__(self, descriptor: int, name: str, shape: LineShape) -> None:
         self.name = name

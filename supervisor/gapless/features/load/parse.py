@@ -1,7 +1,7 @@
 """Read an event from a JSON text.
 
-The payload's text is taken out of it unchanged, so that the log keeps the producer's exact text:
-numbers to the last digit, white space, duplicate keys.
+The payload's text is taken out of it unchanged, so that the log keeps the producer's exact
+text: numbers to the last digit, white space, duplicate keys.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant
 class LineShape:
     """The way a line becomes an event. `defaults` are for fields that a line does not have.
 
-    payload_only: the whole line is the payload; key_field: its field that holds the key. advice:
-    the hint for a line that is no event and may be meant as a payload.
+    payload_only: the whole line is the payload; key_field: its field that holds the key.
+    advice: the hint for a line that is no event and may be meant as a payload.
     """
 
     payload_only: bool = False

@@ -28,8 +28,8 @@ class FailedUnit:
 class ReplayTrial:
     """The result of a dry run.
 
-    handled: units that would be handled. skipped: units that the handler asked to skip. failed:
-    units that would fail.
+    handled: units that would be handled. skipped: units that the handler asked to skip.
+    failed: units that would fail.
 
     failures: the first FAILURES_SHOWN of the failed units.
     """

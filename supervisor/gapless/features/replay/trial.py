@@ -197,7 +197,7 @@ class _Trial:
             self._one_by_one(partition, spans)
         else:
             self._tally.handled += len(spans)
-        # Permanently, while no handler runs: the next claim would check them all again.
+        # Permanently, while no handler runs: otherwise the next claim would check them all again.
         self._ask("apply_constraints")
 
     def _together(self, units: Iterator[Unit]) -> None:

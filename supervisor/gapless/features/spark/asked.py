@@ -18,7 +18,7 @@ def on_spark(*, before: str, where: str = "") -> tuple[Argument, Argument]:
 
 
 def spark_conf(args: argparse.Namespace) -> dict[str, str]:
-    """Return the settings of --conf, of a name the last. Raises UsageError for other settings."""
+    """Return the settings of --conf; the last of a name wins. Raises UsageError for other texts."""
     if not args.conf:
         return {}  # a run without Spark imports nothing of it
     from gapless.features.spark.conf import parse_conf

@@ -20,7 +20,7 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.log.level": "ERROR",
-    # Spark's own, and spark.executorEnv.GAPLESS_DSN: the page Environment shows them.
+    # Spark's own, with dsn: the page Environment shows spark.executorEnv.GAPLESS_DSN.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|dsn",
 }
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("gapless.spark")
 
 QUOTA_S = 5.0  # a task gives its slot back after so long, so that leases can move
-LATE_S = 15.0  # more than a quota and a last turn: the task is stopped, or its executor lost
+LATE_S = 15.0  # beyond its quota and last turn: the task is stopped, or its executor lost
 FULL_LOOK_S = 10.0  # so often all partitions are tried: a retry may be due without new events
 TURN_S = 0.05
 PAUSE_S = 5.0  # for a partition with a hole, or a blocked one
@@ -255,7 +255,7 @@ class Engine:
                 group,
             )
         if report.fenced and self._conn is not None:
-            # Another owner or attempt was faster: take it again if it is still ours.
+            # Another owner or attempt was faster: the lease decides whether we take it again.
             log.warning("%s: fenced", report.partition)
             hold.release(self._conn, owned.held.assignment, owned.lease_no)
             del self._owned[report.partition]

@@ -34,7 +34,7 @@ log = logging.getLogger("gapless.spark")
 
 CHUNK_EVENTS_MAX = 100_000  # ids of one lookup
 QUERY_EVENTS_MAX = 25_000
-# If the ids are so large a part of those between the lowest and the highest, read one stretch.
+# Ids are read as one stretch if they are at least this part of those between lowest and highest.
 DENSE = 0.5
 
 

@@ -26,10 +26,11 @@ __all__ = ["RemovedPipeline", "list_pipelines", "remove_pipeline", "reset_pipeli
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedPipeline:
-    """The consequences of removing a pipeline: unread: events that retention keeps for it.
+    """The consequences of removing a pipeline. unread: events that retention keeps for it.
 
-    target: None if it never ran. archive_of: topics that wait for it by their retention. removed:
-    it is gone; False: nothing was changed. left_over: a staging table that its owner may drop.
+    target: None if it never ran. archive_of: topics that wait for it by their retention.
+    removed: it is gone; False: nothing was changed. left_over: a staging table that its owner may
+    drop.
     """
 
     pipeline: str

@@ -62,10 +62,10 @@ class ReadOptions:
     """The options of a reader.
 
     assigned: the partitions of each topic that are read; None is all of them. where, params: a
-    condition over the payload, and a value for each of its variables, as JSON. starting, ending:
-    places in the log; None is the default, which batch and stream decide. records_per_task: at most
-    so many events a Spark task; min_partitions: at least so many tasks. identity: the database that
-    the driver has reached (reach.py); None: none yet.
+    condition over the payload, and a value for each of its variables, as JSON. starting,
+    ending: places in the log; None is the default, which batch and stream decide.
+    records_per_task: the maximum of events in a Spark task; min_partitions: the minimum of tasks.
+    identity: the database that the driver has reached (reach.py); None: none yet.
     """
 
     dsn: str = field(repr=False)

@@ -39,8 +39,8 @@ def plan_tasks(
     """Return the ranges that each Spark task reads: even shares of at most events_max events.
 
     A task gets a part of every range, all from the same relative place: events that were published
-    together lie together in the table, and are read in one piece. There are at least tasks_min
-    tasks, if there are as many events.
+    together lie together in the table, and are read in one piece. tasks_min: the minimum of tasks,
+    if there are as many events.
     """
     whole = [each for each in ranges if each.events > 0]
     total = sum(each.events for each in whole)

@@ -207,7 +207,7 @@ def _retrying(master: str) -> str:
 def _java_options(home: Any, conf: Mapping[str, str]) -> dict[str, str]:
     """Use the class archive, or have it made; neither beside the user's own options.
 
-    A JVM makes none with a folder of files among its jars, as those of configurations are.
+    A JVM makes no archive with a folder of files among its jars, such as a folder of settings.
     """
     name = "spark.driver.extraJavaOptions"
     said = "--driver-java-options" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")

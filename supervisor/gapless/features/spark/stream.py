@@ -55,7 +55,7 @@ class StreamReader:
         self._waiting_since_s: float | None = None
 
     def first(self) -> Json:
-        """Return the start of a query without checkpoint: latest unless an option differs."""
+        """Return the start of a query without checkpoint: latest unless an option sets it."""
         conn, ends = self._look()
         if self._options.starting_ts is not None:
             return _json(at_moment(conn, self._options.starting_ts, ends), ends)

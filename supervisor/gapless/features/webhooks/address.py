@@ -1,7 +1,7 @@
 """URLs and addresses that may be called, and the lookup of a name's addresses (SSRF).
 
-A name is looked up once, each of its addresses is checked, and the connection goes to one of these:
-a later answer for the name does not matter.
+A name is looked up once, each of its addresses is checked, and the connection goes to one of
+these: a later answer for the name does not matter.
 """
 
 from __future__ import annotations

@@ -63,8 +63,8 @@ class EndpointConnection(asyncio.Protocol):
     ) -> EndpointAnswer:
         """Send a request; return the answer as soon as it has come, or read_on_s after its status.
 
-        Raises BrokenAnswerError, OSError of the connection, and ValueError for a header that is
-        none: nothing was sent then.
+        Raises BrokenAnswerError, OSError of the connection, and ValueError for an invalid
+        header: nothing was sent then.
         """
         assert self._transport is not None
         request = _head(path, headers) + body
@@ -181,8 +181,8 @@ def _head(path: bytes, headers: Mapping[str, str]) -> bytes:
 class KeptConnections:
     """Connections to one endpoint, by address; in one event loop, `close()` them.
 
-    kept: connections without a request, at most. host: the name for the certificate; tls: None:
-    http.
+    kept: the maximum of connections without a request. host: the name for the certificate;
+    tls: None: http.
     """
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, kept: int) -> None:

@@ -20,7 +20,7 @@ from gapless.features.webhooks.record import SharedEndpoint
 from gapless.features.webhooks.sign import SecretError, headers_for, read_secrets
 
 PER_ENDPOINT = 4
-BUSY_S_MAX = 1.0  # so long a unit waits for an endpoint with the maximum of requests
+BUSY_S_MAX = 1.0  # a unit waits so long while an endpoint has its maximum of requests
 BUSY_RETRY_S = 2.0  # at least; it comes again when the units before it have had their turn
 HANGS_S = 1.0  # a request without an answer for so long hangs, and so does its endpoint
 PRESSED_S = 0.3  # after so long, or three times the usual time, it gives its place to others

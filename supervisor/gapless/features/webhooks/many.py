@@ -255,7 +255,7 @@ def events_of(unit: Unit) -> list[Event]:
 def _waits(unit: Unit, place: int | None, why: str) -> Postponed | None:
     """Return the error of a unit for an endpoint that is stopped from this offset on.
 
-    None: the unit waits in the log. Otherwise it was set aside before, and waits there.
+    None: the unit waits in the log. Otherwise it was set aside before, and is postponed.
     """
     if place is not None and place <= unit.first_offset:
         return None

@@ -131,8 +131,8 @@ def add_webhook(  # noqa: PLR0913 - the parts of a webhook
     """Have an endpoint called with a topic's events, or change the webhook of that name; True: new.
 
     secrets: the places where the supervisors find them, env:NAME or file:/PATH; two while one
-    replaces the other. event_types, where, params: the wanted events, as in set_filter(). rate:
-    requests a second, 0.01 to 100 000. concurrency: requests at a time, 1 to 1000 (None: 16).
+    replaces the other. event_types, where, params: the wanted events, as in set_filter().
+    rate: requests a second, 0.01 to 100 000. concurrency: requests at a time, 1 to 1000 (None: 16).
     keeps_order: later events of a key wait behind one that failed. retry_delays_s: seconds until
     the second, third, … attempt. start: "latest", "earliest" or "latest-per-key", where a new
     webhook begins. shared: it is a subscription of the group that the topic's webhooks share, with

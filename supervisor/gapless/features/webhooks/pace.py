@@ -14,7 +14,7 @@ HOLD_S_MAX = 3600.0
 
 @dataclass(slots=True)
 class Circuit:
-    """Opens after FAILURES_MAX failures in a row; then one request each `every_s` is a probe.
+    """Opens after FAILURES_MAX failures in a row; then one request every `every_s` is a probe.
 
     is_probing: the probe is under way.
     """

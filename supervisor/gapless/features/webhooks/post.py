@@ -25,7 +25,7 @@ class UnansweredError(Exception):
 
 
 def retry_after_s(said: str | None, *, now_s: float) -> float | None:
-    """Return the seconds that a header Retry-After says, as a number or a date; None: it does not.
+    """Return the seconds in a header Retry-After, given as a number or a date; None: neither.
 
     now_s: the time, in seconds since 1970.
     """

@@ -21,7 +21,7 @@ from gapless.errors import ConnectError
 _ROOTS_SERVER_RUNS_AS = "nobody"
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-# Prints the first of the folders given that cannot be entered; nothing when all can.
+# Prints the first given folder that cannot be entered; nothing if all can.
 _FIRST_CLOSED = 'for folder; do [ -x "$folder" ] || { printf %s "$folder"; exit; }; done'
 
 
@@ -127,7 +127,7 @@ def dies_with_us(dies_by: signal.Signals) -> Callable[[], None] | None:
     def ask() -> None:
         # MUST be after the change of user, which forgets it; Popen calls this last.
         prctl(_PR_SET_PDEATHSIG, int(dies_by))
-        if os.getppid() != parent_pid:  # the parent died before it could be asked for
+        if os.getppid() != parent_pid:  # the parent died before the call of prctl()
             os._exit(1)
 
     return ask

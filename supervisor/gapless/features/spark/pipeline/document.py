@@ -56,9 +56,9 @@ class TargetSpec:
 class Pipeline:
     """One pipeline. `sql` reads the view `events`; `transform` is module:function(df) -> df.
 
-    event_types, where, params: the wanted events, as options of the source; None: all. is_archive:
-    the rows of each batch must be its events, each once. conf: settings of Spark, with those of the
-    whole file.
+    event_types, where, params: the wanted events, as options of the source; None: all.
+    is_archive: the rows of each batch must be its events, each once. conf: settings of Spark, with
+    those of the whole file.
     """
 
     name: str
