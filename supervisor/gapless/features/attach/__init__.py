@@ -1,1 +1,1 @@
-"""Outboxes that exist, as topics."""
+"""Existing outbox tables, attached as topics."""

@@ -1,4 +1,4 @@
-"""The `attach` command: outboxes that exist, copied into a topic; their consumers, moved over."""
+"""The `attach` command: copy existing outbox tables into topics and move their consumers over."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _wish(args: Args) -> AttachRequest:
 
 
 def _parsed(text: str | None, option: str) -> dict[str, str | None]:
-    """Return a=b,c=d as a dictionary; an empty b is None. Raises UsageError for anything else."""
+    """Return a=b,c=d as a dictionary; an empty b is None. Raises UsageError for other texts."""
     made: dict[str, str | None] = {}
     for part in [] if text is None else text.split(","):
         name, sign, column = part.partition("=")
@@ -110,7 +110,7 @@ def _add(conn: Conn, args: Args) -> int:
 
 
 def _placed(conn: Conn, args: Args, act: Callable[..., bool], done: str) -> int:
-    """Let a group have its place, or also the events, and say so."""
+    """Move a group to its place, perhaps with the events, and print the result."""
     is_changed = act(conn, **args.given, dsn=server_dsn(args, args.loaded.settings))
     nothing = f"nothing to do: group {args.group} handles the events already"
     text = f"group {args.group} {done}" if is_changed else nothing

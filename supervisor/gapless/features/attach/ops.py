@@ -1,4 +1,4 @@
-"""Outboxes that exist, for an operator: attach a table, mend, detach, list."""
+"""Existing outbox tables, for an operator: attach, mend, detach and list them."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ __all__ = [
 ]  # fmt: skip
 
 LOCK_MS_MAX = 1_000
-"""How long a lock of a table is waited for, while its writers wait behind us."""
+"""The time to wait for a lock of a table, while its writers wait behind this session."""
 LOOK_AGAIN_S = 0.05
 _BATCH_ROWS = 1_000
 
 
 class InUseError(GaplessError):
-    """Somebody holds a lock that is needed for a moment."""
+    """Another session holds a lock that is needed for a moment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachPlan:
-    """What attaching a table would do.
+    """The effects that attaching a table would have.
 
-    columns: of an event, and the column of the table for each. places: where old consumers say how
-    far they are; None: nowhere. rows: so many rows there are. first_id: the lowest of all rows.
-    last_id: the highest of all rows. missing_ids: those between them that no rows have; they are
-    taken for rolled back.
+    columns: of an event, and the column of the table for each. places: where old consumers record
+    their progress; None: nowhere. rows: rows in the table. first_id: the lowest id of all rows.
+    last_id: the highest id of all rows. missing_ids: ids between these two that no rows have; they
+    are taken for rolled back.
     """
 
     table: str
@@ -75,9 +75,9 @@ class AttachPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attached:
-    """What attaching a table did.
+    """The result of attaching a table.
 
-    copied: how many rows were there. late: how many of those rows came out of their order.
+    copied: rows that were there. late: copied rows that were out of order.
     """
 
     table: str
@@ -93,12 +93,13 @@ class Attached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachmentInfo:
-    """An attached table as it stands.
+    """The state of an attached table.
 
-    copied_to: the highest id of the rows that were copied in order. live_ts: since when new rows
-    are copied as they are inserted; None: not yet. groups: each with `ready` (its old consumer
-    handles the events) or `switched` (the group does). problem: what keeps rows from being
-    published, or that some were changed since; None: nothing. remedy: the command that helps.
+    copied_to: the highest id of the rows that were copied in order. live_ts: the time since which
+    new rows are copied as they are inserted; None: not yet. groups: each with `ready` (its old
+    consumer handles the events) or `switched` (the group handles them). problem: the reason why
+    rows are not published, or a note that some were changed since; None: no problem. remedy: the
+    command that helps.
     """
 
     table: str
@@ -117,13 +118,13 @@ class AttachmentInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttachRequest:
-    """How a table is to be attached.
+    """The settings for attaching a table.
 
     id: the column that orders its rows; None: the primary key. map: column of an event to column of
-    the table, None for none; others are mapped by their names. places: {"table": …}, and the
-    columns "group", "next" or "last", "partition" where they have other names than group_id,
-    next_offset, partition_id. despite_changes: also a table whose rows were updated or deleted, or
-    will be: then that is no problem of the attachment.
+    the table, None for no column; other columns are mapped by their names. places: {"table": …},
+    and the columns "group", "next" or "last", "partition" where they have other names than
+    group_id, next_offset, partition_id. despite_changes: also accept a table whose rows were or
+    will be updated or deleted; such changes are then no problem of the attachment.
     """
 
     table: str
@@ -135,9 +136,9 @@ class AttachRequest:
 
 
 def plan_attachment(conn: Connection[Any], wish: AttachRequest) -> AttachPlan:
-    """Return what attach_table() would do; change nothing.
+    """Return the effects that attach_table() would have; change nothing.
 
-    Raises RefusedError for what cannot be attached.
+    Raises RefusedError for a table that cannot be attached.
     """
     (plan,) = rows(conn, AttachPlan, query("attach", "plan"), **_params(wish))
     return plan
@@ -151,14 +152,14 @@ def attach_table(
     patience_s: float = 60,
     tell: Callable[[int], None] = lambda _: None,
 ) -> Attached:
-    """Copy the rows of a table into a topic in the order of their ids, and then each new one.
+    """Copy the rows of a table into a topic in the order of their ids, and then each new row.
 
-    Before: `conn` is in autocommit. It commits at most batch_rows rows at a time; a kill loses
-    nothing, and to repeat it copies on from there. While a column that is mapped is gone, another
-    map may be said of a table that is attached. The last ones and the trigger are one
-    transaction, in which writers wait; it waits for them 1 s at a time. tell: is told how many rows
-    were copied so far. Raises RefusedError for what cannot be attached, GaplessError when a
-    transaction that writes to the table has not ended after patience_s seconds.
+    Before: `conn` is in autocommit. Commits at most batch_rows rows at a time; a kill loses
+    nothing, and a repeated call continues from there. An attached table accepts another map while a
+    mapped column is gone. The last rows and the trigger are one transaction, in which writers wait;
+    it waits for them 1 s at a time. tell: is called with the number of rows copied so far. Raises
+    RefusedError for a table that cannot be attached, GaplessError when a transaction that writes to
+    the table has not ended after patience_s seconds.
     """
     require_autocommit(conn, "attach_table()")
     (number,) = row(conn, query("attach", "attach"), **_params(wish))
@@ -185,10 +186,10 @@ def attach_table(
 
 
 def mend_attachment(conn: Connection[Any], table: str, *, patience_s: float = 60) -> int:
-    """Make the trigger of an attached table if it is missing, copy what was missed; return that.
+    """Create the trigger of an attached table if it is missing; copy and count the missed rows.
 
-    Before: `conn` is in autocommit. Raises RefusedError: it is not attached;
-    GaplessError when its writers left no room for it for patience_s seconds.
+    Before: `conn` is in autocommit. Raises RefusedError for a table that is not attached,
+    GaplessError when its writers left no room for the trigger for patience_s seconds.
     """
     require_autocommit(conn, "mend_attachment()")
     number = attachment_number(conn, table)
@@ -203,9 +204,9 @@ def mend_attachment(conn: Connection[Any], table: str, *, patience_s: float = 60
 
 
 def detach_table(conn: Connection[Any], table: str) -> bool:
-    """Copy no more of a table; events and groups stay. False: it was not attached.
+    """Stop copying a table; events and groups stay. False: it was not attached.
 
-    Raises RefusedError: no such table; GaplessError when it has been in use for 1 s.
+    Raises RefusedError for an unknown table, GaplessError when it has been in use for 1 s.
     """
     with in_use(table), conn.transaction():
         limit_locks(conn)
@@ -229,7 +230,7 @@ def _params(wish: AttachRequest) -> dict[str, object]:
 
 
 def attachment_number(conn: Connection[Any], table: str) -> int:
-    """Return the number of a table's attachment. Raises RefusedError: it is not attached."""
+    """Return the number of a table's attachment. Raises RefusedError if it is not attached."""
     (number,) = row(conn, query("attach", "number"), table=table)
     if number is None:
         text = f'"{table}" is not attached: gapless attach lists what is'
@@ -246,7 +247,7 @@ def _batches(conn: Connection[Any], number: int, bound: int, batch_rows: int) ->
 
 
 def _await(conn: Connection[Any], table: str, writers: Sequence[str], patience_s: float) -> None:
-    """Wait until these transactions have ended: until then a missing id may still come."""
+    """Wait until these transactions have ended: until then a missing id may still arrive."""
     give_up_s = monotonic() + patience_s
     while writers:
         (pids,) = row(conn, query("attach", "still_writing"), writers=list(writers))
@@ -273,13 +274,13 @@ def _is_live(conn: Connection[Any], number: int, batch_rows: int) -> bool:
 
 
 def limit_locks(conn: Connection[Any]) -> None:
-    """Wait for locks 1 s at most until the transaction ends: others wait behind us."""
+    """Wait for locks at most 1 s until the transaction ends: other sessions wait behind it."""
     row(conn, query("connect", "local_lock_timeout"), timeout=f"{LOCK_MS_MAX}ms")
 
 
 @contextmanager
 def in_use(table: str) -> Iterator[None]:
-    """Say it in a line when somebody holds what is needed."""
+    """Raise a message of one line when another session holds a needed lock."""
     try:
         yield
     except (LockNotAvailable, DeadlockDetected) as error:

@@ -1,4 +1,4 @@
-"""Attached tables of which not every row is published."""
+"""Attached tables that do not publish every row."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.status.section import Rank, StatusSection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultyAttachment:
-    """An attached table of which not every row is published, or some were changed; what helps."""
+    """An attached table with unpublished or changed rows, and the command that helps."""
 
     table: str
     problem: str
@@ -21,7 +21,7 @@ class FaultyAttachment:
 
 
 def _first_problem(rows: Sequence[FaultyAttachment]) -> Iterator[str]:
-    """`gapless attach` shows all."""
+    """Name the first problem; `gapless attach` shows all."""
     return map(str, rows[:1])
 
 

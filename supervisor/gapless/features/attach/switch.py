@@ -1,4 +1,4 @@
-"""Consumers of an attached table: a group in the place of an old one, and back."""
+"""Consumers of an attached table: put a group in the place of an old consumer, and back."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def place_group(
     place: int | None = None,
     timeout_s: float = 30,
 ) -> bool:
-    """Put a group where an old consumer is; False: it was switched before, and nothing is done.
+    """Put a group where an old consumer is; False: it was switched before, and nothing changes.
 
-    Before: `conn` is in autocommit. The group has the old consumer's name, and is made, and paused.
-    dsn: of the same database, for a second session. place: among the ids of rows, the next one,
-    where the attachment names no table of places. It is tried for timeout_s seconds, until the old
-    consumer is at a place that an offset stands for. Raises RefusedError: there is none, or no such
-    consumer; GaplessError when the old consumer's place was locked all the time.
+    Before: `conn` is in autocommit. The group gets the old consumer's name; it is created and
+    paused. dsn: of the same database, for a second session. place: among the ids of rows, the next
+    one, where the attachment names no table of places. Tries for timeout_s seconds, until the old
+    consumer is at a place that has a matching offset. Raises RefusedError if there is no such place
+    or consumer, GaplessError when the old consumer's place was locked all the time.
     """
     what = {"group": group, "place": place, "switches": False}
     return _stand_for(conn, table, what, dsn, timeout_s)
@@ -58,9 +58,9 @@ def switch_group(
     place: int | None = None,
     timeout_s: float = 30,
 ) -> bool:
-    """Do as place_group(); from that place on the group handles the events, the old consumer none.
+    """Do as place_group(); from that place on, the group handles the events, not the old consumer.
 
-    That is one transaction: the old consumer's place is put beyond all ids, the group's pause ends.
+    In one transaction, the old consumer's place moves beyond all ids, and the group's pause ends.
     """
     what = {"group": group, "place": place, "switches": True}
     return _stand_for(conn, table, what, dsn, timeout_s)
@@ -77,7 +77,7 @@ def _stand_for(
             with conn.transaction():
                 limit_locks(conn)
                 (places,) = row(conn, query("attach", "old_places"), **what)
-                # What the old consumer has handled has committed, and has an offset after this.
+                # The old consumer's handled rows are committed, so they have offsets after this.
                 _sequence_all(second, timeout_s)
                 (done,) = row(conn, query("attach", "succeed_consumer"), **what, places=places)
             return bool(done)
@@ -90,10 +90,10 @@ def hand_back(
 ) -> list[int] | None:
     """Give the events of a group back to its old consumer; None: it was not switched.
 
-    Returns the ids that are next, one for each partition; the old consumer's places are set to
-    them. The group is paused, its workers finish their batch. Writers of the table wait for a
-    moment. Raises RefusedError: the group stands for no old consumer, no id stands for where it is,
-    or units of it wait for another attempt; then the group continues as before. dsn: of the same
+    Returns the next ids, one for each partition; the old consumer's places are set to them. The
+    group is paused, and its workers finish their batch. Writers of the table wait for a moment.
+    Raises RefusedError if the group replaces no old consumer, if no id matches its position, or if
+    units of it wait for another attempt; the group then continues as before. dsn: of the same
     database, for a second session.
     """
     require_autocommit(conn, "hand_back()")
@@ -126,7 +126,7 @@ def hand_back(
 
 
 def _retried(act: Callable[[], Made], table: str, timeout_s: float) -> Made:
-    """Call it until nobody is in its way; raise what it raised last after timeout_s seconds."""
+    """Call it until no session is in its way; after timeout_s seconds raise its last error."""
     give_up_s = monotonic() + timeout_s
     while True:
         try:
@@ -140,7 +140,7 @@ def _retried(act: Callable[[], Made], table: str, timeout_s: float) -> Made:
 
 
 def _sequence_all(second: Connection[Any], timeout_s: float) -> None:
-    """Give offsets to all that has committed by now; beside another sequencer, after it."""
+    """Give offsets to everything committed by now; wait for another sequencer to finish first."""
     give_up_s = monotonic() + timeout_s
     while row(second, query("log", "sequence"))[0] is None:
         if monotonic() > give_up_s:

@@ -1,4 +1,4 @@
-"""Captured tables, for an operator: capture, release, mend, list."""
+"""Captured tables, for an operator: capture, release, mend and list them."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ LOCK_S_MAX = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaptureInfo:
-    """A captured table as it stands.
+    """The state of a captured table.
 
     table: as SQL spells it. topic: None: it is gone. key: the template; None: the primary key.
-    columns: of the payload; None: all. problem: what keeps changes from being published; None:
-    nothing does. remedy: the command that helps.
+    columns: of the payload; None: all. problem: the reason why changes are not published; None: no
+    problem. remedy: the command that helps.
     """
 
     table: str
@@ -50,31 +50,32 @@ def capture_table(
     columns: Sequence[str] | None = None,
     old: str = "changed",
 ) -> None:
-    """Publish from now on what is written to a table, in the transactions that write it.
+    """Publish all further changes of a table, in the transactions that write them.
 
     table: as SQL spells it, `public."Order Lines"`. key: a template of columns, "{region}/{id}";
-    None: the primary key. columns: of the payload; None: all. old: what an update says of before,
-    "changed", "all" or "none". Locks the table against writers, and waits for them, 10 s at most.
-    Raises RefusedError for what cannot be captured, or is; GaplessError when writers keep it.
+    None: the primary key. columns: of the payload; None: all. old: the former values in an update's
+    event, "changed", "all" or "none". Locks the table against writers, and waits for them for at
+    most 10 s. Raises RefusedError for a table that cannot be captured or is captured already,
+    GaplessError when its writers do not let go.
     """
     wanted = None if columns is None else list(columns)
     _changed(conn, "capture", table, topic=topic, key=key, columns=wanted, old=old)
 
 
 def release_capture(conn: Connection[Any], table: str) -> bool:
-    """Publish no more of a table; what was published stays. False: it was not captured.
+    """Stop publishing a table's changes; published events stay. False: it was not captured.
 
-    One that was dropped is named as list_captures() names it. Raises RefusedError: no such table;
+    Name a dropped table as list_captures() does. Raises RefusedError for an unknown table,
     GaplessError when it has been in use for 10 s.
     """
     return bool(_changed(conn, "release", table))
 
 
 def mend_capture(conn: Connection[Any], table: str) -> int:
-    """Make triggers that are missing or disabled, also on new partitions; return how many.
+    """Create missing and enable disabled triggers, also on new partitions; return their number.
 
-    What was written in between is not in the topic. Raises RefusedError: it is not captured;
-    GaplessError when it has been in use for 10 s.
+    Changes written in between are not in the topic. Raises RefusedError for a table that is not
+    captured, GaplessError when it has been in use for 10 s.
     """
     return int(_changed(conn, "mend", table))
 

@@ -1,4 +1,4 @@
-"""Captured tables of which not every change is published."""
+"""Captured tables that do not publish every change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.status.section import Rank, StatusSection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultyCapture:
-    """A captured table of which not every change is published, or not in order; what helps."""
+    """A captured table that misses changes or their order, and the command that helps."""
 
     table: str
     problem: str
@@ -21,7 +21,7 @@ class FaultyCapture:
 
 
 def _first_problem(rows: Sequence[FaultyCapture]) -> Iterator[str]:
-    """`gapless capture` shows all."""
+    """Name the first problem; `gapless capture` shows all."""
     return map(str, rows[:1])
 
 

@@ -1,4 +1,4 @@
-"""The `classic` command: what programs that watch the classic tables still see."""
+"""The `classic` command: views and channels for programs that watch the classic tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs that watch the classic tables still see, for an operator: on, off, list."""
+"""Views and channels for programs that watch the classic tables: turn on, turn off, list."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ _LOCK_S_MAX = 2  # the sequencer waits behind us
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClassicInfo:
-    """Something that is kept for programs that watch the classic tables, as it stands.
+    """The state of a view or channel for programs that watch the classic tables.
 
     kind: `offsets` of a group, which a view shows; `notify` of a topic, on a channel. name: of the
-    view or the channel. problem: why it is not as was asked; None: it is. remedy: the command that
-    helps.
+    view or the channel. problem: the difference from the requested state; None: no difference.
+    remedy: the command that helps.
     """
 
     kind: str
@@ -47,42 +47,42 @@ class ClassicInfo:
 def show_classic(
     conn: Connection[Any], group: str, topic: str | None = None, *, view: str = CLASSIC_VIEW
 ) -> bool:
-    """Show a group's offsets in a view, as the classic consumer_offsets did; False: it was shown.
+    """Show a group's offsets in a view, as the classic consumer_offsets did; False: already shown.
 
-    group: its name, or group/topic. topic: None: that one, or the group's only one. view: as SQL
-    spells it; one for all groups. Raises RefusedError: no such group, or something else has that
-    name.
+    group: its name, or group/topic. topic: None: the one in `group`, or the group's only one.
+    view: as SQL spells it; one view for all groups. Raises RefusedError for an unknown group, or if
+    another relation has that name.
     """
     return _changed(conn, "show", **_place(group, topic), view=view)
 
 
 def hide_classic(conn: Connection[Any], group: str, topic: str | None = None) -> bool:
-    """Show a group's offsets no more; with the last one the view goes. False: it was not shown.
+    """Stop showing a group's offsets; the last one takes the view along. False: it was not shown.
 
-    group, topic: as in show_classic(). Raises RefusedError: no such group.
+    group, topic: as in show_classic(). Raises RefusedError for an unknown group.
     """
     return _changed(conn, "hide", **_place(group, topic))
 
 
 def notify_classic(conn: Connection[Any], topic: str, *, channel: str = CLASSIC_CHANNEL) -> bool:
-    """NOTIFY a channel when events of a topic have got their offsets; False: it did so before.
+    """NOTIFY a channel when events of a topic have got their offsets; False: it already did.
 
-    channel: 1 to 63 bytes. Raises RefusedError: no such topic, no such channel; GaplessError when
-    offsets were being given for 2 s.
+    channel: 1 to 63 bytes. Raises RefusedError for an unknown topic or an invalid channel,
+    GaplessError when offsets were being given for 2 s.
     """
     return _changed(conn, "notify", topic=topic, channel=channel)
 
 
 def silence_classic(conn: Connection[Any], topic: str) -> bool:
-    """Announce a topic on its classic channel no more; False: it was not.
+    """Stop announcing a topic on its classic channel; False: it was not announced.
 
-    Raises RefusedError: no such topic; GaplessError when offsets were being given for 2 s.
+    Raises RefusedError for an unknown topic, GaplessError when offsets were being given for 2 s.
     """
     return _changed(conn, "silence", topic=topic)
 
 
 def list_classic(conn: Connection[Any]) -> list[ClassicInfo]:
-    """Return what is kept for programs that watch the classic tables."""
+    """Return the views and channels for programs that watch the classic tables."""
     return rows(conn, ClassicInfo, query("classic", "list"))
 
 

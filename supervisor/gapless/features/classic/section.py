@@ -1,4 +1,4 @@
-"""Classic names that do not show or announce what they should."""
+"""Classic names that do not show or announce their groups or topics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.status.section import Rank, StatusSection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultyClassic:
-    """A classic name that shows or announces nothing, though somebody asked for it; what helps."""
+    """A classic name that shows or announces nothing although it should, and the remedy."""
 
     name: str
     problem: str
@@ -21,7 +21,7 @@ class FaultyClassic:
 
 
 def _first_problem(rows: Sequence[FaultyClassic]) -> Iterator[str]:
-    """`gapless doctor` shows all."""
+    """Name the first problem; `gapless doctor` shows all."""
     return map(str, rows[:1])
 
 

@@ -1,4 +1,4 @@
-"""Whether compacted topics are compacted, and of all that is in them."""
+"""Doctor's checks of compaction: topics are compacted, with all of their events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STANDS_S = 60.0
 
 
 def compaction(patient: Patient) -> Iterator[Finding]:
-    """Whether events are taken in, and whether some were passed that have no place."""
+    """Check that events are taken in, and that none was missing from the log."""
     found = list_compactions(patient.conn)
     ill = [finding for each in found for finding in _of(each)]
     yield from ill

@@ -1,7 +1,7 @@
 """The compactor: a thread of the active sequencer's process that takes events into `latest`.
 
-On a session of its own, which it has only as long as a topic is compacted: offsets wait for nothing
-here, and a database without such a topic is asked once in a while.
+It has its own session, and only while a topic is compacted: offsets never wait for this work, and a
+database without such a topic is asked only once in a while.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from gapless.worker.side_thread import SideThread
 from gapless.worker.spec import SequencerSpec
 
 LOOK_S = 0.5  # while a topic is compacted, and there was nothing to do
-NEW_S = 10.0  # while none is
+NEW_S = 10.0  # while no topic is
 
 
 class Compactor(SideThread):
-    """A context: inside of it, compacted topics are compacted."""
+    """A context in which compacted topics are compacted."""
 
     def __init__(self, spec: SequencerSpec) -> None:
         super().__init__(
@@ -25,7 +25,7 @@ class Compactor(SideThread):
         self._spec = spec
 
     def look(self) -> None:
-        """Take steps as long as there is a compacted topic."""
+        """Take steps while a topic is compacted."""
         spec = self._spec
         timeout_s = spec.settings.connect_timeout_s
         with connect(spec.dsn, role="compactor", connect_timeout_s=timeout_s) as conn:

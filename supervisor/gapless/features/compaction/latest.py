@@ -1,7 +1,7 @@
 """Compaction: the newest event of each key of a topic, kept beside the log.
 
-All of it is in the database (sql/features/compaction/functions/): a step is a transaction, says
-nothing of who did the one before, and continues where that ended.
+The database does all the work (sql/features/compaction/functions/): each step is a transaction,
+does not depend on the session that took the step before, and continues where that ended.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ STEP_EVENTS_MAX = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatestEvent:
-    """The newest event of a key: where it is in the log, or was before retention dropped it.
+    """The newest event of a key, with its place in the log, even if retention has dropped it since.
 
-    key: its own, or without one its host. payload: decoded, never None. partition: from 0; offset:
-    from 1. created: when it was published.
+    key: the event's key, or without one its host. payload: decoded, never None. partition: from 0;
+    offset: from 1. created: the time of publishing.
     """
 
     key: str
@@ -43,10 +43,10 @@ class LatestEvent:
 
 
 def set_compaction(conn: Connection[Any], topic: str, *, compact: bool) -> bool:
-    """Keep the newest event of each key of a topic, or no longer; return whether it is a change.
+    """Keep the newest event of each key of a topic, or stop; return whether that is a change.
 
-    Raises RefusedError for an unknown topic (GL404), and (GL409) as long as what was kept before is
-    being removed, or a group reads it.
+    Raises RefusedError for an unknown topic (GL404), and (GL409) while the events kept before are
+    being removed, or a group reads them.
     """
     with refused():
         row = conn.execute(
@@ -56,10 +56,10 @@ def set_compaction(conn: Connection[Any], topic: str, *, compact: bool) -> bool:
 
 
 def compact(conn: Connection[Any]) -> int | None:
-    """Take one step: some events, or rows to remove; return how many.
+    """Take one step: take some events in, or remove rows; return how many.
 
-    Before: `conn` is in autocommit. 0: there is nothing to do now. None: no topic is compacted.
-    Bound: STEP_EVENTS_MAX events in one transaction. What somebody else has locked is left.
+    Before: `conn` is in autocommit. 0: nothing to do now. None: no topic is compacted. Bound:
+    STEP_EVENTS_MAX events in one transaction. Rows that another session has locked are left.
     """
     row = conn.execute(query("log", "compact"), {"events_max": STEP_EVENTS_MAX}).fetchone()
     return None if row is None else row[0]
@@ -68,8 +68,8 @@ def compact(conn: Connection[Any]) -> int | None:
 def find_latest(conn: Connection[Any], topic: str, key: str) -> LatestEvent | None:
     """Return the newest event of a key, as far as the topic was compacted; None: there is none.
 
-    A key whose newest event is a tombstone (payload null) has none.
-    Raises RefusedError for an unknown topic (GL404), or one that is not compacted (GL409).
+    A key whose newest event is a tombstone (payload null) has none. Raises RefusedError for an
+    unknown topic (GL404), or a topic that is not compacted (GL409).
     """
     with refused(), conn.cursor(row_factory=class_row(LatestEvent)) as cursor:
         return cursor.execute(query("log", "find_latest"), {"topic": topic, "key": key}).fetchone()

@@ -1,4 +1,4 @@
-"""Compacted topics: which there are, and how far each is."""
+"""Compacted topics, and their progress."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["CompactionInfo", "list_compactions"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionInfo:
-    """A compacted topic; not is_on: what was kept of it is being removed.
+    """A compacted topic; not is_on: its kept events are being removed.
 
-    lag: events that are yet to be taken in. keys: events kept, one of each key. keyless: events
-    passed, for they have no key or are for one group. missing: events passed, for somebody deleted
-    them. bytes: on disk, of all topics together. moved: when an event was last taken in. stands_s:
-    for so many seconds none was, though there are some; None: there are none. starting: groups that
-    read the newest events and have not come to the log yet.
+    lag: events still to be taken in. keys: events kept, one for each key. keyless: events passed
+    over, because they have no key or are for one group. missing: events passed over, because they
+    were deleted. bytes: on disk, of all topics together. moved: the time when an event was last
+    taken in. stands_s: seconds since an event was taken in, while some wait; None: none wait.
+    starting: groups that read the newest events and have not reached the log yet.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""Compacted topics, and how far that is."""
+"""Compacted topics, and their progress."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STANDS_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacting:
-    """A topic of which the newest event of each key is kept; fields as of ops.CompactionInfo."""
+    """A topic with the newest event of each key kept; fields as in ops.CompactionInfo."""
 
     topic: str
     is_on: bool

@@ -1,1 +1,1 @@
-"""Groups that expire when nobody works for them."""
+"""Groups that expire when they are not used."""

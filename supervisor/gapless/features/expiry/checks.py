@@ -1,4 +1,4 @@
-"""Whether groups are about to go."""
+"""Doctor's check for groups that are about to expire."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NEAR = 0.9  # of its time; as in sql/features/expiry/views/expiries.sql
 
 
 def expiry(patient: Patient) -> Iterator[Finding]:
-    """Whether a group that nobody uses is in the last tenth of its time."""
+    """Check whether an unused group is in the last tenth of its time."""
     found = list_expiries(patient.conn)
     near = [each for each in found if each.idle_s >= _NEAR * each.expires_after_s]
     for each in near:

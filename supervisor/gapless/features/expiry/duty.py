@@ -1,6 +1,6 @@
-"""A thread of the active sequencer's process that drops groups and subscriptions that expire.
+"""A thread of the active sequencer's process that drops expired groups and subscriptions.
 
-On a session of its own, opened for each look: a wait for a lock delays no offset there.
+It opens a session of its own for each look, so that its waits for locks delay no offset.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gapless.worker.spec import SequencerSpec
 
 
 class ExpiryDuty(SideThread):
-    """A context: it looks every `retention_check_s` inside of it."""
+    """A context that looks for expired groups every `retention_check_s`."""
 
     def __init__(self, spec: SequencerSpec) -> None:
         every_s = spec.settings.retention_check_s
@@ -20,7 +20,7 @@ class ExpiryDuty(SideThread):
         self._spec = spec
 
     def look(self) -> None:
-        """Drop what nobody uses, and say so."""
+        """Drop unused groups and subscriptions, and log them."""
         spec = self._spec
         with connect(
             spec.dsn, role="housekeeper", connect_timeout_s=spec.settings.connect_timeout_s

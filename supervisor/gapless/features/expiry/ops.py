@@ -1,4 +1,4 @@
-"""Groups that go when nobody uses them for long."""
+"""Groups that expire after a long time without use."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["ExpiryChange", "GroupExpiry", "list_expiries", "set_expiry"]
 class GroupExpiry:
     """A group that is dropped after expires_after_s seconds without a member and without a claim.
 
-    idle_s: so long nobody has used it; left_s: so long it has. set_aside: units that would go with
-    it. set_by: a database role.
+    idle_s: seconds without use; left_s: seconds until it is dropped. set_aside: units that would go
+    with it. set_by: a database role.
     """
 
     group: str
@@ -35,7 +35,7 @@ class GroupExpiry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiryChange:
-    """What was said of a group; expires_after_s: None is never. changed: False: it was so."""
+    """The new expiry of a group; expires_after_s: None is never. changed: whether it differs."""
 
     group: str
     expires_after_s: float | None
@@ -49,16 +49,16 @@ class ExpiryChange:
 
 
 def list_expiries(conn: Connection[Any], group: str | None = None) -> list[GroupExpiry]:
-    """Return the groups that expire, by name, or one; none: it never does."""
+    """Return the groups that expire, by name, or one group; an empty list: it never expires."""
     return rows(conn, GroupExpiry, query("control", "expiries"), group=group)
 
 
 def set_expiry(conn: Connection[Any], group: str, after_s: float | None) -> ExpiryChange:
-    """Let a group be dropped, with its letters, after so many seconds in which nobody used it.
+    """Set the time without use after which a group is dropped, with its letters.
 
-    after_s: 60 to ten years; None: never, the default of every group. Its time begins anew.
-    Raises RefusedError for a time out of bounds, for the group of a pipeline, and (GL404) for one
-    that is not there.
+    after_s: 60 seconds to ten years; None: never, the default of every group. Its time starts anew.
+    Raises RefusedError for a time out of bounds, for the group of a pipeline, and (GL404) for an
+    unknown group.
     """
     (changed,) = row(conn, query("control", "set_expiry"), group=group, after_s=after_s)
     return ExpiryChange(group=group, expires_after_s=after_s, changed=bool(changed))

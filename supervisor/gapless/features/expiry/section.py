@@ -1,4 +1,4 @@
-"""Groups that go soon, for nobody uses them (pure)."""
+"""Unused groups that expire soon (pure)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.status.section import Rank, StatusSection
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expiring:
-    """A group in the last tenth of its time: idle_s without use, dropped in left_s.
+    """A group in the last tenth of its time: idle_s seconds without use, dropped in left_s seconds.
 
     set_aside: units that go with it.
     """

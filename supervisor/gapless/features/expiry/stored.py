@@ -1,4 +1,4 @@
-"""Groups and subscriptions that nobody uses for long, and that go then: what a housekeeper does."""
+"""The housekeeper's work on groups and subscriptions that expire after a long time without use."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SLACK_S = 60.0  # a look may come late
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expired:
-    """A group that was dropped, and how many units it had set aside."""
+    """A group that was dropped, and the number of units it had set aside."""
 
     group_id: str
     set_aside: int
@@ -23,7 +23,7 @@ class Expired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExpiredSubscriptions:
-    """How many subscriptions of a group were taken away, for nobody renewed them."""
+    """The number of a group's subscriptions that were removed because they were not renewed."""
 
     group_id: str
     topic: str
@@ -33,16 +33,16 @@ class ExpiredSubscriptions:
 def expire_groups(conn: Connection[Any], every_s: float) -> list[Expired]:
     """Drop the groups whose time is over; return them.
 
-    every_s: how often somebody looks; of a longer time without a look only this much counts, twice.
+    every_s: seconds between two looks; a longer time without a look counts only as two of these.
     """
     with conn.cursor(row_factory=class_row(Expired)) as cursor:
         return cursor.execute(query("log", "expire_groups"), _gap(every_s)).fetchall()
 
 
 def expire_subscriptions(conn: Connection[Any], every_s: float) -> list[ExpiredSubscriptions]:
-    """Take away the subscriptions whose time is over, a thousand at most; return of which groups.
+    """Remove at most a thousand subscriptions whose time is over; return their groups.
 
-    every_s: as of expire_groups().
+    every_s: as in expire_groups().
     """
     with conn.cursor(row_factory=class_row(ExpiredSubscriptions)) as cursor:
         return cursor.execute(query("log", "expire_subscriptions"), _gap(every_s)).fetchall()

@@ -1,4 +1,4 @@
-"""Cut lines into transactions: so many lines each, but not through a unit."""
+"""Cut lines into transactions: a number of lines each, but never through a unit."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _LINGER_S = 0.05
 class Batches:
     """Batches of lines, each for one database transaction; use one up before asking for the next.
 
-    Neighbouring lines with the same transaction_id stay together, however many there are. A pipe
-    that has nothing more to say for now ends a batch, so that what came is not held back. Lines are
-    gathered before a batch is given out, so that no transaction is open while a pipe is waited for;
-    only what is too large to gather is read while it is published.
+    Neighbouring lines with the same transaction_id stay together, however many there are. A pause
+    of a pipe ends a batch, so that the lines already read are not held back. Lines are gathered
+    before a batch is given out, so that no transaction is open during a wait for a pipe; only a
+    batch that is too large to gather is read while it is published.
     """
 
     def __init__(self, lines: JsonLines, size: int | None) -> None:
-        """`size` lines a batch; None: all in one."""
+        """Cut batches of `size` lines; None: all lines in one."""
         self._source = lines
         self._lines = iter(lines)
         self._size = size

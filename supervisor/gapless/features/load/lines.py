@@ -1,4 +1,4 @@
-"""Read events from JSON lines: a line is one event, and a wrong one is known by its number."""
+"""Read events from JSON lines: each line is one event, and a wrong line is named by its number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _READ_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonLine:
-    """An event with the number of its line, from 1, and where the next line begins."""
+    """An event with the number of its line, from 1, and the position where the next line begins."""
 
     number: int
     end_byte: int
@@ -30,12 +30,12 @@ class JsonLine:
 
     @property
     def unit(self) -> object:
-        """The transaction_id it named; None: it belongs to the publishing transaction."""
+        """The transaction_id in the line; None: it belongs to the publishing transaction."""
         return self.event.transaction_id
 
 
 class JsonLines:
-    """The events of a file or pipe, in order. Raises UsageError at the first line that is none."""
+    """The events of a file or pipe, in order. Raises UsageError at the first wrong line."""
 
     def __init__(self, descriptor: int, name: str, shape: LineShape) -> None:
         self.name = name
@@ -70,7 +70,7 @@ class JsonLines:
                 yield JsonLine(number=self._number, end_byte=self._bytes, event=self._event(raw))
 
     def is_ready(self, timeout_s: float) -> bool:
-        """Tell whether the next line, or the end, can be had soon; a file is always ready."""
+        """Tell whether the next line, or the end, can be read soon; a file is always ready."""
         if self._raw or self._ended:
             return True
         return bool(select.select([self._descriptor], [], [], timeout_s)[0])

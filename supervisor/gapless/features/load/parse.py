@@ -1,7 +1,7 @@
 """Read an event from a JSON text.
 
-The payload's text is taken out of it as it is, so that the log keeps what the producer wrote: its
-numbers to the last digit, its blanks, its doubled keys.
+The payload's text is taken out of it unchanged, so that the log keeps the producer's exact
+text: numbers to the last digit, white space, duplicate keys.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineShape:
-    """How a line becomes an event. `defaults` are for fields that a line does not have.
+    """The way a line becomes an event. `defaults` are for fields that a line does not have.
 
-    payload_only: the whole line is the payload; key_field: the field of it that is the key.
-    advice: what to say where a line that is no event may be meant as a payload.
+    payload_only: the whole line is the payload; key_field: its field that holds the key.
+    advice: the hint for a line that is no event and may be meant as a payload.
     """
 
     payload_only: bool = False
@@ -54,7 +54,7 @@ class LineShape:
 
 
 class NotJsonError(ValueError):
-    """A text is not JSON; line and column, from 1, are where."""
+    """A text is not JSON; line and column, from 1, say where."""
 
     def __init__(self, error: json.JSONDecodeError) -> None:
         super().__init__(f"not JSON: {error.msg} at character {error.pos + 1}")
@@ -63,14 +63,14 @@ class NotJsonError(ValueError):
 
 
 def parse_line(text: str, shape: LineShape) -> NewEvent:
-    """Make one line an event. Raises ValueError that says what is wrong with it."""
+    """Turn one line into an event. Raises ValueError with the reason if that fails."""
     if shape.payload_only or shape.key_field is not None:
         return NewEvent(**{**shape.defaults, **_from_payload(text, shape.key_field)})
     return event_of(members_of(text, shape.advice), shape)
 
 
 def event_of(members: Mapping[str, tuple[Any, str]], shape: LineShape) -> NewEvent:
-    """Make an object's members an event. Raises ValueError that says what is wrong with it."""
+    """Turn an object's members into an event. Raises ValueError with the reason if that fails."""
     return NewEvent(**{**shape.defaults, **_from_envelope(members, shape.advice)})
 
 
@@ -116,14 +116,14 @@ def _from_envelope(members: Mapping[str, tuple[Any, str]], advice: str) -> dict[
 
 def _headers(value: object, text: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError("headers must be an object")  # noqa: TRY004 - it is the text that is wrong
+        raise ValueError("headers must be an object")  # noqa: TRY004 - the text is wrong
     headers: dict[str, Any] = json.loads(text)
     _stored("headers", json.dumps(headers, ensure_ascii=False))
     return headers
 
 
 def transaction_text(text: str) -> str:
-    """Return a UUID in its usual form, so that equal ones are equal texts; or raise ValueError."""
+    """Return a UUID in its usual form, so that equal UUIDs are equal texts; or raise ValueError."""
     try:
         return str(UUID(text))
     except ValueError:
@@ -131,7 +131,7 @@ def transaction_text(text: str) -> str:
 
 
 def dedupe_key(text: str) -> str:
-    """Return a key that publish() takes; or raise ValueError."""
+    """Return a key that publish() accepts; or raise ValueError."""
     try:
         return str(key_text(text))
     except PublishError as error:
@@ -139,7 +139,7 @@ def dedupe_key(text: str) -> str:
 
 
 def deliver_at(text: str) -> str:
-    """Return a time that publish() takes; or raise ValueError."""
+    """Return a time that publish() accepts; or raise ValueError."""
     try:
         return str(moment_text(text))
     except PublishError as error:
@@ -173,9 +173,10 @@ def _stored(name: str, text: str) -> str:
 
 
 def members_of(text: str, advice: str) -> dict[str, tuple[Any, str]]:
-    """Return the members of a JSON object, each with its value and its text as it was written.
+    """Return the members of a JSON object, each with its value and its original text.
 
-    A number is text of the class Number. Raises NotJsonError; ValueError for what is no object.
+    A number is text of the class Number. Raises NotJsonError for other texts, ValueError for JSON
+    that is no object.
     """
     try:
         parts = _parts(text)
@@ -191,10 +192,10 @@ def members_of(text: str, advice: str) -> dict[str, tuple[Any, str]]:
 
 
 def _parts(text: str) -> list[tuple[str, Any, str]]:
-    """Return what an object has: names, values, their texts.
+    """Return the members of an object: names, values, their texts.
 
-    Each value is read once. Raises ValueError or IndexError for what is something else: whole()
-    says where.
+    Each value is read once. Raises ValueError or IndexError for any other text: whole() finds the
+    place of the error.
     """
     parts: list[tuple[str, Any, str]] = []
     at = _skip(text, _past(text, _skip(text, 0), "{"))
@@ -221,7 +222,7 @@ def _past(text: str, at: int, character: str) -> int:
 
 
 def whole(text: str) -> Any:
-    """Return the value of a JSON text, numbers as it has them. Raises NotJsonError."""
+    """Return the value of a JSON text, numbers in its own digits. Raises NotJsonError."""
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:

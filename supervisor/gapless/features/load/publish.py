@@ -1,4 +1,4 @@
-"""Publish lines in batches, count what was published, and name the line that could not be."""
+"""Publish lines in batches, count the published ones, and name the line that failed."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ __all__ = ["PublishedLines", "publish_lines"]
 
 _COPY_LINE = re.compile(r"^COPY \w+, line (\d+)", re.MULTILINE)
 _SHOW_EVERY_EVENTS = 500
-_PROBED_EVENTS_MAX = 100  # publish() takes COPY, which names the row, for fewer than that
+_PROBED_EVENTS_MAX = 100  # larger batches surely use COPY, which names the row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedLines:
-    """What is committed of a file: events, in how many transactions, up to last_line, from 1.
+    """The committed part of a file: events and their transactions, up to last_line, from 1.
 
     duplicates: lines with a dedupe_key that was there before; they are not among `events`. xid: of
-    the last transaction that stored any; None: there was none. transaction_ids: under which all of
-    these can be found, in order; those of duplicates with a transaction_id of their own, too.
+    the last transaction that stored an event; None: there was none. transaction_ids: the ids under
+    which all of these events can be found, in order, including those of duplicates with a
+    transaction_id of their own.
     """
 
     events: int
@@ -49,9 +50,10 @@ class PublishedLines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedText:
-    """One event that was published, under this transaction_id, or is of it: a duplicate.
+    """One event that was published under this transaction_id, or the duplicate of such an event.
 
-    events, transactions: 1, of a duplicate 0. scheduled_ids: its number, if it waits for its time.
+    events, transactions: 1, of a duplicate 0. scheduled_ids: the event's number, if it waits for
+    its time.
     """
 
     transaction_id: UUID
@@ -64,7 +66,7 @@ class PublishedText:
 def publish_text(
     conn: Connection[Any], topic: str, text: str, shape: LineShape
 ) -> tuple[PublishedText, Stored]:
-    """Publish the event that a text is, in a transaction; say also what is there to wait for.
+    """Publish the event in a text, in a transaction; return also the stored event to wait for.
 
     Raises UsageError for a text that is no event.
     """
@@ -87,7 +89,7 @@ def publish_text(
         duplicate=duplicate,
         scheduled_ids=scheduled,
     )
-    # What waits has no offset for now; of a duplicate nothing will ever be sequenced.
+    # A scheduled event has no offset for now; a duplicate will never be sequenced.
     ids = [] if duplicate and not scheduled else [transaction_id]
     return done, Stored(xid=None if duplicate or scheduled else xid, transaction_ids=ids)
 
@@ -100,18 +102,18 @@ def publish_lines(
     batch_lines: int | None = 1000,
     progress: Callable[[int, int], None] = lambda *_: None,
 ) -> PublishedLines:
-    """Publish the events of a file or pipe, in order, some to a transaction.
+    """Publish the events of a file or pipe, in order, several in a transaction.
 
     batch_lines: events of a transaction; neighbours with one transaction_id stay together; None:
-    all in one. progress: is told, as it reads, how many events and bytes it has read.
-    Raises UsageError at the first line that is wrong, GaplessError when the connection is lost;
-    both say what was published before it. So does the note of a KeyboardInterrupt.
+    all in one. progress: is called during the reading with the numbers of events and bytes read so
+    far. Raises UsageError at the first wrong line, GaplessError when the connection is lost; both
+    say how much was published before. So does the note of a KeyboardInterrupt.
     """
     return _Load(conn, topic, lines, progress).run(batch_lines)
 
 
 class _Load:
-    """One run over a file: counts what is committed."""
+    """One run over a file: counts the committed lines."""
 
     def __init__(
         self,
@@ -127,7 +129,7 @@ class _Load:
         self._progress = progress
         self._batch = _Batch(iter(()))
         self._ids: dict[UUID, None] = {}
-        self._commits = False  # a COMMIT was begun, and what it did is not counted yet
+        self._commits = False  # a COMMIT was begun, and its result is not counted yet
 
     def run(self, batch_lines: int | None) -> PublishedLines:
         try:
@@ -153,7 +155,7 @@ class _Load:
         return self._done
 
     def _after(self, xid: int, duplicates: int) -> PublishedLines:
-        """Return what is done once the batch is."""
+        """Return the totals after the batch."""
         before, batch = self._done, self._batch
         return PublishedLines(
             events=before.events + batch.count - duplicates,
@@ -217,16 +219,16 @@ class _Load:
 
 
 class _Batch:
-    """Turns lines into events while it remembers which event came from which line."""
+    """Turns lines into events and remembers the line of each event."""
 
     def __init__(self, lines: Iterator[JsonLine]) -> None:
         self.count = 0
         self.line = 0
         self.head: list[JsonLine] = []
-        self.transaction_ids: dict[UUID, None] = {}  # that events name
-        self.names_none = False  # an event does not
+        self.transaction_ids: dict[UUID, None] = {}  # named by events
+        self.names_none = False  # some event names none
         self._lines = lines
-        # Where the numbering jumps (blank lines): the event's number, and its line.
+        # Jumps in the numbering (blank lines): the event's number, and its line.
         self._jumps: list[tuple[int, int]] = []
 
     @property

@@ -1,4 +1,4 @@
-"""Wait until what was published has offsets, or a group has handled it."""
+"""Wait until published events have offsets, or until a group has handled them."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What is there now. xid: of the last transaction whose events get their offsets at once.
+    """The stored events. xid: of the last transaction whose events get their offsets at once.
 
-    transaction_ids: under which the events are found; none if nothing was stored.
+    transaction_ids: the ids under which the events are found; none if nothing was stored.
     """
 
     xid: int | None
@@ -32,7 +32,7 @@ class Stored:
 
 
 def require_waitable(conn: Connection[Any], topic: str, group: str | None) -> None:
-    """Find out before anything is published whether this role may wait for it, and for the group.
+    """Check, before publishing, that this role may wait for the events, and for the group.
 
     Raises UsageError for a role that may not look at the sequencer's work, and for a group that
     does not get the events of the topic.
@@ -53,10 +53,11 @@ def require_waitable(conn: Connection[Any], topic: str, group: str | None) -> No
 def wait_until_handled(
     conn: Connection[Any], stored: Stored, group: str | None = None, *, timeout_s: float = 60
 ) -> str:
-    """Wait for a group, or without one for offsets, at most timeout_s seconds; say what is done.
+    """Wait for a group, or without one for offsets, at most timeout_s seconds; return the result.
 
-    Does the sequencer's work if nobody does. "": nothing was stored that could be waited for.
-    Raises WaitError when the time is over; GaplessError when the group has dead letters of it.
+    Does the sequencer's work if no sequencer runs. "": nothing was stored that could be waited for.
+    Raises WaitError when the time is over, GaplessError when the group has dead letters of the
+    events.
     """
     give_up_s = monotonic() + timeout_s
     if stored.xid is not None:

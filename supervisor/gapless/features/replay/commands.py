@@ -111,7 +111,7 @@ def _replay(args: Args) -> int:
 
 
 def _try(conn: Conn, args: Args, wanted: ReplayRange, handler: Handler, terms: Terms) -> int:
-    """Show what would be done, or with --dry-run what would become of it; change nothing."""
+    """Show the plan of a replay, or with --dry-run its outcome; change nothing."""
     plan = plan_replay(conn, wanted, handler, terms)
     if not args.dry_run:
         if args.json:

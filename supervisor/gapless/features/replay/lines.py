@@ -1,4 +1,4 @@
-"""A replay as text: what would be done, what was tried, what was done."""
+"""A replay as text: its plan, the result of a dry run, the result of a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNIT = {"transaction": "transaction", "user": "run of a user's events"}
 
 
 def plan_lines(plan: ReplayPlan) -> Iterator[str]:
-    """Yield how events would be handled, and with which effects; how many is in its partitions."""
+    """Yield how events would be handled, and with which effects; each partition has its count."""
     call = "one call for each claim" if plan.batch else f"one call for each {_UNIT[plan.group_by]}"
     yield f"handler: {plan.handler}, {call}; claims of {quantity(plan.batch_size, 'event')}"
     if plan.takes is not None:
@@ -25,7 +25,7 @@ def plan_lines(plan: ReplayPlan) -> Iterator[str]:
 
 
 def trial_lines(tried: ReplayTrial) -> Iterator[str]:
-    """Yield what became of the units of a dry run, and the first failures."""
+    """Yield the outcomes of the units of a dry run, and the first failures."""
     skipped = f", {tried.skipped:,} skipped" if tried.skipped else ""
     fail = f"{tried.failed:,} would fail" + (":" if tried.failed else "")
     yield f"{quantity(tried.handled, 'unit')} would be handled{skipped}, {fail}"
@@ -36,7 +36,7 @@ def trial_lines(tried: ReplayTrial) -> Iterator[str]:
 
 
 def result_line(result: ReplayResult, did: int) -> str:
-    """Say what a replay came to, and what to do about dead letters; did: events handled here."""
+    """Return the result of a replay, and advice about dead letters; did: events handled here."""
     if not result.finished:
         return f"{quantity(did, 'event')} done here; others are still at replay {result.name}"
     done = f"replayed {quantity(result.done, 'event')}"

@@ -1,4 +1,4 @@
-"""Which replays there are, and what a new one would handle: offsets, partition by partition."""
+"""The existing replays, and the plan of a new one: offsets, partition by partition."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayInfo:
-    """A replay that was not finished.
+    """An unfinished replay.
 
-    events: those in its range; done counts events. dead_letters: units. running: somebody is at it.
+    events: those in its range; done counts events. dead_letters: units. running: a session is at
+    it.
     """
 
     name: str
@@ -51,10 +52,10 @@ def _new_name() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayRange:
-    """What is to be replayed: a topic or one partition of it, from `begin` to before `stop`.
+    """The range of a replay: a topic or one partition of it, from `begin` to before `stop`.
 
-    begin: an end, an offset or a time. stop: an offset or a time; None, or the end `latest`, is
-    what is there now. name: of the scratch group, by default replay- and four digits.
+    begin: an end, an offset or a time. stop: an offset or a time; None, or the end `latest`, is the
+    present end of the log. name: of the scratch group, by default replay- and four digits.
     """
 
     topic: str
@@ -101,7 +102,7 @@ class ReplayBounds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplaySlice:
-    """What would be handled of a partition; offsets are inclusive, times those of both ends."""
+    """The part of a partition to handle; offsets are inclusive, times those of both ends."""
 
     topic: str
     partition: int
@@ -114,10 +115,10 @@ class ReplaySlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayPlan:
-    """What a replay would do: with which handler, on which events, and where its effects would be.
+    """The plan of a replay: its handler, its events, and the place of its effects.
 
     batch: the handler takes a whole claim at once; batch_size: events of a claim. takes: the filter
-    that the handler says, None for all; `events` are those of the log, taken or not.
+    that the handler declares, None for all; `events` are those of the log, taken or not.
     """
 
     handler: str
@@ -136,23 +137,23 @@ class ReplayPlan:
 def replay_terms(handler: Handler, settings: Settings, topic: str | None = None) -> Terms:
     """Return the terms of a handler in a replay, of `topic` or else its own.
 
-    A queue handler is called in the order of the log, by one process a partition: see singly().
-    The filter is the one that the handler says, whatever an operator set for its group.
-    Raises UsageError if it is at-least-once.
+    A queue handler is called in the order of the log, by one process for each partition: see
+    singly(). The filter is the one that the handler declares, even if an operator set another for
+    its group. Raises UsageError if the handler is at-least-once.
     """
     terms = agree(handler, settings)
     if terms.delivery == "at-least-once":
         raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
-    # Whatever its policy: nobody will be there to try again later, or to wait behind.
+    # Its own policy does not count: a replay neither retries later nor blocks a partition.
     policy = Policy(crashes_max=terms.policy.crashes_max)
     topic = topic or terms.topic
     return replace(terms, topic=topic, topics=(topic,), mode="ordered", policy=policy)
 
 
 def choose_handler(reference: str, settings: Settings, topic: str | None = None) -> Handler:
-    """Load the handler that `module:handler` names; of several, the one of this topic.
+    """Load the handler that `module:handler` names; of several, the one for this topic.
 
-    Raises UsageError for what cannot be loaded, and where several are left.
+    Raises UsageError for a reference that cannot be loaded, and where several handlers are left.
     """
     found = load_handlers(reference)
     if len(found) > 1 and topic:
@@ -164,9 +165,10 @@ def choose_handler(reference: str, settings: Settings, topic: str | None = None)
 
 
 def singly(handler: Handler) -> Handler:
-    """Return what a replay calls: of a queue, the handler with each event of a unit in turn.
+    """Return the handler to call in a replay: a queue's takes the events of a unit one by one.
 
-    A replay keeps the units of the log: what fails takes the events of its transaction with it.
+    A replay keeps the units of the log: a failed event takes the other events of its transaction
+    along.
     """
     if handler.mode != "queue":
         return handler
@@ -181,12 +183,12 @@ def singly(handler: Handler) -> Handler:
 
 
 def list_replays(conn: Connection[Any]) -> list[ReplayInfo]:
-    """Return the replays that were not finished, the oldest first."""
+    """Return the unfinished replays, the oldest first."""
     return rows(conn, ReplayInfo, query("control", "replays"))
 
 
 def find_replay(conn: Connection[Any], name: str) -> ReplayInfo:
-    """Return one of them. Raises RefusedError (GL404) when there is none of that name."""
+    """Return the replay of that name. Raises RefusedError (GL404) when there is none."""
     for each in list_replays(conn):
         if each.name == name:
             return each
@@ -196,9 +198,9 @@ def find_replay(conn: Connection[Any], name: str) -> ReplayInfo:
 
 
 def create_replay(conn: Connection[Any], wanted: ReplayRange) -> int:
-    """Make the scratch group of a replay; return how many events are in its range.
+    """Create the scratch group of a replay; return the number of events in its range.
 
-    Nothing is handled before run_replay(). Raises UsageError for an unknown topic; RefusedError for
+    Nothing is handled before run_replay(). Raises UsageError for an unknown topic, RefusedError for
     a range outside of the log, or a name that is taken.
     """
     require_topic(conn, wanted.topic)
@@ -207,9 +209,9 @@ def create_replay(conn: Connection[Any], wanted: ReplayRange) -> int:
 
 
 def remove_replay(conn: Connection[Any], name: str) -> ReplayInfo:
-    """Forget a replay and its dead letters; return what it was.
+    """Forget a replay and its dead letters; return its last state.
 
-    Raises RefusedError when there is none (GL404), or somebody is at it.
+    Raises RefusedError when there is none (GL404), or a session is at it.
     """
     found = find_replay(conn, name)
     row(conn, query("control", "drop_group"), group=name)
@@ -219,7 +221,7 @@ def remove_replay(conn: Connection[Any], name: str) -> ReplayInfo:
 def plan_replay(
     conn: Connection[Any], wanted: ReplayRange, handler: Handler, terms: Terms
 ) -> ReplayPlan:
-    """Return what a replay would do; nothing stays of it. Raises what create_replay() raises."""
+    """Return the plan of a replay; nothing is kept. Raises the errors of create_replay()."""
     slices = [
         ReplaySlice(
             topic=wanted.topic,
@@ -249,7 +251,7 @@ def plan_replay(
 
 
 def find_bounds(conn: Connection[Any], wanted: ReplayRange) -> list[ReplayBounds]:
-    """Return what create_replay() would make a scratch group for; it is made, and rolled back."""
+    """Return the bounds that create_replay() would set; a scratch group is made and rolled back."""
     with conn.transaction(force_rollback=True):
         create_replay(conn, wanted)
         return rows(conn, ReplayBounds, query("control", "replay_ranges"), group=wanted.name)

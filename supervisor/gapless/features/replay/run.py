@@ -1,8 +1,8 @@
 """Run a replay to its end: partition by partition, through the real step, in this process.
 
-A scratch group has no members. Who runs it holds a partition's advisory lock and installs its own
-fence, as a worker does, so several may run one replay side by side, and one that was killed and
-wakes up late cannot commit (I6, I7).
+A scratch group has no members. Each process of a replay holds a partition's advisory lock and
+installs its own fence, as a worker does. So several may run one replay side by side, and one that
+was killed and wakes up late cannot commit (I6, I7).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ReplayPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayProgress:
-    """Of all partitions of a replay: events in range; done counts events; what of them is dead."""
+    """The progress of a replay over all partitions: events in range, done events, dead units."""
 
     events: int
     done: int
@@ -62,10 +62,10 @@ class ReplayProgress:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayResult:
-    """What a replay came to, all runs of it together; done counts events.
+    """The result of a replay, all its runs together; done counts events.
 
-    finished: nothing is left of its range. kept: its scratch group is still there, for others that
-    are at it or for its dead letters.
+    finished: nothing is left of its range. kept: its scratch group is still there, for other runs
+    or for its dead letters.
     """
 
     name: str
@@ -78,7 +78,7 @@ class ReplayResult:
 
 
 def replay_progress(conn: Connection[Any], name: str) -> ReplayProgress:
-    """Return how far a replay is. Raises GaplessError when somebody removed it."""
+    """Return the progress of a replay. Raises GaplessError when it was removed."""
     found = rows(conn, ReplayProgress, query("control", "replay_state"), group=name)
     if not found:
         raise GaplessError(f"replay {name} is not there any more: somebody removed it")
@@ -94,14 +94,14 @@ def run_replay(
     keep: bool = False,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ReplayResult:
-    """Handle what is left of a replay, of the partitions that nobody else is at.
+    """Handle the rest of a replay, in the partitions that no other session is at.
 
-    Before: `conn` is in autocommit. terms: of replay_terms(); what their filter does not keep is
-    passed. progress: is told after each claim how many events of the log it had. The scratch group
-    is forgotten when all is done and nothing is dead, unless it is to be kept. After an error the
-    session is to be closed: it may still hold a partition; a run with the same name continues.
-    Raises GaplessError when the replay was removed, is paused, or waits for what is not in its
-    range; FencedError when somebody else took a partition over.
+    Before: `conn` is in autocommit. terms: of replay_terms(); other events than those of their
+    filter are passed over. progress: is called after each claim with its number of events of the
+    log. The scratch group is forgotten when all is done and nothing is dead, unless it is to be
+    kept. Close the session after an error: it may still hold a partition; a run with the same name
+    continues. Raises GaplessError when the replay was removed, is paused, or waits for events
+    outside of its range; FencedError when another session took a partition over.
     """
     require_autocommit(conn, "run_replay()")
     if terms.filter is not None:
@@ -125,7 +125,7 @@ def run_replay(
 
 
 def _parts(conn: Connection[Any], name: str) -> list[ReplayPart]:
-    """Return the partitions that have something left."""
+    """Return the unfinished partitions."""
     return rows(conn, ReplayPart, query("control", "replay_parts"), group=name)
 
 
@@ -136,7 +136,7 @@ def _run_all(
     terms: Terms,
     progress: Callable[[int], None],
 ) -> None:
-    """Go round for as long as any partition moves: after a change of their number they wait."""
+    """Repeat while any partition moves: they wait for one another after a change of number."""
     moved, waiting = True, list[ReplayPart]()
     while moved:
         moved, waiting = False, []
@@ -171,12 +171,12 @@ def _partition(
     if epoch is None:
         raise GaplessError(f"replay {name} is not there any more: somebody removed it")
     assignment = Assignment(partition=partition, epoch=epoch, token=token)
-    # Somebody may have been at it between our look and the lock.
+    # Another session may have been at it between our look and the lock.
     left = [each for each in _parts(conn, name) if each.partition_id == part.partition_id]
     at = left[0].next_offset if left else part.stop_offset
     owns(assignment)
     turn = Job(conn=conn, assignment=assignment, handler=handler, terms=terms)
-    alone = terms.batch_size if unclean else 0  # it may have died of one of these (I8)
+    alone = terms.batch_size if unclean else 0  # its last run may have died of one of these (I8)
     while at < part.stop_offset:
         size = min(terms.batch_size, part.stop_offset - at)
         begin = partial(step_alone, turn) if alone > 0 else partial(step, turn, batch_size=size)
@@ -193,7 +193,7 @@ def _partition(
 
 
 def patiently(turn: Callable[[], Any]) -> Any:
-    """Take a turn again while the environment makes it fail; a lost session ends the replay."""
+    """Repeat a turn while its failures are transient; a lost session ends the replay."""
     return tenacity.Retrying(
         retry=tenacity.retry_if_exception(_is_passing),
         wait=tenacity.wait_random_exponential(multiplier=0.05, max=5),

@@ -1,4 +1,4 @@
-"""What a dry run of a replay found: counted, and the first failures named."""
+"""The result of a dry run of a replay: counts, and the first failures by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FAILURES_SHOWN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedUnit:
-    """A unit that would fail, and the line that says most of why."""
+    """A unit that would fail, and the line that explains most of the reason."""
 
     topic: str
     partition: int
@@ -26,11 +26,12 @@ class FailedUnit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayTrial:
-    """What a dry run found.
+    """The result of a dry run.
 
-    handled: units that would be. skipped: units, as the handler asked. failed: units that would.
+    handled: units that would be handled. skipped: units that the handler asked to skip.
+    failed: units that would fail.
 
-    failures: the first FAILURES_SHOWN of those that failed.
+    failures: the first FAILURES_SHOWN of the failed units.
     """
 
     events: int
@@ -42,7 +43,7 @@ class ReplayTrial:
 
 @dataclass(slots=True, kw_only=True)
 class TrialTally:
-    """Counts what becomes of each unit of a dry run."""
+    """Counts the outcome of each unit of a dry run."""
 
     events: int = 0
     handled: int = 0
@@ -69,7 +70,7 @@ class TrialTally:
                 )
 
     def result(self) -> ReplayTrial:
-        """Return what was counted."""
+        """Return the counts."""
         return ReplayTrial(
             events=self.events,
             handled=self.handled,

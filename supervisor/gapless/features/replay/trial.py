@@ -1,8 +1,8 @@
 """A dry run: handle a range as a replay would, in one transaction, and roll it back.
 
-One transaction, so that each unit sees what the ones before it did, as it will in earnest. A claim
-is handled under one savepoint; when that fails, its units again, under one each. Nothing is ever
-declared finished, so a handler that says COMMIT is refused, as ever.
+One transaction, so that each unit sees the effects of the ones before it, as in a real replay. A
+claim is handled under one savepoint; if that fails, each of its units again under its own. Nothing
+is ever declared finished, so a handler that says COMMIT is refused, as always.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UnitKey = tuple[int, int]  # partition and first offset
 
 
 class _EndedError(Exception):
-    """The handler ended the transaction: all that was done is gone, begin anew."""
+    """The handler ended the transaction: all effects are lost, begin anew."""
 
 
 def try_replay(
@@ -60,12 +60,12 @@ def try_replay(
     *,
     progress: Callable[[int], None] = lambda _: None,
 ) -> ReplayTrial:
-    """Call the handler for all that a replay would handle, and roll it back, in one transaction.
+    """Call the handler for the whole range of a replay, in one transaction, and roll it back.
 
-    Before: `conn` is in autocommit. terms: of replay_terms(). progress: is told how many events are
-    done. What the handler does outside of the database is done. Until its end the rows that the
-    handler wrote are locked, and vacuum and retention wait.
-    Raises what create_replay() and run_replay() raise; nothing is left then.
+    Before: `conn` is in autocommit. terms: of replay_terms(). progress: is called with the number
+    of events done. Effects of the handler outside of the database stay. Until the end, the rows
+    that the handler wrote are locked, and vacuum and retention wait. Raises the errors of
+    create_replay() and run_replay(); nothing is left then.
     """
     require_autocommit(conn, "try_replay()")
     found = find_bounds(conn, wanted)
@@ -73,10 +73,10 @@ def try_replay(
 
 
 class _Trial:
-    """A dry run of `handler` over `found`; `show` is told how many events are done.
+    """A dry run of `handler` over `found`; `show` is called with the number of events done.
 
-    An attempt that loses its transaction to a handler is made anew, and that handler's unit, known
-    by then, is not called again.
+    An attempt that loses its transaction to a handler is repeated, and that handler's unit, now
+    known, is not called again.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class _Trial:
         return self._tally.result()
 
     def _once(self) -> bool:
-        """Begin anew; tell whether it came to the end."""
+        """Begin anew; tell whether the attempt reached the end."""
         self._tally = TrialTally()
         try:
             with _rolled_back(self._conn):
@@ -150,7 +150,7 @@ class _Trial:
                 )
 
     def _partition(self, part: ReplayBounds, at: int) -> int:
-        """Handle a partition from `at` as far as it goes; return the next offset."""
+        """Handle a partition from `at` as far as possible; return the next offset."""
         partition = Partition(
             group_id=self._name,
             topic=self._topic.name,
@@ -197,7 +197,7 @@ class _Trial:
             self._one_by_one(partition, spans)
         else:
             self._tally.handled += len(spans)
-        # For good, when no handler runs: the next claim would check them all again.
+        # Permanently, while no handler runs: otherwise the next claim would check them all again.
         self._ask("apply_constraints")
 
     def _together(self, units: Iterator[Unit]) -> None:
@@ -221,11 +221,11 @@ class _Trial:
         call(self._handler, Batch([unit]) if self._handler.batch else unit, self._conn)
 
     def _try(self, do: Callable[[], None]) -> BaseException | None:
-        """Do it under a savepoint; return what made it fail, with nothing of it left."""
+        """Do it under a savepoint; return the error, with no effects left, or None."""
         try:
             with self._conn.transaction():
                 do()
-                # MUST stay undone: what refuses a COMMIT is one of the checks of a claim.
+                # MUST stay undone: the refusal of a COMMIT is one of the checks of a claim.
                 run(self._conn, "check_unit", {"settings": None})
                 self._require_ours()
         except UnitFailedError as failed:
@@ -249,7 +249,7 @@ class _Trial:
         return self._ask("current_xid") == (self._xid,)
 
     def _ask(self, name: str, params: Mapping[str, object] = _NONE) -> tuple[Any, ...]:
-        """Return the row of a query, whatever a handler made of the connection's rows."""
+        """Return the row of a query, even if a handler changed the connection's row factory."""
         with self._conn.cursor(row_factory=tuple_row) as cursor:
             row = cursor.execute(query("control", name), params).fetchone()
         assert row is not None
@@ -258,9 +258,9 @@ class _Trial:
 
 @contextmanager
 def _rolled_back(conn: Connection[Any]) -> Iterator[None]:
-    """Open a transaction that is rolled back in the end, whatever happens.
+    """Open a transaction that is always rolled back.
 
-    Not in autocommit meanwhile: what a handler writes after a ROLLBACK of its own must not stay.
+    Not in autocommit meanwhile: rows that a handler writes after its own ROLLBACK must not stay.
     """
     conn.autocommit = False
     try:

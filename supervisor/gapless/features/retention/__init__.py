@@ -1,1 +1,1 @@
-"""Retention: chunks of the log, and what keeps them."""
+"""Retention: chunks of the log, and the reasons that keep them."""

@@ -1,8 +1,8 @@
-"""Retention: drop the oldest chunks of the log that nobody needs, and forget what belonged to them.
+"""Retention: drop the oldest chunks of the log that nothing needs, and their other data.
 
-All of it is in the database (sql/features/retention/functions/drop_chunk.sql): each step is a
-transaction of its own, says nothing of who did the one before, and continues where that was
-interrupted.
+The database does all the work (sql/features/retention/functions/drop_chunk.sql): each step is a
+transaction of its own, does not depend on the session that took the step before, and continues
+where that was interrupted.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ log = logging.getLogger("gapless.retention")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """A chunk of the log: it `goes` when the older ones have gone, else `reasons` says why not.
+    """A chunk of the log: it `goes` once the older ones have gone, else `reasons` say why not.
 
-    is_behind: it stays only because somebody has not come so far. upto: its ids are below.
-    events and newest (when the newest got its offset) are None while it is in use; bytes is what it
-    takes on disk, indexes included.
+    is_behind: it stays only because a reader has not passed it. upto: its ids are below. events and
+    newest (the time when the newest event got its offset) are None while the chunk is in use; bytes
+    is its size on disk, indexes included.
     """
 
     chunk: str
@@ -49,9 +49,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """How long a topic keeps events, at least; None is forever.
+    """The minimum time that a topic keeps events; None is forever.
 
-    archive: the pipeline that has to have them first. overrun: groups that need not have.
+    archive: the pipeline that has to read them first. overrun: groups that need not have read them.
     """
 
     keep_s: float | None = None
@@ -61,23 +61,24 @@ class Retention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRetention:
-    """How long history is kept that only people look at: letters that are closed, the audit."""
+    """The time that history for people is kept: closed letters and the audit."""
 
     letters_s: int
     audit_s: int
 
 
 def plan_retention(conn: Connection[Any]) -> list[Chunk]:
-    """Return the chunks, oldest first. What was completed since the last look is counted in."""
+    """Count the chunks completed since the last look; return all chunks, oldest first."""
     conn.execute(query("log", "close_chunks"))
     with conn.cursor(row_factory=class_row(Chunk)) as cursor:
         return cursor.execute(query("log", "retention_plan")).fetchall()
 
 
 def apply_retention(conn: Connection[Any], keep: HistoryRetention) -> list[str]:
-    """Drop what may go; return the names of the chunks whose events were dropped.
+    """Drop the chunks that may go; return the names of those whose events were dropped.
 
-    Before: `conn` is in autocommit. Whatever somebody else has locked is left for the next time.
+    Before: `conn` is in autocommit. Objects that another session has locked are left for the next
+    time.
     """
     dropped: list[str] = []
     _repeat(conn, "close_chunks")
@@ -89,7 +90,7 @@ def apply_retention(conn: Connection[Any], keep: HistoryRetention) -> list[str]:
     hit("retention.forgotten")
     while _try(conn, "empty_default_chunk"):
         hit("retention.moved")
-    # First without waiting; then publishers wait, too, for a moment at most.
+    # First without waiting; then publishers wait as well, but only for a moment.
     for patient in (False, True):
         if _try(conn, "drop_emptied_chunks", patient=patient) is not None:
             break
@@ -101,7 +102,7 @@ def apply_retention(conn: Connection[Any], keep: HistoryRetention) -> list[str]:
 
 
 def find_retention(conn: Connection[Any], topic: str) -> Retention:
-    """Return the retention of a topic. Raises RefusedError (GL404) when there is none."""
+    """Return the retention of a topic. Raises RefusedError (GL404) for an unknown topic."""
     require_topic(conn, topic)
     with conn.cursor(row_factory=class_row(Retention)) as cursor:
         found = cursor.execute(query("log", "retention"), {"name": topic}).fetchone()
@@ -110,7 +111,7 @@ def find_retention(conn: Connection[Any], topic: str) -> Retention:
 
 
 def set_retention(conn: Connection[Any], topic: str, retention: Retention) -> None:
-    """Set the retention of a topic; it counts at once, also for what is there."""
+    """Set the retention of a topic; it holds at once, also for existing events."""
     params = {
         "name": topic,
         "keep_s": retention.keep_s,
@@ -122,13 +123,13 @@ def set_retention(conn: Connection[Any], topic: str, retention: Retention) -> No
 
 
 def _repeat(conn: Connection[Any], name: str, **params: object) -> None:
-    """Run a step that does some of the work until none is left."""
+    """Repeat a step that does some of the work until none is left."""
     while _try(conn, name, **params):
         pass
 
 
 def _try(conn: Connection[Any], name: str, **params: object) -> Any:
-    """Run a step; None too when somebody has locked what it needs."""
+    """Run a step; return None also when another session has locked its rows."""
     with suppress(psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
         row = conn.execute(query("log", name), params).fetchone()
         return None if row is None else row[0]

@@ -1,4 +1,4 @@
-"""The `retention` command: what of the log may be dropped, and why the rest stays; drop it."""
+"""The `retention` command: chunks that may be dropped, and why the rest stays; drop them."""
 
 from __future__ import annotations
 

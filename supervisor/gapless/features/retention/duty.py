@@ -1,6 +1,6 @@
 """The housekeeper of the log: a thread of the active sequencer's process that applies retention.
 
-On a session of its own, opened for each look: a wait for a lock delays no offset there.
+It opens a session of its own for each look, so that its waits for locks delay no offset.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from gapless.worker.spec import SequencerSpec
 
 
 class RetentionDuty(SideThread):
-    """A context: inside of it, retention is applied every `retention_check_s`."""
+    """A context in which retention is applied every `retention_check_s`."""
 
     def __init__(self, spec: SequencerSpec) -> None:
         every_s = spec.settings.retention_check_s
@@ -22,7 +22,7 @@ class RetentionDuty(SideThread):
         self._spec = spec
 
     def look(self) -> None:
-        """Drop what is over."""
+        """Drop chunks whose retention is over."""
         spec, settings = self._spec, self._spec.settings
         keep = HistoryRetention(
             letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s

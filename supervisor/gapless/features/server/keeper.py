@@ -1,13 +1,13 @@
-"""The process that keeps the embedded server as long as somebody uses it, and no longer.
+"""The process that keeps the embedded server as long as it has users, and no longer.
 
     python -m gapless.features.server.keeper ROOT LOCK ORDER
 
 `acquire` starts it with the descriptor of ROOT's keeper.lock, already locked, so that there is no
 moment without an owner. It makes the data folder when there is none, starts the server as its
 child, and tells the DSN in state.json. Then it looks for the exclusive lock on users.lock: when it
-gets it, nobody is left, however they ended. Who comes now waits for that lock while the server
+gets it, no user is left, however they ended. A new user now waits for that lock while the server
 stops. With the file `stay` there (control.py) it does not look: the server runs until it is told to
-stop. A server that crashes is started again; one that somebody stopped on purpose is not.
+stop. A server that crashes is started again; one that was stopped on purpose is not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _CALM_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What the one who starts the server wants of it; who comes later takes it as it is."""
+    """The starter's options for the server; later users take the server as it is."""
 
     options: dict[str, str] = field(default_factory=dict)
     throwaway: bool = False
@@ -56,7 +56,7 @@ class ServerKeeper:
         self._asked_to_stop = False
 
     def run(self) -> None:
-        """Start, keep, stop; whatever goes wrong is told to those who wait for the server."""
+        """Start, keep, stop; report any failure to the processes that wait for the server."""
         for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(signum, self._ask_to_stop)
         error: str | None = None
@@ -64,7 +64,7 @@ class ServerKeeper:
             self._start_and_keep()
         except GaplessError as failure:
             error = str(failure)
-        except Exception as failure:  # noqa: BLE001  # told to who waits, and to the log
+        except Exception as failure:  # noqa: BLE001  # told to those who wait, and to the log
             traceback.print_exc()
             error = f"{type(failure).__name__}: {failure} (log: {self._folder.log})"
         if not self._folder.still_has(self._lock):
@@ -76,7 +76,7 @@ class ServerKeeper:
 
     def _start_and_keep(self) -> None:
         cluster = self._cluster()
-        self._folder.stay.unlink(missing_ok=True)  # that was said to a keeper before
+        self._folder.stay.unlink(missing_ok=True)  # that request was for an earlier keeper
         # A server whose keeper was killed, on its way down or (not on Linux) left alone.
         cluster.stop()
         if not cluster.is_made:
@@ -86,7 +86,7 @@ class ServerKeeper:
             self._keep(cluster)
         finally:
             if self._folder.still_has(self._lock):
-                self._folder.clear_state()  # before the server goes: nobody is sent to it now
+                self._folder.clear_state()  # before the server goes: no user is sent to it now
             cluster.stop("immediate" if self._order.throwaway else "fast")
 
     def _cluster(self) -> Cluster:
@@ -105,11 +105,11 @@ class ServerKeeper:
         self._folder.write_state(ServerState(dsn=cluster.dsn()))
 
     def _keep(self, cluster: Cluster) -> None:
-        """Return when the server has to be stopped, or has been."""
+        """Return when the server has to be stopped, or has stopped."""
         crashes = 0
         started_s = time.monotonic()
         while not self._asked_to_stop and self._folder.still_has(self._lock):
-            # Once we have it, it is ours until this process ends: who comes waits until then.
+            # Once we have it, it is ours until this process ends: new users wait until then.
             stays = self._folder.stay.exists()
             if not stays and try_flock(self._folder.users_lock, EXCLUSIVE) is not None:
                 return

@@ -20,8 +20,9 @@ OWN = "default"
 class ServerInfo:
     """An embedded server. version: the major version of the PostgreSQL that made its data, or None.
 
-    running: it does. stays: until it is stopped, not only as long as somebody uses it. folder, log:
-    where its data are, and what it says. url: its address while it runs, for other programs too.
+    running: whether it runs. stays: it runs until it is stopped, not only as long as it has users.
+    folder, log: of its data, and its log file. url: its address while it runs, for other programs
+    too.
     """
 
     name: str
@@ -44,20 +45,20 @@ class ServerInfo:
 
 
 def show_server(name: str = OWN) -> ServerInfo:
-    """Return what the server of this name is; starts nothing. Raises UsageError for a bad name."""
+    """Return the state of a server; starts nothing. Raises UsageError for a bad name."""
     return _info(name, control.standing_of(name))
 
 
 def start_server(name: str = OWN) -> ServerInfo:
-    """Start a server unless it runs, and let it run until it is stopped, whoever uses it.
+    """Start a server unless it runs, and let it run until it is stopped, with or without users.
 
-    Raises UsageError for a bad name, ConnectError when there is no PostgreSQL to be had.
+    Raises UsageError for a bad name, ConnectError when no PostgreSQL can be started.
     """
     return _info(name, control.start(name))
 
 
 def stop_server(name: str = OWN) -> bool:
-    """Stop a server, whoever uses it; the data stay. Return False when it did not run.
+    """Stop a server, even if it has users; the data stay. Return False when it did not run.
 
     Raises UsageError for a bad name.
     """

@@ -1,10 +1,10 @@
-"""The server gapless starts itself when nobody says where a PostgreSQL is.
+"""The server that gapless starts itself when no PostgreSQL is configured.
 
     with embedded() as dsn:
         conn = psycopg.connect(dsn)
 
 Every process that uses one folder shares one server. The first starts it, and it stops when the
-last is gone, by whatever end: each holds a lock that the kernel releases, and a keeper process
+last is gone, however it ended: each holds a lock that the kernel releases, and a keeper process
 (keeper) watches it. Forked children count as users too.
 """
 
@@ -43,7 +43,7 @@ from gapless.features.server.postgres.postmaster import (
 )
 
 _LOOK_AGAIN_S = 0.01
-# A server that stops, a recovery, and a first initdb on a slow disk, one after the other.
+# A stopping server, a recovery, and a first initdb on a slow disk, one after the other.
 _PATIENCE_S = STOP_TIMEOUT_S + START_TIMEOUT_S
 
 
@@ -92,10 +92,10 @@ def acquire(
 ) -> EmbeddedServer:
     """Join the server of a folder, starting it if it does not run; return a share in it.
 
-    The folder is `directory`, or the one called `name` where this machine keeps such things.
-    `options` are server settings, for whoever starts it. A throwaway server is as fast as can be,
-    loses everything when the machine stops, and is removed in the end; its folder must not exist.
-    Raises ConnectError with one line when there is no server to be had.
+    The folder is `directory`, or the one called `name` in this machine's usual place. `options` are
+    server settings; they count only if this call starts the server. A throwaway server runs without
+    waiting for disks, loses everything when the machine stops, and is removed in the end; its
+    folder must not exist. Raises ConnectError with one line when no server can be started.
     """
     account = server_account()
     if throwaway:
@@ -121,7 +121,7 @@ def embedded(
     options: Mapping[str, str] | None = None,
     throwaway: bool = False,
 ) -> Iterator[str]:
-    """Yield the DSN of the server of a folder, which runs at least as long; see `acquire`."""
+    """Yield the DSN of the server of a folder; it runs at least as long; see `acquire`."""
     with acquire(directory, name=name, options=options, throwaway=throwaway) as server:
         yield server.dsn
 
@@ -130,7 +130,7 @@ def embedded(
 def throwaway_cluster(options: Mapping[str, str] | None = None) -> Iterator[Cluster]:
     """Yield a new running cluster for this process alone, to stop, crash and start at will.
 
-    What was committed survives every crash but the machine's: only the waiting for disks is off.
+    Commits survive every crash but the machine's: only the waiting for disks is off.
     """
     account = server_account()
     folder = _throwaway_folder(None)
@@ -148,7 +148,7 @@ def throwaway_cluster(options: Mapping[str, str] | None = None) -> Iterator[Clus
 
 
 def stop(directory: Path | None = None, *, name: str = "default") -> bool:
-    """Stop the server of a folder, whoever uses it; return whether one ran.
+    """Stop the server of a folder, even if it has users; return whether one ran.
 
     After: the server and its keeper are gone; the data stay.
     """
@@ -173,7 +173,7 @@ def stop(directory: Path | None = None, *, name: str = "default") -> bool:
 
 
 def _join(folder: ServerFolder, order: Order) -> tuple[int, str]:
-    """Become a user of the server; return the lock that says so, and the DSN.
+    """Become a user of the server; return the lock that proves it, and the DSN.
 
     The order MUST be: start.lock, so that one at a time starts a server; users.lock, which waits
     for a keeper that is stopping and keeps the next one from it; only then the look for a keeper.
@@ -219,12 +219,12 @@ def _tell_keeper_to_stop(folder: ServerFolder) -> None:
 
 
 def _start_keeper(folder: ServerFolder, keeper_lock: int, order: Order) -> None:
-    """Start the keeper and hand it the lock; it is no child of this process."""
+    """Start the keeper and hand it the lock; it is not a child of this process."""
     package_root = str(Path(__file__).parents[2])
     python_path = [package_root, os.environ.get("PYTHONPATH", "")]
     log = os.open(folder.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o600)
     try:
-        os.ftruncate(keeper_lock, 0)  # the process id of an earlier one may be a stranger's now
+        os.ftruncate(keeper_lock, 0)  # an earlier keeper's process id may be reused by now
         subprocess.run(  # noqa: S603
             [
                 *(sys.executable, "-P", "-m", "gapless.features.server.keeper"),
@@ -256,7 +256,7 @@ def _throwaway_folder(directory: Path | None) -> ServerFolder:
             raise ConnectError(f"{directory} exists: a throwaway server removes its folder")
         return ServerFolder(directory.resolve())
     account = server_account()
-    # TMPDIR may be a folder of root's own, where its server cannot go.
+    # TMPDIR may be one of root's own folders, where its server cannot go.
     usable = tempfile.gettempdir()
     if not account.is_ours and closed_folder(account, Path(usable)) is not None:
         usable = "/tmp"  # noqa: S108  # the folder in it gets a name of its own

@@ -1,4 +1,4 @@
-"""Make the next item while the last one is used: the server sends while Spark takes."""
+"""Prepare the next item while the last one is used: the server sends while Spark reads."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ T = TypeVar("T")
 
 
 def ahead(items: Iterator[T]) -> Generator[T]:
-    """Yield the items, none of which is None; a thread makes the next one meanwhile.
+    """Yield the items, none of which is None; a thread prepares the next one meanwhile.
 
-    An error comes when its turn does. Closed early, it waits for the item that is being made, and
-    closes `items` if that is a generator.
+    An error is raised in its item's turn. Closed early, it waits for the item that is being
+    prepared, and closes `items` if that is a generator.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="gapless ahead") as thread:
         coming = thread.submit(next, items, None)

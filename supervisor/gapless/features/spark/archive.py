@@ -1,7 +1,7 @@
-"""Read from an archive what retention has dropped from the log, as if it were still there.
+"""Read events that retention has dropped from an archive, as if they were still in the log.
 
-An archive is what a pipeline wrote, Parquet or Delta: the source's own columns, whatever else. A
-range that is read from it is counted and compared with its offsets, as one of the live log is.
+An archive is the Parquet or Delta output of a pipeline: the source's own columns, and perhaps
+others. A range that is read from it is counted and compared with its offsets, as in the live log.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _BATCH_EVENTS = 20_000
 
 
 def read_archived(wanted: ReadRequest, archived: Range) -> Iterator[pa.RecordBatch]:
-    """Yield the events of a range out of its archive, in offset order.
+    """Yield the events of a range from its archive, in offset order.
 
-    Raises HoleError when they are not all there, or one is there twice; UsageError for a folder
-    that is no archive.
-    Bound: the range is in memory at once; planning cuts it as any other (recordsPerTask).
+    Raises HoleError when events are missing, or one is there twice; UsageError for a folder that is
+    no archive. Bound: the range is in memory at once; planning cuts it as any other
+    (recordsPerTask).
     """
     import pyarrow as pa
 
@@ -40,9 +40,9 @@ def read_archived(wanted: ReadRequest, archived: Range) -> Iterator[pa.RecordBat
 
 
 def open_archive(folder: str) -> Any:
-    """Return a folder of Parquet, or a Delta table, as a data set of pyarrow's.
+    """Return a folder of Parquet, or a Delta table, as a data set of pyarrow.
 
-    Of a table, only what its log names: the folder may hold files of lost attempts as well.
+    Of a table, only the files that its log names: the folder may also hold files of lost attempts.
     Raises UsageError without the package for Delta; ValueError and OSError as pyarrow does.
     """
     import pyarrow.dataset as ds

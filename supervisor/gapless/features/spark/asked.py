@@ -1,4 +1,4 @@
-"""Options of what runs on Spark: where it runs, and what is said to it."""
+"""Options of the commands that run on Spark: the master and the settings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gapless.errors import UsageError
 
 
 def on_spark(*, before: str, where: str = "") -> tuple[Argument, Argument]:
-    """Return --master and --conf, which goes before `before`; `where`: when both may be given."""
+    """Return --master and --conf, which override `before`; `where`: when both may be given."""
     setting = f"{where}a setting of Spark; repeat freely. It goes before {before}"
     return (
         opt("--master", f"{where}where Spark runs (default: local[*], this machine)"),
@@ -18,7 +18,7 @@ def on_spark(*, before: str, where: str = "") -> tuple[Argument, Argument]:
 
 
 def spark_conf(args: argparse.Namespace) -> dict[str, str]:
-    """Return what --conf says, of a name the last. Raises UsageError for no setting of Spark."""
+    """Return the settings of --conf; the last of a name wins. Raises UsageError for other texts."""
     if not args.conf:
         return {}  # a run without Spark imports nothing of it
     from gapless.features.spark.conf import parse_conf

@@ -1,6 +1,6 @@
 """Bulk reads as Arrow: one ADBC session in each Python worker of an executor, kept between tasks.
 
-To connect takes ADBC ten times as long as psycopg (it loads the catalogue of types), and Spark uses
+ADBC takes ten times as long to connect as psycopg (it loads the catalogue of types), and Spark uses
 its Python workers again: so the session is kept, dropped on any error, and ends with the worker.
 """
 
@@ -21,13 +21,13 @@ from gapless.features.spark.reach import require_same_database
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_kept: dict[tuple[str, str | None], Any] = {}  # by DSN and the identity that was proven
+_kept: dict[tuple[str, str | None], Any] = {}  # by DSN and proven identity
 
 BATCH_BYTES = 8 << 20
 _BATCH = "adbc.postgresql.batch_size_hint_bytes"
 
-# Tasks run beside each other already, and compiling a query takes longer than running it; a lost
-# network must not hang a task forever.
+# Tasks already run in parallel, and compiling a query takes longer than running it; a lost network
+# must not hang a task forever.
 _OPTIONS = "-c jit=off -c max_parallel_workers_per_gather=0 -c default_transaction_read_only=on"
 _SESSION: dict[str, Any] = {
     "connect_timeout": 10,
@@ -39,9 +39,9 @@ _SESSION: dict[str, Any] = {
 
 
 def fetch_arrow(dsn: str, statement: sql.Composed, identity: str | None = None) -> pa.Table:
-    """Run a query that changes nothing and return its result; a kept session that broke is renewed.
+    """Run a query that changes nothing and return its result; a broken session is replaced.
 
-    identity: which database it has to be (reach.py); None: whichever is there.
+    identity: the expected database (reach.py); None: any database.
 
     Raises ConnectError when the database cannot be reached from here, GaplessError when it refuses,
     or is another one.
@@ -55,14 +55,14 @@ def stream_arrow(
 ) -> Generator[pa.RecordBatch]:
     """Yield the result of such a query in batches of about BATCH_BYTES, as the server sends it.
 
-    Closed early, it ends the session. Raises as fetch_arrow.
+    If closed early, it ends the session. Raises the errors of fetch_arrow.
     """
     with _reading(dsn, statement, identity) as reader:
         yield from reader
 
 
 def render(text: str, params: Mapping[str, object]) -> sql.Composed:
-    """Write the parameters of a named query into it: COPY, which ADBC reads by, takes none."""
+    """Write the parameters of a named query into it: COPY, which ADBC uses, takes none."""
     parts: list[sql.Composable] = []
     rest = text
     while "%(" in rest:
@@ -105,7 +105,7 @@ def _begin(where: tuple[str, str | None], text: str) -> tuple[Any, Any]:
     if kept is not None:
         try:
             return kept, _execute(kept, text)
-        except _errors():  # it may have been cut while no task used it
+        except _errors():  # it may have been cut while it was idle
             pass
     session = _open(*where)
     return session, _execute(session, text)
@@ -144,7 +144,7 @@ def _open(dsn: str, identity: str | None) -> Any:
 
 
 def _prove(session: Any, dsn: str, identity: str) -> None:
-    """Close the session and raise GaplessError unless it is with the driver's database."""
+    """Close the session and raise GaplessError unless it reached the driver's database."""
     try:
         cursor = _execute(session, query("spark", "database_identity"))
         (found,) = cursor.fetchone()
@@ -156,7 +156,7 @@ def _prove(session: Any, dsn: str, identity: str) -> None:
 
 
 def _errors() -> tuple[type[Exception], ...]:
-    """Return what ADBC raises; in the middle of a result it is pyarrow that does."""
+    """Return the errors that ADBC raises; in the middle of a result, pyarrow raises them."""
     from adbc_driver_manager import Error
     from pyarrow import ArrowException
 
@@ -164,5 +164,5 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def _ours(text: str) -> LiteralString:
-    """Take a part of a named query for a literal: no input is in it."""
+    """Treat a part of a named query as a literal: it contains no input."""
     return text.replace("%%", "%")

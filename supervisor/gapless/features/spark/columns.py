@@ -1,4 +1,4 @@
-"""The columns of the source: their Spark types, and what has to be fetched for each."""
+"""The columns of the source: their Spark types, and the columns to fetch for each."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ COLUMNS = {
 
 
 def parse_columns(text: str | None) -> tuple[str, ...]:
-    """Return the names in `text`, in the order written; all columns for None."""
+    """Return the names in `text`, in their order; all columns for None."""
     if text is None:
         return tuple(COLUMNS)
     names = tuple(word.strip() for word in text.split(",") if word.strip())
@@ -52,7 +52,7 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
 
 
 def schema_ddl(names: Sequence[str], *, binary_value: bool = False) -> str:
-    """Return the schema as Spark's DDL; every column is nullable, as Spark's Arrow check wants."""
+    """Return the schema as Spark's DDL; all columns are nullable, as its Arrow check expects."""
     types = {name: COLUMNS[name].spark_type for name in names}
     if binary_value and "value" in types:
         types["value"] = "BINARY"
@@ -60,6 +60,6 @@ def schema_ddl(names: Sequence[str], *, binary_value: bool = False) -> str:
 
 
 def fetched(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of outbox_message_t that these need, `id` first: it places the row."""
+    """Return the needed columns of outbox_message_t, `id` first: it locates the row."""
     wanted = [column for name in names for column in COLUMNS[name].fetched]
     return ("id", *dict.fromkeys(wanted))

@@ -1,4 +1,4 @@
-"""The `pipeline` command: run pipelines on Spark, list them, say how far they are, start anew."""
+"""The `pipeline` command: run pipelines on Spark, list them, show their progress, reset them."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is said to Spark: by whom, and what gapless says where nobody has said anything.
+"""Settings of Spark, by their source, and gapless's own defaults.
 
-The first of these counts: the command line, pipelines.yml, what Spark finds by itself
-(spark-defaults.conf, PYSPARK_SUBMIT_ARGS, a session that runs), gapless's defaults.
+The first of these counts: the command line, pipelines.yml, Spark's own sources
+(spark-defaults.conf, PYSPARK_SUBMIT_ARGS, a running session), gapless's defaults.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ DEFAULTS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.shuffle.partitions": "8",
     "spark.log.level": "ERROR",
-    # As Spark's own, and spark.executorEnv.GAPLESS_DSN: the page Environment shows them.
+    # Spark's own, with dsn: the page Environment shows spark.executorEnv.GAPLESS_DSN.
     "spark.redaction.regex": "(?i)secret|password|token|access[.]?key|dsn",
 }
 
-# What Spark hides of options, and in its plans: what is said there is made wider by these.
+# Patterns of values that Spark hides in options and plans: these extend the user's patterns.
 SECRETS = {
     "spark.sql.redaction.options.regex": "(?i:url|dsn)",
     "spark.sql.redaction.string.regex": r"(?i:postgres(?:ql)?://[^\s'\"]+|password\s*=\s*\S+)",
 }
 
-# Where one of them is not said, Spark takes the other.
+# The setting that Spark reads where one of these is missing.
 FALLBACK = {"spark.sql.redaction.string.regex": "spark.redaction.string.regex"}
 
 _NAME = re.compile(r"spark\.[^\s=]+")
@@ -48,16 +48,16 @@ def parse_conf(text: str) -> tuple[str, str]:
 
 
 def wider(said: str | None, ours: str) -> str:
-    """Return a regular expression of Java's that finds what is said, and ours, too."""
+    """Return a regular expression of Java that matches both patterns, the user's and ours."""
     if not said:
         return ours
     return said if ours in said else f"(?:{said})|{ours}"
 
 
 def is_mentioned(name: str, environ: Mapping[str, str] | None = None) -> bool:
-    """Tell whether a setting stands in spark-defaults.conf or PYSPARK_SUBMIT_ARGS.
+    """Tell whether a setting is in spark-defaults.conf or PYSPARK_SUBMIT_ARGS.
 
-    For what has to be known before there is a JVM that could be asked.
+    For settings that are needed before there is a JVM to ask.
     """
     env = os.environ if environ is None else environ
     submitted = env.get("PYSPARK_SUBMIT_ARGS", "")
@@ -71,7 +71,7 @@ def is_mentioned(name: str, environ: Mapping[str, str] | None = None) -> bool:
 
 
 def has_log_settings(environ: Mapping[str, str] | None = None) -> bool:
-    """Tell whether the user says what Spark logs, in a file of log4j's."""
+    """Tell whether the user configures Spark's logs in a file of log4j."""
     folder = (os.environ if environ is None else environ).get("SPARK_CONF_DIR")
     return folder is not None and any(
         path.suffix != ".template" for path in Path(folder).glob("log4j2.*")

@@ -1,8 +1,8 @@
 """Handlers on Spark: the driver is a member of the group and holds the leases, tasks do the steps.
 
-Supervisors and drivers may share a group: both are members, and whoever is to have a partition
+Supervisors and drivers may share a group: both are members, and the next owner of a partition
 takes its lock, its lease and its fence as a worker does. The driver's session holds the locks; when
-the driver dies they are free, and a successor's fence keeps out what its tasks still run (I7).
+the driver dies they are free, and a successor's fence keeps out its tasks' late commits (I7).
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ if TYPE_CHECKING:
 log = logging.getLogger("gapless.spark")
 
 QUOTA_S = 5.0  # a task gives its slot back after so long, so that leases can move
-LATE_S = 15.0  # more than its quota and its last turn: a task that is stopped, or a lost executor
+LATE_S = 15.0  # beyond its quota and last turn: the task is stopped, or its executor lost
 FULL_LOOK_S = 10.0  # so often all partitions are tried: a retry may be due without new events
 TURN_S = 0.05
-PAUSE_S = 5.0  # for a partition with a hole, or one that is blocked
-PAUSE_S_MAX = 30.0  # for one whose jobs fail
-TAKE_EVERY_S = 0.25  # to ask for a partition is to notify its owner: not every turn
+PAUSE_S = 5.0  # for a partition with a hole, or a blocked one
+PAUSE_S_MAX = 30.0  # for a partition whose jobs fail
+TAKE_EVERY_S = 0.25  # a request for a partition notifies its owner: not in every turn
 
 
 @dataclass(slots=True)
 class _Owned:
-    """A partition this driver holds; `alone`: so many events are to be handled one by one."""
+    """A partition of this driver; `alone`: the number of events to handle one by one."""
 
     lease_no: int
     held: hold.Held
     alone: int
-    troubled: bool = False  # status says why it does not continue
+    troubled: bool = False  # the status says why it does not continue
     failures: int = 0  # jobs in a row that failed
-    due_s: float = 0.0  # not before, after an error
+    due_s: float = 0.0  # no job before, after an error
 
 
 def require_ordered(plan: Plan) -> None:
@@ -87,7 +87,7 @@ class Engine:
         limit_s = QUOTA_S + settings.max_processing_ms / 1000 + LATE_S
         self._jobs = Jobs(context, limit_s=limit_s)
         self._control = Control(plan)
-        self._conn: Connection[Any] | None = None  # holds the advisory locks of what is owned
+        self._conn: Connection[Any] | None = None  # holds the advisory locks of owned partitions
         self._reached: Reached | None = None  # by that session
         self._owned: dict[Partition, _Owned] = {}
         self._full_due_s = 0.0
@@ -95,9 +95,9 @@ class Engine:
         self._draining = False
 
     def run(self, wait: Callable[[float], bool]) -> int:
-        """Work until `wait` (sleep so many seconds at most) returns False; 0 when drained.
+        """Work until `wait` (which sleeps at most so many seconds) returns False; 0 when drained.
 
-        Raises GaplessError when Spark ends or falls silent: the peers have the partitions then.
+        Raises GaplessError when Spark ends or falls silent: its peers then have the partitions.
         """
 
         def rest(seconds: float) -> bool:
@@ -125,7 +125,7 @@ class Engine:
 
     def _turn(self) -> None:
         if self._control.tend() == "lost":
-            self._forget()  # no longer a member: our tasks are fenced by whoever takes over
+            self._forget()  # no longer a member: the next owners fence our tasks
         try:
             self._end_jobs()
             self._tend_jobs()
@@ -182,7 +182,7 @@ class Engine:
         try:
             held = hold.install(conn, assignment)
         except psycopg.errors.LockNotAvailable:
-            pass  # a task of the former owner is still at it: the next turn tries again
+            pass  # a task of the former owner still works on it: the next turn tries again
         except UnplacedError as error:
             hold.report_error(conn, assignment, f"stopped: {error}")
         if held is None:
@@ -195,7 +195,7 @@ class Engine:
     # -- jobs --------------------------------------------------------------------------------------
 
     def _begin_jobs(self, conn: Connection[Any]) -> None:
-        """Start a Spark job for each partition that has something to do, and none at work."""
+        """Start a Spark job for each owned partition that has work, and no job yet."""
         now = monotonic()
         at_work = self._jobs.at_work
         idle = [
@@ -255,13 +255,13 @@ class Engine:
                 group,
             )
         if report.fenced and self._conn is not None:
-            # Another owner, or another attempt of the same task was faster: take it anew or not.
+            # Another owner or attempt was faster: the lease decides whether we take it again.
             log.warning("%s: fenced", report.partition)
             hold.release(self._conn, owned.held.assignment, owned.lease_no)
             del self._owned[report.partition]
 
     def _report(self, owned: _Owned, error: str | None) -> None:
-        """Say in the lease why the partition does not continue; None: it continues."""
+        """Write into the lease why the partition does not continue; None: it continues."""
         if self._conn is not None and (error is not None or owned.troubled):
             hold.report_error(self._conn, owned.held.assignment, error)
             owned.troubled = error is not None

@@ -1,7 +1,7 @@
-"""Turn rows of a DataFrame into the columns of the outbox, as CSV for COPY, whole Arrow batches.
+"""Turn rows of a DataFrame into the columns of the outbox, as CSV for COPY, by whole Arrow batches.
 
-Each row is an event, and a unit of its own unless a column transaction_id says otherwise: a whole
-micro-batch as one unit would be dead-lettered for one bad event.
+Each row is an event, and a unit of its own unless a column transaction_id says otherwise: with a
+whole micro-batch as one unit, one bad event would dead-letter all of it.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from gapless.features.spark.shape import uuid_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# In the order of the query copy_into_log; by what each is called in a DataFrame.
+# In the order of the query copy_into_log; by their names in a DataFrame.
 _FIELDS = ("topic", "key", "host_id", "user_id", "transaction_id", "event_type", "value", "headers")
-# What the log gives by itself: a DataFrame that was read from it may be written as it is.
+# Columns that the log sets itself: a DataFrame that was read from it may be written unchanged.
 _IGNORED = {"partition", "offset", "timestamp"}
 
 
 def check_columns(names: Sequence[str], *, topic: str | None) -> None:
-    """Refuse a DataFrame that cannot be published. Raises UsageError in one sentence."""
+    """Check that a DataFrame can be published. Raises UsageError in one sentence if not."""
     if "value" not in names:
         raise UsageError(
             f"a column value is needed, the event's JSON, and there are {', '.join(names)}: "
@@ -53,7 +53,7 @@ def to_csv(batch: pa.RecordBatch, topic: str | None, topic_ids: Mapping[str, int
         columns.append(_own_units(column) if name == "transaction_id" else column)
     made = pa.RecordBatch.from_arrays(columns, names=list(_FIELDS))
     out = io.BytesIO()
-    # Quotes around everything but NULL: for COPY, that is what tells "" from NULL.
+    # Quotes around everything except NULL: COPY tells "" from NULL by them.
     options = pa_csv.WriteOptions(include_header=False, quoting_style="all_valid")
     pa_csv.write_csv(made, out, options)
     return out.getvalue()
@@ -65,7 +65,7 @@ def _topic_ids(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if topic is not None:  # the option wins over the column, as for Kafka
+    if topic is not None:  # the option takes precedence over the column, as for Kafka
         return pa.array([_topic_id(topic, topic_ids)] * rows, type=pa.int32())
     assert column is not None
     names = pc.unique(column)
@@ -85,7 +85,8 @@ def _topic_id(topic: str | None, topic_ids: Mapping[str, int]) -> int:
 def _own_units(column: pa.Array) -> pa.Array:
     """Give each event without a transaction_id one of its own: a random start, then counted up.
 
-    Neighbours in the index over transaction_id: at random they would each touch another page.
+    So they are neighbours in the index over transaction_id: random ids would each touch another
+    page.
     """
     import numpy as np
     import pyarrow.compute as pc

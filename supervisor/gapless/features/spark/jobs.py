@@ -1,8 +1,8 @@
 """The Spark jobs of a driver: one for each partition at work, so that none waits for another's.
 
-Spark tries a task again, wherever it died; a job that fails is the partition's own trouble. Whether
-there is a Spark at all is asked all the time, beside the work: a JVM that ended or that is stopped
-would otherwise keep the leases of a driver that can do nothing with them (I8).
+Spark tries a task again, wherever it died; a failed job is a problem of its partition alone. A
+thread asks all the time, beside the work, whether Spark is still there: a JVM that ended or is
+stopped would otherwise keep the leases of a driver that can do nothing with them (I8).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 AT_ONCE_MAX = 64  # more wait for their turn
 LOOK_EVERY_S = 1.0
-SILENCE_S = 20.0  # a busy machine and a full collection of garbage need that long
-OWN_PAUSE_S = 1.0  # not looked for so long: this process was stopped, and Spark is not to blame
+SILENCE_S = 20.0  # a busy machine or a full garbage collection needs that long
+OWN_PAUSE_S = 1.0  # no look for so long: this process was stopped, which is not Spark's fault
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class Jobs:
     """Starts a job for a partition, and gives its report or its error when it has ended."""
 
     def __init__(self, context: SparkContext, *, limit_s: float) -> None:
-        """limit_s: so long a task takes at most."""
+        """limit_s: the seconds that a task takes at most."""
         self._context: Any = context
         self._limit_s = limit_s
         self._jobs: dict[Partition, _Job] = {}
@@ -51,7 +51,7 @@ class Jobs:
 
     @property
     def at_work(self) -> set[Partition]:
-        """The partitions whose jobs have not been taken by `ended()`."""
+        """The partitions whose jobs have not been returned by `ended()`."""
         return set(self._jobs)
 
     def start(self, work: Work) -> None:
@@ -65,7 +65,7 @@ class Jobs:
         )
 
     def ended(self) -> list[tuple[Partition, Report | BaseException]]:
-        """Return what came of the jobs that have ended since."""
+        """Return the results of jobs that have ended since the last call."""
         done = [each for each, job in self._jobs.items() if job.ending.done()]
         return [(each, _outcome(self._jobs.pop(each).ending)) for each in done]
 
@@ -92,11 +92,11 @@ class Jobs:
             raise GaplessError(f"Spark has ended under the driver{why}")
 
     def forget(self) -> None:
-        """Wait for no job any more."""
+        """Stop waiting for any job."""
         self._jobs.clear()
 
     def close(self) -> None:
-        """Let go of Spark; what still runs is fenced by whoever takes the partitions over."""
+        """Let go of Spark; the next owners of the partitions fence the tasks that still run."""
         self._pool.shutdown(wait=False, cancel_futures=True)
         self._watcher.shutdown(wait=False, cancel_futures=True)
 
@@ -111,9 +111,9 @@ class Jobs:
             if monotonic() > job.due_s and self._has_task(job):
                 if job.is_late:
                     self._context.cancelJobGroup(job.group)
-                # A task that waited for a core is given its time, too.
+                # A task that waited for a core gets its full time as well.
                 job.is_late, job.due_s = True, monotonic() + self._limit_s
-        return bool(self._context._jsc.sc().isStopped())  # noqa: SLF001 - PySpark asks it so, too
+        return bool(self._context._jsc.sc().isStopped())  # noqa: SLF001 - PySpark does the same
 
     def _has_task(self, job: _Job) -> bool:
         tracker = self._context.statusTracker()

@@ -1,7 +1,7 @@
-"""Places in the log as Spark keeps them: the offset to read next, of each partition of each topic.
+"""Places in the log as Spark keeps them: the next offset to read, by topic and partition.
 
-The JSON is Kafka's: {"orders": {"0": 1001, "1": 1}}; -2 is earliest and -1 latest. What a stream
-keeps has {"": {"timeline": 2}} beside its topics: of the log that it has read.
+The JSON is Kafka's: {"orders": {"0": 1001, "1": 1}}; -2 is earliest and -1 latest. A stream's place
+has {"": {"timeline": 2}} beside its topics: the timeline of the log that it has read.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from gapless.errors import UsageError
 
 EARLIEST = -2
 LATEST = -1
-_MARK = ""  # no topic is called so
+_MARK = ""  # no topic has this name
 
-# By topic, by partition: the offset to read next.
+# By topic, by partition: the next offset to read.
 Offsets = dict[str, dict[int, int]]
 Json = dict[str, dict[str, int]]
 
@@ -55,7 +55,7 @@ def parse_place(option: str, text: str | None) -> StartPosition | None:
 
 
 def from_json(document: Any) -> Offsets:
-    """Read what to_json() wrote; raises ValueError, TypeError or AttributeError for the rest."""
+    """Read the output of to_json(); raises ValueError, TypeError or AttributeError for the rest."""
     offsets: Offsets = {}
     for topic, partitions in document.items():
         if topic == _MARK:
@@ -69,12 +69,12 @@ def from_json(document: Any) -> Offsets:
 
 
 def timeline_in(document: Json) -> int | None:
-    """Return the timeline of a place; None: it was made by hand, or before there was one."""
+    """Return the timeline of a place; None: written by hand, or by a version without timelines."""
     return document.get(_MARK, {}).get("timeline")
 
 
 def to_json(offsets: Mapping[str, Mapping[int, int]], timeline: int | None = None) -> Json:
-    """Return offsets as Spark stores them; always in the same order, Spark compares the text."""
+    """Return offsets as Spark stores them; always in the same order, as Spark compares the text."""
     mark = {} if timeline is None else {_MARK: {"timeline": timeline}}
     return mark | {
         topic: {str(partition_id): offsets[topic][partition_id] for partition_id in sorted(parts)}

@@ -1,4 +1,4 @@
-"""Pipelines: how far they are; let one begin anew, or forget it. Spark is not needed."""
+"""Pipelines: show their progress; reset or remove them. Spark is not needed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,11 @@ __all__ = ["RemovedPipeline", "list_pipelines", "remove_pipeline", "reset_pipeli
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedPipeline:
-    """What goes with a pipeline: unread: events that retention keeps for it.
+    """The consequences of removing a pipeline. unread: events that retention keeps for it.
 
-    target: None if it never ran. archive_of: topics that wait for it because they say so. removed:
-    it is gone; False: nothing was changed. left_over: a staging table that its owner may drop.
+    target: None if it never ran. archive_of: topics that wait for it by their retention.
+    removed: it is gone; False: nothing was changed. left_over: a staging table that its owner may
+    drop.
     """
 
     pipeline: str
@@ -48,7 +49,7 @@ class RemovedPipeline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredPipeline:
-    """A pipeline as its file says: topics with commas between; transform: a name, sql, or -."""
+    """A pipeline in its file: topics separated by commas; transform: a name, sql, or -."""
 
     pipeline: str
     source: str
@@ -57,7 +58,7 @@ class DeclaredPipeline:
 
 
 def declared_pipelines(file: Path) -> list[DeclaredPipeline]:
-    """Return what a file of pipelines says. Raises ConfigError for one that cannot be read."""
+    """Return the pipelines in a file. Raises ConfigError for one that cannot be read."""
     return [
         DeclaredPipeline(
             pipeline=each.name,
@@ -70,14 +71,14 @@ def declared_pipelines(file: Path) -> list[DeclaredPipeline]:
 
 
 def list_pipelines(conn: Connection[Any]) -> list[PipelineStanding]:
-    """Return how far all pipelines are that ever ran in this database."""
+    """Return the progress of all pipelines that ever ran in this database."""
     return standings(conn)
 
 
 def reset_pipeline(
     conn: Connection[Any], name: str, to: Literal["earliest", "latest"] = "earliest"
 ) -> None:
-    """Let a pipeline begin anew; what it wrote stays.
+    """Let a pipeline begin anew; its output stays.
 
     Before: `conn` is in autocommit. Raises UsageError for one that never ran, or while it runs.
     """
@@ -85,10 +86,10 @@ def reset_pipeline(
 
 
 def remove_pipeline(conn: Connection[Any], name: str, *, dry_run: bool = False) -> RemovedPipeline:
-    """Forget a pipeline: retention waits for it no more; what it wrote stays.
+    """Forget a pipeline: retention no longer waits for it; its output stays.
 
-    Before: `conn` is in autocommit. dry_run: only say what would go.
-    Raises UsageError when nothing knows of it, or while it runs.
+    Before: `conn` is in autocommit. dry_run: only return the consequences. Raises UsageError for an
+    unknown pipeline, or while it runs.
     """
     held = holds(conn, name)
     standing = next((each for each in standings(conn) if each.name == name), None)

@@ -1,6 +1,6 @@
 """The options of `format("gapless")`: names, kinds, defaults; the Kafka source's, verbatim.
 
-A name nobody knows is refused: a misspelt `startingOffsets` would silently read something else.
+An unknown name is refused: a misspelt `startingOffsets` would silently read something else.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from gapless.settings import environment_schema
 _DURATION = re.compile(r"\s*(\d+)\s*(ms|s|m|h)\s*", re.IGNORECASE)
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
-# What Spark itself puts among the options, or means by them.
+# Names that Spark itself puts among the options, or gives a meaning of its own.
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "name"}
 _CONNECTION = ("url", "dsn", "service", "schema")
 _READ = (
@@ -59,13 +59,13 @@ _WRITE = (*_CONNECTION, "topic", "writeId")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """What a reader was asked for.
+    """The options of a reader.
 
-    assigned: the partitions of each topic that are read; None is all of them.
-    where, params: a condition over the payload, and a value for each of its variables, as JSON.
-    starting, ending: places in the log; None is the default, which batch and stream settle.
-    records_per_task: events of one Spark task at most; min_partitions: so many tasks at least.
-    identity: the database the driver has reached (reach.py); None: it has not yet.
+    assigned: the partitions of each topic that are read; None is all of them. where, params: a
+    condition over the payload, and a value for each of its variables, as JSON. starting,
+    ending: places in the log; None is the default, which batch and stream decide.
+    records_per_task: the maximum of events in a Spark task; min_partitions: the minimum of tasks.
+    identity: the database that the driver has reached (reach.py); None: none yet.
     """
 
     dsn: str = field(repr=False)
@@ -100,9 +100,9 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """What a writer was asked for; `topic` may also come as a column. write_id: see sink.py.
+    """The options of a writer; `topic` may also be a column. write_id: see sink.py.
 
-    identity: as of ReadOptions.
+    identity: as in ReadOptions.
     """
 
     dsn: str = field(repr=False)
@@ -180,7 +180,7 @@ def _known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
 
 
 def _work_in(schema: str | None) -> None:
-    """Let this process work in the schema of the option; tasks are sent it (reach.py)."""
+    """Let this process work in the schema of the option; tasks receive it (reach.py)."""
     if schema is not None:
         use_schema(environment_schema({**os.environ, "GAPLESS_SCHEMA": schema}))
 
@@ -208,7 +208,7 @@ def _has_password(dsn: str) -> bool:
     try:
         return "password" in conninfo_to_dict(dsn.removeprefix("jdbc:"))
     except ProgrammingError:
-        return True  # a word of what cannot be read may be one
+        return True  # an unreadable text may contain one
 
 
 def _topics(
@@ -239,7 +239,7 @@ def _words(text: str | None) -> tuple[str, ...] | None:
 
 
 def _condition(options: Mapping[str, str]) -> Filter:
-    """Return the condition of where and params; whether it is a jsonpath the database says."""
+    """Return the condition of where and params; the database checks whether it is a jsonpath."""
     params: Any = None
     if "params" in options:
         try:
@@ -285,7 +285,7 @@ def _duration_ms(text: str) -> int:
 
 
 def _timestamp(options: Mapping[str, str], name: str) -> datetime | None:
-    """Milliseconds since 1970, as for Kafka, or ISO 8601; without a time zone it is UTC."""
+    """Read milliseconds since 1970, as for Kafka, or ISO 8601; without a time zone it is UTC."""
     text = options.get(name.lower())
     if text is None:
         return None

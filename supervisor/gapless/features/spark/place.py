@@ -1,4 +1,4 @@
-"""Where in the log a read begins and ends: resolve options, cut consistently, record positions."""
+"""Begin and end of a read in the log: resolve options, cut consistently, record positions."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class End:
 
 
 def wait_for_offsets(conn: Connection[Any]) -> None:
-    """Return when all that committed before the call has its offsets; sequence if nobody does.
+    """Return when all events committed before the call have offsets; sequence if no sequencer runs.
 
-    A sequencer that does not get to it within SETTLE_S_MAX is not waited for: what has offsets is
-    consistent all the same.
+    It waits at most SETTLE_S_MAX for a sequencer: the events with offsets are consistent in any
+    case.
     """
     xid = _value(conn, "now_xid")
     give_up_s = monotonic() + SETTLE_S_MAX
@@ -53,7 +53,7 @@ def wait_for_offsets(conn: Connection[Any]) -> None:
 
 
 def find_ends(conn: Connection[Any], options: ReadOptions) -> list[End]:
-    """Return the ends of the partitions to be read, of one snapshot, so of one consistent cut.
+    """Return the ends of the partitions to be read, from one snapshot, so of one consistent cut.
 
     Raises UsageError for a topic or partition that does not exist.
     """
@@ -86,7 +86,7 @@ def earliest(ends: Iterable[End]) -> Offsets:
 def resolve(
     conn: Connection[Any], place: StartPosition, ends: Sequence[End], *, option: str, otherwise: int
 ) -> Offsets:
-    """Turn a place that was named into offsets; a partition it leaves out is `otherwise`."""
+    """Turn a named place into offsets; a partition that it leaves out gets `otherwise`."""
     if place.kind == "earliest":
         return earliest(ends)
     if place.kind == "latest":
@@ -125,9 +125,9 @@ def at_moment(conn: Connection[Any], moment: datetime, ends: Iterable[End]) -> O
 
 
 def require_order(place: StartPosition | None, start: Offsets, end: Offsets) -> None:
-    """Raise UsageError when a start that was named lies behind the end: nothing could be read.
+    """Raise UsageError when a named start lies behind the end: nothing could be read.
 
-    A group may have gone beyond an end, and the log may begin later: then there is nothing left.
+    A group may be beyond an end, and the log may begin later: then no events are left.
     """
     if place is None or place.kind not in ("latest", "offsets"):
         return
@@ -143,9 +143,9 @@ def require_order(place: StartPosition | None, start: Offsets, end: Offsets) -> 
 
 
 def require_kept(start: Offsets, ends: Iterable[End], *, fail: bool) -> Offsets:
-    """Return `start`, where the log does not begin later: retention dropped what lies between.
+    """Return `start`, or where the log begins if that is later: retention dropped the rest.
 
-    Raises HoleError if it does and `fail`; otherwise begins where the log does.
+    Raises HoleError for dropped events if `fail`.
     """
     moved: list[tuple[End, int]] = []
     for end in ends:
@@ -160,9 +160,9 @@ def require_kept(start: Offsets, ends: Iterable[End], *, fail: bool) -> Offsets:
 
 
 def cut(conn: Connection[Any], start: Offsets, ends: Sequence[End], events_max: int) -> Offsets:
-    """Return a consistent place after `start` with at most so many events between the two.
+    """Return a consistent place after `start`, with at most events_max events between the two.
 
-    Of each publishing transaction all events lie before it or none; one that has more is whole.
+    All events of a publishing transaction lie before it, or none; a larger transaction stays whole.
     """
     rows = conn.execute(
         query("spark", "cut"),

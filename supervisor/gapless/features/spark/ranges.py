@@ -1,4 +1,4 @@
-"""Cut what is to be read into even tasks, each of one stretch of the log in all partitions."""
+"""Cut a read into even tasks, each of one stretch of the log in all partitions."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-# A task's part of a range is cut so fine before the tasks are evened out.
+# The number of pieces of a task's part of a range, before the tasks are evened out.
 _PIECES = 8
 _PIECE_EVENTS_MIN = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
-    """Some neighbouring offsets of a partition, both ends inclusive.
+    """Neighbouring offsets of a partition, both ends inclusive.
 
     archive: the folder they are read from, because the log has dropped them; None is the log.
     """
@@ -36,11 +36,11 @@ class Range:
 def plan_tasks(
     ranges: Iterable[Range], *, events_max: int, tasks_min: int
 ) -> list[tuple[Range, ...]]:
-    """Return what each Spark task reads: even shares of events_max events at most.
+    """Return the ranges that each Spark task reads: even shares of at most events_max events.
 
-    A task gets a part of every range, all from the same place of it: what was published together
-    lies together in the table, and is read in one piece. There are at least tasks_min tasks, as
-    long as there are as many events.
+    A task gets a part of every range, all from the same relative place: events that were published
+    together lie together in the table, and are read in one piece. tasks_min: the minimum of tasks,
+    if there are as many events.
     """
     whole = [each for each in ranges if each.events > 0]
     total = sum(each.events for each in whole)
@@ -53,14 +53,14 @@ def plan_tasks(
 
 
 def chunks(ranges: Sequence[Range], events_max: int) -> list[tuple[Range, ...]]:
-    """Cut the ranges of a task, abreast as well, into chunks of events_max events at most."""
+    """Cut the ranges of a task, also abreast, into chunks of at most events_max events."""
     return plan_tasks(ranges, events_max=events_max, tasks_min=1)
 
 
 def _abreast(ranges: Sequence[Range], events_max: int) -> list[Range]:
-    """Cut ranges into pieces, in order of where in its range each is; what is archived goes first.
+    """Cut ranges into pieces, ordered by their relative place; archived ones go first.
 
-    So of any partition, offsets ascend from task to task, and within a task.
+    So the offsets of each partition ascend from task to task, and within a task.
     """
     placed = [
         ((each.archive is None, n / len(pieces)), piece)
@@ -72,7 +72,7 @@ def _abreast(ranges: Sequence[Range], events_max: int) -> list[Range]:
 
 
 def _cut(ranges: Iterable[Range], shares: Sequence[int]) -> list[list[Range]]:
-    """Cut ranges, in order, into so many events each; the shares are all there is."""
+    """Cut ranges, in order, into shares of so many events each; the shares add up to all events."""
     found: list[list[Range]] = [[]]
     rest = iter(shares)
     room = next(rest)
@@ -90,7 +90,7 @@ def _cut(ranges: Iterable[Range], shares: Sequence[int]) -> list[list[Range]]:
 
 
 def _joined(pieces: Iterable[Range]) -> list[Range]:
-    """Make one range of the pieces of each."""
+    """Join the pieces of each range into one."""
     found: dict[tuple[str | None, int, int], Range] = {}
     for each in pieces:
         key = (each.archive, each.topic_id, each.partition_id)

@@ -1,8 +1,8 @@
-"""Which database the driver has reached, so that tasks reach the same one, or say that they do not.
+"""The database that the driver has reached: tasks reach the same one, or say that they do not.
 
-What the driver was told may mean something else elsewhere: PG* variables, a service, a passfile or
-`localhost` are those of the machine. So tasks are given what it came to, and prove it once for each
-connection: by the cluster's identifier and the database's id, which a standby has as well.
+The driver's settings may mean something else elsewhere: PG* variables, a service, a passfile and
+`localhost` belong to the machine. So tasks are given the driver's actual connection, and prove it
+once for each of theirs: by the cluster's identifier and the database's id, which a standby shares.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gapless.errors import GaplessError
 if TYPE_CHECKING:
     from psycopg.pq import ConninfoOption
 
-# What connect() and bulk.py say themselves, and what only this machine can look up.
+# Settings of connect() and bulk.py, and settings that only this machine can look up.
 _OWN = frozenset(
     {
         *("application_name", "fallback_application_name", "client_encoding", "connect_timeout"),
@@ -30,18 +30,18 @@ _OWN = frozenset(
         *("tcp_user_timeout", "replication", "passfile", "service", "servicefile"),
     }
 )
-# Files of this machine: what its environment says of them does not concern another one.
+# Files of this machine: their paths from its environment do not concern another machine.
 _FILES = frozenset({"sslcert", "sslkey", "sslrootcert", "sslcrl", "sslcrldir", "sslkeylogfile"})
 _FILLED_IN = {"sslcertmode": "allow"}
 
 
 class Identity(str):
-    """What a database answers with; a process that is sent one works in the driver's schema."""
+    """A database's answer that identifies it; unpickling one selects the driver's schema."""
 
     __slots__ = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Send the schema along."""
+        """Send the schema as well."""
         return _received, (str(self), schema())
 
 
@@ -52,14 +52,14 @@ def _received(identity: str, sent_schema: str) -> Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reached:
-    """A database as tasks are told of it. dsn: in full; identity: what it has to answer with."""
+    """A database for tasks to reach. dsn: in full; identity: the answer that it has to give."""
 
     dsn: str = field(repr=False)
     identity: Identity
 
 
 def reached(conn: Connection[Any]) -> Reached:
-    """Return what a session of the driver came to, whatever it was told."""
+    """Return the database that a driver's session has actually reached."""
     found = {
         option.keyword.decode(): (option.val or b"").decode()
         for option in conn.pgconn.info
@@ -75,7 +75,7 @@ def reached(conn: Connection[Any]) -> Reached:
 
 
 def identity_of(conn: Connection[Any]) -> Identity:
-    """Return what no other database answers; one that was restored, or a standby, does."""
+    """Return an answer that no other database gives, except a restored copy or a standby."""
     row = conn.execute(query("spark", "database_identity")).fetchone()
     assert row is not None
     return Identity(row[0])
@@ -106,9 +106,9 @@ def require_same_database(dsn: str, wanted: str, found: str) -> None:
 
 
 def _concerns_tasks(option: ConninfoOption) -> bool:
-    """Tell whether somebody has said this, and it means the same where tasks run.
+    """Tell whether an option was set, and means the same where tasks run.
 
-    What libpq fills in by itself is not sent: that of an executor may not know it.
+    libpq's own defaults are not sent: an executor's libpq may not know them.
     """
     name, value = option.keyword.decode(), (option.val or b"").decode()
     if not value or option.val == option.compiled or name in _OWN:

@@ -30,10 +30,10 @@ def serve_on_spark(
 ) -> int:
     """Run the handlers of a plan as tasks of Spark until SIGTERM or Ctrl-C; 0 when drained.
 
-    master and conf are those of spark_session(). metrics: a socket that listens, where the driver's
-    health and what the log knows can be read; what tasks count is not among it; None: nowhere.
-    Takes over both signals of this process.
-    Raises UsageError and GaplessError as spark_session() and Engine.run() do.
+    master and conf are those of spark_session(). metrics: a listening socket for the driver's
+    health and the metrics of the log, without those of the tasks; None: no metrics. Takes over both
+    signals of this process. Raises UsageError and GaplessError as spark_session() and Engine.run()
+    do.
     """
     require_ordered(plan)
     exporter = ExporterKeeper(plan, metrics, list)
@@ -49,12 +49,12 @@ def _serve(engine: Engine, session: SparkSession) -> int:
     stop = threading.Event()
     for each in (signal.SIGTERM, signal.SIGINT):
         signal.signal(each, lambda *_: stop.set())
-    end_s = 0.0  # after an error nothing is worth waiting for
+    end_s = 0.0  # after an error there is nothing to wait for
     try:
         code = engine.run(lambda seconds: not stop.wait(seconds))
         end_s = END_S
     finally:
         if not end_s:
-            logging.disable()  # what Py4J has to say of the end is no news
+            logging.disable()  # Py4J's messages about the end are no news
         end_session_within(session, end_s)
     return code

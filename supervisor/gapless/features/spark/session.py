@@ -1,4 +1,4 @@
-"""Start a Spark session the way gapless needs it, or attach to the one that runs."""
+"""Start a Spark session with gapless's settings, or attach to the running one."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def spark_session(
     conf: Mapping[str, str] | None = None,
     by_hand: bool = True,
 ) -> SparkSession:
-    """Return a session with the format `gapless` registered; the one that runs, if there is one.
+    """Return a session with the format `gapless` registered; the running one, if there is one.
 
-    conf: goes before what Spark finds by itself, which goes before gapless's defaults (conf.py).
-    by_hand: register the format, instead of leaving it to Spark's own search.
-    Raises UsageError without PySpark or Java, or for a conf that a session that runs cannot take,
-    GaplessError when Spark does not start.
+    conf: takes precedence over Spark's own sources, and those over gapless's defaults (conf.py).
+    by_hand: register the format, instead of leaving it to Spark's own search. Raises UsageError
+    without PySpark or Java, or for a conf that a running session cannot take, GaplessError when
+    Spark does not start.
     """
     home = prepare()
     from pyspark import SparkContext  # after prepare() has set its home
@@ -60,7 +60,7 @@ def spark_session(
 
 
 def _start(home: Any, master: str | None, name: str, conf: Mapping[str, str]) -> SparkSession:
-    """Start a session; its JVM first, which knows what the user has said elsewhere."""
+    """Start a session; its JVM first, which knows the user's settings from elsewhere."""
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
@@ -91,14 +91,14 @@ def _start(home: Any, master: str | None, name: str, conf: Mapping[str, str]) ->
     return session
 
 
-# What Spark's launcher says where nobody did.
+# The name that Spark's launcher sets by default.
 _UNNAMED = "pyspark-shell"
 _EVERYWHERE = "local[*]"
 
 
 def _is_said(key: str, found: SparkConf) -> bool:
-    """Tell whether the user has said something, as far as the JVM that has just started knows."""
-    if key == "spark.ui.showConsoleProgress":  # the launcher says it, too
+    """Tell whether the user has set something, as far as the new JVM knows."""
+    if key == "spark.ui.showConsoleProgress":  # the launcher sets it, too
         return is_mentioned(key)
     if key == "spark.log.level" and has_log_settings():
         return True
@@ -106,7 +106,7 @@ def _is_said(key: str, found: SparkConf) -> bool:
 
 
 def _apply(session: SparkSession, conf: Mapping[str, str]) -> None:
-    """Say something to a session that runs. Raises UsageError for what only a new one takes."""
+    """Set options of a running session. Raises UsageError for those that only a new one takes."""
     started: Any = session.sparkContext.getConf()
     for key, value in conf.items():
         if started.get(key) == value:
@@ -121,7 +121,7 @@ def _apply(session: SparkSession, conf: Mapping[str, str]) -> None:
 
 
 def _redact(session: SparkSession) -> None:
-    """Let Spark show no password: what it hides is made wider, nothing of it is taken back."""
+    """Extend the patterns by which Spark hides passwords; keep the user's."""
     for key, ours in SECRETS.items():
         said = session.conf.get(key, None)
         if said is None or ours not in said:
@@ -129,7 +129,7 @@ def _redact(session: SparkSession) -> None:
 
 
 def end_session(session: SparkSession) -> None:
-    """Stop a session and its JVM, and wait until that has ended."""
+    """Stop a session and its JVM, and wait for the JVM's end."""
     from pyspark import SparkContext
 
     session.stop()
@@ -142,7 +142,7 @@ def end_session(session: SparkSession) -> None:
 
 
 def end_session_within(session: SparkSession, seconds: float) -> None:
-    """Stop a session; a JVM that does not end in time, or is gone already, is no obstacle."""
+    """Stop a session, even if its JVM does not end in time, or is gone already."""
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
@@ -166,13 +166,13 @@ def register_source(session: SparkSession) -> None:
     try:
         session.dataSource.register(GaplessSource)
     except Exception as error:
-        # PySpark 4.0 does not let what it has found by itself be registered again: it is ours.
+        # PySpark 4.0 does not register again a format that it has found by itself: it is ours.
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
 
 
 def sentence(error: BaseException) -> str:
-    """Find the one sentence that says what is wrong in what Spark and Py4J wrap around it."""
+    """Find the one sentence that explains an error in the text of Spark and Py4J around it."""
     text = str(error)
     for pattern in _TELLING:
         found = pattern.findall(text)
@@ -182,7 +182,7 @@ def sentence(error: BaseException) -> str:
     return lines[0][:500] if lines else type(error).__name__
 
 
-# The most telling first: our own errors, the end of Python's traceback, what Spark concludes.
+# The most telling first: our own errors, the end of Python's traceback, Spark's conclusion.
 _TELLING = (
     re.compile(r"^.*?gapless\.errors\.\w+Error: (.+)$", re.MULTILINE),
     re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+([\w.]+: .+)$", re.MULTILINE),
@@ -193,7 +193,7 @@ _WRONG_INPUT = re.compile(r"gapless\.errors\.(Usage|Config|Publish)Error")
 
 
 def explained(error: BaseException) -> GaplessError:
-    """Return an error for people: the sentence, as wrong input if it was that."""
+    """Return an error for people: its sentence, as a UsageError if the input was wrong."""
     kind = UsageError if _WRONG_INPUT.search(str(error)) else GaplessError
     return kind(sentence(error))
 
@@ -205,9 +205,9 @@ def _retrying(master: str) -> str:
 
 
 def _java_options(home: Any, conf: Mapping[str, str]) -> dict[str, str]:
-    """Use the archive of classes, or have it made; none beside options of the user's own.
+    """Use the class archive, or have it made; neither beside the user's own options.
 
-    A JVM makes none with a folder of files among its jars, as those of configurations are.
+    A JVM makes no archive with a folder of files among its jars, such as a folder of settings.
     """
     name = "spark.driver.extraJavaOptions"
     said = "--driver-java-options" in os.environ.get("PYSPARK_SUBMIT_ARGS", "")

@@ -1,7 +1,7 @@
-"""Give fetched events the shape Spark wants, column by column: exact types, in the order asked for.
+"""Give fetched events Spark's shape, column by column: exact types, in the requested order.
 
-What the server would render slowly (uuid as text, the transaction's uuid from its xid) is computed
-here for all rows at once: that is what made reading three times as fast.
+Values that the server would render slowly (uuid as text, the transaction's uuid from its xid) are
+computed here for all rows at once: that made reading three times as fast.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     Ints = np.ndarray[Any, Any]
 
 _UUID_CHARS = 36
-# Where the 32 hexadecimal digits of a uuid stand in its text.
+# The positions of the 32 hexadecimal digits in the text of a uuid.
 _DIGITS = [n for n in range(_UUID_CHARS) if n not in (8, 13, 18, 23)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Slice:
-    """The places of some events, in the order they are handed out.
+    """The places of some events, in the order of the output.
 
     Range, offset and id, and the timeline that gave the offset
     (sql/log/functions/sequence/timeline.sql).
@@ -49,10 +49,10 @@ class Slice:
         )
 
     def as_stored(self) -> Slice:
-        """Return them as they lie in the table, by id, but in each range in order of offsets.
+        """Return them in the order of the table, by id, but each range in order of offsets.
 
-        Offsets follow ids but for transactions that overlapped: then an event comes after those
-        with lower offsets, so by the highest id so far.
+        Offsets follow ids except for transactions that overlapped: their events come after those
+        with lower offsets, so they count with the highest id so far.
         """
         import numpy as np
 
@@ -105,14 +105,14 @@ def _column(name: str, placed: Slice, found: pa.Table, *, binary_value: bool) ->
 
 
 def _of_range(placed: Slice, values: Sequence[object], kind: pa.DataType) -> pa.Array:
-    """Return for each event what is the same for all of its range."""
+    """Return for each event the value of its range."""
     import pyarrow as pa
 
     return pa.array(values, type=kind).take(pa.array(placed.range_nos))
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
-    """Return a column in one piece, without the name of what it means (arrow.json and such)."""
+    """Return a column in one piece, without its extension type (arrow.json and such)."""
     import pyarrow as pa
 
     array = column.combine_chunks()
@@ -122,7 +122,7 @@ def _whole(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _transaction_ids(timelines: Ints, found: pa.Table) -> pa.Array:
-    """Return the producer's own, else what gapless.transaction_uuid() makes of the xid."""
+    """Return the producer's id, else the result of gapless.transaction_uuid() for the xid."""
     import numpy as np
 
     xid = _bytes(_whole(found["xid"]), 8)
@@ -140,7 +140,7 @@ def _transaction_ids(timelines: Ints, found: pa.Table) -> pa.Array:
 
 
 def _bytes(array: pa.Array, width: int) -> Ints:
-    """Return an array of values of so many bytes each as a matrix, a row for each value."""
+    """Return an array of values of `width` bytes each as a matrix, a row for each value."""
     import numpy as np
     import pyarrow as pa
 

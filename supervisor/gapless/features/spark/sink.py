@@ -1,10 +1,10 @@
-"""Publish what tasks were given, exactly once for each (query, batch), whatever is tried again.
+"""Publish the rows of tasks, exactly once for each (query, batch), after any number of retries.
 
 A task publishes nothing: it sends its rows to a stage of its own (a few it hands to the driver) and
-says so in its message. Spark accepts one message for each task, however often it ran; the driver
-then publishes what the messages name, and the fence (sink_batch), in one transaction. So neither
-retries, nor speculation, nor a restart under another plan can double or lose an event, and other
-readers see all of a batch or nothing of it.
+names it in its message. Spark accepts one message for each task, even if it ran several times; the
+driver then publishes the rows that the messages name, and the fence (sink_batch), in one
+transaction. So neither retries, nor speculation, nor a restart under another plan can double or
+lose an event, and other readers see all of a batch or nothing of it.
 
 States of a batch: staged (messages accepted) -> published, fence written (COMMIT) -> told to Spark.
 Between the last two Spark may call abort(), or send the batch again: both change nothing.
@@ -39,7 +39,7 @@ COMMIT_TRIES = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Staged:
-    """What one task has ready: in a stage, or, if it is little, right here as CSV."""
+    """The ready rows of one task: in a stage, or, if they are few, right here as CSV."""
 
     part: int
     events: int
@@ -54,12 +54,12 @@ def stage(
     batches: Iterable[pa.RecordBatch],
     identity: str | None = None,
 ) -> Staged:
-    """Get a task's rows ready to be published; runs where Spark's tasks run.
+    """Get a task's rows ready to be published; runs in Spark's tasks.
 
-    identity: which database it has to be (reach.py); None: whichever is there.
+    identity: the expected database (reach.py); None: any database.
 
-    After: committed in a stage of its own, or nothing was written. Again: another stage.
-    Raises PublishError for rows that cannot be stored.
+    After: committed in a stage of its own, or nothing was written. Again: another stage. Raises
+    PublishError for rows that cannot be stored.
     """
     waiting: list[bytes] = []
     events = size = 0
@@ -81,10 +81,10 @@ def stage(
 
 
 def publish_staged(dsn: str, sink_id: str, batch_id: int, messages: Sequence[Staged]) -> bool:
-    """Publish what the messages name, unless this batch was published before; tell whether it was.
+    """Publish the rows of the messages, unless the batch was published before; True: published now.
 
-    After: all of it is committed, or nothing. Whether a COMMIT without an answer happened, the next
-    try sees by the fence. Raises PublishError for rows that cannot be stored.
+    After: all of it is committed, or nothing. After a COMMIT without an answer, the next try learns
+    its result from the fence. Raises PublishError for rows that cannot be stored.
     """
     for attempt in tenacity.Retrying(
         retry=tenacity.retry_if_exception(is_transient),
@@ -98,7 +98,7 @@ def publish_staged(dsn: str, sink_id: str, batch_id: int, messages: Sequence[Sta
 
 
 def publish_messages(conn: Connection[Any], messages: Sequence[Staged]) -> None:
-    """Publish what the messages name, in the caller's transaction, in the order of the tasks."""
+    """Publish the rows of the messages in the caller's transaction, in the order of the tasks."""
     try:
         for message in sorted(messages, key=lambda each: each.part):
             if message.token is not None:
@@ -114,7 +114,7 @@ def publish_messages(conn: Connection[Any], messages: Sequence[Staged]) -> None:
 
 
 def drop_stages(dsn: str, messages: Iterable[Staged | None]) -> None:
-    """Drop what will not be published any more, and what failed jobs left long ago."""
+    """Drop stages that will not be published any more, and old ones of failed jobs."""
     with closing(connect(dsn, role="spark sink")) as conn:
         _drop(conn, messages)
 
@@ -145,7 +145,7 @@ def _drop(conn: Connection[Any], messages: Iterable[Staged | None]) -> None:
 def _fill(
     conn: Connection[Any], waiting: list[bytes], more: Iterator[tuple[bytes, int]]
 ) -> tuple[UUID, int]:
-    """Send rows to a stage of their own; return its token, and how many rows `more` brought."""
+    """Send rows to a stage of their own; return its token, and the number of rows from `more`."""
     token = uuid4()
     count = 0
     with conn.transaction():

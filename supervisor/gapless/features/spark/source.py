@@ -1,4 +1,4 @@
-"""A batch read: settled on the driver as a fixed range of the log; every retry reads the same."""
+"""A batch read: fixed on the driver as a range of the log; every retry reads the same."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Task = tuple[Range, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPlan:
-    """What a batch reads: what each of its tasks does, all from the database that was reached."""
+    """The plan of a batch read: the ranges of each task, all from the database that was reached."""
 
     reached: Reached
     tasks: list[Task]
@@ -57,7 +57,7 @@ def open_control(dsn: str) -> Connection[Any]:
 
 
 def wanted(options: ReadOptions) -> ReadRequest:
-    """Return what tasks need to know of the options."""
+    """Return the part of the options that tasks need."""
     return ReadRequest(
         dsn=options.dsn,
         columns=options.columns,
@@ -71,10 +71,10 @@ def wanted(options: ReadOptions) -> ReadRequest:
 
 
 def look(options: ReadOptions) -> list[End]:
-    """Return the ends of the log at load(), a consistent cut: up to there a DataFrame reads.
+    """Return the ends of the log at load(), a consistent cut; a DataFrame reads up to there.
 
-    Raises UsageError for topics and partitions that do not exist, RefusedError for a `where` that
-    is no condition: not in the middle of a job.
+    Raises UsageError for topics and partitions that do not exist, RefusedError for an invalid
+    `where`: here, rather than in the middle of a job.
     """
     with closing(open_control(options.dsn)) as conn:
         if options.where is not None:
@@ -84,9 +84,10 @@ def look(options: ReadOptions) -> list[End]:
 
 
 def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> ReadPlan:
-    """Settle what a batch reads, by the ends of `loaded`, and what each task reads of it.
+    """Fix the range that a batch reads, by the ends of `loaded`, and the part of each task.
 
-    Before PySpark 4.2 each job plans anew, and has to read what the others did. None: look now.
+    Before PySpark 4.2 each job plans anew, and has to read the same range as the others. None: look
+    now.
     """
     loaded = look(options) if loaded is None else loaded
     with closing(open_control(options.dsn)) as conn:
@@ -99,18 +100,18 @@ def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> ReadPla
 
 
 def batch_start(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
-    """Return where a batch begins: earliest unless an option says otherwise."""
+    """Return the beginning of a batch: earliest unless an option says otherwise."""
     if options.starting_ts is not None:
         return at_moment(conn, options.starting_ts, ends)
     place = options.starting or StartPosition(kind="earliest")
     if place.kind == "earliest":
-        # With an archive the log begins where it once began.
+        # With an archive, the log begins at its first offset.
         return {} if options.archive is not None else earliest(ends)
     return resolve(conn, place, ends, option="startingOffsets", otherwise=EARLIEST)
 
 
 def batch_end(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
-    """Return where a batch ends (the offset after): the end of the log unless told otherwise."""
+    """Return the end of a batch (exclusive): the end of the log unless an option says otherwise."""
     if options.ending_ts is not None:
         return at_moment(conn, options.ending_ts, ends)
     place = options.ending or StartPosition(kind="latest")
@@ -134,7 +135,7 @@ def tasks_between(
 
 
 def read_task(options: ReadOptions, task: Task, where: Reached) -> Iterator[pa.RecordBatch]:
-    """Read what a task was given; runs where Spark's tasks run. where: what the driver reached."""
+    """Read the ranges of a task; runs in Spark's tasks. where: the database of the driver."""
     options = replace(options, dsn=where.dsn, identity=where.identity)
     archived = [each for each in task if each.archive is not None]
     for each in archived:
@@ -143,7 +144,7 @@ def read_task(options: ReadOptions, task: Task, where: Reached) -> Iterator[pa.R
 
 
 def earliest_of(start: Offsets, ends: list[End]) -> Offsets:
-    """Return a place, or where the log begins if that is later."""
+    """Return a place, or the beginning of the log if that is later."""
     return {
         topic: {
             end.partition_id: max(end.first_offset, start.get(topic, {}).get(end.partition_id, 1))
@@ -155,7 +156,7 @@ def earliest_of(start: Offsets, ends: list[End]) -> Offsets:
 
 
 def _dropped(options: ReadOptions, start: Offsets, end: Offsets, ends: list[End]) -> list[Range]:
-    """Return what is to be read from the archive: from `start` to where the log begins."""
+    """Return the ranges to read from the archive: from `start` to where the log begins."""
     if options.archive is None:
         return []
     return [

@@ -41,7 +41,7 @@ from gapless.features.spark.source import Task, open_control, tasks_between
 
 
 class StreamReader:
-    """The driver's side of one streaming query: where it begins, how far it may go, its tasks.
+    """The driver's side of one streaming query: its beginning, its limits, its tasks.
 
     It lives as long as the query, in a process of its own, and keeps one session.
     """
@@ -50,12 +50,12 @@ class StreamReader:
         self._options = options
         self._conn: Connection[Any] | None = None
         self._reached: Reached | None = None  # by that session
-        self._last_stop: Offsets | None = None  # Trigger.AvailableNow goes to here, not further
+        self._last_stop: Offsets | None = None  # Trigger.AvailableNow stops here
         self._recorded: Json | None = None
         self._waiting_since_s: float | None = None
 
     def first(self) -> Json:
-        """Return where a query without checkpoint begins: at the latest unless told otherwise."""
+        """Return the start of a query without checkpoint: latest unless an option sets it."""
         conn, ends = self._look()
         if self._options.starting_ts is not None:
             return _json(at_moment(conn, self._options.starting_ts, ends), ends)
@@ -71,14 +71,14 @@ class StreamReader:
         self._last_stop = latest(ends)
 
     def newest(self) -> Json:
-        """Return the end of the log, whatever the limits: what lag is measured against."""
+        """Return the end of the log, without the limits: lag is measured against it."""
         _, ends = self._look()
         return _json(self._last_stop or latest(ends), ends)
 
     def next(self, done: Json, *, limited: bool) -> Json:
-        """Return where the next micro-batch ends; `done`, up to where all is done, if none is due.
+        """Return the end of the next micro-batch; `done`, the end of the last one, if none is due.
 
-        Not limited: everything there is (Trigger.Once).
+        Not limited: all present events (Trigger.Once).
         """
         conn, ends = self._look()
         start = self._start(done, ends)
@@ -94,19 +94,19 @@ class StreamReader:
         return _json(self._bounded(latest(ends), end), ends)
 
     def tasks(self, start: Json, end: Json) -> list[Task]:
-        """Return what each task of a micro-batch reads."""
+        """Return the ranges of each task of a micro-batch."""
         _, ends = self._look(fresh=False)
         return tasks_between(self._options, self._start(start, ends), from_json(end), ends)
 
     def where(self) -> Reached:
-        """Return the database that was reached, as tasks are told of it."""
+        """Return the database that was reached, for tasks."""
         conn, _ = self._look(fresh=False)
         if self._reached is None:
             self._reached = reached(conn)
         return self._reached
 
     def show(self, done: Json) -> None:
-        """Record what is done, where Spark does not tell by asking for more (before 4.2)."""
+        """Record the position, where Spark does not tell it by asking for more (before 4.2)."""
         conn, ends = self._look(fresh=False)
         self._start(done, ends)
         self._show(conn, done)
@@ -134,7 +134,7 @@ class StreamReader:
         raise AssertionError
 
     def _start(self, done: Json, ends: list[End]) -> Offsets:
-        """Return a place out of Spark's checkpoint, with the partitions that are new since.
+        """Return a place from Spark's checkpoint, with the partitions that are new since.
 
         Raises UsageError when it is of other topics, or of another log.
         """
@@ -186,9 +186,9 @@ class StreamReader:
         return (monotonic() - self._waiting_since_s) * 1000 < self._options.max_trigger_delay_ms
 
     def _show(self, conn: Connection[Any], done: Json) -> None:
-        """Record what is done.
+        """Record the position.
 
-        Spark asks for the next batch only when the last one is committed. That is surer than its
+        Spark asks for the next batch only when the last one is committed. That is safer than its
         commit(), which comes when the next batch is planned, and never for the last one.
         """
         if self._options.group_id is not None and done != self._recorded:
@@ -197,7 +197,7 @@ class StreamReader:
 
     @staticmethod
     def _bounded(place: Offsets, end: Offsets) -> Offsets:
-        """Return a place no further than another: both are consistent, so is the nearer one."""
+        """Return the nearer of two places: both are consistent, so is the result."""
         return {
             topic: {p: min(offset, end[topic].get(p, 1)) for p, offset in partitions.items()}
             for topic, partitions in place.items()

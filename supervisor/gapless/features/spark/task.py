@@ -1,7 +1,7 @@
-"""A Spark task that works on a partition: the turns a worker takes, under the same fence.
+"""A Spark task that works on a partition: a worker's turns, under the same fence.
 
-Effects and offset are one commit, so a task that is tried again, or runs twice, continues where the
-last commit was. It ends when the partition is idle, its time is up, or the lease is not ours.
+Effects and offset are one commit, so a task that is tried again, or runs twice, continues after the
+last commit. It ends when the partition is idle, its time is up, or the lease is not ours.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ RECONNECT_S = 10.0  # after a lost session; then its attempt counts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a task is told; everything in it can be pickled.
+    """The orders for a task; everything in it can be pickled.
 
-    references: where the handlers are, imported in the process that runs them.
-    default_group, default_topic: the group and the topic of those that name none.
-    alone: so many events are handled one unit at a time, its attempt written down (I8).
-    identity: which database it has to be (reach.py); None: whichever is there.
+    references: of the handlers, imported in the process that runs them. default_group,
+    default_topic: for handlers that name none. alone: the number of events to handle one unit at a
+    time, with its attempt recorded (I8). identity: the expected database (reach.py); None: any
+    database.
     """
 
     dsn: str = field(repr=False)
@@ -57,7 +57,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What a task did; `fenced`: the partition is another owner's; `error`: why it stands still."""
+    """A task's result; `fenced`: the partition has another owner; `error`: why it stands still."""
 
     partition: Partition
     events: int = 0
@@ -67,13 +67,13 @@ class Report:
 
 
 def run_tasks(works: Iterable[Work]) -> Iterator[Report]:
-    """Work on each partition of a Spark partition; what Spark's mapPartitions calls."""
+    """Work on each partition of a Spark partition; Spark's mapPartitions calls it."""
     for work in works:
         yield work_on(work)
 
 
 def work_on(work: Work) -> Report:
-    """Continue until idle, fenced, or out of time; a lost session is Spark's to try again."""
+    """Continue until idle, fenced, or out of time; after a lost session Spark tries again."""
     partition = work.assignment.partition
     handler = find_handler(
         work.references,
@@ -94,7 +94,7 @@ def work_on(work: Work) -> Report:
 
 
 class _Task(Host["_Task", Report]):
-    """The host of one partition, and its work, too; what passes is tried again, as in a worker."""
+    """One partition and its own host; transient errors are tried again, as in a worker."""
 
     def __init__(self, work: Work, driver: Driver) -> None:
         self.due_s = 0.0
@@ -104,10 +104,10 @@ class _Task(Host["_Task", Report]):
         self._retries = Retries(work.quota_s)
         self._report = Report(partition=work.assignment.partition)
         self._end: Report | None = None
-        self._is_over = False  # what is under way comes to its end, and nothing begins
+        self._is_over = False  # running work comes to its end, and nothing begins
 
     def turn(self) -> Report | None:
-        """Take a turn; return what the task did when it is the last one."""
+        """Take a turn; return the task's report when it was the last one."""
         driver = self._driver
         _arm_watch(self._work, driver.oldest_s)
         try:
@@ -123,9 +123,9 @@ class _Task(Host["_Task", Report]):
         return self._succeed(done)
 
     def _try_later(self, error: psycopg.Error) -> Report | None:
-        """Wait for what passes by itself; raise what does not."""
+        """Wait for transient errors to pass; raise others."""
         self._is_over = monotonic() > self._give_up_s
-        # Calls that are under way end with this process: nobody may call a unit beside them.
+        # Running calls end with this process: no other process may call a unit beside them.
         leaves_calls = self._is_over and self._driver.going_on
         if leaves_calls or not is_transient(error) or not is_sound(self._driver.conn):
             raise error
@@ -149,19 +149,19 @@ class _Task(Host["_Task", Report]):
     # -- its own host ------------------------------------------------------------------------------
 
     def over(self) -> Report | None:
-        """Return what the task did once it is over."""
+        """Return the task's report once it is over."""
         return self._end
 
     def next(self) -> _Task:
-        """Return the one there is."""
+        """Return the only partition."""
         return self
 
     def wait(self, until_s: float) -> None:
-        """Sleep until then."""
+        """Sleep until that time."""
         sleep(max(0.0, until_s - monotonic()))
 
     def took(self, _served: _Task, end: Report | None, /) -> None:
-        """Keep how it ended."""
+        """Keep its report."""
         self._end = end
 
     def in_hand(self) -> Iterator[tuple[Driver, int]]:
@@ -180,9 +180,9 @@ def _watched(work: Work) -> Iterator[None]:
 
 
 def _arm_watch(work: Work, oldest_s: float | None = None) -> None:
-    """Watch from now on, or from when the oldest call that is under way began."""
+    """Watch from now on, or from the start of the oldest running call."""
     spent_s = 0.0 if oldest_s is None else monotonic() - oldest_s
-    # A thread of C's: it ends a handler that keeps the interpreter for itself, too, and says where.
+    # A thread of C: it also ends a handler that keeps the interpreter for itself, and shows where.
     faulthandler.dump_traceback_later(
         max(0.001, work.max_processing_ms / 1000 - spent_s),
         exit=True,
@@ -191,7 +191,7 @@ def _arm_watch(work: Work, oldest_s: float | None = None) -> None:
 
 
 def _role(assignment: Assignment) -> str:
-    """Say under which epoch the session works: it is in pg_stat_activity, too."""
+    """Return the session's role with its epoch, which pg_stat_activity shows, too."""
     return f"spark task {assignment.epoch} of {assignment.partition}"
 
 
@@ -199,10 +199,10 @@ def _role(assignment: Assignment) -> str:
 def find_handler(
     references: tuple[str, ...], default: tuple[str | None, str], wanted: tuple[str, str]
 ) -> Handler:
-    """Return the handler that serves a topic for a group, as the driver has it.
+    """Return the handler that serves a topic for a group, as in the driver.
 
-    wanted: the group and the topic; default: those of handlers that name none.
-    Raises UsageError when it is not there.
+    wanted: the group and the topic; default: those of handlers that name none. Raises UsageError
+    when there is none.
     """
     group_id, topic = wanted
     try:

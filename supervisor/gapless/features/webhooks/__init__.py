@@ -1,4 +1,4 @@
-"""Endpoints that are called with the events of a topic: an at-least-once handler that is built in.
+"""Endpoints that are called with the events of a topic: a built-in at-least-once handler.
 
 Needs certifi and httptools: pip install "gapless[webhooks]".
 """

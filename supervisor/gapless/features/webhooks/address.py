@@ -1,7 +1,7 @@
-"""Which URLs and addresses may be called, and the addresses that a name has (SSRF).
+"""URLs and addresses that may be called, and the lookup of a name's addresses (SSRF).
 
-A name is looked up once, every address that it has is judged, and one of these is connected to:
-what the name says a moment later does not matter.
+A name is looked up once, each of its addresses is checked, and the connection goes to one of
+these: a later answer for the name does not matter.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LABEL = re.compile(r"(?!-)[A-Za-z0-9_-]{1,63}(?<!-)")
 _NUMBER = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 _DEFAULT_PORTS = {"https": 443, "http": 80}
 
-# What no address on the internet is, whichever Python knows it. Python's own list comes on top.
+# Networks outside of the internet, whichever of them Python knows. Python's own list comes on top.
 _REFUSED: tuple[tuple[str, str], ...] = (
     ("0.0.0.0/8", "this network"),
     ("10.0.0.0/8", "private"),
@@ -64,12 +64,12 @@ _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
 class RefusedAddressError(Exception):
-    """An endpoint's URL or address may not be called; the text says which, and why."""
+    """An endpoint's URL or address may not be called; the text names it, and the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """The parts of a URL. host: without brackets. raw_path: path and query, as they are sent."""
+    """The parts of a URL. host: without brackets. raw_path: path and query, as sent."""
 
     scheme: str
     host: str
@@ -78,17 +78,17 @@ class EndpointAddress:
 
     @property
     def authority(self) -> str:
-        """What the header Host says."""
+        """The value of the header Host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme] else f"{host}:{self.port}"
 
     def __str__(self) -> str:
-        """Without the path, which may be a secret."""
+        """Leave out the path, which may be a secret."""
         return f"{self.scheme}://{self.authority}"
 
 
 def parse_target(url: str, *, allow_http: bool = False) -> EndpointAddress:
-    """Return the parts of a URL that may be called. Raises UsageError, in a line, for any other."""
+    """Return the parts of a URL that may be called. Raises UsageError for any other URL."""
     if len(url) > URL_CHARACTERS_MAX or not _PRINTABLE.fullmatch(url) or set(url) & set("\\#"):
         raise UsageError(
             f"give a URL of at most {URL_CHARACTERS_MAX} ASCII characters, without spaces, # and \\"
@@ -115,9 +115,9 @@ def parse_target(url: str, *, allow_http: bool = False) -> EndpointAddress:
 
 
 def _require_host(host: str) -> None:
-    """Refuse what is neither a name nor an address in its usual form, such as 0x7f.1 or 2130706433.
+    """Refuse a host that is neither a name nor a usual address, such as 0x7f.1 or 2130706433.
 
-    Whoever looks it up may read it otherwise than whoever wrote, or checked, it.
+    The resolver may read such a host differently from its author, or from a check.
     """
     if ":" in host:
         try:
@@ -139,7 +139,7 @@ def _require_host(host: str) -> None:
 
 
 def networks_of(texts: Iterable[str]) -> tuple[Network, ...]:
-    """Return networks that may be called although they are private. Raises UsageError."""
+    """Return private networks that may be called. Raises UsageError."""
     try:
         return tuple(ipaddress.ip_network(text) for text in texts)
     except ValueError as error:
@@ -147,7 +147,7 @@ def networks_of(texts: Iterable[str]) -> tuple[Network, ...]:
 
 
 def why_refused(address: Address, allowed: Sequence[Network] = ()) -> str | None:
-    """Say what an address is that may not be called; None: it may.
+    """Return the reason why an address may not be called; None: it may.
 
     allowed: networks that may be called all the same.
     """
@@ -176,8 +176,8 @@ def _is_isatap(address: Address) -> bool:
 async def resolve(target: EndpointAddress, allowed: Sequence[Network] = ()) -> list[str]:
     """Return the addresses of a host, all of which may be called, in the order of the system.
 
-    Raises OSError when the name cannot be looked up, RefusedAddressError when one of its addresses
-    may not be called: then none of them is.
+    Raises OSError when the name cannot be looked up, RefusedAddressError when any of its addresses
+    may not be called: then none of them may.
     """
     loop = asyncio.get_running_loop()
     try:

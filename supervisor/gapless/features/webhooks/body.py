@@ -1,4 +1,4 @@
-"""The body of a request: one unit as JSON, the payloads byte for byte as they were published."""
+"""The body of a request: one unit as JSON, its payloads byte for byte as published."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SEVERAL = "gapless.unit"
 
 
 def body_of(unit: Unit, only: Sequence[Event] | None = None) -> bytes:
-    """Return the body; the same at each attempt. Raises DeadLetter when it is too large to send.
+    """Return the body, the same at each attempt. Raises DeadLetter when it is too large to send.
 
-    only: some of its events, which are read already; None: all.
+    only: some of its events, already read; None: all.
     """
     events: list[bytes] = []
     types: set[str] = set()
@@ -44,7 +44,7 @@ def body_of(unit: Unit, only: Sequence[Event] | None = None) -> bytes:
 
 
 def _event(event: Event, made_at: str) -> bytes:
-    """Return an event, as json.dumps() would write it; texts that are ours need no look."""
+    """Return an event as json.dumps() would write it; our own texts need no escaping."""
     named = (
         f'{{"offset": {event.offset}, "type": {_text(event.event_type)}, '
         f'"key": {_text(event.key)}, "timestamp": "{made_at}", '

@@ -1,4 +1,4 @@
-"""Whether what is published reaches the endpoints of webhooks."""
+"""Doctor's checks of webhooks: published events reach the endpoints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN_MAX = 5
 
 
 def webhooks(patient: Patient) -> Iterator[Finding]:
-    """Whether somebody delivers, and whether the endpoints take it."""
+    """Check that a supervisor delivers, and that the endpoints take the requests."""
     found = list_webhooks(patient.conn)
     ill = [finding for each in found for finding in _of(each)]
     yield from ill[:_SHOWN_MAX]

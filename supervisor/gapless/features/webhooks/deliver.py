@@ -1,4 +1,4 @@
-"""Deliver the units of one webhook: wait for its turn, send, and say what the answer means."""
+"""Deliver the units of one webhook: wait for a turn, send, and interpret the answer."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from gapless.features.webhooks.sign import SecretError, headers_for, message_id,
 
 log = logging.getLogger("gapless.worker")
 
-TURN_S_MAX = 10.0  # so long a unit waits for its turn by the rate before others have one
+TURN_S_MAX = 10.0  # a unit waits so long for its turn by the rate before others get one
 
 
 class RefusedDeliveryError(Exception):
-    """An endpoint did not take a unit; the policy says what becomes of it."""
+    """An endpoint did not take a unit; the policy decides the unit's fate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeliverySettings:
-    """What all webhooks of a process share: where, which private networks, whose certificates."""
+    """Settings of all webhooks of a process: DSN, allowed private networks, certificates."""
 
     dsn: str
     connect_timeout_s: int
@@ -46,7 +46,7 @@ class DeliverySettings:
 class Delivery:
     """One webhook in one process; all its calls run in one event loop.
 
-    What it needs is opened at its first call: a supervisor makes it, and its workers use it.
+    Its connections are opened at its first call: a supervisor makes it, and its workers use it.
     """
 
     def __init__(self, means: DeliverySettings, name: str, connections: int) -> None:
@@ -65,7 +65,7 @@ class Delivery:
         self._secrets: list[bytes] = []
 
     async def deliver(self, unit: Unit) -> None:
-        """Send a unit. Raises ReceiverError for what is not its fault, else what it deserves."""
+        """Send a unit. Raises ReceiverError for errors of all units, else the unit's own error."""
         body = body_of(unit)
         await self._look()
         is_probe = await self._turn()
@@ -81,7 +81,7 @@ class Delivery:
         await self._judge(answer)
 
     async def close(self) -> None:
-        """Close what was opened."""
+        """Close all connections."""
         for task in self._tasks:
             task.cancel()
         await self._desk.close()
@@ -94,9 +94,9 @@ class Delivery:
         return await self._poster.post(body, headers)
 
     async def _judge(self, answer: EndpointAnswer) -> None:
-        """Return if the unit was taken; raise what becomes of it, or of all, if not."""
+        """Return if the unit was taken; otherwise raise the error of the unit, or of all units."""
         meaning, wait_s = meaning_of(answer, now_s=self._desk.now_s())
-        if meaning in ("taken", "never"):  # it answered, and understood
+        if meaning in ("taken", "never"):  # it answered, and understood the unit
             await self._succeeded()
             if meaning == "never":
                 raise DeadLetter(f"{self._place}: answered 422: it will never take this")
@@ -112,7 +112,7 @@ class Delivery:
             raise Postponed(f"{reason}, Retry-After {wait_s:.0f} s", after=min(wait_s, HOLD_S_MAX))
         raise RefusedDeliveryError(reason)
 
-    # -- whose turn it is -------------------------------------------------------------------------
+    # -- turns and probes -------------------------------------------------------------------------
 
     async def _turn(self) -> bool:
         """Wait until a request may be made; tell whether it is a probe. Raises ReceiverError."""
@@ -132,7 +132,7 @@ class Delivery:
         return False
 
     async def _probe(self) -> bool:
-        """Return that the caller's request is the probe, or that none is needed any more."""
+        """Return True if the caller's request is the probe, False if none is needed any more."""
         circuit = self._circuit
         if circuit.may_probe(monotonic()):
             circuit.is_probing = True
@@ -170,16 +170,16 @@ class Delivery:
             await self._note()
 
     async def _note(self) -> None:
-        """Write down what became of requests; if that cannot be now, later."""
+        """Record the results of requests; if that is impossible now, later."""
         try:
             await self._desk.note(is_open=self._circuit.is_open)
         except psycopg.Error as error:
             log.info("%s: is noted later: %s", self._place, one_line(error))
 
-    # -- what is known of it ----------------------------------------------------------------------
+    # -- the webhook's state ----------------------------------------------------------------------
 
     async def _look(self) -> None:
-        """See every LOOK_S what the webhook is now. Raises ReceiverError, psycopg.Error."""
+        """Read the webhook's present state every LOOK_S. Raises ReceiverError, psycopg.Error."""
         if monotonic() < self._look_at_s:
             return
         async with self._looking:
@@ -193,7 +193,7 @@ class Delivery:
             self._later(self._note, LOOK_S)
 
     def _later(self, work: Callable[[], Awaitable[None]], delay_s: float) -> None:
-        """Do it in so many seconds, in the loop."""
+        """Do the work in delay_s seconds, in the loop."""
 
         async def wait() -> None:
             await asyncio.sleep(delay_s)
@@ -210,7 +210,7 @@ class Delivery:
         except (SecretError, UsageError) as error:
             raise ReceiverError(self._place, error) from None
         before = self._endpoint
-        if before is None:  # a worker that is new need not find out again
+        if before is None:  # a new worker need not find out again
             self._circuit.is_open = found.is_open
         if before is None or (before.url, before.allow_http) != (found.url, found.allow_http):
             old, means = self._poster, self._means

@@ -1,6 +1,6 @@
-"""What a process that delivers for a webhook asks the database, and tells it, over its own session.
+"""The session with the database of a process that delivers for a webhook.
 
-Looked at again every LOOK_S, so that a new URL, rate or secret holds without a restart.
+It reads the webhook again every LOOK_S, so that a new URL, rate or secret holds without a restart.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOOK_S = 5.0
 
 @dataclass(slots=True)
 class DeliveryTally:
-    """What became of requests since it was written down."""
+    """The results of requests since the last record of them."""
 
     delivered: int = 0
     failed: int = 0
@@ -31,17 +31,17 @@ class DeliveryTally:
 
     @property
     def has_news(self) -> bool:
-        """Whether there is something to write down."""
+        """Whether there is something to record."""
         return bool(self.delivered or self.failed)
 
     def add(self, earlier: DeliveryTally) -> None:
-        """Count what could not be written down; the error is the later one's."""
+        """Add results that could not be recorded; the error is the later one's."""
         self.delivered += earlier.delivered
         self.failed += earlier.failed
 
 
 class WebhookDriver:
-    """The session of one process with the database; in one event loop."""
+    """One process's session with the database; in one event loop."""
 
     def __init__(self, dsn: str, name: str, connect_timeout_s: int) -> None:
         self._dsn = dsn
@@ -49,7 +49,7 @@ class WebhookDriver:
         self._connect_timeout_s = connect_timeout_s
         self._conn: AsyncConnection[Any] | None = None
         self._opening = asyncio.Lock()
-        self._clock_s = 0.0  # the database's, less ours
+        self._clock_s = 0.0  # the database's, minus ours
         self.tally = DeliveryTally()
 
     def now_s(self) -> float:
@@ -57,7 +57,7 @@ class WebhookDriver:
         return monotonic() + self._clock_s
 
     async def look(self) -> Endpoint | None:
-        """Return the webhook as it is now; None: it was removed. Raises psycopg.Error."""
+        """Return the webhook's present state; None: it was removed. Raises psycopg.Error."""
         conn = await self._session()
         async with conn.cursor(row_factory=class_row(Endpoint)) as cursor:
             await cursor.execute(query("webhooks", "endpoint"), {"name": self._name})
@@ -67,7 +67,7 @@ class WebhookDriver:
         return found
 
     async def note(self, *, is_open: bool) -> None:
-        """Write down what became of requests, and whether the circuit is open."""
+        """Record the results of requests, and whether the circuit is open."""
         if not (self.tally.has_news or is_open):
             return
         tally, self.tally = self.tally, DeliveryTally()
@@ -88,7 +88,7 @@ class WebhookDriver:
         return str(await self._run("probe", every_s=every_s))
 
     async def stop(self, reason: str) -> None:
-        """Let the webhook rest until a person resumes it."""
+        """Pause the webhook until a person resumes it."""
         await self._run("stop", reason=reason)
 
     async def close(self) -> None:

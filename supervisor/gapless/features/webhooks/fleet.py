@@ -1,4 +1,4 @@
-"""Which handlers a supervisor has for the webhooks that there are now."""
+"""The handlers that a supervisor has for the present webhooks."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gapless.resources import resource
 from gapless.settings import Settings
 
 RETRY_DELAYS_S = (5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400)
-"""As Standard Webhooks recommends: nine more attempts within three days."""
+"""The recommendation of Standard Webhooks: nine more attempts within three days."""
 
 BATCH_EVENTS_MIN = 100
-CALLS = AT_A_TIME + 2 * HANGING_MAX  # of a partition: more wait than there are places for requests
+CALLS = AT_A_TIME + 2 * HANGING_MAX  # of a partition: more than there are places, the others wait
 
 
 class Webhooks:
@@ -48,7 +48,7 @@ class Webhooks:
         self._shared: dict[SharedWebhooks, Handler] = {}
 
     def handlers(self, conn: Connection[Any]) -> list[Handler]:
-        """Return the handlers of all webhooks; forget removed ones that nobody works for."""
+        """Return the handlers of all webhooks; forget removed ones that no worker serves."""
         if conn.execute(query("webhooks", "any_removed")).fetchone() == (True,):
             conn.execute(query("webhooks", "purge"))
         with conn.cursor(row_factory=class_row(DeclaredWebhook)) as cursor:
@@ -76,9 +76,9 @@ class Webhooks:
         return replace(made, letters_beside=True)
 
     def _handler(self, webhook: DeclaredWebhook) -> Handler:
-        # Each partition has its own calls; all of them together keep to the webhook's number.
+        # Each partition has its own calls; all of them together keep to the webhook's limit.
         calls = -(-webhook.concurrency // webhook.partitions)
-        if webhook.rate is not None:  # more than have their turn soon would only wait
+        if webhook.rate is not None:  # more than can have a turn soon would only wait
             calls = min(calls, int(webhook.rate * TURN_S_MAX / 2 / webhook.partitions))
         calls = max(1, calls)
         delays_s = webhook.retry_delays_s

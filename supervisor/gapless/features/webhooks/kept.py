@@ -1,6 +1,6 @@
-"""Connections to one endpoint, HTTP/1.1, that are kept from one request to the next.
+"""HTTP/1.1 connections to one endpoint that are kept from one request to the next.
 
-Of an answer the status and one header are wanted: what follows them is counted, and thrown away.
+Only the status and one header of an answer are used: the rest is counted, and thrown away.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ KEEP_S = 30.0
 
 
 class BrokenAnswerError(Exception):
-    """What came is no answer, or broke off before its status."""
+    """The received bytes are no answer, or it broke off before its status."""
 
 
 @dataclass(frozen=True, slots=True)
 class EndpointAnswer:
-    """What an endpoint said. retry_after: the header, if there is one."""
+    """The answer of an endpoint. retry_after: the header, if there is one."""
 
     status: int
     retry_after: str | None = None
@@ -44,7 +44,7 @@ class EndpointConnection(asyncio.Protocol):
         self._ended: asyncio.Future[None] | None = None  # the whole answer came, or no more comes
         self._after: str | None = None
         self._size_bytes = 0
-        # answered: wholly, and another request may follow; ended: none may.
+        # answered: completely, and another request may follow; ended: no more requests.
         self._state: Literal["idle", "asked", "answered", "ended"] = "idle"
 
     @property
@@ -54,7 +54,7 @@ class EndpointConnection(asyncio.Protocol):
         return self._state == "idle" and transport is not None and not transport.is_closing()
 
     def close(self) -> None:
-        """Close it; what was not sent yet is not sent."""
+        """Close it; unsent bytes are not sent."""
         if self._transport is not None:
             self._transport.abort()
 
@@ -63,8 +63,8 @@ class EndpointConnection(asyncio.Protocol):
     ) -> EndpointAnswer:
         """Send a request; return the answer as soon as it has come, or read_on_s after its status.
 
-        Raises BrokenAnswerError, OSError of the connection, and ValueError for a header that is
-        none: nothing was sent then.
+        Raises BrokenAnswerError, OSError of the connection, and ValueError for an invalid
+        header: nothing was sent then.
         """
         assert self._transport is not None
         request = _head(path, headers) + body
@@ -87,13 +87,13 @@ class EndpointConnection(asyncio.Protocol):
         return answer
 
     def _rest(self) -> None:
-        """Make it ready for another request, if it can be."""
+        """Prepare for another request, if that is possible."""
         assert self._transport is not None
-        # Not what answered before it had read all.
+        # Not after an answer that arrived before the endpoint had read the whole request.
         if self._state == "answered" and not self._transport.get_write_buffer_size():
             self._state = "idle"
 
-    # -- what the loop says -----------------------------------------------------------------------
+    # -- called by the loop -----------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See asyncio.Protocol."""
@@ -102,7 +102,7 @@ class EndpointConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """See asyncio.Protocol."""
-        if self._answered is None:  # nobody asked, so it says goodbye
+        if self._answered is None:  # no request is open, so the endpoint says goodbye
             self.close()
             return
         self._size_bytes += len(data)
@@ -117,7 +117,7 @@ class EndpointConnection(asyncio.Protocol):
                 self._break(BrokenAnswerError("its answer is too long"))
 
     def eof_received(self) -> None:
-        """See asyncio.Protocol; the connection is closed then."""
+        """See asyncio.Protocol; afterwards the connection is closed."""
         self._break(BrokenAnswerError("closed without an answer"))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -125,7 +125,7 @@ class EndpointConnection(asyncio.Protocol):
         self._break(exc or BrokenAnswerError("closed without an answer"))
 
     def _break(self, error: Exception) -> None:
-        """Let no more come; what waits for the answer gets the error, if there is none yet."""
+        """Stop reading; a wait for the answer gets the error, if there is no answer yet."""
         self._state = "ended"
         if self._answered is not None and not self._answered.done():
             self._answered.set_exception(error)
@@ -136,10 +136,10 @@ class EndpointConnection(asyncio.Protocol):
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(None)
 
-    # -- what the parser says ---------------------------------------------------------------------
+    # -- called by the parser ---------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
-        """See httptools: of an answer, of what goes before it (1xx), or of what nobody asked."""
+        """See httptools: of an answer, of a response before it (1xx), or of an unrequested one."""
         if self._state != "asked":
             self._break(BrokenAnswerError("more than an answer came"))
 
@@ -164,14 +164,14 @@ class EndpointConnection(asyncio.Protocol):
 
 
 def _parser(heard: EndpointConnection) -> HttpResponseParser:
-    """Return a parser that takes what endpoints in use say, although it should be said better."""
+    """Return a parser that is lenient where endpoints in use need it."""
     parser = HttpResponseParser(heard)
     parser.set_dangerous_leniencies(lenient_chunked_length=True, lenient_optional_cr_before_lf=True)
     return parser
 
 
 def _head(path: bytes, headers: Mapping[str, str]) -> bytes:
-    """Return what stands before the body. Raises ValueError for what would be more than that."""
+    """Return the bytes before the body. Raises ValueError for headers that hold more."""
     lines = [f"POST {path.decode()} HTTP/1.1", *(f"{n}: {said}" for n, said in headers.items())]
     if not all(line.isascii() and line.isprintable() for line in lines):
         raise ValueError("a header may have printable characters of ASCII only")
@@ -179,9 +179,10 @@ def _head(path: bytes, headers: Mapping[str, str]) -> bytes:
 
 
 class KeptConnections:
-    """Those to one endpoint, by address; in one event loop, `close()` them.
+    """Connections to one endpoint, by address; in one event loop, `close()` them.
 
-    kept: how many without a request at most. host: whose certificate is asked for; tls: None: http.
+    kept: the maximum of connections without a request. host: the name for the certificate;
+    tls: None: http.
     """
 
     def __init__(self, host: str, port: int, tls: ssl.SSLContext | None, kept: int) -> None:
@@ -189,23 +190,23 @@ class KeptConnections:
         self._port = port
         self._tls = tls
         self._kept = kept
-        # With the moment (time.monotonic) from which on each has rested.
+        # Each with the moment (time.monotonic) since which it rests.
         self._resting: defaultdict[str, list[tuple[EndpointConnection, float]]] = defaultdict(list)
 
     async def take(self, addresses: Sequence[str]) -> tuple[str, EndpointConnection]:
-        """Return a connection to the first of the addresses that has, or lets us have, one.
+        """Return a connection to the first address that has a kept one, or accepts a new one.
 
-        Raises what connecting to the last of them did, an OSError.
+        Raises the OSError of the last attempt to connect.
         """
         for gone in self._resting.keys() - set(addresses):
             self._drop(self._resting.pop(gone))
         for address in addresses[:-1]:
-            with suppress(OSError):  # nothing was sent: another of the same name may answer
+            with suppress(OSError):  # nothing was sent: another address of the name may answer
                 return address, await self._open(address)
         return addresses[-1], await self._open(addresses[-1])
 
     def give_back(self, address: str, connection: EndpointConnection) -> None:
-        """Keep a connection for another request, if it is good for one."""
+        """Keep a connection for another request, if it can take one."""
         resting = self._resting[address]
         if connection.is_open and len(resting) < self._kept:
             resting.append((connection, monotonic()))
@@ -213,7 +214,7 @@ class KeptConnections:
             connection.close()
 
     def close(self) -> None:
-        """Close those that no request is under way on."""
+        """Close the connections without a request under way."""
         for resting in self._resting.values():
             self._drop(resting)
 

@@ -1,4 +1,4 @@
-"""One of many endpoints that share a group, in one process: requests, and what answers mean."""
+"""One endpoint of many that share a group, in one process: its requests and their answers."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from gapless.features.webhooks.record import SharedEndpoint
 from gapless.features.webhooks.sign import SecretError, headers_for, read_secrets
 
 PER_ENDPOINT = 4
-BUSY_S_MAX = 1.0  # so long a unit waits while an endpoint has as many requests as it may
-BUSY_RETRY_S = 2.0  # at least; it comes again when those before it have had their turn
-HANGS_S = 1.0  # a request that has no answer for so long hangs, and so does its endpoint
-PRESSED_S = 0.3  # so long, or thrice what is usual, it keeps its place from others
+BUSY_S_MAX = 1.0  # a unit waits so long while an endpoint has its maximum of requests
+BUSY_RETRY_S = 2.0  # at least; it comes again when the units before it have had their turn
+HANGS_S = 1.0  # a request without an answer for so long hangs, and so does its endpoint
+PRESSED_S = 0.3  # after so long, or three times the usual time, it gives its place to others
 AT_A_TIME = 64
 HANGING_MAX = 8
 
 
 class RefusedByOneError(Exception):
-    """An endpoint did not take a unit; the policy says what becomes of it, for this one alone."""
+    """An endpoint did not take a unit; the policy decides its fate, for this endpoint alone."""
 
 
 class StopWebhookError(Exception):
-    """An endpoint is to be stopped, for this reason; tries: until a probe succeeds."""
+    """An endpoint must be stopped, for this reason; tries: until a probe succeeds."""
 
     def __init__(self, reason: str, *, tries: bool) -> None:
         super().__init__(reason)
@@ -42,15 +42,15 @@ class StopWebhookError(Exception):
 
 
 class Places:
-    """Places for requests of a process; those that hang are bounded apart."""
+    """Places for requests of a process; hanging requests have a bound of their own."""
 
     def __init__(self) -> None:
         self.all = asyncio.Semaphore(AT_A_TIME)
         self.hanging = asyncio.Semaphore(HANGING_MAX)
-        self._wanted = 0  # by those that wait for a place
+        self._wanted = 0  # by requests that wait for a place
 
     async def take(self) -> bool:
-        """Take a place, and tell whether there was one in time."""
+        """Take a place; tell whether there was one in time."""
         self._wanted += 1
         try:
             return await _took(self.all)
@@ -79,7 +79,7 @@ class Places:
 
 
 async def _took(slots: asyncio.Semaphore) -> bool:
-    """Take one of these, and tell whether there was one in time."""
+    """Take a slot; tell whether there was one in time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(BUSY_S_MAX):
             return await slots.acquire()
@@ -87,7 +87,7 @@ async def _took(slots: asyncio.Semaphore) -> bool:
 
 
 class EndpointLine:
-    """What this process knows of one endpoint, and its connections."""
+    """This process's state of one endpoint, and its connections."""
 
     def __init__(self, endpoint: SharedEndpoint, made: Callable[[EndpointAddress], Poster]) -> None:
         self.endpoint = endpoint
@@ -97,11 +97,11 @@ class EndpointLine:
         self._circuit = Circuit()
         self._pace = RequestPace()
         self._slots = asyncio.Semaphore(PER_ENDPOINT)
-        self._call_s = BUSY_S_MAX  # what the last one that was not faster took
-        self._usual_s = 0.0  # what the last one that had an answer took
+        self._call_s = BUSY_S_MAX  # duration of the last send, but at least this
+        self._usual_s = 0.0  # duration of the last request with an answer
         self._hangs = False
-        self._asked_s: deque[float] = deque()  # since when requests have no answer
-        self._turns_s = 0.0  # when all that were turned away have had their turn
+        self._asked_s: deque[float] = deque()  # starts of requests without an answer yet
+        self._turns_s = 0.0  # when all units that were turned away have had their turn
         self._place = f"webhook {endpoint.name}"
 
     async def send(
@@ -114,11 +114,11 @@ class EndpointLine:
         now_s: float,
         is_first: bool,
     ) -> None:
-        """Send a unit. Raises what becomes of it, for this endpoint, and StopWebhookError.
+        """Send a unit. Raises the unit's error for this endpoint, and StopWebhookError.
 
-        places: of all requests of the process. share: with so many processes it shares
-        its rate. now_s: the time, in seconds since 1970. is_first: it is no further attempt, and
-        others wait until this one is over.
+        places: of all requests of the process. share: the number of processes that share its rate.
+        now_s: the time, in seconds since 1970. is_first: it is the first attempt, and others wait
+        until it is over.
         """
         if (held_s := self._pace.held_s(monotonic())) > 0:
             raise Postponed(
@@ -144,9 +144,9 @@ class EndpointLine:
     async def _answer(
         self, asked: asyncio.Future[EndpointAnswer], places: Places
     ) -> EndpointAnswer:
-        """Return an answer; give its place back when there is one, or when it hangs.
+        """Return an answer; give its place back when there is one, or when the request hangs.
 
-        One that hangs needs one of the places for those; where there is none, or others need its
+        A hanging request needs one of the places for those; if there is none, or if others need its
         place before, it is broken off, and made again later.
         """
         began_s = monotonic()
@@ -170,11 +170,11 @@ class EndpointLine:
         return max(PRESSED_S, 3 * self._usual_s)
 
     def _seems_to_hang(self) -> bool:
-        """Tell whether a request has no answer for long: others need not find out the same."""
+        """Tell whether a request has waited too long for its answer: others need not try then."""
         return bool(self._asked_s) and monotonic() - self._asked_s[0] > self._patience_s
 
     async def probe(self, message_id: str, body: bytes, *, now_s: float) -> bool:
-        """Send a request without events, unless it asked for patience; tell if it was taken."""
+        """Send a request without events, unless a pause was asked for; tell if it was taken."""
         if self._pace.held_s(monotonic()) > 0:
             return False
         try:
@@ -184,18 +184,18 @@ class EndpointLine:
         return answer.status in WELL
 
     def adopt(self, endpoint: SharedEndpoint) -> None:
-        """Take what the database says of it now."""
+        """Adopt the database's present state of the endpoint."""
         if self.endpoint.is_stopped and not endpoint.is_stopped:
             self._circuit.succeeded()
         self.endpoint = endpoint
 
     async def close(self) -> None:
-        """Close the connections that no request is under way on."""
+        """Close the connections without a request under way."""
         if self._poster is not None:
             await self._poster.close()
 
     def _turned_away(self) -> Postponed:
-        """Return when a unit is to come again: after those that were turned away before it."""
+        """Return when a unit is to come again: after the units that were turned away before it."""
         now_s = monotonic()
         self._turns_s = max(self._turns_s, now_s) + self._call_s / PER_ENDPOINT
         why = f"{self._place}: other requests are under way"
@@ -226,7 +226,7 @@ class EndpointLine:
 
     async def _judge(self, answer: EndpointAnswer, now_s: float) -> None:
         meaning, wait_s = meaning_of(answer, now_s=now_s)
-        if meaning in ("taken", "never"):  # it answered, and understood
+        if meaning in ("taken", "never"):  # it answered, and understood the unit
             self.tally.delivered += 1
             self.tally.error = None
             self._circuit.succeeded()

@@ -1,7 +1,7 @@
-"""Deliver the units of a group whose subscriptions are webhooks: each to those that it matched.
+"""Deliver the units of a group whose subscriptions are webhooks: each to the webhooks it matched.
 
-An endpoint that fails fails for itself alone (PartlyFailedError). One whose circuit opens is
-stopped, in the database: its events wait in the log, and cost nothing, until a probe succeeds.
+An endpoint that fails fails for itself alone (PartlyFailedError). An endpoint whose circuit opens
+is stopped, in the database: its events wait in the log, and cost nothing, until a probe succeeds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("gapless.worker")
 
-STOPPED_RETRY_S = 600.0  # it is due at once when it is resumed (continue_webhook.sql)
+STOPPED_RETRY_S = 600.0  # it is due at once when the webhook is resumed (continue_webhook.sql)
 KEPT_MANY = 200  # with more endpoints than this no connection is kept
 
 
@@ -52,7 +52,7 @@ class SharedDelivery:
         self._looked_s = 0.0
 
     async def open(self) -> AsyncIterator[None]:
-        """Look, note and probe every few seconds, until it is closed (a resource)."""
+        """Look, record and probe every few seconds, until it is closed (a resource)."""
         self._places, self._looking = Places(), asyncio.Lock()
         task = asyncio.create_task(self._keep_looking())
         try:
@@ -66,9 +66,9 @@ class SharedDelivery:
                 await line.close()
 
     async def deliver(self, unit: Unit) -> None:
-        """Send a unit to whom it matched. Raises PartlyFailedError for those who did not take it.
+        """Send a unit to its webhooks. Raises PartlyFailedError for those that did not take it.
 
-        Raises psycopg.Error when the database cannot say who they are.
+        Raises psycopg.Error when the database cannot say which ones match.
         """
         events = events_of(unit)
         wanted: dict[int, tuple[str, list[Event]]] = {}
@@ -78,7 +78,7 @@ class SharedDelivery:
         if any(name not in self._lines for name, _ in wanted.values()):
             await self._look(since_s=monotonic())
         resting = await self._resting(unit, wanted)
-        bodies: dict[tuple[int, ...], bytes] = {}  # many of them get the same
+        bodies: dict[tuple[int, ...], bytes] = {}  # many webhooks get the same body
         sends = {
             number: self._send(unit, name, some, bodies)
             for number, (name, some) in wanted.items()
@@ -94,10 +94,10 @@ class SharedDelivery:
     async def _resting(
         self, unit: Unit, wanted: Mapping[int, tuple[str, object]]
     ) -> dict[int, BaseException | None]:
-        """Return those that are stopped: None for what waits for them in the log.
+        """Return the stopped webhooks: None for those whose events wait in the log.
 
-        The database is asked, after this unit was claimed: whoever is resumed later than that takes
-        the fence away, so that this unit is not finished without it.
+        The database is asked after this unit was claimed: a webhook that is resumed later than that
+        takes the fence away, so that this unit is not finished without it.
         """
         lines = {number: self._lines.get(name) for number, (name, _) in wanted.items()}
         stopped = [n for n, line in lines.items() if line is not None and line.endpoint.is_stopped]
@@ -106,7 +106,7 @@ class SharedDelivery:
         places = await self._desk.stopped_at(stopped, unit.partition)
         if len(places) < len(stopped):
             await self._look(since_s=monotonic())
-            # Of those that are stopped elsewhere still: the partition is new.
+            # Webhooks that are still stopped elsewhere: the partition is new.
             new = {n for n in stopped if n not in places and self._is_stopped(wanted[n][0])}
             for number in new:
                 await self._desk.set_apart(wanted[number][0], "it is stopped", tries=True)
@@ -122,7 +122,7 @@ class SharedDelivery:
     ) -> None:
         line = self._lines.get(name)
         if line is None:
-            return  # it was removed
+            return  # the webhook was removed
         assert self._places is not None
         place = tuple(event.offset for event in some)
         body = bodies[place] = bodies.get(place) or body_of(unit, some)
@@ -142,7 +142,7 @@ class SharedDelivery:
         wanted: Mapping[int, tuple[str, object]],
         failed: Mapping[int, BaseException],
     ) -> dict[int, BaseException | None]:
-        """Stop those that are to be; return what becomes of this unit for them."""
+        """Stop the webhooks whose error says so; return the unit's error for each, or None."""
         ends: dict[int, BaseException | None] = {}
         for number, error in failed.items():
             if isinstance(error, StopWebhookError):
@@ -154,7 +154,7 @@ class SharedDelivery:
                 ends[number] = _waits(unit, places.get(number), f"{name}: {error.reason}")
         return ends
 
-    # -- what is known of them --------------------------------------------------------------------
+    # -- the endpoints' states --------------------------------------------------------------------
 
     async def _keep_looking(self) -> None:
         while True:
@@ -162,14 +162,14 @@ class SharedDelivery:
                 await self._look(since_s=monotonic())
                 await self._note()
                 await self._probe()
-            except Exception as error:  # noqa: BLE001 - whatever it is, the next look comes
+            except Exception as error:  # noqa: BLE001 - after any error, the next look comes
                 log.warning(
                     "webhooks of %s: looked later: %s", self._webhooks.topic, one_line(error)
                 )
             await asyncio.sleep(LOOK_S)
 
     async def _look(self, *, since_s: float) -> None:
-        """See what the webhooks are now, unless somebody has looked since then."""
+        """Read the present state of the webhooks, unless that was done since since_s."""
         assert self._looking is not None
         async with self._looking:
             if self._looked_s > since_s:
@@ -198,7 +198,7 @@ class SharedDelivery:
         )
 
     async def _note(self) -> None:
-        """Write down what became of requests."""
+        """Record the results of requests."""
         tallies = {n: line.tally for n, line in self._lines.items() if line.tally.has_news}
         if not tallies:
             return
@@ -212,7 +212,7 @@ class SharedDelivery:
             raise
 
     async def _probe(self) -> None:
-        """Try those whose circuit is open, and let those continue that answer."""
+        """Try the webhooks whose circuit is open, and let those continue that answer."""
         due = [line for line in self._lines.values() if line.endpoint.probe_due]
         names: list[str] = []
         for at in range(0, len(due), AT_A_TIME):
@@ -233,7 +233,7 @@ class SharedDelivery:
         log.warning("webhooks %s: answer again, and continue", ", ".join(names[:10]))
 
     async def _try(self, line: EndpointLine) -> bool:
-        """Tell whether an endpoint takes a request without events, if it is its turn."""
+        """Tell whether an endpoint takes a request without events, if its turn has come."""
         if not await self._desk.may_probe(line.endpoint.name, PROBE_EVERY_S):
             return False
         now_s = self._desk.now_s()
@@ -253,9 +253,9 @@ def events_of(unit: Unit) -> list[Event]:
 
 
 def _waits(unit: Unit, place: int | None, why: str) -> Postponed | None:
-    """Return what becomes of a unit for an endpoint that is stopped from this offset on.
+    """Return the error of a unit for an endpoint that is stopped from this offset on.
 
-    None: it waits in the log. Else it was set aside before, and waits so.
+    None: the unit waits in the log. Otherwise it was set aside before, and is postponed.
     """
     if place is not None and place <= unit.first_offset:
         return None
@@ -263,10 +263,10 @@ def _waits(unit: Unit, place: int | None, why: str) -> Postponed | None:
 
 
 def worst(errors: Sequence[BaseException]) -> BaseException:
-    """Return which of these says what becomes of a unit that several endpoints did not take.
+    """Return the error that decides about a unit that several endpoints did not take.
 
-    One that asked for patience says when; then, what is tried again by the delays; only if none of
-    them will ever take it, it is dead at once.
+    The shortest requested pause comes first; then an error with a retry by the usual delays; the
+    unit is dead at once only if none of the endpoints will ever take it.
     """
     waits = [each for each in errors if isinstance(each, Postponed)]
     if waits:

@@ -14,7 +14,7 @@ Meaning = Literal["taken", "never", "gone", "later", "refused"]
 
 
 def meaning_of(answer: EndpointAnswer, *, now_s: float) -> tuple[Meaning, float]:
-    """Return what it means, and how many seconds the endpoint asks to be left alone; 0: for none.
+    """Return the meaning, and for how many seconds the endpoint asks to be left alone; 0: for none.
 
     "never": it understood, and will not take this unit. "later": it says when. "refused": it did
     not take it this time. now_s: the time, in seconds since 1970.

@@ -1,4 +1,4 @@
-"""Webhooks, for an operator: add, list, test, let rest, continue, remove."""
+"""Webhooks, for an operator: add, list, test, pause, resume, remove."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = [
     "remove_webhook", "replay_webhook", "resume_webhook", "show_webhook", "try_webhook",
 ]  # fmt: skip
 
-CONCURRENCY = 16  # of one that has a group of its own
+CONCURRENCY = 16  # of a webhook with a group of its own
 REMOVE_S_MAX = 10.0
 _LOOK_S = 0.2
 _NEEDED = ("certifi", "httptools")
@@ -35,15 +35,16 @@ _NEEDED = ("certifi", "httptools")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookInfo:
-    """A webhook as it stands. Its group is called webhook-NAME, or webhooks-TOPIC if it shares one.
+    """The state of a webhook. Its group is webhook-NAME, or webhooks-TOPIC if it shares one.
 
-    secrets: where they are. event_types, where, params: which events; None: any. rate: requests a
-    second; None: no limit. concurrency: requests at a time. lag: events that it has not passed.
-    waiting: units to be tried again; dead: units for a person. is_run: whether a supervisor
-    delivers. delivered: requests that succeeded, failed: requests that did not, some seconds late.
-    last_error: why the last one failed; None: it did not. circuit_open_since: since when only one
-    request in 30 seconds is made, for those before failed; None: all are made. shared: whether it
-    shares the group webhooks-TOPIC; lag has what waits in the log for it alone then, too.
+    secrets: the places of its secrets. event_types, where, params: the wanted events; None: any.
+    rate: requests a second; None: no limit. concurrency: requests at a time. lag: events that it
+    has not passed. waiting: units to be tried again; dead: units for a person. is_run: whether a
+    supervisor delivers. delivered: requests that succeeded, failed: requests that did not, some
+    seconds late. last_error: why the last request failed; None: it did not. circuit_open_since: the
+    time since which only one request in 30 seconds is made, because those before failed; None: all
+    are made. shared: whether it shares the group webhooks-TOPIC; lag then includes the events that
+    wait in the log for it alone.
     """
 
     name: str
@@ -72,13 +73,13 @@ class WebhookInfo:
 
     @property
     def group(self) -> str:
-        """Its consumer group, or the one that it shares."""
+        """Its consumer group, own or shared."""
         return shared_group_of(self.topic) if self.shared else group_of(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookTrial:
-    """What an endpoint answered to a test event. taken: whether that was a 2xx, or why not."""
+    """An endpoint's answer to a test event. taken: whether that was a 2xx; otherwise the reason."""
 
     name: str
     status: int | None
@@ -87,7 +88,7 @@ class WebhookTrial:
 
 
 def require_extra() -> None:
-    """Raise UsageError where what delivers is not installed."""
+    """Raise UsageError where the package for deliveries is not installed."""
     if any(find_spec(name) is None for name in _NEEDED):
         raise UsageError(f'webhooks need {", ".join(_NEEDED)}: pip install "gapless[webhooks]"')
 
@@ -98,7 +99,7 @@ def list_webhooks(conn: Connection[Any]) -> list[WebhookInfo]:
 
 
 def show_webhook(conn: Connection[Any], name: str) -> WebhookInfo:
-    """Return one. Raises RefusedError (GL404) when there is none of that name."""
+    """Return the webhook of that name. Raises RefusedError (GL404) when there is none."""
     found = rows(conn, WebhookInfo, query("webhooks", "webhooks"), name=name)
     if not found:
         raise RefusedError(
@@ -107,7 +108,7 @@ def show_webhook(conn: Connection[Any], name: str) -> WebhookInfo:
     return found[0]
 
 
-def add_webhook(  # noqa: PLR0913 - what a webhook is
+def add_webhook(  # noqa: PLR0913 - the parts of a webhook
     conn: Connection[Any],
     name: str,
     topic: str,
@@ -127,18 +128,17 @@ def add_webhook(  # noqa: PLR0913 - what a webhook is
     match: Mapping[str, str] | None = None,
     sql_condition: str | None = None,
 ) -> bool:
-    """Have an endpoint called with a topic's events, or change the one of that name; True: new.
+    """Have an endpoint called with a topic's events, or change the webhook of that name; True: new.
 
-    secrets: where whoever delivers finds them, env:NAME or file:/PATH; two while one replaces the
-    other. event_types, where, params: which events, as set_filter() takes them.
+    secrets: the places where the supervisors find them, env:NAME or file:/PATH; two while one
+    replaces the other. event_types, where, params: the wanted events, as in set_filter().
     rate: requests a second, 0.01 to 100 000. concurrency: requests at a time, 1 to 1000 (None: 16).
-    keeps_order: later events of a key wait behind one that failed.
-    retry_delays_s: seconds until the second, third, … attempt.
-    start: "latest", "earliest" or "latest-per-key", where a new one begins.
-    shared: it is a subscription of the group that the topic's webhooks share, with match and
-    sql_condition as subscribe() takes them, and has no concurrency, order, retries or start.
-    Raises UsageError for what is no URL or filter, RefusedError for what makes no sense (GL400), no
-    such topic (GL404), another topic than before (GL409).
+    keeps_order: later events of a key wait behind one that failed. retry_delays_s: seconds until
+    the second, third, … attempt. start: "latest", "earliest" or "latest-per-key", where a new
+    webhook begins. shared: it is a subscription of the group that the topic's webhooks share, with
+    match and sql_condition as in subscribe(), and has no concurrency, order, retries or start.
+    Raises UsageError for an invalid URL or filter, RefusedError for an invalid combination (GL400),
+    an unknown topic (GL404), another topic than before (GL409).
     """
     from gapless.features.webhooks.address import parse_target  # noqa: PLC0415 - only here
 
@@ -146,7 +146,7 @@ def add_webhook(  # noqa: PLR0913 - what a webhook is
         parse_target(url, allow_http=allow_http)
     except UsageError as error:
         raise UsageError(f'webhook "{name}": {error}') from error
-    # With the params of a subscription, the database says whether they fit.
+    # With the params of a subscription, the database checks whether they fit.
     wanted = filter_of(event_types, None if shared else where, None if shared else params)
     said = {
         "name": name,
@@ -170,12 +170,12 @@ def add_webhook(  # noqa: PLR0913 - what a webhook is
 
 
 def pause_webhook(conn: Connection[Any], name: str, *, reason: str | None = None) -> bool:
-    """Let an endpoint rest; its place is kept. False: it rests already. RefusedError: no such."""
+    """Pause an endpoint; its place is kept. False: already paused. RefusedError: there is none."""
     return bool(row(conn, query("webhooks", "pause"), name=name, reason=reason)[0])
 
 
 def resume_webhook(conn: Connection[Any], name: str) -> bool:
-    """Let it continue where it was; one that failed is tried at once.
+    """Let a webhook continue where it was; a failed one is tried at once.
 
     False: it was not paused. RefusedError: there is none.
     """
@@ -185,13 +185,12 @@ def resume_webhook(conn: Connection[Any], name: str) -> bool:
 def replay_webhook(
     conn: Connection[Any], name: str, since: datetime | timedelta, *, dry_run: bool = False
 ) -> int:
-    """Send one that shares a group again what it got; return how many units, each set aside for it.
+    """Send a webhook of a shared group its events again; return how many units are set aside.
 
-    since: a time, or an age (a timedelta, of seconds or more): what was published then or later.
-    dry_run: only say how many; it is done and rolled back, so that it takes as long.
-    Messages keep their ids.
-    RefusedError: there is none, it has a group of its own (seek() moves that), more than 100 000
-    events are since then, or some are gone.
+    since: a time, or an age (a timedelta, of seconds or more): events published then or later.
+    dry_run: only return the number; the work is done and rolled back, so it takes as long. Messages
+    keep their ids. RefusedError: there is no such webhook, it has a group of its own (seek() moves
+    that), more than 100 000 events are since then, or some are gone.
     """
     is_age = isinstance(since, timedelta)
     said = {"since": None if is_age else since, "age": since if is_age else None}
@@ -200,7 +199,7 @@ def replay_webhook(
 
 
 def remove_webhook(conn: Connection[Any], name: str, *, wait_s: float = REMOVE_S_MAX) -> bool:
-    """Call an endpoint no more; forget it, its place and its dead letters. False: there is none.
+    """Stop calling an endpoint; forget it, its place and its dead letters. False: there is none.
 
     Waits up to wait_s seconds until its supervisors have let go; if that takes longer, they end it.
     """
@@ -215,8 +214,8 @@ def remove_webhook(conn: Connection[Any], name: str, *, wait_s: float = REMOVE_S
 def try_webhook(conn: Connection[Any], name: str, settings: Settings) -> WebhookTrial:
     """Send one event of type gapless.test to an endpoint from here, signed; nothing is counted.
 
-    Takes 10 seconds at most. settings: webhook_allow and webhook_ca_file hold.
-    Raises RefusedError for no such webhook, UsageError without the extra.
+    Takes at most 10 seconds. settings: webhook_allow and webhook_ca_file apply. Raises RefusedError
+    for an unknown webhook, UsageError without the extra.
     """
     require_extra()
     from gapless.features.webhooks.trial import send_test  # noqa: PLC0415 - needs an extra

@@ -1,4 +1,4 @@
-"""When an endpoint may be called: its rate, its own wish to wait, and its circuit (pure).
+"""The times at which an endpoint may be called: its rate, its wish to wait, its circuit (pure).
 
 All times are in seconds of one clock that only goes forward.
 """
@@ -14,7 +14,7 @@ HOLD_S_MAX = 3600.0
 
 @dataclass(slots=True)
 class Circuit:
-    """Opens after FAILURES_MAX failures in a row; then one request each `every_s` is a probe.
+    """Opens after FAILURES_MAX failures in a row; then one request every `every_s` is a probe.
 
     is_probing: the probe is under way.
     """
@@ -30,11 +30,11 @@ class Circuit:
         return not self.is_probing and now_s >= self.look_at_s
 
     def wait(self, now_s: float, wait_s: float | None = None) -> None:
-        """Ask for no probe for so long; None: every_s."""
+        """Ask for no probe for wait_s seconds; None: every_s."""
         self.look_at_s = now_s + (self.every_s if wait_s is None else wait_s)
 
     def failed(self, now_s: float) -> bool:
-        """Count a failure; tell whether that opened it."""
+        """Count a failure; tell whether it opened the circuit."""
         self.failures += 1
         if self.is_open or self.failures < FAILURES_MAX:
             return False
@@ -43,7 +43,7 @@ class Circuit:
         return True
 
     def succeeded(self) -> None:
-        """Close it."""
+        """Close the circuit."""
         self.failures = 0
         self.is_open = False
 
@@ -55,17 +55,17 @@ class RequestPace:
         self._next_s = self._until_s = 0.0
 
     def hold(self, now_s: float, wait_s: float) -> None:
-        """Let nothing begin for so long: the endpoint asked for it. At most HOLD_S_MAX."""
+        """Let no request begin for wait_s, at most HOLD_S_MAX: the endpoint asked for it."""
         self._until_s = max(self._until_s, now_s + min(wait_s, HOLD_S_MAX))
 
     def held_s(self, now_s: float) -> float:
-        """Return for how long nothing may begin, whatever the rate."""
+        """Return for how many seconds no request may begin, at any rate."""
         return max(0.0, self._until_s - now_s)
 
     def turn_s(self, now_s: float, rate: float | None, wait_s_max: float) -> float | None:
-        """Return in how many seconds the next request may begin, and let it have that turn.
+        """Return in how many seconds the next request may begin, and reserve that turn.
 
-        None: not within wait_s_max; it has no turn.
+        None: not within wait_s_max; no turn is reserved.
         """
         if rate is None:
             return 0.0

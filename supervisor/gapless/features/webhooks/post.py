@@ -1,4 +1,4 @@
-"""One request to an endpoint, at an address that was judged; no redirects, proxies or cookies."""
+"""One request to an endpoint, at a checked address; no redirects, proxies or cookies."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from gapless.features.webhooks.address import EndpointAddress, Network, RefusedA
 from gapless.features.webhooks.kept import BrokenAnswerError, EndpointAnswer, KeptConnections
 
 ANSWER_S_MAX = 10.0
-BODY_S_MAX = 2.0  # for what follows the status
-RESOLVED_S = 60.0  # so long an address serves, unless it cannot be connected to
+BODY_S_MAX = 2.0  # for the rest of an answer after its status
+RESOLVED_S = 60.0  # an address serves so long, unless no connection to it is possible
 
 
 class UnansweredError(Exception):
-    """There is no answer: refused, broken off, too slow, not to be looked up."""
+    """There is no answer: refused, broken off, too slow, or the name cannot be looked up."""
 
 
 def retry_after_s(said: str | None, *, now_s: float) -> float | None:
-    """Return the seconds that a header Retry-After says, as a number or a date; None: it does not.
+    """Return the seconds in a header Retry-After, given as a number or a date; None: neither.
 
     now_s: the time, in seconds since 1970.
     """
@@ -39,9 +39,9 @@ def retry_after_s(said: str | None, *, now_s: float) -> float | None:
 
 
 def trust(ca_file: str | None) -> ssl.SSLContext:
-    """Return whose certificates are believed: the usual authorities, and those of a file.
+    """Return a context that trusts the usual authorities, and those of a file.
 
-    Raises UsageError for a file that has none.
+    Raises UsageError for a file without any.
     """
     context = ssl.create_default_context(cafile=certifi.where())
     context.set_alpn_protocols(["http/1.1"])

@@ -1,4 +1,4 @@
-"""What the database says of a webhook, to a supervisor and to whoever delivers."""
+"""The database's records of a webhook, for supervisors and delivering processes."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeclaredWebhook:
-    """What a supervisor has to know of a webhook: its handler's terms rest on it.
+    """A webhook as a supervisor sees it: the terms of its handler depend on it.
 
-    partitions: of its topic. retry_delays_s: None: as this program has it.
+    partitions: of its topic. retry_delays_s: None: the program's default.
     """
 
     name: str
@@ -23,17 +23,17 @@ class DeclaredWebhook:
 
     @property
     def group(self) -> str:
-        """The consumer group that it is."""
+        """The webhook's consumer group."""
         return group_of(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """What whoever delivers has to know of a webhook.
+    """A webhook as a delivering process sees it.
 
-    secrets: where they are. rate: requests a second of all workers. is_open: whether the circuit of
-    some worker is. workers: how many processes
-    deliver now. now_s: the database's clock, in seconds since 1970.
+    secrets: their places. rate: requests a second of all workers. is_open: whether the circuit of
+    any worker is open. workers: the number of processes that deliver now. now_s: the database's
+    clock, in seconds since 1970.
     """
 
     url: str
@@ -54,16 +54,16 @@ class SharedWebhooks:
 
     @property
     def group(self) -> str:
-        """The consumer group whose subscriptions they are."""
+        """The consumer group of their subscriptions."""
         return shared_group_of(self.topic)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedEndpoint:
-    """What whoever delivers has to know of a webhook that shares a group.
+    """A webhook of a shared group as a delivering process sees it.
 
-    secrets: where they are. rate: requests a second of all workers. is_stopped: its subscription is
-    set apart. probe_due: it is, for its requests failed, and may be tried now.
+    secrets: their places. rate: requests a second of all workers. is_stopped: its subscription is
+    set apart. probe_due: it is stopped because its requests failed, and may be tried now.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""What a process that delivers for webhooks that share a group asks the database, and tells it."""
+"""The session with the database of a process that delivers for webhooks that share a group."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gapless.features.webhooks.record import SharedEndpoint, SharedWebhooks
 
 
 class SharedWebhookDriver(WebhookDriver):
-    """The session of one process with the database; in one event loop."""
+    """One process's session with the database; in one event loop."""
 
     def __init__(self, dsn: str, webhooks: SharedWebhooks, connect_timeout_s: int) -> None:
         super().__init__(dsn, f"of {webhooks.topic}", connect_timeout_s)
@@ -21,7 +21,7 @@ class SharedWebhookDriver(WebhookDriver):
         self.workers = 1
 
     async def look_at_all(self, every_s: float) -> list[SharedEndpoint]:
-        """Return the webhooks as they are now. every_s: seconds between probes of one."""
+        """Return the present state of the webhooks. every_s: seconds between probes of one."""
         conn = await self._session()
         params = {"topic": self._topic, "every_s": every_s}
         async with conn.cursor(row_factory=class_row(SharedEndpoint)) as cursor:
@@ -34,14 +34,14 @@ class SharedWebhookDriver(WebhookDriver):
         return found
 
     async def stopped_at(self, ids: Collection[int], partition: int) -> dict[int, int]:
-        """Return from which offset on these subscriptions are stopped in a partition, if at all."""
+        """Return from which offset on each of these subscriptions is stopped in a partition."""
         conn = await self._session()
         params = {"ids": list(ids), "partition_id": partition}
         cursor = await conn.execute(query("webhooks", "stopped_at"), params)
         return dict(await cursor.fetchall())
 
     async def note_all(self, tallies: Mapping[str, DeliveryTally]) -> None:
-        """Write down what became of requests, by the names of webhooks."""
+        """Record the results of requests, by the names of webhooks."""
         await self._run(
             "note_shared",
             names=list(tallies),
@@ -51,7 +51,7 @@ class SharedWebhookDriver(WebhookDriver):
         )
 
     async def may_probe(self, name: str, every_s: float) -> bool:
-        """Ask whether a webhook whose circuit is open may be tried by this process, now."""
+        """Ask whether this process may now try a webhook whose circuit is open."""
         return await self._run("probe", name=name, every_s=every_s) == "probe"
 
     async def set_apart(self, name: str, reason: str, *, tries: bool) -> None:

@@ -1,4 +1,4 @@
-"""Signatures as https://www.standardwebhooks.com has them; secrets, by where they are."""
+"""Signatures as in https://www.standardwebhooks.com; secrets, by their places."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ _PREFIX = "whsec_"
 
 
 class SecretError(Exception):
-    """A secret cannot be had; the text says where it should be, and nothing of it."""
+    """A secret cannot be read; the text names its place, and nothing of it."""
 
 
 def read_secrets(references: Iterable[str]) -> list[bytes]:
-    """Return the keys that env:NAME and file:PATH name. Raises SecretError."""
+    """Return the keys at env:NAME and file:PATH. Raises SecretError."""
     return [_key(reference, _text(reference)) for reference in references]
 
 
 def headers_for(
     message_id: str, body: bytes, secrets: Sequence[bytes], *, now_s: float
 ) -> dict[str, str]:
-    """Return the headers of a request: who it is, when it was made, a signature for each secret."""
+    """Return the headers of a request: its message's id, its time, a signature for each secret."""
     made_at_s = str(int(now_s))
     signed = f"{message_id}.{made_at_s}.".encode() + body
     return {
@@ -37,9 +37,9 @@ def headers_for(
 
 
 def message_id(idempotency_key: str) -> str:
-    """Return what names a unit in its requests: its idempotency key.
+    """Return the id of a unit in its requests: its idempotency key.
 
-    Without dots, which part the signed text: they become %2E, and % becomes %25.
+    Dots separate the parts of the signed text, so they become %2E, and % becomes %25.
     """
     return idempotency_key.replace("%", "%25").replace(".", "%2E")
 

@@ -1,4 +1,4 @@
-"""Send one test event to an endpoint, from where an operator is."""
+"""Send one test event to an endpoint, from an operator's machine."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TEST_TYPE = "gapless.test"
 def send_test(
     conn: Connection[Any], name: str, settings: Settings
 ) -> tuple[int | None, str | None]:
-    """Return the status of the answer, or why there is none. Raises UsageError for a setting."""
+    """Return the status of the answer, or the reason for none. Raises UsageError for a setting."""
     with conn.cursor(row_factory=class_row(Endpoint)) as cursor:
         endpoint = cursor.execute(query("webhooks", "endpoint"), {"name": name}).fetchone()
     if endpoint is None:

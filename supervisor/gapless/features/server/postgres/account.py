@@ -1,7 +1,7 @@
 """The account of the operating system that the embedded server runs as.
 
-PostgreSQL refuses to run as root, so root's server belongs to `nobody`; everybody else's is their
-own. No folder is ever opened up for it with chmod: what the account cannot reach is said instead.
+PostgreSQL refuses to run as root, so root's server runs as `nobody`; other users' servers run as
+themselves. No folder is ever opened up for it with chmod: an error names the folder instead.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from gapless.errors import ConnectError
 _ROOTS_SERVER_RUNS_AS = "nobody"
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-# Prints the first of the folders given that cannot be entered; nothing when all can.
+# Prints the first given folder that cannot be entered; nothing if all can.
 _FIRST_CLOSED = 'for folder; do [ -x "$folder" ] || { printf %s "$folder"; exit; }; done'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """Whom the server runs as; `is_ours` when that is this process's own account."""
+    """The account of the server; `is_ours` when that is this process's own account."""
 
     uid: int
     gid: int
@@ -35,7 +35,7 @@ class Account:
     is_ours: bool
 
     def require_name(self) -> None:
-        """Raise ConnectError for a user id without a name, as some containers run: initdb fails."""
+        """Raise ConnectError for a user id without a name, as in some containers: initdb fails."""
         if self.name == str(self.uid):
             raise ConnectError(
                 f"PostgreSQL makes its data only for a user with a name, and user id {self.uid} "
@@ -73,8 +73,8 @@ def spawn(
 ) -> subprocess.Popen[str]:
     """Start a program as the account, standard error joined to `output`.
 
-    It gets a session of its own, so that Ctrl-C at the terminal is not for it, and on Linux the
-    signal `dies_by` when this process is gone, however that happened.
+    It gets a session of its own, so that Ctrl-C at the terminal does not reach it, and on Linux the
+    signal `dies_by` when this process is gone, for whatever reason.
     """
     try:
         return subprocess.Popen(  # noqa: S603  # every program started here is our own choice
@@ -97,7 +97,7 @@ def spawn(
 
 
 def run_as(account: Account, argv: Sequence[str | Path], text: str = "") -> tuple[int, str]:
-    """Run a program as the account to its end; return its exit code and all that it printed."""
+    """Run a program as the account to its end; return its exit code and all its output."""
     with spawn(account, argv, stdin=subprocess.PIPE) as process:
         printed, _ = process.communicate(text)
     return process.returncode, printed
@@ -111,8 +111,8 @@ def closed_folder(account: Account, folder: Path) -> Path | None:
 
 
 def _environment() -> dict[str, str]:
-    # PGDATA, PGOPTIONS and their kin are about other servers. LC_ALL: a name the machine does not
-    # know would stop initdb, and macOS makes a process threaded while it looks the locale up.
+    # PGDATA, PGOPTIONS and the like are about other servers. LC_ALL: a name that the machine does
+    # not know would stop initdb, and macOS makes a process threaded while it looks the locale up.
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
     return kept | {"LC_ALL": "C"}
 
@@ -127,7 +127,7 @@ def dies_with_us(dies_by: signal.Signals) -> Callable[[], None] | None:
     def ask() -> None:
         # MUST be after the change of user, which forgets it; Popen calls this last.
         prctl(_PR_SET_PDEATHSIG, int(dies_by))
-        if os.getppid() != parent_pid:  # the parent died before it could be asked for
+        if os.getppid() != parent_pid:  # the parent died before the call of prctl()
             os._exit(1)
 
     return ask

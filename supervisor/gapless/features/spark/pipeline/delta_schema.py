@@ -1,4 +1,4 @@
-"""Whether the rows of a batch fit into a Delta table. Its types are Spark's, in Spark's JSON."""
+"""Check that the rows of a batch fit into a Delta table. Its types are Spark's, in Spark's JSON."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TYPES = frozenset(
         *("byte", "short", "integer", "long", "float", "double"),
     }
 )
-# What a table may ask of its writers that adding files keeps to.
+# A table's demands on its writers that adding files meets.
 _PLAIN_WRITER = 2
 _FEATURES_WRITER = 7
 _KEPT = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed", "deletionVectors"})
@@ -28,7 +28,7 @@ _KEPT = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed",
 def columns_of(schema: Any, partition_by: Sequence[str]) -> list[Column]:
     """Return the columns of a DataFrame as a Delta table has them: every one may be null.
 
-    Raises UsageError for types Delta has not, and partition columns that are not there.
+    Raises UsageError for types that Delta does not have, and for missing partition columns.
     """
     columns = [
         {"name": each["name"], "type": _type(each["name"], each["type"]), **_ANY}
@@ -46,7 +46,7 @@ def columns_of(schema: Any, partition_by: Sequence[str]) -> list[Column]:
 def require_same_columns(
     table: DeltaTable, columns: Sequence[Column], partition_by: Sequence[str]
 ) -> None:
-    """Raise UsageError unless the table has these columns, of these types, so partitioned.
+    """Raise UsageError unless the table has these columns, of these types, with this partitioning.
 
     A column that only the table has is null in these rows.
     """
@@ -75,7 +75,7 @@ def require_same_columns(
 
 
 def require_writable(table: DeltaTable) -> None:
-    """Raise UsageError for a table that asks of its writers what only a whole engine does."""
+    """Raise UsageError for a table that only a complete Delta engine can write to."""
     protocol = table.protocol()
     if protocol.min_writer_version <= _PLAIN_WRITER:
         wanted = set()
@@ -95,7 +95,7 @@ _ANY = {"nullable": True, "metadata": {}}
 
 
 def _type(column: str, kind: Any) -> Any:
-    """Return a type without what it says about nulls. Raises UsageError if Delta has none."""
+    """Return a type without its nullability. Raises UsageError if Delta does not have it."""
     if isinstance(kind, str):
         if kind in _TYPES or kind.startswith("decimal("):
             return kind

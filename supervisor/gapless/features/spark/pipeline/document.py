@@ -1,4 +1,4 @@
-"""The YAML that declares pipelines, checked as a whole before anything runs."""
+"""The YAML that declares pipelines; all of it is checked before anything runs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ _TARGETS = {
     "table": ("table", "key", "add"),
     "topic": ("topic",),
 }
-FOLDERS = ("parquet", "delta")  # targets of files, which any reader may read
+FOLDERS = ("parquet", "delta")  # file targets, which any reader may read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetSpec:
-    """Where a pipeline writes to.
+    """The target of a pipeline.
 
-    where: a folder, a table or a topic. key, add: how a row meets one that is there (table.py).
+    where: a folder, a table or a topic. key, add: how a row is merged with an existing one
+    (table.py).
     """
 
     kind: Literal["parquet", "delta", "table", "topic"]
@@ -55,9 +56,9 @@ class TargetSpec:
 class Pipeline:
     """One pipeline. `sql` reads the view `events`; `transform` is module:function(df) -> df.
 
-    event_types, where, params: which events it takes, as options of the source; None: all.
-    is_archive: the rows of each batch are its events, each once, or it does not count.
-    conf: what is said to Spark, that of the whole file included.
+    event_types, where, params: the wanted events, as options of the source; None: all.
+    is_archive: the rows of each batch must be its events, each once. conf: settings of Spark, with
+    those of the whole file.
     """
 
     name: str
@@ -103,7 +104,7 @@ def load_pipelines(path: Path) -> dict[str, Pipeline]:
 
 
 def _absolute(target: TargetSpec, folder: Path) -> TargetSpec:
-    """Let a folder without scheme or root lie beside the file that names it."""
+    """Resolve a folder without scheme or root against the folder of its file."""
     if not target.is_folder or ":/" in target.where:
         return target
     return replace(target, where=str((folder / target.where).absolute()))
@@ -171,7 +172,7 @@ def _condition(place: str, options: Mapping[str, Any]) -> Filter:
 
 
 def _conf(place: str, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is said to Spark, as its text: YAML reads true and 8 as something else."""
+    """Return Spark's settings as texts: YAML reads true and 8 as other types."""
     given = options.get("conf", {})
     if not isinstance(given, dict):
         raise ConfigError(f"{place}.conf: settings of Spark are wanted, as spark.name: value")

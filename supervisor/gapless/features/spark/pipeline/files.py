@@ -1,9 +1,9 @@
 """Parquet files that appear once, whole and under names that never change, for any reader.
 
-A batch's files are written into a folder beside the target, then written down in the database with
-the names they will have, then moved one by one, and only then the pipeline moves on. Interrupted
-before they are written down, the batch is written anew and nobody has seen it; after, it is
-finished by moving what is not moved yet. Readers of the folder need no manifest, no checkpoint.
+A batch's files are written into a folder beside the target, then recorded in the database with
+their final names, then moved one by one, and only then the pipeline moves on. If a run is
+interrupted before the record, the batch is written anew and no reader has seen it; after it, the
+remaining files are moved. Readers of the folder need no manifest, no checkpoint.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Files:
-    """The folder a pipeline writes to, in any file system Spark can reach."""
+    """The folder a pipeline writes to, in any file system that Spark can reach."""
 
     def __init__(self, spark: SparkSession, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
@@ -34,7 +34,7 @@ class Files:
         self._staging = Folder(spark, f"{self._target.where}_staging")
 
     def begin(self, conn: Connection[Any]) -> None:
-        """Sweep what interrupted runs left, but for files that are written down."""
+        """Sweep the remains of interrupted runs, except recorded files."""
         if "_delta_log" in self._target.names():
             raise UsageError(
                 f"{self._target.where} is a Delta table, whose readers would not see files that "
@@ -46,13 +46,13 @@ class Files:
     def bring(
         self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
     ) -> None:
-        """See Target: what is written down is only finished."""
+        """See Target: a recorded batch is only finished."""
         if state(conn, self._pipeline.name).files is None:
             self.write(conn, batch, frame())
         self.finish(conn, batch)
 
     def write(self, conn: Connection[Any], batch: MicroBatch, df: DataFrame) -> None:
-        """Write a batch into the staging folder, and write down where its files go."""
+        """Write a batch into the staging folder, and record the final places of its files."""
         below = f"{self._pipeline.name}/{uuid4().hex}"
         files = write_parquet(df, self._staging, below, self._pipeline, batch)
         moves = []
@@ -61,7 +61,7 @@ class Files:
             name = f"{self._pipeline.name}-{batch.number:010d}-{number:05d}.parquet"
             place = "/".join([*parts, name])
             goal = f"{self._target.where}/{place}"
-            # To move there does nothing to a file that is there: it would pass for this batch's.
+            # A move does nothing to an existing file, which would pass for this batch's.
             if self._target.exists(place):
                 raise GaplessError(
                     f"{goal} is there already, and is not of this database: was the database "
@@ -74,7 +74,7 @@ class Files:
         hit("pipeline.written")
 
     def finish(self, conn: Connection[Any], batch: MicroBatch) -> None:
-        """Move the files that were written down, and the pipeline past the batch."""
+        """Move the recorded files, and the pipeline past the batch."""
         for number, (source, goal) in enumerate(state(conn, self._pipeline.name).files):
             self._target.move(source, goal)
             if number == 0:

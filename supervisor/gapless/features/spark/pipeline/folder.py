@@ -1,4 +1,4 @@
-"""A folder in any file system Spark can reach, by Hadoop's own classes."""
+"""A folder in any file system that Spark can reach, through Hadoop's own classes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class File:
 
 
 class Folder:
-    """The folder `where`, as it was named: with a scheme, or without."""
+    """The folder `where`, under its given name: with a scheme, or without."""
 
     def __init__(self, spark: SparkSession, where: str) -> None:
         self._jvm: Any = spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
@@ -31,7 +31,7 @@ class Folder:
 
     @property
     def uri(self) -> str:
-        """The folder as others than Hadoop understand it: a path if it is local."""
+        """The folder's name for programs other than Hadoop: a path if it is local."""
         found = self._fs.makeQualified(self._path(self.where)).toUri()
         return str(found.getPath() if found.getScheme() == "file" else found)
 
@@ -40,7 +40,7 @@ class Folder:
         return bool(self._fs.exists(self._path(f"{self.where}/{below}")))
 
     def names(self) -> list[str]:
-        """Return what lies right in the folder; nothing if it does not exist."""
+        """Return the names directly in the folder; none if it does not exist."""
         path = self._path(self.where)
         if not self._fs.exists(path):
             return []
@@ -48,7 +48,7 @@ class Folder:
         return sorted(str(each.getPath().getName()) for each in there)
 
     def parquet_files(self, below: str) -> list[File]:
-        """Return the files of Parquet below a folder of this one, by their names from there."""
+        """Return the Parquet files below a subfolder, by their names relative to it."""
         path = self._path(f"{self.where}/{below}")
         bare = str(path.toUri().getPath())
         found = []
@@ -62,7 +62,7 @@ class Folder:
         return sorted(found, key=lambda file: file.name)
 
     def parquet_rows(self, name: str) -> int:
-        """Return how many rows a file of Parquet has, by what stands at its end."""
+        """Return the number of rows of a Parquet file, from its footer."""
         parquet = self._jvm.org.apache.parquet.hadoop
         path = self._path(f"{self.where}/{name}")
         reader = parquet.ParquetFileReader.open(
@@ -74,11 +74,11 @@ class Folder:
             reader.close()
 
     def remove(self, below: str) -> None:
-        """Remove a folder of this one, if it is there."""
+        """Remove a subfolder, if it exists."""
         self._fs.delete(self._path(f"{self.where}/{below}"), True)  # noqa: FBT003 - Java's
 
     def move(self, source: str, goal: str) -> None:
-        """Give a file another name, both in full; one that has it already stays as it is."""
+        """Rename a file, both names in full; an existing target stays unchanged."""
         if self._fs.exists(self._path(goal)):
             return
         self._fs.mkdirs(self._path(goal).getParent())

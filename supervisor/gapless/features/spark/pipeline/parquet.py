@@ -1,4 +1,4 @@
-"""The rows of a batch as files of Parquet, which an archive does not take without proof."""
+"""The rows of a batch as files of Parquet; those of an archive are proven first."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 def write_parquet(
     df: DataFrame, folder: Folder, below: str, pipeline: Pipeline, batch: MicroBatch
 ) -> list[File]:
-    """Write a batch's rows below `folder`, where nothing is yet; return the files.
+    """Write a batch's rows into the new folder `below`; return the files.
 
-    Raises HoleError when they are not what an archive has to hold.
+    Raises HoleError when they are not the rows that an archive has to hold.
     """
     where = f"{folder.where}/{below}"
-    # A timestamp in a folder's name means the same whatever the session's time zone.
+    # A timestamp in a folder's name means the same in any time zone of the session.
     writer = df.write.option("compression", "snappy").option("timeZone", "UTC")
     writer.partitionBy(*pipeline.target.partition_by).parquet(where)
     if pipeline.is_archive:

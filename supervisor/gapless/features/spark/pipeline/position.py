@@ -28,7 +28,7 @@ ENDS_MS = 2000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineState:
-    """Where a pipeline is: batches done; with files, those of the batch at hand, and its end."""
+    """A pipeline's state: number of batches done; the files of the current batch, and its end."""
 
     name: str
     batch: int
@@ -38,7 +38,7 @@ class PipelineState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStanding:
-    """How far a pipeline is; lag: events it has not read. runs: a run of it is on its way."""
+    """A pipeline's progress; lag: events it has not read. runs: a run of it is under way."""
 
     name: str
     batches: int
@@ -52,7 +52,7 @@ class PipelineStanding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hold:
-    """What stays of a topic for a pipeline: events not read; is_archive: as the topic says."""
+    """Unread events that a topic keeps for a pipeline; is_archive: it is the topic's archive."""
 
     topic: str
     events: int
@@ -74,7 +74,7 @@ class MicroBatch:
 
 
 def register_pipeline(conn: Connection[Any], pipeline: Pipeline) -> None:
-    """Make the pipeline known. Raises UsageError for topics that do not exist."""
+    """Register the pipeline. Raises UsageError for topics that do not exist."""
     topics = set(pipeline.topics)
     if pipeline.target.kind == "topic":
         topics.add(pipeline.target.where)
@@ -91,9 +91,9 @@ def register_pipeline(conn: Connection[Any], pipeline: Pipeline) -> None:
 
 
 def lock_pipeline(conn: Connection[Any], name: str) -> None:
-    """Be the one run of the pipeline while `conn` lives; UsageError if there is another.
+    """Be the only run of the pipeline while `conn` lives; UsageError if there is another.
 
-    Waits ENDS_MS for one that has just ended: its session ends at the server a little later.
+    Waits ENDS_MS for a run that has just ended: its session ends at the server a little later.
     """
     end_foreign_locks(conn, set())
     try:
@@ -106,7 +106,7 @@ def lock_pipeline(conn: Connection[Any], name: str) -> None:
 
 
 def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
-    """Raise UsageError if a batch is on its way into a target of another kind."""
+    """Raise UsageError if a batch is under way into a target of another kind."""
     files = state(conn, pipeline.name).files
     kind = "delta" if isinstance(files, dict) else "parquet"
     if files is not None and kind != pipeline.target.kind:
@@ -117,7 +117,7 @@ def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
 
 
 def state(conn: Connection[Any], name: str) -> PipelineState:
-    """Return where the pipeline is. Raises UsageError for one that never ran here."""
+    """Return the pipeline's state. Raises UsageError for one that never ran here."""
     with conn.cursor(row_factory=class_row(PipelineState)) as cursor:
         found = cursor.execute(query("spark", "pipeline"), {"name": name}).fetchone()
     if found is None:
@@ -126,16 +126,16 @@ def state(conn: Connection[Any], name: str) -> PipelineState:
 
 
 def standings(conn: Connection[Any]) -> list[PipelineStanding]:
-    """Return how far all pipelines are that ever ran here."""
+    """Return the progress of all pipelines that ever ran here."""
     with conn.cursor(row_factory=class_row(PipelineStanding)) as cursor:
         return cursor.execute(query("spark", "pipelines")).fetchall()
 
 
 def next_batch(conn: Connection[Any], pipeline: Pipeline) -> MicroBatch:
-    """Settle the next batch: up to a consistent cut, at most batch_events events, maybe none.
+    """Fix the next batch: up to a consistent cut, at most batch_events events, maybe none.
 
-    A batch whose files are written already is returned as it was. Raises HoleError when retention
-    dropped what the pipeline has not read.
+    A batch whose files are already written is returned unchanged. Raises HoleError when retention
+    dropped events that the pipeline has not read.
     """
     wait_for_offsets(conn)
     at = state(conn, pipeline.name)
@@ -151,9 +151,9 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline) -> MicroBatch:
 
 
 def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) -> None:
-    """Write the files of a batch down, so that it is finished with them and never written again.
+    """Record the files of a batch, so that it is finished with them and never written again.
 
-    files: JSON; a list of moves to Parquet (files.py), an object to Delta (delta.py).
+    files: JSON; a list of moves for Parquet (files.py), an object for Delta (delta.py).
     """
     params = {
         "name": name,
@@ -191,12 +191,12 @@ def end_batch(conn: Connection[Any], name: str, batch: MicroBatch) -> None:
 
 
 def note(conn: Connection[Any], name: str, error: str | None) -> None:
-    """Say what stops the pipeline; None: a run of it begins."""
+    """Record the error that stops the pipeline; None: a run of it begins."""
     conn.execute(query("spark", "note_pipeline"), {"name": name, "error": error})
 
 
 def reset(conn: Connection[Any], name: str, goal: str) -> None:
-    """Put a pipeline to `earliest` or `latest`. Raises UsageError while it runs, or half-way."""
+    """Move a pipeline to `earliest` or `latest`. Raises UsageError while it runs, or half-way."""
     state(conn, name)
     lock_pipeline(conn, name)
     try:
@@ -217,7 +217,7 @@ def holds(conn: Connection[Any], name: str) -> list[Hold]:
 
 
 def remove(conn: Connection[Any], name: str) -> None:
-    """Forget a pipeline: retention waits for it no more. Raises UsageError while it runs."""
+    """Forget a pipeline: retention no longer waits for it. Raises UsageError while it runs."""
     holds(conn, name)
     lock_pipeline(conn, name)
     conn.execute(query("spark", "remove_pipeline"), {"name": name})
@@ -235,7 +235,7 @@ def _position(conn: Connection[Any], pipeline: Pipeline, ends: list[End]) -> Off
     at: Offsets = {}
     for topic, partition_id, offset in rows:
         at.setdefault(topic, {})[partition_id] = offset
-    for end in ends:  # a partition that is new since
+    for end in ends:  # a new partition
         at.setdefault(end.topic, {}).setdefault(end.partition_id, 1)
     require_kept(at, ends, fail=True)
     return at

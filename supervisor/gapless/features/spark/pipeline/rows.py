@@ -1,7 +1,7 @@
 """Rows of a DataFrame on their way into a transaction: each task hands them over, or stages them.
 
-Spark accepts one result for each task, however often it ran, so what a lost attempt sent is never
-taken: that is what makes retries and speculation harmless.
+Spark accepts one result for each task, even if it ran several times, so the rows of a lost attempt
+are never used: that makes retries and speculation harmless.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RESULT = "part INT, events BIGINT, token STRING, rows BINARY"
 
 
 def collect_staged(df: DataFrame, handed: Callable[[int, Any], Staged]) -> list[Staged]:
-    """Run `handed` for each partition of `df` where tasks run; return what Spark accepted."""
+    """Run `handed` for each partition of `df` in Spark's tasks; return the accepted results."""
     found = df.mapInArrow(_task(handed), _RESULT).collect()
     return [
         Staged(
@@ -46,7 +46,7 @@ def stage_events(df: DataFrame, where: Reached, topic: str) -> list[Staged]:
 
 
 def stage_rows(df: DataFrame, where: Reached, table: sql.Composable) -> list[Staged]:
-    """Stage the rows of `df` in `table` under each attempt's token; a few are handed on instead."""
+    """Stage the rows of `df` in `table` under each attempt's token; hand a few rows on instead."""
     return collect_staged(df, lambda part, batches: _stage_rows(where, table, part, batches))
 
 

@@ -47,13 +47,13 @@ def run_pipeline(
     tell: Told,
     wait: Callable[[float], bool] | None = None,
 ) -> int:
-    """Run until all there is is done or, with `wait`, until that returns False; return the events.
+    """Run until all events are done or, with `wait`, until that returns False; return their number.
 
-    master, conf: for Spark; what is said here goes before what the pipeline says.
-    wait: sleeps so many seconds at most; False means stop. tell: takes a line of progress.
-    Raises UsageError or GaplessError in one sentence; what is committed stays so.
+    master, conf: for Spark; they take precedence over the pipeline's own. wait: sleeps so many
+    seconds at most; False means stop. tell: takes a line of progress. Raises UsageError or
+    GaplessError in one sentence; commits stay.
     """
-    transform = load_transform(pipeline)  # before Spark is started for nothing
+    transform = load_transform(pipeline)  # before a needless start of Spark
     require_target_package(pipeline)
     with closing(open_control(dsn)) as conn:
         register_pipeline(conn, pipeline)
@@ -122,7 +122,7 @@ class _Run:
 
 
 def load_transform(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
-    """Return the function that the pipeline's sql or transform means; neither: rows as they are."""
+    """Return the function of the pipeline's sql or transform; neither: rows stay unchanged."""
     if pipeline.sql is not None:
         text = pipeline.sql
 
@@ -164,7 +164,7 @@ def _function(name: str, reference: str) -> Callable[[DataFrame], DataFrame]:
 
 @contextmanager
 def _noted(conn: Connection[Any], name: str) -> Iterator[None]:
-    """Note for status what ends a run, and say it in one sentence whatever Spark wrapped it in."""
+    """Record for status the error that ends a run, and raise it in one sentence."""
     try:
         yield
     except GaplessError as error:

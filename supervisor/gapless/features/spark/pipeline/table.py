@@ -1,7 +1,7 @@
 """A table in the log's own database: a batch's rows and the pipeline's position are one commit.
 
-key: a row with the same key is replaced; its columns in `add` are added to instead. Without a key
-rows are only inserted. The transform gives each key once in a batch: it aggregates.
+key: a row with the same key is replaced, but its columns in `add` are added to. Without a key, rows
+are only inserted. The transform returns each key once in a batch: it aggregates.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Table:
         self._stage = _stage(pipeline.name, pipeline.target.where)
 
     def begin(self, conn: Connection[Any]) -> None:
-        """Nothing is to be swept: the stage is made anew for each batch."""
+        """Do nothing: the stage is created anew for each batch."""
 
     def bring(
         self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
@@ -51,7 +51,7 @@ class Table:
         self.finish(conn, batch, df.columns, rows)
 
     def write(self, conn: Connection[Any], df: DataFrame) -> list[Staged]:
-        """Send a batch's rows to the stage, which is made anew: what was in it is of lost runs.
+        """Send a batch's rows to the stage, created anew: old rows are from lost runs.
 
         Raises UsageError for a table that is not there, or has other columns.
         """
@@ -91,7 +91,7 @@ class Table:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what the table and the rows do not agree in. Raises UsageError in one sentence."""
+        """Explain a mismatch of the table and the rows. Raises UsageError in one sentence."""
         target = self._pipeline.target
         try:
             yield
@@ -148,7 +148,7 @@ class Table:
 
 
 def drop_stage(conn: Connection[Any], name: str, target: str) -> str | None:
-    """Drop what an interrupted run of a pipeline has staged; return its name if that is refused."""
+    """Drop the staged rows of an interrupted run; return the stage's name if that is refused."""
     kind, _, where = target.partition(" ")
     if kind != "table":
         return None
@@ -158,12 +158,12 @@ def drop_stage(conn: Connection[Any], name: str, target: str) -> str | None:
     except psycopg.errors.InsufficientPrivilege:
         return stage.as_string(conn)
     except psycopg.errors.InvalidSchemaName:
-        return None  # it went with its schema
+        return None  # it was dropped with its schema
     return None
 
 
 def _stage(name: str, where: str) -> sql.Identifier:
-    """Return the table beside a table that tasks of a pipeline of this schema send rows to."""
+    """Return the table beside the target that receives the rows of the tasks of this pipeline."""
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
     beside, _, _ = where.rpartition(".")
     return sql.Identifier(*([beside] if beside else []), f"{schema()}_stage_{digest}")

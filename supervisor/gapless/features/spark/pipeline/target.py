@@ -1,4 +1,4 @@
-"""What a pipeline writes to: files, a Delta table, a table of the database, or a topic."""
+"""The targets of a pipeline: files, a Delta table, a table of the database, or a topic."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 
 
 class Target(Protocol):
-    """Takes batches, each exactly once, whatever interrupts it."""
+    """Takes batches, each exactly once, after any interruption."""
 
     def begin(self, conn: Connection[Any]) -> None:
-        """Do what is to be done once a run, before its first batch."""
+        """Prepare a run, before its first batch."""
 
     def bring(
         self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
     ) -> None:
-        """Write a batch, and move the pipeline past it in the transaction that makes it seen.
+        """Write a batch, and move the pipeline past it in the transaction that makes it visible.
 
-        frame: reads and transforms the batch. It is not called for one that was interrupted when
-        its rows were safe already: that is only finished.
+        frame: reads and transforms the batch. It is not called for a batch that was interrupted
+        after its rows were safe: that is only finished.
         """
 
 
@@ -46,7 +46,7 @@ class TopicTarget:
         self._where = where
 
     def begin(self, conn: Connection[Any]) -> None:
-        """Nothing is to be done before the first batch."""
+        """Do nothing before the first batch."""
 
     def bring(
         self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
@@ -64,7 +64,7 @@ class TopicTarget:
 
 
 def target_of(pipeline: Pipeline, spark: SparkSession, where: Reached) -> Target:
-    """Return what a pipeline writes to."""
+    """Return the target of a pipeline."""
     if pipeline.target.kind == "delta":
         return Delta(spark, pipeline)
     if pipeline.target.is_folder:
@@ -75,6 +75,6 @@ def target_of(pipeline: Pipeline, spark: SparkSession, where: Reached) -> Target
 
 
 def require_target_package(pipeline: Pipeline) -> None:
-    """Raise UsageError where a package is missing that the target needs."""
+    """Raise UsageError where a package that the target needs is missing."""
     if pipeline.target.kind == "delta":
         require_delta()

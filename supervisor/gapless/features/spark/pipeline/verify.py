@@ -1,4 +1,4 @@
-"""Whether an archive holds every event it has to, once: of a batch, or all of it."""
+"""Checks that an archive holds each of its events once: those of a batch, or all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = ("topic", "partition", "offset")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Archive:
-    """Where an archive is, and what has to be in it: from `begun` up to `place`, exclusive."""
+    """An archive's folder, and the events it has to hold: from `begun` up to `place`, exclusive."""
 
     target: str
     begun: Any
@@ -33,9 +33,9 @@ class Archive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """What an archive holds of a partition: offsets from `first` to `last`, both inclusive.
+    """The contents of an archive for a partition: offsets from `first` to `last`, both inclusive.
 
-    problem: which offset is missing or twice; None when every one is there, once.
+    problem: the offset that is missing or twice; None when every one is there, once.
     """
 
     topic: str
@@ -48,7 +48,7 @@ class Verified:
 def require_batch(df: DataFrame, batch: MicroBatch, name: str) -> None:
     """Raise HoleError unless the rows are the batch's events, each once.
 
-    Raises UsageError when they have no columns that tell.
+    Raises UsageError when they lack the columns to tell.
     """
     missing = [column for column in _COLUMNS if column not in df.columns]
     if missing:
@@ -99,7 +99,7 @@ def verify(conn: Connection[Any], name: str) -> Iterator[Verified]:
 
 
 def _ranges(start: Offsets, end: Offsets) -> Iterator[tuple[str, int, int, int]]:
-    """Yield topic, partition, first and last offset, both inclusive, of what lies between."""
+    """Yield topic, partition, first and last offset, both inclusive, of the events between."""
     for topic, partitions in sorted(end.items()):
         for partition, offset in sorted(partitions.items()):
             first = start.get(topic, {}).get(partition, 1)
@@ -114,7 +114,7 @@ def _problem(folder: str, topic: str, partition: int, first: int, last: int) -> 
     inside = (ds.field("topic") == topic) & (ds.field("partition") == partition)
     try:
         files = open_archive(folder)
-        if files.files:  # without one there is no schema either
+        if files.files:  # without a file there is no schema either
             offsets = files.to_table(columns=["offset"], filter=inside)["offset"].to_numpy()
         else:
             offsets = np.empty(0, dtype=np.int64)
@@ -128,7 +128,7 @@ def _problem(folder: str, topic: str, partition: int, first: int, last: int) -> 
     twice = offsets[1:][np.diff(offsets) == 0]
     if len(twice):
         return f"offset {twice[0]} is there twice, and {len(twice) - 1} others"
-    # With the ends put beside it, every gap is one between neighbours.
+    # With both ends beside the offsets, every gap is one between neighbours.
     steps = np.concatenate(([first - 1], offsets, [last + 1]))
     gaps = np.flatnonzero(np.diff(steps) > 1)
     if not len(gaps):
