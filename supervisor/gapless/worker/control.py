@@ -54,7 +54,7 @@ class Control:
         self._lost = False  # the workers of a former member have not been killed yet
         self._cut_off = CutOff()
         self._sessions = own_sessions(is_measured=plan.settings.metrics is not None)
-        self._rhythm = BeatTimer(
+        self._beats = BeatTimer(
             beat_every_s=plan.settings.heartbeat_ms / 1000,
             look_every_s=plan.settings.presence_poll_ms / 1000,
             ttl_s=plan.settings.member_ttl_ms / 1000,
@@ -78,7 +78,7 @@ class Control:
     @property
     def due_s(self) -> float:
         """When `tend()` has something to do next (monotonic)."""
-        return self._rhythm.due_s(is_cut=self._conn is None)
+        return self._beats.due_s(is_cut=self._conn is None)
 
     def filenos(self) -> list[int]:
         return [] if self._conn is None else [self._conn.fileno()]
@@ -149,7 +149,7 @@ class Control:
     def drain(self) -> None:
         """Ask for no more partitions, as soon as there is a connection."""
         self._draining = True
-        self._rhythm.hurry()
+        self._beats.hurry()
         if self._conn is not None:
             try:
                 self.member.drain()
@@ -181,16 +181,16 @@ class Control:
         if self._conn is not None:
             self._conn.close()
         self._conn = None
-        self._rhythm.cut(monotonic(), self._cut_off.failed(error))
+        self._beats.cut(monotonic(), self._cut_off.failed(error))
 
     # -- the way back -----------------------------------------------------------------------------
 
     def _return(self, now: float) -> None:
         # While the server is away no peer can evict us; the return shows whether one did before.
-        if self._rhythm.is_overdue(now):
+        if self._beats.is_overdue(now):
             log.warning("supervisor: cut off for longer than the ttl: ending the workers")
             self._lost = True
-        if not self._rhythm.may_return(now):
+        if not self._beats.may_return(now):
             return
         conn = self._connect()
         try:
@@ -207,7 +207,7 @@ class Control:
             member.drain()
         self._conn, self._bells = conn, Bells(conn)
         self._cut_off.ended()
-        self._rhythm.beaten(monotonic())
+        self._beats.beaten(monotonic())
         self._changed = True
         log.info("supervisor: back, and still a member")
 
@@ -268,19 +268,19 @@ class Control:
             self._member.drain()
         self._member.sync()
         self._conn, self._bells = conn, Bells(conn)
-        self._rhythm.beaten(monotonic())
+        self._beats.beaten(monotonic())
         self._changed = True
 
     def _stay(self, conn: Connection[Any], now: float) -> None:
-        if self._rhythm.wants_beat(now):
+        if self._beats.wants_beat(now):
             if not self.member.beat():
                 self._join_anew(conn)
                 return
-            self._rhythm.beaten(now)
+            self._beats.beaten(now)
             self.member.end_foreign_locks()
             if not self._draining:
                 self._follow(conn)
-        if self._rhythm.wants_look(now):
+        if self._beats.wants_look(now):
             self._watch()
 
     def _follow(self, conn: Connection[Any]) -> None:
