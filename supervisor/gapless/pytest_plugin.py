@@ -1,4 +1,4 @@
-"""Fixtures of pytest for those who write handlers; pytest finds them itself.
+"""Fixtures of pytest for tests of handlers; pytest finds them itself.
 
 `gapless_server`: a PostgreSQL for the run; `gapless_db`: a database with the schema for each test;
 `gapless_conn`: a connection to it. Nothing of gapless is imported until a test asks for one.

@@ -1,4 +1,4 @@
-"""What a program on Spark imports; the connector itself is `gapless.features.spark`."""
+"""The names that a program on Spark imports; the connector itself is `gapless.features.spark`."""
 
 from gapless.features.spark.session import spark_session
 

@@ -5,8 +5,8 @@
         with session_on(conn) as session:
             session.add(Bill(…))
 
-What it writes commits with the group's offset (I6), or not at all. `session.commit()` ends a
-savepoint of its own, never the transaction of the step. To publish through a session, give it to
+Its writes commit with the group's offset (I6), or not at all. `session.commit()` ends a savepoint
+of its own, never the transaction of the step. To publish through a session, pass it to
 gapless.publish().
 """
 
@@ -47,10 +47,10 @@ def session_on(
 ) -> AbstractContextManager[Session] | AbstractAsyncContextManager[AsyncSession]:
     """Return a session within the transaction that is open on `conn`, for one `with` block.
 
-    conn: what the handler was given; of an async handler it gives an AsyncSession (`async with`).
-    options: for the session, as expire_on_commit=False.
-    At the end of the block it is flushed; when the block raises, what it wrote since its last
-    commit() is undone. Nothing ends the transaction itself. Afterwards the session leads nowhere.
+    conn: the handler's connection; that of an async handler gives an AsyncSession (`async with`).
+    options: of the session, such as expire_on_commit=False.
+    The session is flushed at the end of the block; if the block raises, its writes since the last
+    commit() are undone. Nothing ends the transaction itself. Afterwards the session is unusable.
     Raises UsageError for another kind of connection.
     """
     if isinstance(conn, AsyncConnection):
@@ -101,7 +101,7 @@ async def _async_session_on(
 
 @cache
 def _engine() -> Engine:
-    """Return the engine of this process; its only connection is the one that is lent now."""
+    """Return the engine of this process; its only connection is the one lent at the moment."""
     return create_engine(_URL, creator=_lent.get, poolclass=NullPool, pool_reset_on_return=None)
 
 
