@@ -25,7 +25,7 @@ def alias() -> str:
 def table(name: str) -> str:
     """Return a table of gapless as Django names it, in the schema of GAPLESS_SCHEMA.
 
-    The schema is that of Django's setting, else of the environment; two that differ are a ConfigError.
+    It is that of Django's setting, else of the environment; two that differ are a ConfigError.
     """
     said = getattr(settings, "GAPLESS_SCHEMA", None)
     if said is not None:
