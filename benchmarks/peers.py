@@ -130,7 +130,7 @@ def _work(work: Work, dsn: str, events: int) -> Drained:
 
 
 class _Backlog:
-    """A database with jobs in it, of which each round gets a copy."""
+    """A database with jobs in it; each round gets a copy."""
 
     def __init__(self, setup: Setup, name: str, fill: Callable[[str, int], None]) -> None:
         self._setup = setup

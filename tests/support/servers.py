@@ -104,7 +104,7 @@ def program(
 
 
 def run_as_nobody(script: str, home: Path) -> str | None:
-    """Run a script as an unprivileged user who lives in `home`; return what it printed.
+    """Run a script as an unprivileged user who lives in `home`; return its output.
 
     None when that user can reach no Python of this version, or not this checkout.
     """

@@ -31,7 +31,7 @@ from gapless.errors import UsageError
 Args = argparse.Namespace
 Conn = Connection[Any]
 Act = Callable[..., int]
-_Place = argparse._ActionsContainer  # noqa: SLF001 - what takes arguments has no other name
+_Place = argparse._ActionsContainer  # noqa: SLF001 - a parser or a group has no other name
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ def partition(about: str = "only this partition") -> Argument:
 
 
 def yes(about: str = "do it") -> Argument:
-    """Return `--yes`; without it the command changes nothing, and says what would change."""
+    """Return `--yes`; without it the command changes nothing, and shows the change."""
     return flag("--yes --apply", about, dest="apply")
 
 

@@ -128,7 +128,7 @@ def _supervise(args: Args) -> int:
 
         return supervise_with_console(plan, _letters, make_exporter)
     _log_on(settings.log_format, metrics)
-    from gapless.worker.supervisor import Supervisor  # noqa: PLC0415 - half of what --help costs
+    from gapless.worker.supervisor import Supervisor  # noqa: PLC0415 - half of the time of --help
 
     return Supervisor(plan, make_exporter=make_exporter).run()
 

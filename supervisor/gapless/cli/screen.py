@@ -53,8 +53,8 @@ def told(args: argparse.Namespace, done: DataclassInstance, **what: object) -> i
 def changed(args: argparse.Namespace, is_changed: object, done: str, nothing: str = "") -> int:
     """Print that something was changed, or that there was nothing to do, as answer(); return 0.
 
-    nothing: the words for no change, if they differ from `done`; {name} in both is the argument of
-    that name. With --json: all arguments, and whether there was a change.
+    nothing: replaces `done` behind "nothing to do: "; {name} in both is the argument of that name.
+    With --json: all arguments, and whether there was a change.
     """
     text = done if is_changed else f"nothing to do: {nothing or done}"
     return answer(args, text.format(**args.given), args.given, changed=bool(is_changed))

@@ -156,12 +156,12 @@ def skip_hole(conn: Connection[Any], place: GroupPlace) -> Skipped:
 
 
 def plan_seek(conn: Connection[Any], place: GroupPlace, to: Point | None = None) -> list[Move]:
-    """Return what seek() would do to each partition; change nothing. Raises what seek() raises."""
+    """Return the effect of seek() on each partition; change nothing. Raises as seek() does."""
     return rows(conn, Move, query("control", "plan_seek"), **_where(place, to))
 
 
 def seek(conn: Connection[Any], place: GroupPlace, to: Point | None = None) -> list[Move]:
-    """Move a group, one topic of it or one partition; return what happened to each partition.
+    """Move a group, one topic of it or one partition; return the effect on each partition.
 
     to: the target; None: the offset of the place. A unit is never cut: an offset inside one means
     its first event. Events that are handled again leave the dead letter queue.

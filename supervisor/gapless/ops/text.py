@@ -38,7 +38,7 @@ def json_text(value: object, *, indent: int | None = None) -> str:
 
 
 def safe_json(text: str) -> str:
-    """Escape what is unsafe inside the strings of a JSON text; between them only blanks change."""
+    """Escape unsafe characters in the strings of a JSON text; between them only blanks change."""
     # Raw line breaks and tabs can stand only between the tokens of a JSON text.
     return _UNSAFE.sub(lambda c: c[0] if c[0] in "\n\r\t" else f"\\u{ord(c[0]):04x}", text)
 

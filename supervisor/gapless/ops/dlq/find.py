@@ -105,7 +105,7 @@ def list_events(conn: Connection[Any], unit: DlqUnit, *, limit: int = EVENTS_MAX
 def show_unit(conn: Connection[Any], place: GroupPlace, *, events_max: int = 50) -> DlqDetails:
     """Return all facts about the unit at a place, with at most events_max of its events.
 
-    Raises what find_unit() raises.
+    Raises the errors of find_unit().
     """
     unit = find_unit(conn, place)
     where = unit.place.event
