@@ -191,7 +191,7 @@ class Fleet:
         self.instances.append(Instance(name, process, log_path))
         return self.instances[-1]
 
-    # -- what is so -------------------------------------------------------------------------------
+    # -- the present state ------------------------------------------------------------------------
 
     def owners(self) -> dict[str, int]:
         """Return the number of partitions that each instance owns."""
@@ -254,7 +254,7 @@ class Fleet:
     def logs(self) -> str:
         return "\n".join(f"--- {each.name}\n{each.log()}" for each in self.instances)
 
-    # -- what happens -----------------------------------------------------------------------------
+    # -- actions ----------------------------------------------------------------------------------
 
     def keys(self, partitions: int) -> list[str]:
         """Return a key for each of a topic's partitions, in their order."""

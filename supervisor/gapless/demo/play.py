@@ -34,7 +34,7 @@ LOOK_EVERY_S = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """The demo's options: the first `flights` (None: all), `flights_per_s` (0: as fast as possible).
+    """The demo's options. flights: only the first ones (None: all). flights_per_s: 0 is no limit.
 
     spark: two pipelines on Spark, too. keep: leave the database, and explain how to use it.
     gateway: HOST:PORT at which the log is served over HTTP while the demo plays; None: nowhere.
