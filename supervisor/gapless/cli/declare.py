@@ -166,7 +166,7 @@ def partition(about: str = "only this partition") -> Argument:
 
 
 def yes(about: str = "do it") -> Argument:
-    """Return `--yes`; without it the command changes nothing, and shows the change."""
+    """Return `--yes`; without it the command only shows the change."""
     return flag("--yes --apply", about, dest="apply")
 
 

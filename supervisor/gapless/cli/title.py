@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-# A password in an address ends at the last @; in key=value, or in a query, it ends the value.
+# In an address a password ends at the last @; in key=value, or in a query, with the value.
 _SECRETS = (
     (re.compile(r"(://[^:/?#\s]*):[^\s]*(?=@)"), r"\1:…"),
     (re.compile(r"(password\s*=\s*)(?:'(?:[^'\\]|\\.)*'|[^\s&']+)", re.IGNORECASE), r"\1…"),
