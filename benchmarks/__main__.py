@@ -33,7 +33,7 @@ def benchmark(name: str) -> Callable[[Setup], list[Figure]]:
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Run what was asked for; return the exit code: 1 when a benchmark failed."""
+    """Run the requested benchmarks; return the exit code: 1 when one failed."""
     options = parse(words)
     console = Console(width=COLUMNS)
     if options.rewrite_docs:
@@ -67,7 +67,7 @@ def main(words: Sequence[str] | None = None) -> int:
 def _run(
     setup: Setup, names: Sequence[str], circumstances: dict[str, Any], console: Console
 ) -> tuple[dict[str, Record], list[str]]:
-    """Return the record of each benchmark, and which failed; Ctrl-C leaves out the rest."""
+    """Return the records of the benchmarks, and the names of the failed; Ctrl-C skips the rest."""
     records: dict[str, Record] = {}
     failed: list[str] = []
 
@@ -79,7 +79,7 @@ def _run(
         try:
             with console.status(f"{name} …"):
                 figures = marked(benchmark(name)(setup))
-        except (UsageError, ImportError) as error:  # not to be had here: the others can do without
+        except (UsageError, ImportError) as error:  # not available here: the others do not need it
             complain(name, "left out", error)
         except KeyboardInterrupt as error:
             complain(name, "stopped", error)
@@ -96,7 +96,7 @@ def _run(
 
 
 def _write_docs(records: Records, console: Console) -> None:
-    """Keep the figures, in the order of NAMES, and rewrite what shows them."""
+    """Keep the figures, in the order of NAMES, and rewrite the pages that show them."""
     ordered = {name: records[name] for name in NAMES if name in records}
     record.write(pages.ROOT / pages.FIGURES, ordered)
     for path in pages.rewrite(pages.ROOT, ordered):
@@ -108,7 +108,7 @@ def _write_docs(records: Records, console: Console) -> None:
 
 
 def _now(circumstances: dict[str, Any]) -> dict[str, Any]:
-    """Return the circumstances with what is another for each benchmark: the time, and the load."""
+    """Return the circumstances, with those that differ by benchmark: the time, and the load."""
     return {
         **circumstances,
         "date": strftime("%Y-%m-%d %H:%M UTC", gmtime()),
@@ -132,7 +132,7 @@ def _circumstances(dsn: str, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """Return what the system calls its processor."""
+    """Return the system's name for its processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -142,7 +142,7 @@ def _processor() -> str:
 
 
 def _autogroup() -> bool | None:
-    """Tell whether nice counts only within a session (Linux); None where there is no such thing."""
+    """Tell whether nice counts only within a session (Linux); None where that does not exist."""
     try:
         return Path("/proc/sys/kernel/sched_autogroup_enabled").read_text().strip() == "1"
     except OSError:
@@ -154,7 +154,7 @@ def _memory_gb() -> int:
 
 
 def _commit() -> str:
-    """Return which commit is measured, with a + when something else is; "unknown" without git."""
+    """Return the measured commit, with a + if files differ from it; "unknown" without git."""
     found = _git("rev-parse", "--short=10", "HEAD")
     return found + "+" * bool(_git("status", "--porcelain", "--untracked-files=no")) or "unknown"
 
@@ -173,7 +173,7 @@ def _git(*words: str) -> str:
 
 
 if __name__ == "__main__":
-    # Line by line into a file too, or forked processes would write their copies of what is left.
+    # Line by line into a file too, or forked processes would write copies of the buffered rest.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)
     try:

@@ -1,4 +1,4 @@
-"""Attached outboxes: how fast rows that are there are copied, and what new ones cost to write."""
+"""Attached outboxes: how fast existing rows are copied, and the cost of writing new ones."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def _attach(dsn: str, conn: Connection[Any], rows: int) -> Drained:
-    """Attach: copy what is there in steps, and make the trigger."""
+    """Attach the table: copy its rows in steps, and make the trigger."""
     _clear(conn)
     began_s, meter = perf_counter(), Meter(dsn)
     done = attach_table(conn, WISH)
@@ -82,7 +82,7 @@ def _attach(dsn: str, conn: Connection[Any], rows: int) -> Drained:
 
 
 def _at_once(dsn: str, conn: Connection[Any], rows: int) -> Drained:
-    """Copy all rows in one transaction: what a migration by hand does while nobody writes."""
+    """Copy all rows in one transaction, as a migration by hand does while nobody writes."""
     _clear(conn)
     began_s, meter = perf_counter(), Meter(dsn)
     conn.execute(query("attach_at_once"))

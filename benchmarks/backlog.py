@@ -1,4 +1,4 @@
-"""A backlog: events nobody has sequenced yet are given offsets and handled, with 8 workers."""
+"""A backlog: events without offsets are sequenced and handled, with 8 workers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""psycopg alone reading our log: what any consumer in Python costs, with or without its commits."""
+"""psycopg alone reading our log: the cost of any consumer in Python, with or without commits."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ COMMITTED = "psycopg, each batch committed"
 class BareReader:
     """Reads events of a partition by their ids: binary, one statement a batch.
 
-    is_committed: read as a worker does that is behind, EVENTS_MAX at once, and commit after each
-    batch how far this reader is, and nothing else: the bound of any design that does so.
+    is_committed: read as a worker that is behind does, EVENTS_MAX at once, and commit after each
+    batch only the position of this reader: the bound of any design that does so.
     is_decoded: payloads become Python's objects, as json.loads makes them; else they stay bytes.
     """
 
@@ -37,10 +37,10 @@ class BareReader:
         if not is_decoded:
             self._cursor.adapters.register_loader("json", ByteaBinaryLoader)
         self._cursor.adapters.register_loader("jsonb", ByteaBinaryLoader)
-        self._cursor.adapters.register_dumper(int, Int8Dumper)  # else another type from 32 768 on
+        self._cursor.adapters.register_dumper(int, Int8Dumper)  # or the type changes from 32 768 on
 
     def portions(self, ids: Sequence[int]) -> list[Sequence[int]]:
-        """Cut ids into what is read at once."""
+        """Cut ids into portions that are read at once."""
         return [ids[at : at + self._at_once] for at in range(0, len(ids), self._at_once)]
 
     def read(self, portion: Sequence[int]) -> None:

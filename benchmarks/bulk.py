@@ -41,7 +41,7 @@ class _Bulk(NamedTuple):
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Publish one batch after the other; what offsets cost afterwards is sequencing's figure."""
+    """Publish one batch after the other; `sequencing` measures the cost of offsets afterwards."""
     with setup.database("bulk") as dsn:
         with psycopg.connect(dsn) as conn:
             conn.execute(baseline("plain"))

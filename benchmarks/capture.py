@@ -1,4 +1,4 @@
-"""Captured tables: what it costs to write, beside no trigger and a trigger for each row."""
+"""Captured tables: the cost of writing them, beside no trigger and a trigger for each row."""
 
 from __future__ import annotations
 
@@ -56,10 +56,10 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def insert_us(conn: Connection[Any], name: str, size: int, statements: int) -> float:
-    """Return the time that a row takes, from the statement to the end of its COMMIT."""
+    """Return the time for one row, from the statement to the end of its COMMIT."""
     insert = query(name)
     conn.execute(query("capture_clear"))
-    conn.execute(insert, {"rows": size})  # what is prepared and cached, is
+    conn.execute(insert, {"rows": size})  # now the statement is prepared and cached
     began_s = perf_counter()
     for _ in range(statements):
         conn.execute(insert, {"rows": size})

@@ -15,7 +15,7 @@ LEFT, RIGHT, TOP, BOTTOM = 70, 20, 34, 34
 BAR_HEIGHT = 30
 LABEL_WIDTH = 330
 FONT = "font-family='system-ui, sans-serif' font-size='12'"
-# The paper comes with the ink: so text can be read whatever page a picture stands in.
+# The paper comes with the ink, so that text can be read on any page.
 LIGHT = {"paper": "#ffffff", "ink": "#57606a", "rule": "#d0d7de"}
 LIGHT |= {"0": "#1f6feb", "1": "#d1242f", "2": "#1a7f37", "3": "#9a6700", "4": "#8250df"}
 DARK = {"paper": "#0d1117", "ink": "#adbac7", "rule": "#444c56"}
@@ -35,7 +35,7 @@ class Panel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Panels below each other. `name` becomes the file's name."""
+    """Panels below each other. `name` becomes the name of the file."""
 
     name: str
     x_label: str
@@ -51,7 +51,7 @@ class Chart:
 
 
 def bars(title: str, ratios: Mapping[str, float]) -> str:
-    """Return one bar a ratio on a logarithmic axis, right of 1 when it is above 1."""
+    """Return a bar for each ratio on a logarithmic axis, right of 1 when it is above 1."""
     room = WIDTH - LABEL_WIDTH - RIGHT - 60
     widest = max(2.0, *(max(value, 1 / value) for value in ratios.values()))
     middle = LABEL_WIDTH + room / 2
@@ -84,8 +84,8 @@ class Pair:
 
 
 def pairs(title: str, shown: Sequence[Pair]) -> str:
-    """Return each pair on a scale of its own: the longer bar of all is as long."""
-    room = (WIDTH - LEFT_OF_PAIRS) * 0.45  # the rest is for the texts
+    """Return each pair on a scale of its own, so that the longer bars of all have one length."""
+    room = (WIDTH - LEFT_OF_PAIRS) * 0.45  # the texts get the rest
     body = [_text(LEFT_OF_PAIRS, 20, title, "font-weight='bold'")]
     for number, pair in enumerate(shown):
         y = TOP + number * PAIR_HEIGHT
@@ -155,7 +155,7 @@ def _panel(panel: Panel, x_label: str) -> Iterator[str]:
 
 
 def _round_up(value: float) -> float:
-    """Return the next of 1, 2, 5, 10, 20, … that is not below the value."""
+    """Return the next of 1, 2, 5, 10, 20, … that is at least the value."""
     if value <= 0:
         return 1.0
     power: float = 10 ** math.floor(math.log10(value))

@@ -1,4 +1,4 @@
-"""Claiming as well as psycopg can: a prepared binary statement, in one round trip with a commit."""
+"""Claims as fast as psycopg can: a prepared binary statement, one round trip with a commit."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ Rows = list[tuple[Any, ...]]
 
 
 class _JsonbBytes(ByteaBinaryLoader):
-    """jsonb in binary is its text behind a byte that says the version."""
+    """jsonb in binary is its text, after a byte with the version."""
 
     def load(self, data: Any) -> Any:
         return super().load(data)[1:]
 
 
 class Claims:
-    """Claims with one statement, which takes what it returns, over and over.
+    """Claims by one statement, again and again, which takes the rows that it returns.
 
-    What was claimed is handled in the claim's own transaction, which commits together with the next
+    Claimed rows are handled in the claim's own transaction, which commits together with the next
     claim, in one round trip: so a claim and its effects are one, as they are in gapless.
-    is_decoded: JSON becomes Python's objects; else it stays the bytes it came as.
+    is_decoded: JSON becomes Python's objects; otherwise it stays bytes.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Claims:
         return cursor
 
     def next(self, params: dict[str, Any]) -> Rows:
-        """Commit what was claimed before, and claim; nothing stays open where nothing is found."""
+        """Commit the last claim, and claim again; if nothing is found, nothing stays open."""
         with self._conn.pipeline():
             if self._is_open:
                 self._conn.execute(b"commit")

@@ -26,7 +26,7 @@ BOUND = "at best 2: three indexes and 17 columns against one and four"
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Take a log in, from its beginning, in steps: keys that come once, and keys that repeat."""
+    """Read a log from its beginning, in steps: keys that come once, and keys that repeat."""
     events = setup.pick(2_000, 50_000, 120_000)
     figures: list[Figure] = []
     for events_a_key in EVENTS_A_KEY:
@@ -56,7 +56,7 @@ def _compact(conn: Connection[Any]) -> int:
 
 
 def _upserts(conn: Connection[Any]) -> Iterator[int]:
-    """Take step after step; yield how many events each had."""
+    """Make step after step; yield the number of events of each."""
     params = {"after": 0, "events": STEP_EVENTS_MAX}
     while True:
         params["after"], done = conn.execute(query("compaction_upsert"), params).fetchall()[0]

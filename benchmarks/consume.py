@@ -31,7 +31,7 @@ from gapless.log.topics import Topic, ensure_topic
 PAYLOAD_BYTES = 300
 UNIT_SIZES = (1, 10)
 BATCHES = (1000, 100)
-TURN_EVENTS = 2_000  # what is read ahead
+TURN_EVENTS = 2_000  # that are read ahead
 
 RAW = "psycopg alone"
 RAW_DECODED = "psycopg alone, decoding"
@@ -46,7 +46,7 @@ RIVALS = (RAW, COMMITTED, RAW_DECODED, COUNTERS, COUNTERS_DECODED, COUNTERS_PUBL
 CPU_MOST = {100: Target("ratio", at_most=1 / 0.82), 1000: Target("ratio", at_most=1 / 0.86)}
 BOUND = "at best {}: 12 columns instead of 3, and a unit and a call for each event"
 
-_decode = json.JSONDecoder().decode  # as gapless and psycopg do it: the encoding is known
+_decode = json.JSONDecoder().decode  # as gapless and psycopg do: the encoding is known
 
 _Rates = Mapping[str, tuple[Drained, ...]]
 _Way = AbstractContextManager[Side]
@@ -87,7 +87,7 @@ def _fill(dsn: str, topic: Topic, events: int, unit_events: int) -> None:
 
 
 def _ways(dsn: str, topic: Topic, batch: int, unit_events: int) -> dict[str, _Way]:
-    """Return the ways to read a topic that are compared; the slower ones for one size only."""
+    """Return the ways to read a topic to compare; the slower ones for one size only."""
     ways: dict[str, _Way] = {
         RAW: _raw(dsn, topic, batch),
         COMMITTED: _raw(dsn, topic, batch, is_committed=True),
@@ -138,7 +138,7 @@ def _noop_batch(_batch: Batch, _conn: Connection[Any]) -> None:
 
 
 def _handler(topic: Topic, batch_size: int, function: Any, *, batch: bool = False) -> Handler:
-    """Return a handler of a group that has read nothing yet."""
+    """Return a handler of a group that has read no event yet."""
     decorate = gapless.handler(
         topic=topic.name,
         group=new_group("consume"),
@@ -153,7 +153,7 @@ def _handler(topic: Topic, batch_size: int, function: Any, *, batch: bool = Fals
 def _raw(
     dsn: str, topic: Topic, batch_size: int, *, is_committed: bool = False, is_decoded: bool = False
 ) -> Iterator[Side]:
-    """Read all rows as nobody can read them faster in Python."""
+    """Read all rows in the fastest way that Python has."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         reader = BareReader(conn, batch_size, is_committed=is_committed, is_decoded=is_decoded)
         portions = iter(reader.portions(event_ids(conn, topic.topic_id)))
@@ -195,7 +195,7 @@ def _published(conn: Connection[Any], params: dict[str, Any]) -> Rows:
 
 
 def _worker(setup: Setup, dsn: str, topic: Topic, batch: int) -> Figure:
-    """Let a supervisor's worker read everything: a process of its own, so in rounds."""
+    """Let a supervisor's worker read everything: a process of its own, therefore in rounds."""
     with psycopg.connect(dsn) as conn:
         events = len(event_ids(conn, topic.topic_id))
 

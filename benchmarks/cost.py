@@ -1,4 +1,4 @@
-"""What an event costs: CPU of all that takes part, and WAL bytes. Steadier than rates are."""
+"""The cost of an event: CPU of all participants, and WAL bytes. It is steadier than rates are."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from benchmarks.queries import query
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Per event. cpu_us: server and clients, server_us: it alone; None where it cannot be had."""
+    """Costs of an event. cpu_us: of server and clients, server_us: of the server; None: unknown."""
 
     cpu_us: float | None
     wal_bytes: float
@@ -25,7 +25,7 @@ class Cost:
 
 
 class Meter:
-    """Counts from its making on."""
+    """A meter of costs; it counts from its creation on."""
 
     def __init__(self, dsn: str) -> None:
         self._dsn = dsn
@@ -33,7 +33,7 @@ class Meter:
         self._cpu = CpuMeter(dsn)
 
     def of(self, events: float) -> Cost:
-        """Return what each of so many events cost since then."""
+        """Return the cost since then of each of this many events."""
         cpu_us = self._cpu.used_us(events)
         server_us = None if cpu_us is None else self._cpu.used_s()[0] * 1e6 / events
         return Cost(cpu_us, (self._wal_bytes() - self._wal) / events, server_us)
@@ -44,7 +44,7 @@ class Meter:
 
 
 def wal_bytes(conn: Connection[Any]) -> int:
-    """Return how much WAL the server has written so far."""
+    """Return the bytes of WAL that the server has written so far."""
     row = conn.execute(query("wal_bytes")).fetchone()
     assert row is not None
     return int(row[0])
@@ -53,7 +53,7 @@ def wal_bytes(conn: Connection[Any]) -> int:
 def cost_figures(
     what: str, ours: Sequence[Cost], baseline: Sequence[Cost] = (), against: str = ""
 ) -> list[Figure]:
-    """Return CPU and WAL an event as figures; lower is better."""
+    """Return CPU and WAL of an event as figures; lower is better."""
     sides = ours, baseline, against
     return [
         compared(what, "µs CPU/event", attrgetter("cpu_us"), sides),

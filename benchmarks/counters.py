@@ -1,4 +1,4 @@
-"""topicpartition.io's design: a table and a counter a partition, and consumers that poll."""
+"""topicpartition.io's design: a table and a counter for each partition; consumers poll."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def claim(conn: Connection[Any], group: str, partition_id: int, events: int) -> 
 
 
 def polled(rest_ms: int) -> str:
-    """Return what a poller is called that rests so long when it finds nothing."""
+    """Return the name of a poller that rests this long when it finds nothing."""
     return f"counters, a rest of {rest_ms} ms" if rest_ms else "counters, without a rest"
 
 
@@ -110,7 +110,7 @@ def good_poller(
 ) -> Job:
     """Return a consumer as one would write it: one statement, a round trip a batch.
 
-    It looks before it locks, so it writes nothing when there is nothing, and rests then.
+    It looks before it locks, so without new events it writes nothing, and rests.
     """
 
     def poll(cue: Cue) -> int:
@@ -133,7 +133,7 @@ def good_poller(
 
 
 def claim_statement(partition_id: int) -> sql.Composed:
-    """Return the statement that claims and reads at once; it takes group, partition and events."""
+    """Return the statement that claims and reads in one; it takes group, partition and events."""
     return _on("counters_take", partition_id)
 
 

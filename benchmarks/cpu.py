@@ -1,7 +1,7 @@
-"""CPU time of all that takes part: on a shared machine it says more than a rate does.
+"""CPU time of all participants: on a shared machine it is more reliable than a rate.
 
-Linux and a server on this machine only; elsewhere there is nothing to be had, and no figure. What
-lives is read to the nanosecond; only what has ended below the server is known in ticks of 10 ms.
+It needs Linux and a server on this machine; elsewhere there is no figure. The time of a living
+process is read to the nanosecond; only that of ended ones below the server is in ticks of 10 ms.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CPUCLOCK_SCHED = 2
 
 
 class CpuMeter:
-    """Counts, from its making, what the server, this process and its descendants use."""
+    """Counts, from its creation, the CPU time of the server, this process and its descendants."""
 
     def __init__(self, dsn: str) -> None:
         self._postmaster = postmaster(dsn)
@@ -35,7 +35,7 @@ class CpuMeter:
         return self._server_s() - server_s, self._ours_s() - ours_s
 
     def used_us(self, events: float) -> float | None:
-        """Return the CPU time since then for each of so many events; None if it cannot be had."""
+        """Return the CPU time since then for each of this many events; None if it is unknown."""
         now_s = self._now_s()
         if now_s is None or self._began_s is None:
             return None
@@ -67,13 +67,13 @@ def postmaster(dsn: str) -> int | None:
 
 
 def descendants(pid: int | None) -> list[int]:
-    """Return the processes below one."""
+    """Return the processes below a process."""
     children = [] if pid is None else _children(pid)
     return [below for child in children for below in (child, *descendants(child))]
 
 
 def _children(pid: int) -> list[int]:
-    """Return the children of a process: of each of its threads (Spark's JVM forks from several)."""
+    """Return the children of a process, of all its threads (Spark's JVM forks from several)."""
     found: list[int] = []
     with suppress(OSError):  # the process has just ended
         for thread in Path(f"/proc/{pid}/task").iterdir():
@@ -83,12 +83,12 @@ def _children(pid: int) -> list[int]:
 
 
 def _descendants_s(pid: int, ended: Callable[[int], float] | None = None) -> float:
-    """Return what the descendants of a process have used, those that have ended included."""
+    """Return the CPU time of the descendants of a process, ended ones included."""
     ended = ended or _ended_s
     while True:
         ended_s = ended(pid)
         alive_s = sum(own_s(child) + _descendants_s(child) for child in _children(pid))
-        if ended(pid) == ended_s:  # else one has just ended, and was counted in neither
+        if ended(pid) == ended_s:  # or one has just ended, and is in neither number
             return ended_s + alive_s
 
 
@@ -104,7 +104,7 @@ def _own_ended_s(_pid: int) -> float:
 
 
 def own_s(pid: int) -> float:
-    """Return what a process has used, its ended threads included, in nanoseconds if possible.
+    """Return the CPU time of a process, ended threads included, in nanoseconds if possible.
 
     A process has a CPU clock of its own (clock_getcpuclockid(3)), whose number is made of its id.
     """

@@ -13,13 +13,13 @@ import multiprocess
 
 from benchmarks.cost import Meter
 
-PATIENCE_S = 600.0  # whatever a busy machine takes: nobody waits for what has failed
+PATIENCE_S = 600.0  # enough on any busy machine; it bounds the wait for a failed process
 
 _fork = multiprocess.get_context("fork")
 
 
 class Cue:
-    """What a job is given: it gets ready, calls begin(), and continues while going() is true."""
+    """The start and stop of a job: it gets ready, calls begin(), and runs while going() is true."""
 
     def __init__(self, barrier: Any, stop: Any) -> None:
         self._barrier = barrier
@@ -27,7 +27,7 @@ class Cue:
         self._ended_s: float | None = None
 
     def begin(self) -> None:
-        """Wait until all are ready, and then until they may."""
+        """Wait until all are ready, and then for the start."""
         self._barrier.wait(PATIENCE_S)
         self._barrier.wait(PATIENCE_S)
 
@@ -42,12 +42,12 @@ class Cue:
         self._stop.set()
 
     def did(self) -> None:
-        """Say that something was done now, for a job that takes its time to return."""
+        """Note that the job did something now, if it takes time to return."""
         self._ended_s = monotonic()
 
     @property
     def ended_s(self) -> float:
-        """When the job did something last."""
+        """The time at which the job last did something."""
         return monotonic() if self._ended_s is None else self._ended_s
 
 
@@ -55,9 +55,9 @@ Job = Callable[[Cue], int]
 
 
 class Crew:
-    """A crew at work. Once it was stopped or joined: `done` by all, and the time that took.
+    """A crew at work. After stop() or join(): `done`, the sum of all jobs, and the time they took.
 
-    ready_s: how long it took from the first process's start until all could begin.
+    ready_s: the time from the first process's start until all could begin.
     """
 
     def __init__(self, jobs: Sequence[Job]) -> None:
@@ -71,7 +71,7 @@ class Crew:
         self.ready_s = 0.0
 
     def start(self, metered_dsn: str | None) -> None:
-        """Start all; return when they have begun, all at once."""
+        """Start all jobs; return when they have begun, all at once."""
         started_s = monotonic()
         for process in self._processes:
             process.start()
@@ -84,11 +84,11 @@ class Crew:
     def _give_cue(self) -> None:
         try:
             self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001 - the crew gives the cue
-        except BrokenBarrierError:  # one of them has failed: which one, and how, is told
+        except BrokenBarrierError:  # a process has failed: the error names it, and the reason
             self.join()
 
     def stop(self) -> None:
-        """Let all finish what they are doing. Raises RuntimeError for one that failed."""
+        """Let all jobs finish their present step. Raises RuntimeError for one that failed."""
         self._cue.stop()
         self.join()
 
@@ -104,18 +104,18 @@ class Crew:
         self.took_s = max(ended_s for _, ended_s in results) - self._began_s
 
     def kill(self) -> None:
-        """End whoever is left."""
+        """End the remaining processes."""
         for process in self._processes:
             if process.is_alive():
                 process.kill()
                 process.join()
 
     def _run(self, job: Job) -> None:
-        gc.freeze()  # as workers do: what came from the parent is no garbage of the job's
+        gc.freeze()  # as workers do: objects of the parent are no garbage of the job
         try:
             done = job(self._cue)
         except BaseException:
-            self._cue._barrier.abort()  # noqa: SLF001 - nobody waits for this one
+            self._cue._barrier.abort()  # noqa: SLF001 - no process has to wait for this one
             raise
         self._results.put((done, self._cue.ended_s))
 
@@ -124,7 +124,7 @@ class Crew:
 def crew(jobs: Sequence[Job], metered_dsn: str | None = None) -> Iterator[Crew]:
     """Run jobs in a process each; they have begun when the block is entered.
 
-    metered_dsn: make a meter of that server at the moment they begin.
+    metered_dsn: make a meter of that server when they begin.
     """
     made = Crew(jobs)
     try:

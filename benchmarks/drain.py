@@ -1,4 +1,4 @@
-"""How fast a log is read to its end, counted from the first progress that is seen."""
+"""The rate at which a log is read to its end, counted from the first visible progress."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from benchmarks.supervised import supervised
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 
-LOOK_EVERY_S = 0.02  # a look costs the machine as much as handling 100 events
+LOOK_EVERY_S = 0.02  # a look takes as much CPU as handling 100 events
 
 _group_numbers = count(1)
 
 
 class Drained(NamedTuple):
-    """Events per second, all groups together, and what one costs."""
+    """Events per second, all groups together, and the cost of an event."""
 
     per_s: float
     cost: Cost
@@ -40,24 +40,24 @@ def drained_figures(
     against: str,
     target: Target | None = None,
 ) -> list[Figure]:
-    """Return rate, CPU and WAL an event as figures."""
+    """Return rate, CPU and WAL of an event as figures."""
     rate = compared(what, "events/s", attrgetter("per_s"), (ours, theirs, against), target)
     costs = cost_figures(what, [x.cost for x in ours], [x.cost for x in theirs], against)
     return [rate, *costs]
 
 
 def noop(_unit: Unit, _conn: Connection[Any]) -> None:
-    """Handle an event by doing nothing."""
+    """Handle an event without doing anything."""
 
 
 def decoding(unit: Unit, _conn: Connection[Any]) -> None:
     """Handle events by decoding their payloads."""
     for event in unit:
-        event.payload  # noqa: B018 - having it is the point
+        event.payload  # noqa: B018 - reading it decodes it
 
 
 def new_group(prefix: str) -> str:
-    """Return the name of a group that has read nothing yet."""
+    """Return the name of a group that has read no event yet."""
     return f"{prefix}-{next(_group_numbers)}"
 
 
@@ -94,7 +94,7 @@ def drain_counters(
     batch: int,
     poller: Callable[..., Job] = counters.poller,
 ) -> Drained:
-    """Let one poller a group and partition read `events` events, summed over the groups."""
+    """Let one poller for each group and partition read `events` events, summed over the groups."""
     counters.join(dsn, groups)
     began_s = monotonic()
     jobs = [
@@ -109,9 +109,9 @@ def drain_counters(
 
 
 def watch(dsn: str, name: str, groups: Sequence[str], events: int, began_s: float) -> Drained:
-    """Look at a progress until it is `events`; return the rate since it was first above 0.
+    """Watch a progress until it is `events`; return the rate since it was first above 0.
 
-    began_s: when it began, for when all was done at the first look.
+    began_s: the time of the start, in case all is done at the first look.
     """
     give_up_s = monotonic() + PATIENCE_S
     with psycopg.connect(dsn, autocommit=True) as conn:

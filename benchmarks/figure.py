@@ -1,4 +1,4 @@
-"""A figure: what was measured, for us and for the baseline, and whether that is enough (pure)."""
+"""A figure: values of ours and of the baseline, and whether they meet the target (pure)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Literal, TypeVar
 T = TypeVar("T")
 
 NOISE_MAX = 1.1
-NOISE = ": noise"  # behind what the neighbours have in common
+NOISE = ": noise"  # ends a figure's name, behind the name that it shares with neighbours
 ITSELF = "itself, every other turn"
-# What ours is compared with though it is no other design: itself, or nothing at all.
+# Names of baselines that are no other design: ours itself, or nothing at all.
 NO_RIVALS = {
     ITSELF,
     "its own start",
@@ -46,11 +46,11 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """Measurements of one thing, in the order they were made.
+    """Measurements of one thing, in the order in which they were made.
 
     ours, baseline: one value a round; round n of both ran one right after the other. Either is
-    empty when it could not be had: no rival installed, no CPU clock on this system.
-    bound: how far the design itself can come, and why, where that is known.
+    empty if it is unavailable: no rival installed, no CPU clock on this system.
+    bound: the best that the design itself can reach, and why, if that is known.
     """
 
     what: str
@@ -63,19 +63,19 @@ class Figure:
 
     @property
     def ratios(self) -> tuple[float, ...]:
-        """Return ours/baseline round by round: neighbours in time share the machine's mood."""
+        """Return ours/baseline round by round: neighbours in time share the machine's state."""
         if not self.baseline or not self.ours or not all(self.baseline):
             return ()
         return tuple(ours / base for ours, base in zip(self.ours, self.baseline, strict=True))
 
     @property
     def more_is_better(self) -> bool:
-        """Tell rates of work from what it costs: time, CPU, bytes, processes."""
+        """Tell a rate of work from a cost: time, CPU, bytes, processes."""
         return self.unit == "events/s"
 
     @property
     def kind(self) -> Literal["CPU", "WAL", "time"]:
-        """Return what was measured: each is disturbed by something else."""
+        """Return the kind of the measurement: each kind has other disturbances."""
         said = f"{self.what} {self.unit}"
         return "CPU" if "CPU" in said else "WAL" if "WAL" in said else "time"
 
@@ -97,9 +97,9 @@ def compared(
     target: Target | None = None,
     bound: str = "",
 ) -> Figure:
-    """Return the figure of a value of each round; one that could not be had is left out.
+    """Return the figure of one value of each round; unavailable values are left out.
 
-    sides: the rounds of ours, those of another, and who that is.
+    sides: the rounds of ours, the rounds of another, and its name.
     """
     *rounds, against = sides
     ours, baseline = (
@@ -125,7 +125,7 @@ NO_NOISE = Target("ratio", at_least=1 / NOISE_MAX, at_most=NOISE_MAX)
 
 
 def marked(figures: Sequence[Figure]) -> tuple[Figure, ...]:
-    """Return the figures; beside those whose neighbours' noise leaves them no meaning, say so."""
+    """Return the figures, with a note on those that noise between neighbours makes meaningless."""
     loud = [each for each in figures if each.against == ITSELF and each.verdict == "missed"]
 
     def said(figure: Figure) -> Figure:

@@ -1,4 +1,4 @@
-"""Fill the outbox from inside the server, as fast as it goes."""
+"""Fill the outbox from inside the server, as fast as possible."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import ensure_topic
 
 TRIES = 30
-PART_EVENTS = 500_000  # of a chunk of 1 000 000: no event is without a chunk of its own
+PART_EVENTS = 500_000  # of a chunk of 1 000 000: every event finds a chunk of its own
 
 
 def make_topic(dsn: str, name: str, *, partitions: int) -> None:
@@ -33,10 +33,10 @@ def fill_outbox(
     events_a_commit: int = 1,
     sequenced: bool = True,
 ) -> None:
-    """Publish `events` events in transactions of `events_a_commit`; give them offsets, or not.
+    """Publish `events` events in transactions of `events_a_commit`; sequence them if `sequenced`.
 
-    Chunks are made in between, as a supervisor does: events that no chunk is there for are in the
-    default one for good, where autovacuum then works for longer than create_chunks() waits.
+    Chunks are made in between, as a supervisor does: events without a chunk stay in the default
+    one for good, where autovacuum then works for longer than create_chunks() waits.
     """
     given = {
         "bench.events_a_commit": events_a_commit,
@@ -58,7 +58,7 @@ def fill_outbox(
 
 
 def _make_room(conn: Connection[Any]) -> None:
-    """Create chunks; an autovacuum that is in the way is gone in a moment."""
+    """Create chunks; an autovacuum in the way ends within a moment."""
     for _ in range(TRIES):
         with suppress(psycopg.errors.LockNotAvailable):
             create_chunks(conn)
@@ -68,7 +68,7 @@ def _make_room(conn: Connection[Any]) -> None:
 
 
 def sequence_all(dsn: str) -> None:
-    """Give offsets to all that is committed."""
+    """Give offsets to all committed events."""
     with connect(dsn, role="bench") as conn:
         while sequence(conn):
             pass

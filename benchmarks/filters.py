@@ -1,4 +1,4 @@
-"""Filters: a group that needs 2 of 200 types, against one that is sent all of them."""
+"""Filters: a group that needs 2 of 200 types, against one that receives all of them."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def _handler(function: object, **options: object) -> Handler:
-    """Return a handler of a group that has read nothing yet."""
+    """Return a handler of a group that has read no event yet."""
     group = new_group("filters")
     decorate = gapless.handler(topic="outbox", group=group, batch_size=BATCH, **options)  # type: ignore[call-overload]
     made: Handler = decorate(function)

@@ -1,7 +1,7 @@
-"""The gateway beside publish() without it, and beside a small server of HTTP; events to a stream.
+"""The gateway beside publish() without it, and beside a small HTTP server; events to a stream.
 
-The small server needs asyncpg and starlette, logs of others their servers and clients; where they
-are not, their values are dashes.
+The small server needs asyncpg and starlette, other logs need their servers and clients; without
+these, their values are dashes.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from gapless.log.catch_up import is_sequencer_active
 CLIENTS = 16
 DIRECT = "publish() over 16 connections, without it"
 RIVAL = "starlette and asyncpg, a table, no order"
-CONNECTIONS = "10000"  # of one address: all clients here are at one
+CONNECTIONS = "10000"  # from one address: all clients here have the same
 GATEWAY = (
     "gateway",
     *("--listen", "127.0.0.1:0"),
@@ -57,7 +57,7 @@ idle = handler(topic="outbox", group="gateway")(noop)
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A gateway that runs: where, and as which process."""
+    """A running gateway: its address and its process."""
 
     host: str
     port: int
@@ -68,7 +68,7 @@ class Served:
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Measure each on a database of its own, served by one gateway."""
+    """Measure each case on a database of its own, served by one gateway."""
     with _topic(setup, "gateway") as (dsn, gateway):
         published = [
             *_published(setup, dsn, gateway, 1, Target("ratio", at_least=0.7)),
@@ -95,7 +95,7 @@ def _rival(setup: Setup, purpose: str, *, notifies: bool) -> Iterator[tuple[str,
 
 @contextmanager
 def served(module: str, *words: str, **env: str) -> Iterator[Served]:
-    """Run a server of HTTP within the block: a module that tells its address."""
+    """Run an HTTP server within the block: a module that prints its address."""
     with tempfile.NamedTemporaryFile() as log:
         process = subprocess.Popen(
             [sys.executable, "-m", module, *words], stderr=log, env=os.environ | env
@@ -145,7 +145,7 @@ def _published(setup: Setup, dsn: str, gateway: Served, batch: int, target: Targ
 
 
 def _rate(seconds: float, batch: int, client: Callable[[], Iterator[None]]) -> float:
-    """Return the events a second of all clients; each publishes a batch for each step."""
+    """Return the events a second of all clients; each publishes a batch in each step."""
     counts = [0] * CLIENTS
     begun = threading.Barrier(CLIENTS + 1)
     ended = threading.Event()
@@ -166,7 +166,7 @@ def _rate(seconds: float, batch: int, client: Callable[[], Iterator[None]]) -> f
     began_s = perf_counter()
     sleep(seconds)
     while not sum(counts) and any(each.is_alive() for each in threads):
-        sleep(0.01)  # a machine that is too busy for one request in that time
+        sleep(0.01)  # the machine was too busy for one request in that time
     ended.set()
     took_s = perf_counter() - began_s
     events = sum(counts)
@@ -184,7 +184,7 @@ def _direct(dsn: str, batch: int) -> Iterator[None]:
 
 
 def _over_http(server: Served, batch: int) -> Iterator[None]:
-    """Publish over one connection. Not by http.client: it takes as long as what it measures."""
+    """Publish over one connection, without http.client, which costs as much as the server."""
     body = json.dumps([{"payload": PAYLOAD, "key": "k"}] * batch)
     head = f"POST {PATH}/events HTTP/1.1\r\nHost: {server.host}\r\nContent-Type: application/json"
     request = f"{head}\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
@@ -198,7 +198,7 @@ def _over_http(server: Served, batch: int) -> Iterator[None]:
 
 
 def _answer(sock: socket.socket) -> bytes:
-    """Return one whole answer, which says how long it is."""
+    """Return one whole answer, by the length that it states."""
     found = b""
     while True:
         part = sock.recv(65536)
@@ -211,7 +211,7 @@ def _answer(sock: socket.socket) -> bytes:
 
 
 def _streamed(setup: Setup) -> list[Figure]:
-    """Publish 100 a second, beside a supervisor that sequences: how late are they in a stream?"""
+    """Publish 100 a second, beside a supervisor that sequences; measure the delay in a stream."""
     runs = {"ours": partial(_ours, setup)}
     if http_queue.CAN_RUN:
         runs[RIVAL] = partial(_its, setup)
@@ -264,7 +264,7 @@ def _late_ms(
     reading = threading.Thread(target=_read, args=(server, number, late_ms, is_open))
     reading.start()
     assert is_open.wait(PATIENCE_S), "the stream does not begin"
-    sleep(1.0)  # it listens
+    sleep(1.0)  # until it listens
     for _ in range(number):
         store({"sent_s": perf_counter()})
         sleep(0.01)

@@ -1,7 +1,7 @@
 """Five groups read the same four partitions, against a counter a partition with polling readers.
 
-The rival's published load: 10 writers of 100 events a batch, readers of 200 a batch, 1 KB each. It
-has no handler, no units and no leases.
+The rival's load is the one it published: 10 writers of 100 events a batch, readers of 200 a batch,
+1 KB each. It has no handler, no units and no leases.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ BOUND_EACH = (
 class _Live(NamedTuple):
     """Events per second written, and read by all groups together in that time.
 
-    through: written ones per second until every group has read them all; what each costs by then.
+    through: written ones per second until every group has read them all, with the cost of each.
     """
 
     written: float
@@ -71,7 +71,7 @@ class _Live(NamedTuple):
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Read a full log, then read while it is written."""
+    """Read a full log, then one that is being written."""
     return [*_drained(setup), *_live(setup)]
 
 
@@ -195,7 +195,7 @@ def _live_ours(
 
 
 def _latest(handler: gapless.Handler) -> gapless.Handler:
-    """Return the handler with a group that begins where the log ends now."""
+    """Return the handler with a group that begins at the present end of the log."""
     decorate = gapless.handler(
         topic=handler.topic, group=handler.group, batch_size=handler.batch_size, start="latest"
     )
@@ -226,7 +226,7 @@ def _live_rival(
 def _measure(
     dsn: str, duration_s: float, writers: Sequence[Job], groups: list[str], progress: str
 ) -> _Live:
-    """Write for so long, count what the groups read then, and wait until they have it all."""
+    """Write for duration_s, count the events read meanwhile, and wait until all are read."""
 
     def read() -> int:
         with psycopg.connect(dsn) as conn:

@@ -1,4 +1,4 @@
-"""The README's figures: what a newcomer asks for, each beside the fastest alternative (pure)."""
+"""The README's figures: those that a newcomer asks for, beside the fastest alternative (pure)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from benchmarks.figure import NO_RIVALS, Figure
 from benchmarks.record import Records
 from benchmarks.report import NOTHING, number
 
-# What stores no log, or reads one that others keep: bounds, that nobody could use instead.
+# These store no log, or read one that others keep: they are bounds, and nobody could use them.
 BOUNDS = ("plain INSERT*", "COPY*", "psycopg*", "bare *")
 
 
 class Row(NamedTuple):
-    """A row: what it says, and which figures of a benchmark it is made of (what may have a `*`)."""
+    """A row: its text, and the benchmark's figures of which it is made (`what` may have a `*`)."""
 
     says: str
     benchmark: str
@@ -53,7 +53,7 @@ ROWS = (
 
 
 def table(records: Records) -> str:
-    """Return the rows; a dash is what is not among the figures."""
+    """Return the rows as a table, with a dash for each missing figure."""
     lines = [
         "| | unit | gapless | fastest alternative | its value | command |",
         "|---|---|--:|---|--:|---|",
@@ -68,7 +68,7 @@ def table(records: Records) -> str:
 
 
 def picture(records: Records) -> str:
-    """Return the rows that have figures as SVG."""
+    """Return the rows that have figures, as SVG."""
     shown = [
         Pair(
             label=f"{row.says}: {row.unit}" + (", less is better" * (not figure.more_is_better)),
@@ -82,7 +82,7 @@ def picture(records: Records) -> str:
 
 
 def absent(records: Records) -> list[str]:
-    """Return which rows have no figure."""
+    """Return the texts of the rows without a figure."""
     return [row.says for row, figure in _found(records) if figure is None]
 
 

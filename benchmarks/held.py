@@ -1,7 +1,7 @@
 """A held snapshot: an unrelated transaction stays open while events are published and handled.
 
-No row version that became dead since can be removed. Whatever updates the same rows for every batch
-gets slower and slower; how much, the curves say.
+Row versions that become dead after its start cannot be removed. A design that updates the same rows
+for every batch gets slower and slower; the curves show how much.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class _Bucket(NamedTuple):
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Hold a snapshot beside each, one after the other; draw the curves."""
+    """Hold a snapshot beside each design in turn; draw the curves."""
     minutes = setup.minutes or setup.pick(0.02, 0.15, 0.5)
     per_s = setup.pick(200, RATE_PER_S, RATE_PER_S)
     curves = {}
@@ -71,7 +71,7 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def _figures(what: str, curve: list[_Bucket], *, bound: bool) -> list[Figure]:
-    """Compare the end with the start; the very first bucket, in which all is new, is left out."""
+    """Compare the end with the start; the first bucket, in which everything is new, is left out."""
     slower, less = Target("ratio", at_most=1.1), Target("ratio", at_least=0.9)
 
     def figure(name: str, unit: str, at: int, target: Target) -> Figure:
@@ -95,8 +95,8 @@ def _line(curve: list[_Bucket], at: int) -> Points:
     return [(bucket.at_s, bucket[at]) for bucket in curve]
 
 
-_Probe = Callable[[Connection[Any]], Callable[[], object]]  # returns what is to be timed
-_Kind = Callable[[str, Notebook], Any]  # a context manager that yields how to send, and the probe
+_Probe = Callable[[Connection[Any]], Callable[[], object]]  # returns the function to time
+_Kind = Callable[[str, Notebook], Any]  # a context manager that yields the sender and the probe
 
 
 def _measure(dsn: str, duration_s: float, per_s: int, kind: _Kind) -> list[_Bucket]:
@@ -106,7 +106,7 @@ def _measure(dsn: str, duration_s: float, per_s: int, kind: _Kind) -> list[_Buck
             pause_s = duration_s / BUCKETS / PROBES_PER_BUCKET
             with crew([partial(_probe, dsn, probe, pause_s, began, ended)]) as probing:
                 due = send_all(dsn, total, per_s, send, sent, give_up=True)
-                with suppress(TimeoutError):  # the curve shows what did arrive
+                with suppress(TimeoutError):  # the curve shows the events that arrived
                     wait_for_all(arrived, len(due))
                 probing.stop()
         claims = {n: (began.read()[n], at) for n, at in ended.read().items()}
@@ -121,9 +121,9 @@ def _buckets(
     claims: list[tuple[int, int]],
     duration_s: float,
 ) -> Iterator[_Bucket]:
-    """Cut the time into equal parts; what did not happen in one is as in the part before.
+    """Cut the time into equal parts; a part without a value takes that of the part before.
 
-    A latency belongs to the part in which the event arrived: so a growing backlog is seen growing.
+    A latency belongs to the part in which the event arrived, so the curve shows a growing backlog.
     """
     start_ns = min(due.values())
     part_ns = duration_s * 1e9 / BUCKETS
@@ -153,7 +153,7 @@ def _held_snapshot(dsn: str) -> Iterator[None]:
 def _probe(
     dsn: str, probe: _Probe, pause_s: float, began: Notebook, ended: Notebook, cue: Cue
 ) -> int:
-    """Time a claim that is rolled back, again and again."""
+    """Time a claim, again and again, and roll it back."""
     probes = 0
     with psycopg.connect(dsn) as conn:
         cue.begin()
@@ -186,7 +186,7 @@ def _ours(dsn: str, arrived: Notebook) -> Iterator[tuple[Send, _Probe]]:
         params = {"group_id": GROUP, "epoch": fence[0], "token": fence[1]}
 
         def probe(conn: Connection[Any]) -> Callable[[], object]:
-            place = conn.execute(query("place"), params).fetchone()  # its owner would know it
+            place = conn.execute(query("place"), params).fetchone()  # an owner would know it
             assert place is not None
             hints = {"place": place[0]}
             return lambda: conn.execute(query("probe_claim"), {**params, **hints}).fetchall()

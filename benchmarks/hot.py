@@ -1,4 +1,4 @@
-"""One hot partition: 16 clients publish with the same key, one worker handles it all."""
+"""One hot partition: 16 clients publish with the same key, one worker handles all events."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ handled = handler(topic="outbox", group=GROUP, batch_size=1000)(noop)
 
 
 class _Hot(NamedTuple):
-    """Events per second published, and handled while they were published; what one costs."""
+    """Events per second published, and handled during that time; the cost of an event."""
 
     published: float
     handled: float

@@ -1,4 +1,4 @@
-"""Idle: what partitions cost while nobody publishes, against 8 pollers that rest, or do not."""
+"""Idle: the cost of partitions without events, against 8 pollers, with and without a rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from benchmarks.server import Setup, settings
 from benchmarks.supervised import FORMS, few_workers, supervised
 from gapless import handler
 
-POLLERS = 8  # and as many partitions
+POLLERS = 8  # and the same number of partitions
 MANY = 64
 CPU_MOST = {POLLERS: Target("value", at_most=2), MANY: Target("value", at_most=4)}
 SPARE_SESSIONS = 50
@@ -39,7 +39,7 @@ class _Counts(NamedTuple):
 
 
 class _Activity(NamedTuple):
-    """What happened in a second. cpu_percent: of one core, server and clients."""
+    """The activity in a second. cpu_percent: of one core, server and clients."""
 
     xids: float
     beats: float
@@ -49,12 +49,12 @@ class _Activity(NamedTuple):
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Watch the server's counters, with nobody, with pollers, and with the supervisor.
+    """Watch the server's counters, without any reader, with pollers, and with the supervisor.
 
-    Autovacuum, which takes up to twenty xids a minute for nobody's sake, is off, unless the server
-    is somebody's.
+    Autovacuum takes up to twenty xids a minute by itself; it is off, unless the server was given
+    by the user.
     """
-    # Workers look each 30 s for themselves: a window that is shorter may have none of that.
+    # Workers look for themselves every 30 s: a shorter window may contain no such look.
     ours_s, others_s = setup.pick((1, 0.5), (31, 1.5), (31, 1.5))
     settle_s = setup.pick(0.1, 2, 2)
     pollers = {
@@ -64,7 +64,7 @@ def run(setup: Setup) -> list[Figure]:
     pollers[PUBLISHED] = partial(counters.poller, pause_s=0.01)
     with setup.database("idle") as dsn, without_autovacuum(setup):
         counters.create(dsn, POLLERS)
-        _watch_supervised(dsn, 0, settle_s)  # what a new database does once, it does now
+        _watch_supervised(dsn, 0, settle_s)  # the first-time work of a new database is done here
         results = alternate(
             1,
             {
@@ -86,7 +86,7 @@ def run(setup: Setup) -> list[Figure]:
 
 
 def _many(setup: Setup, duration_s: float, settle_s: float) -> list[Figure]:
-    """Watch a supervisor of many partitions, each form once: nothing else is compared."""
+    """Watch a supervisor of many partitions, in each form once: nothing else is compared."""
     if int(settings(setup.dsn)["max_connections"]) < MANY + SPARE_SESSIONS:
         return []
     with setup.database("idle") as dsn, without_autovacuum(setup):
@@ -153,7 +153,7 @@ def _figures(
 
 @contextmanager
 def without_autovacuum(setup: Setup) -> Iterator[None]:
-    """Switch autovacuum off, unless the server is somebody's."""
+    """Switch autovacuum off, unless the server was given by the user."""
     if not setup.is_own:
         yield
         return
@@ -185,7 +185,7 @@ def _watch_polled(dsn: str, duration_s: float, poller: Callable[..., Job]) -> _A
 
 
 def watch(dsn: str, duration_s: float) -> _Activity:
-    """Return what happens in a second, over so many."""
+    """Return the activity in a second, on average over duration_s."""
     before, meter = _counts(dsn), CpuMeter(dsn)
     sleep(duration_s)
     took_s = max(duration_s, 1e-3)

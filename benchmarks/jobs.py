@@ -38,11 +38,11 @@ TABLES = {
     STATUS: "job",
     DECODED: "job_deleted",
 }
-# How many jobs make a round of seconds; without an index, each costs more the more there are.
+# The share of the jobs that makes a round last seconds; without an index, more jobs cost more each.
 SHARES = {HANDLED: 1.0, ALONE: 1.0, PUBLISHED: 0.5, INDEXED: 0.2, STATUS: 0.05, DECODED: 1.0}
 OURS_DECODED = "ours, decoding"
 
-_Take = Callable[[Connection[Any]], Iterator[int]]  # yields how many it took, until there are none
+_Take = Callable[[Connection[Any]], Iterator[int]]  # yields numbers of jobs, until there are none
 
 
 def run(setup: Setup) -> list[Figure]:
@@ -79,7 +79,7 @@ def _ours(dsn: str, events: int, function: Any) -> Drained:
 
 
 def _queue(dsn: str, name: str, jobs: int) -> Drained:
-    """Fill the queue anew and let the workers empty it."""
+    """Fill the queue again and let the workers empty it."""
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(_on("queue_truncate", name))
         conn.execute(_on("queue_fill", name), {"events": jobs, "payload_bytes": PAYLOAD_BYTES})
@@ -106,7 +106,7 @@ def _work(dsn: str, name: str, cue: Cue) -> int:
 
 
 def _handled(conn: Connection[Any], *, is_decoded: bool) -> Iterator[int]:
-    """Delete and handle in one transaction: what a job does commits with its end."""
+    """Delete and handle in one transaction: the effects of a job commit with its end."""
     claims = Claims(conn, _on("queue_delete_fast", HANDLED), is_decoded=is_decoded)
     while rows := claims.next({"events": BATCH}):
         yield len(rows)

@@ -28,7 +28,7 @@ COPY = "COPY, no trigger"
 
 
 class _Large(NamedTuple):
-    """Events per second of publishing; seconds from its commit to the handler's; what one cost."""
+    """Events per second of publishing; seconds from its commit to the handler's; the cost."""
 
     per_s: float
     handled_s: float

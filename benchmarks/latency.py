@@ -44,7 +44,7 @@ BOUND = "three transactions an event (sender, offset, claim) where a poller has 
 
 
 class _Latency(NamedTuple):
-    """p50 and p99 in ms, since the event was due and since its commit returned; what it cost."""
+    """p50 and p99 in ms, since the event was due and since its commit returned; its cost."""
 
     p50: float
     p99: float
@@ -54,7 +54,7 @@ class _Latency(NamedTuple):
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Measure each rate, one of each kind a round, and both forms of ours."""
+    """Measure each rate, one run of each kind a round, and both forms of ours."""
     warm_up_s, duration_s = setup.pick((0.1, 0.2), (0.3, 1.2), (0.3, 2.2))
     figures: list[Figure] = []
     for per_s, forms in MOST.items():
@@ -127,11 +127,11 @@ def _figures(
     return figures
 
 
-_Kind = Callable[[str, Notebook], Any]  # a context manager that yields how to send
+_Kind = Callable[[str, Notebook], Any]  # a context manager that yields the sender
 
 
 def _measure(dsn: str, per_s: int, times_s: tuple[float, float], kind: _Kind) -> _Latency:
-    """Send for the two times after each other; the first only warms up."""
+    """Send for both times in turn; the first only warms up."""
     warm_up, counted = (int(each * per_s) for each in times_s)
     total = warm_up + counted
     with notebooks() as (sent, arrived), kind(dsn, arrived) as send:

@@ -1,4 +1,4 @@
-"""Events for later: how many a second are promoted, how late, what a look costs in vain."""
+"""Scheduled events: how many a second are promoted, how late, and the cost of an idle look."""
 
 from __future__ import annotations
 
@@ -29,19 +29,19 @@ AT_ONCE = "published at once, in batches of 1000"
 NOTHING = "nothing waits"
 EMPTY = "a statement that does nothing"
 ALONE = "without a look"
-LEAD_S = 3.0  # until the first is due, so that all are there before
+LEAD_S = 3.0  # until the first is due, so that all are stored before
 
 idle = handler(topic="outbox", group="later")(noop)
 elsewhere = handler(topic="elsewhere", group="later")(noop)
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Measure each on a database of its own."""
+    """Measure each case on a database of its own."""
     return [_promoted(setup), *_looks(setup), *_beside(setup), *_late(setup)]
 
 
 def _promoted(setup: Setup) -> Figure:
-    """Promote and sequence a backlog that is due; beside it the same published and sequenced."""
+    """Promote and sequence a backlog that is due, beside one that is published and sequenced."""
     events = setup.pick(2_000, 20_000, 30_000)
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
@@ -91,7 +91,7 @@ def _publish_all(conn: Connection[Any], events: int) -> int:
 
 
 def _looks(setup: Setup) -> list[Figure]:
-    """Look for what is due, with many waiting and with none; count the xids that takes."""
+    """Look for due events, with many waiting and with none; count the xids that this takes."""
     events = setup.pick(2_000, 200_000, 500_000)
     with (
         setup.database("empty") as empty_dsn,
@@ -133,7 +133,7 @@ def _timed(
     cpu: Target | None = None,
     in_all: Target | None = None,
 ) -> list[Figure]:
-    """Return the CPU time that a call takes its server process, and how long it takes in all."""
+    """Return the CPU time of a call in its server process, and its whole duration."""
     sides = results[OURS], results[against], against
     figure = ms_figure(f"{what}: until its client has the answer", *sides, in_all)
     of_server = compared(f"{what}: CPU of the server", "ms", _server_ms, sides, cpu)
@@ -155,7 +155,7 @@ def _xid(conn: Connection[Any]) -> int:
 
 
 def _beside(setup: Setup) -> list[Figure]:
-    """A busy sequencer of a log that uses none of it, with the looks that it makes and without."""
+    """Compare a busy sequencer of a log without scheduled events, with its looks and without."""
     with setup.database("later") as dsn, connect(dsn, role="bench") as conn:
         make_topic(dsn, "outbox", partitions=8)
         create_chunks(conn)
@@ -174,7 +174,7 @@ def _sequenced(conn: Connection[Any]) -> None:
 
 
 def _looking() -> Callable[[Connection[Any]], None]:
-    """Do the same, and look as often as a sequencer does of whose time only these calls are."""
+    """Do the same, and look as often as a sequencer does that makes only these calls."""
     promoter, since_s = Promoter(), 0.0
 
     def call(conn: Connection[Any]) -> None:
@@ -190,9 +190,9 @@ def _looking() -> Callable[[Connection[Any]], None]:
 
 
 def _late(setup: Setup) -> list[Figure]:
-    """A real sequencer, and events that are due one after the other: when do they have offsets?
+    """Measure how late due events get their offsets from a real sequencer.
 
-    Workers that handle them take the CPU of a small machine; so both are measured.
+    Workers that handle them take the CPU of a small machine; so it is measured with and without.
     """
     return [
         figure
@@ -228,6 +228,6 @@ def _late_beside(setup: Setup, app: Handler, whose: str) -> list[Figure]:
 
 
 def _fill(conn: Connection[Any], events: int, *, lead_s: float, step_us: int) -> None:
-    """Let events wait, one behind the other, each of 300 bytes, ten of a transaction."""
+    """Store waiting events, due one after the other, each of 300 bytes, ten to a transaction."""
     conn.execute(query("later_fill"), {"events": events, "lead_s": lead_s, "step_us": step_us})
     conn.execute(query("later_analyse"))

@@ -1,4 +1,4 @@
-"""Tables of figures as they stand in the documentation, between two markers a benchmark."""
+"""Tables of figures for the documentation, each between the two markers of its benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Members: what an idle fleet costs, and its memory with a process a partition and with fewer."""
+"""Members: the cost of an idle fleet, and its memory with a process a partition and with fewer."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class _Memory(NamedTuple):
 
 @handler(topic="outbox", group="members")
 def noop(_unit: Unit, _conn: Connection[Any]) -> None:
-    """Never called: there are no events."""
+    """Never run: there are no events."""
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Let a fleet of eight do nothing; then weigh one supervisor with all partitions."""
+    """Let a fleet of eight idle; then measure the memory of one supervisor with all partitions."""
     figures: list[Figure] = []
     for per_worker in PER_WORKER[:1]:
         figures += _idle(setup, per_worker)
@@ -151,5 +151,5 @@ def _title(pid: int) -> str:
 def _read(pid: int, name: str) -> str:
     try:
         return Path(f"/proc/{pid}/{name}").read_text()
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return ""

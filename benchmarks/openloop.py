@@ -1,7 +1,7 @@
-"""Load at a fixed rate whoever is slow, and what became of each event.
+"""Load at a fixed rate, even when a side is slow, and the fate of each event.
 
-An event counts from the moment it was to be sent, whether its sender was late or not: so a stall is
-charged to every event that it delayed.
+An event's time counts from the moment when it is due, even if its sender is late: so a stall is
+charged to every event that it delays.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from psycopg import Connection
 
 from benchmarks.crew import Cue, Job, crew
 
-PER_SENDER_S = 125  # events a second: what one Python process sends without being late by itself
+PER_SENDER_S = 125  # events a second: one Python process sends them without being late by itself
 ARRIVE_S_MAX = 60.0
 HEAD_START_NS = 100_000_000
 
 Send = Callable[[Connection[Any], int], None]
 Times = dict[int, int]
 
-_RECORD = struct.Struct("=qq")  # event number, monotonic ns at which it happened to it
+_RECORD = struct.Struct("=qq")  # the number of an event, its moment in monotonic ns
 
 
 class Notebook:
@@ -39,7 +39,7 @@ class Notebook:
         self._appending = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def write(self, n: int) -> None:
-        """Note that it happened to event n, now."""
+        """Note the present moment for event n."""
         os.write(self._appending, _RECORD.pack(n, monotonic_ns()))
 
     def read(self) -> Times:
@@ -54,7 +54,7 @@ class Notebook:
 
 @contextmanager
 def notebooks() -> Iterator[tuple[Notebook, Notebook]]:
-    """Yield a notebook of what was sent (its commit returned) and one of what arrived."""
+    """Yield a notebook of sent events (their commit returned) and one of those that arrived."""
     with tempfile.TemporaryDirectory(prefix="gapless-bench-") as folder:
         sent, arrived = (Notebook(Path(folder) / name) for name in ("sent", "arrived"))
         try:
@@ -67,9 +67,9 @@ def notebooks() -> Iterator[tuple[Notebook, Notebook]]:
 def send_all(
     dsn: str, total: int, per_s: int, send: Send, sent: Notebook, *, give_up: bool = False
 ) -> Times:
-    """Send `total` events at the given rate; return when each was due.
+    """Send `total` events at the given rate; return the time at which each was due.
 
-    give_up: what was not sent when the last was due is not sent at all, and not returned.
+    give_up: events not sent when the last is due are not sent at all, and not returned.
     """
     senders = -(-per_s // PER_SENDER_S)
     last = total if give_up else None
@@ -88,7 +88,7 @@ def send_all(
 
 
 def wait_for_all(arrived: Notebook, total: int) -> None:
-    """Wait until so many have arrived. Raises TimeoutError after ARRIVE_S_MAX."""
+    """Wait until `total` events have arrived. Raises TimeoutError after ARRIVE_S_MAX."""
     give_up_s = monotonic() + ARRIVE_S_MAX
     while (count := arrived.count()) < total:
         if monotonic() > give_up_s:
@@ -97,7 +97,7 @@ def wait_for_all(arrived: Notebook, total: int) -> None:
 
 
 def late_ms(due: Times, happened: Times, first: int = 0) -> list[float]:
-    """Return how long after it was due it happened to each event from number `first` on."""
+    """Return how much later than due each event from number `first` on happened."""
     return [(happened[n] - due[n]) / 1e6 for n in sorted(due) if n >= first]
 
 
@@ -109,9 +109,9 @@ def _send(
     sent: Notebook,
     cue: Cue,
 ) -> int:
-    """Send the events of these numbers, and return how many.
+    """Send the events of these numbers; return their count.
 
-    pace: where the beginning is written, events a second, the event after which to give up.
+    pace: the file with the beginning, events a second, the event after which to give up.
     """
     beginning, per_s, last = pace
     with psycopg.connect(dsn, autocommit=True) as conn:

@@ -48,7 +48,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """Return the options. Raises UsageError for what is wrong."""
+    """Return the options. Raises UsageError for wrong input."""
     parser = _Parser(
         prog="bin/bench",
         description="Measure gapless and its rivals in turns: tables, JSON, SVG.",
@@ -107,7 +107,7 @@ def _check(options: argparse.Namespace) -> None:
 
 
 def is_real_time() -> bool:
-    """Tell whether others' load counts for nothing, the server's share included: `chrt -r 5`."""
+    """Tell whether other load cannot disturb this run, nor the server: `chrt -r 5`."""
     if not hasattr(os, "sched_getscheduler"):
         return False
     return os.sched_getscheduler(0) in (os.SCHED_FIFO, os.SCHED_RR)

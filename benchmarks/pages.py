@@ -1,4 +1,4 @@
-"""The pages that show figures: what stands between their markers is made from figures.json alone.
+"""The pages that show figures: the text between their markers is made from figures.json alone.
 
 `<!-- bench NAME -->` … `<!-- /bench NAME -->` holds the whole table of a benchmark, and its
 pictures. `<!-- figures NAME -->` … `<!-- /figures NAME -->` holds pages/NAME.md, in which
@@ -38,7 +38,7 @@ _PLACE = re.compile(r"\{\{(?P<words>[^{}]+)\}\}")
 
 
 def rewrite(root: Path, records: Records) -> list[Path]:
-    """Write every page and picture anew; return those that are others now."""
+    """Write every page and picture again; return those that changed."""
     changed = []
     for path, text in _contents(root, records):
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -57,7 +57,7 @@ def stale(root: Path, records: Records) -> list[Path]:
 
 
 def unmarked(text: str) -> str:
-    """Return a page's text without what stands between markers."""
+    """Return a page's text without the parts between markers."""
     return _SECTION.sub("", text)
 
 
@@ -68,19 +68,19 @@ def homeless(root: Path, records: Records) -> list[str]:
 
 
 def filled(template: str, records: Records) -> str:
-    """Return a template with its figures. Raises LookupError for words that several would fit."""
+    """Return a template with its figures. Raises LookupError if several figures fit the words."""
     return _PLACE.sub(lambda place: _shown(place["words"], records), template)
 
 
 def absent(records: Records) -> list[str]:
-    """Return what pages show as a dash: its benchmark could not be run, or has it no more."""
+    """Return the figures that pages show as a dash: their benchmark did not run, or lacks them."""
     places = [place for text in _templates().values() for place in _PLACE.findall(text)]
     found = [words.strip() for words in places if _shown(words, records) == NOTHING]
     return [*headline.absent(records), *found]
 
 
 def worse(records: Records) -> Iterator[tuple[str, Figure]]:
-    """Yield, for each thing that was measured, who is furthest ahead; missed targets too."""
+    """Yield, for each thing that was measured, the rival furthest ahead; missed targets too."""
     for name, record in records.items():
         found: dict[tuple[str, str], Figure] = {}
         for figure in record.figures:
@@ -96,7 +96,7 @@ def worse(records: Records) -> Iterator[tuple[str, Figure]]:
 
 
 def _behind(figure: Figure) -> float:
-    """Return how many times better the rival is."""
+    """Return by which factor the rival is better."""
     if not figure.ratios:
         return 0.0
     ratio = median(figure.ratios)
@@ -172,7 +172,7 @@ def _shown(words: str, records: Records) -> str:
         and fnmatchcase(figure.unit, unit)
         and fnmatchcase(figure.against, rival)
     ]
-    if not found:  # it could not be had: no Java, say
+    if not found:  # it was not available: no Java, say
         return NOTHING
     if len({(figure.what, figure.against) for figure in found}) > 1 and field != "ours":
         raise LookupError(f"{words}: {len(found)} figures")

@@ -1,7 +1,7 @@
-"""Queues of others where installed: publish in batches, and drain with one worker process.
+"""Other queues, if installed: publish in batches, and drain with one worker process.
 
-Each round lasts two seconds at least, with as many jobs as that takes. On all sides a process is
-started, connects and works: all of that counts. On ours, so does giving the offsets.
+Each round lasts at least two seconds, with as many jobs as that takes. It counts the start of a
+process, its connection and its work on all sides; on ours, sequencing too.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _Results = dict[str, tuple[Drained, ...]]
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Measure ours and each that is there; who is not there is a dash."""
+    """Measure ours and each installed queue; a missing one is a dash."""
     rivals = {name: find(name) for name in NAMES}
     there = {name: rival for name, rival in rivals.items() if rival is not None}
     absent = [f"{name}, which is not installed" for name in rivals if name not in there]
@@ -61,9 +61,9 @@ def _figures(what: str, results: _Results, against: str) -> list[Figure]:
 
 
 class Lasting:
-    """Makes rounds that last so long: with more events until they do, then with as many.
+    """Rounds of at least a given time: the number of events grows until it is enough, then stays.
 
-    A round that turns out too short is not counted, and only tells how many events it takes.
+    A round that turns out too short is not counted, and only shows how many events it takes.
     """
 
     def __init__(self, at_least_s: float, events: int) -> None:
@@ -118,7 +118,7 @@ def _publish(dsn: str, events: int, batch: int, cue: Cue) -> int:
 
 
 def _work(work: Work, dsn: str, events: int) -> Drained:
-    """Time one process from its start to what it does last."""
+    """Time one process from its start to its last action."""
     meter = Meter(dsn)
     with crew([partial(work, dsn, events, BATCH)]) as worker:
         worker.join()
@@ -130,7 +130,7 @@ def _work(work: Work, dsn: str, events: int) -> Drained:
 
 
 class _Backlog:
-    """A database with jobs in it, which each round gets a copy of."""
+    """A database with jobs in it; each round gets a copy."""
 
     def __init__(self, setup: Setup, name: str, fill: Callable[[str, int], None]) -> None:
         self._setup = setup
@@ -192,7 +192,7 @@ def _fill(dsn: str, events: int) -> None:
 
 
 def _drain(dsn: str, events: int) -> Drained:
-    """Count everything, from the start of the supervisor to the last event's commit."""
+    """Time everything, from the start of the supervisor to the last event's commit."""
     handler = gapless.handler(topic=TOPIC, group=new_group("peers"), batch_size=BATCH)(decoding)
     meter, began_s = Meter(dsn), monotonic()
     with supervised(dsn, handler, total_partitions=1):

@@ -24,7 +24,7 @@ def transactions_per_s(
     payload_bytes: int,
     partitions: Sequence[int] = (),
 ) -> float:
-    """Run scripts/<name>.sql in `clients` sessions; return the commits per second of all.
+    """Run scripts/<name>.sql in `clients` sessions; return the commits per second of them all.
 
     partitions: for a script that names its partition; each transaction runs it for one of them.
     """

@@ -1,4 +1,4 @@
-"""Planning: how long a plan takes for many partitions and many members, alone in its group."""
+"""Planning: the time of a plan for many partitions and many members, alone in its group."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MS_MAX = 100.0
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Plan anew, for one more member, for one less, and when nothing has changed."""
+    """Plan again with one more member, with one less, and when nothing has changed."""
     took: dict[str, list[float]] = {}
     with setup.database("planning") as dsn, psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(query("many_partitions"), {"partitions": PARTITIONS})

@@ -42,9 +42,9 @@ BOUND = "publishing and offsets alone cost as much as the rival: 0.9 to 1.1 if w
 
 
 class _Rates(NamedTuple):
-    """Events per second: published, and handled while they were published; what one costs.
+    """Events per second: published, and handled during that time; the cost of an event.
 
-    The cost of an event includes its offset and its handling, where there is any.
+    The cost of an event includes its offset and its handling, if there is any.
     """
 
     published: float
@@ -89,7 +89,7 @@ def _compared(
     counter: float | None = None,
     consuming: float | None = None,
 ) -> list[Figure]:
-    """Return the figures of all runs there were; targets bound the ratios to the rivals."""
+    """Return the figures of all runs; targets bound the ratios to the rivals."""
     bounds = {PLAIN: plain, CLASSIC: classic, COUNTERS: counter}
     figures = [
         _published(results, what, AWAKE, rival, bound)
@@ -162,7 +162,7 @@ def _measure(setup: Setup, commit_delay_ms: float, names: list[str], rounds: int
 
 
 class _Load:
-    """The same load in all kinds of company."""
+    """The same load, beside different readers."""
 
     def __init__(self, dsn: str, duration_s: int) -> None:
         self._dsn = dsn
@@ -175,7 +175,7 @@ class _Load:
         sequence_all(self._dsn)
 
     def run(self, script: str, partitions: range | tuple[int, ...] = ()) -> _Rates:
-        """Publish while nobody reads; give the offsets afterwards, for the next run's sake."""
+        """Publish without readers; give the offsets afterwards, to prepare the next run."""
         meter = Meter(self._dsn)
         published = self._publish(script, partitions)
         cost = meter.of(published * self._duration_s)
@@ -183,12 +183,12 @@ class _Load:
         return _Rates(published, 0.0, cost)
 
     def run_tailed(self) -> _Rates:
-        """Publish while another session reads what is published, and no more."""
+        """Publish while another session only reads the published events."""
         with tailed(self._dsn):
             return self.run("plain")
 
     def run_supervised(self, served: Handler, *, auto: bool = False) -> _Rates:
-        """Publish beside a supervisor; wait until everything is handled that is to be handled."""
+        """Publish beside a supervisor; wait until the events are handled, if it has a handler."""
         settings = few_workers(auto=auto)
         with supervised(self._dsn, served, total_partitions=PARTITIONS, **settings):
             self._wait_for_rest(served)

@@ -1,6 +1,6 @@
 """The SQL of the benchmarks: named queries, baselines and pgbench scripts, in files beside this.
 
-As bytes: psycopg takes them as they are, where its types want a str to be a literal.
+Statements are bytes: psycopg runs them as they are, but its types accept only literals as str.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 -- name: settings
--- What makes one server's figures differ from another's.
+-- The settings by which the figures of two servers differ.
 select s.name, current_setting(s.name)
 from pg_settings s
 where s.name in (
@@ -13,8 +13,8 @@ order by s.name
 select current_setting('is_superuser')
 
 -- name: fill_outbox
--- n events of the topic, payloads of so many bytes, so many events a commit. Those of a commit have one
--- key: so they are one unit over however many partitions.
+-- n events of the topic, with payloads of a given size, a given number of events a commit. Events of a commit have
+-- one key: so they are one unit, over any number of partitions.
 do $$
 declare
   n int := current_setting('bench.events')::int;
@@ -38,7 +38,7 @@ select set_config(%(name)s, %(value)s, false)
 analyze
 
 -- name: owned
--- Whether every partition of a group has an owner, and somebody has the sequencer's role.
+-- Whether every partition of a group has an owner, and a session has the sequencer's role.
 select not exists (
     select from gapless.lease l where l.group_id = %(group_id)s and l.owner is null
   ) and exists (
@@ -50,14 +50,14 @@ select not exists (
   )
 
 -- name: balanced
--- Whether every partition of a group has the owner it is to have.
+-- Whether every partition of a group has the owner that the plan gives it.
 select not exists (
   select from gapless.lease l
   where l.group_id = %(group_id)s and (l.owner is null or l.owner is distinct from l.target)
 )
 
 -- name: sessions
--- Of gapless in this database.
+-- Sessions of gapless in this database.
 select count(*) from pg_stat_activity a
 where a.datname = current_database() and starts_with(a.application_name, 'gapless/')
 
@@ -70,7 +70,7 @@ select exists (
 )
 
 -- name: lag
--- Events of the group's topics that have an offset and were not handled yet.
+-- Events of the group's topics that have an offset and are not handled yet.
 select coalesce(sum(h.last_offset + 1 - c.next_offset), 0)::bigint
 from gapless.consumer_offsets c
 cross join lateral (
@@ -92,7 +92,7 @@ where s.topic_id = %(topic_id)s and s.partition_id = 0
 order by s.base_offset, u.n
 
 -- name: raw_read
--- What a worker must read of an event, and nothing else.
+-- The columns that a worker must read of an event, and no others.
 select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
   o.xid::text, o.created_ts
 from gapless.outbox_message_t o
@@ -106,7 +106,7 @@ truncate committed_offset;
 insert into committed_offset values (1, 0)
 
 -- name: commit_offset
--- One round trip: the least that a design can do which commits each batch.
+-- One round trip: the least for a design that commits each batch.
 begin;
 update committed_offset set handled = %(handled)s where reader = 1;
 commit
@@ -140,7 +140,7 @@ select pg_backend_pid()
 select 1
 
 -- name: number_in_place
--- What a sequencer costs that writes the offset into the event's row.
+-- The cost of a sequencer that writes the offset into the event's row.
 update baseline.numbered_message_t o set c_offset = n.c_offset
 from (
   select p.id, row_number() over (order by p.id) as c_offset
@@ -156,7 +156,7 @@ with stored as (insert into baseline.relay_message_t (payload) values (%(payload
 select pg_notify('relay_in', '')
 
 -- name: relay_restart
--- Readers of so many partitions, at the end of the log; and the last message there is.
+-- Readers of a number of partitions, at the end of the log; and the newest message.
 with readers as (
   insert into baseline.relay_offset (partition, next_number)
   select p, (select coalesce(max(l.number), 0) + 1 from baseline.relay_log l)
@@ -166,7 +166,7 @@ with readers as (
 select coalesce(max(m.id), 0) from baseline.relay_message_t m
 
 -- name: relay_number
--- What is new gets its numbers, and its readers are told, in one commit.
+-- New messages get their numbers, and their readers are notified, in one commit.
 with fresh as materialized (
   select m.id from baseline.relay_message_t m
   where m.id > %(above)s and m.id <> all (%(recent)s)
@@ -179,7 +179,7 @@ numbered as (
 select f.id, pg_notify('relay_out_' || f.id %% %(partitions)s, '') from fresh f
 
 -- name: relay_read
--- What was numbered since the last time, and the offset behind it.
+-- Messages numbered since the last time, and the offset after them.
 with fresh as materialized (
   select l.number, l.message_id from baseline.relay_log l
   where l.partition = %(partition)s and l.number >= (
@@ -233,7 +233,7 @@ select coalesce(sum(c.next_offset - 1), 0)::bigint from gapless.consumer_offsets
 where c.group_id = any (%(groups)s)
 
 -- name: counters_write
--- One statement: raise the partition's counter by the batch, insert below the offsets it gave.
+-- One statement: raise the partition's counter by the batch, insert at the offsets below it.
 with reserved as (
   update baseline.partition_counter c set next_offset = c.next_offset + cardinality(%(payloads)b::bytea[])
   where c.partition_id = %(partition_id)s
@@ -245,7 +245,7 @@ from reserved r
 cross join unnest(%(payloads)b::bytea[]) with ordinality u (payload, n)
 
 -- name: counters_claim
--- Raise the group's offset by what there is, up to a limit; the range is the claimer's.
+-- Raise the group's offset by the number of new events, up to a limit; the range belongs to the claimer.
 with tip as (
   select t.next_offset from baseline.partition_counter t where t.partition_id = %(partition_id)s
 ),
@@ -267,7 +267,7 @@ where p.c_offset between %(first)s and %(last)s
 order by p.c_offset
 
 -- name: counters_take
--- Claim and read in one statement. It looks before it locks: where nothing is new, nothing is written.
+-- Claim and read in one statement. It looks before it locks: if nothing is new, nothing is written.
 with wanted as materialized (
   select c.next_offset as first_offset, least(%(events)s::bigint, t.next_offset - c.next_offset) as events
   from baseline.partition_offsets c
@@ -369,11 +369,11 @@ where new.upto is not null
 returning new.upto
 
 -- name: hold_snapshot
--- What an unrelated transaction does that stays open: its snapshot holds back every vacuum.
+-- An unrelated transaction that stays open: its snapshot holds back every vacuum.
 select count(*) from pg_class
 
 -- name: fence
--- Who may claim for one partition of a group now.
+-- The owner that may claim for one partition of a group now.
 select c.epoch, c.token from gapless.consumer_offsets c
 where c.group_id = %(group_id)s and c.topic_id = 1 and c.partition_id = 0
 
@@ -381,7 +381,7 @@ where c.group_id = %(group_id)s and c.topic_id = 1 and c.partition_id = 0
 select gapless.claim_at(%(group_id)s, 1, 0, %(epoch)s, %(token)s, 100, 0, %(place)s)
 
 -- name: place
--- Where the row is that a worker's last claim left behind.
+-- The ctid of the row that a worker's last claim wrote.
 select c.ctid from gapless.consumer_offsets c
 where c.group_id = %(group_id)s and c.topic_id = 1 and c.partition_id = 0
 
@@ -441,7 +441,7 @@ select * from gapless.take_next(
 )
 
 -- name: later_fill
--- As if ten of each had been published by one transaction.
+-- As if each ten had been published by one transaction.
 insert into gapless.scheduled (deliver_at, timeline, topic_id, key, event_type, payload, headers, xid)
 select d.at, 1, 1, 'key-' || d.n %% 1000, 'bench', json_build_object('pad', repeat('x', 290)),
   jsonb_build_object('at', d.at), (d.n / 10 + 1000000)::text::xid8
@@ -471,7 +471,7 @@ select exists (select from gapless.scheduled)
 select gapless.pending()
 
 -- name: later_lateness
--- From the time said to the end of the run that gave the offset; the log remembers its newest runs.
+-- From the due time to the end of the run that gave the offset; the log remembers its newest runs.
 select percentile_cont(0.5) within group (order by x.late_ms),
   percentile_cont(0.99) within group (order by x.late_ms), max(x.late_ms)
 from (
@@ -483,7 +483,7 @@ from (
 ) x
 
 -- name: give_types
--- Events of so many types, evenly; before anybody reads.
+-- Events of a number of types, evenly; before any reader starts.
 update gapless.outbox_message_t o set event_type = 'type-' || o.id %% %(types)s::int
 
 -- name: capture_insert_captured
@@ -505,12 +505,12 @@ from generate_series(1, %(rows)s) n
 truncate gapless.outbox_message_t
 
 -- name: give_customers
--- Events of so many customers, evenly; before anybody reads.
+-- Events of a number of customers, evenly; before any reader starts.
 update gapless.outbox_message_t o
 set payload = (jsonb_build_object('customer_id', o.id %% %(customers)s::int) || o.payload::jsonb)::json
 
 -- name: subscribe_customers
--- A subscription of each of them.
+-- A subscription for each customer.
 select count(
   gapless.subscribe(
     %(group)s, 'outbox', 'customer ' || n, '{"customer": "$.customer_id"}', jsonb_build_object('customer', n)
@@ -539,12 +539,12 @@ insert into bench_http_queue (payload) values (%(payload)s)
 select q.id, q.payload::text from bench_http_queue q where q.id > $1 order by q.id limit 1000
 
 -- name: give_keys
--- Events of so many keys, evenly; before anybody reads.
+-- Events of a number of keys, evenly; before any reader starts.
 update gapless.outbox_message_t o set key = 'key-' || o.id %% %(keys)s::int
 
 -- name: compaction_upsert
--- The events of the next step, as many as a good engineer would take: by their ids, which no other writer is
--- behind here, each key once, and the place in the same transaction.
+-- The next events, as many as a good engineer would take at once: by their ids, since no other writer has lower ones
+-- open here; each key once, and the position in the same transaction.
 with step as materialized (
   select o.id, o.key, o.payload, o.headers from gapless.outbox_message_t o
   where o.id > %(after)s order by o.id limit %(events)s
@@ -560,7 +560,7 @@ moved as (
 select max(s.id), count(*) from step s
 
 -- name: subscribe_by_sql_and_value
--- A subscription of each customer, of few texts: the value is looked up, then the condition is asked.
+-- A subscription for each customer, with few texts: the value is looked up, then the condition is evaluated.
 select count(
   gapless.subscribe(
     %(group)s, 'outbox', 'customer ' || n, '{"customer": "$.customer_id"}', jsonb_build_object('customer', n),
@@ -572,7 +572,7 @@ select count(
 from generate_series(0, %(customers)s::int - 1) n
 
 -- name: subscribe_by_sql
--- Nothing is looked up: each condition is asked of each event, and one event of ten matches each.
+-- Nothing is looked up: each condition is evaluated for each event, and one event of ten matches each.
 select count(
   gapless.subscribe(
     %(group)s, 'outbox', 'remainder ' || n, params => jsonb_build_object('remainder', n),

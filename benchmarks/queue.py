@@ -1,4 +1,4 @@
-"""Queue groups beside queues in tables and those of others: what an event costs, and faults."""
+"""Queue groups beside queues in tables and other products: the cost of an event, and faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gapless.log.topics import ensure_topic
 
 WORKERS = 4
 BATCH = 100
-# Their workers take a job as they like; those that always decode it are compared with our decoding.
+# Their workers decode a job or not; those that always decode are compared with ours decoding.
 OTHERS = ("procrastinate", "pgqueuer")
 OURS_DECODED = "ours, decoding"
 BOUND = "at best 1.3: a row of the queue is written, and an event of the log is read"
@@ -39,7 +39,7 @@ _Results = dict[str, tuple[Drained, ...]]
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Empty queues of each kind, and then see what a queue group does when something goes wrong."""
+    """Empty queues of each kind, and then measure a queue group when something goes wrong."""
     return [
         *_one_by_one(setup),
         *_emptied(setup),
@@ -70,7 +70,7 @@ def _one_by_one(setup: Setup) -> list[Figure]:
 
 def _emptied(setup: Setup) -> list[Figure]:
     """Let 4 workers empty a queue in one partition or table, over and over."""
-    # So many that what a worker compiles in its first second is a hundredth of its work.
+    # Enough that the compiling in a worker's first second is a hundredth of its work.
     events = setup.pick(10 * BATCH, 40_000, 80_000)
     others = {name: rival for name in OTHERS if (rival := find(name)) is not None}
     with _queue(setup, events) as dsn:
@@ -153,7 +153,7 @@ def _drained(dsn: str, way: Route, events: int, *, is_decoded: bool = False) -> 
 
 
 def _foreign(setup: Setup, rival: Rival, events: int) -> Drained:
-    """Let workers of a library empty its queue; each is done when nothing is left to take."""
+    """Let workers of a library empty its queue; each ends when nothing is left to take."""
     (drain,) = rival.drains.values()
     share = events // WORKERS
     with setup.database("queue_foreign") as dsn:

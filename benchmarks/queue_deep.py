@@ -1,4 +1,4 @@
-"""A queue group's claim where much is above the floor, or much is open: is its time flat?"""
+"""Whether a queue group's claim stays as fast when much is above the floor, or much is open."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ BATCH = 100
 WORKERS = 4
 FEW = 1_000 * BATCH
 PAYLOAD_BYTES = 20
-A_COMMIT = 100  # a queue takes events one by one, however they were published
+A_COMMIT = 100  # a queue takes events one by one, in any transaction size
 NOTHING = "nothing finished above it"
 FEWER = f"{FEW} open"
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Time claims that are rolled back."""
+    """Time claims, and roll them back."""
     finished = setup.pick(20 * BATCH, 200_000, 200_000)
     opened = setup.pick(40 * BATCH, 400_000, 400_000)
     fill = partial(fill_outbox, payload_bytes=PAYLOAD_BYTES, events_a_commit=A_COMMIT)
     timed = partial(_timed, claims=setup.pick(20, 400, 400))
     with setup.database("queue_deep") as dsn:
         with connect(dsn, role="bench") as conn:
-            # All chunks at once: none can be made beside the straggler, who has read them.
+            # All chunks at once: none can be made beside the straggler, which has read them.
             configure_chunks(conn, chunk_events=20_000_000, chunks_ahead=2)
             topic_id = ensure_topic(conn, "queue", partitions=1).topic_id
         few = min(FEW, opened // 4)
@@ -90,7 +90,7 @@ def _group(dsn: str) -> Ours:
 
 @contextmanager
 def _straggler(dsn: str, topic_id: int, way: Ours) -> Iterator[None]:
-    """Have the first block in hand, for all the time."""
+    """Hold the first block in hand during the whole measurement."""
     with psycopg.connect(dsn) as conn:
         conn.execute(query("queue_claim"), _claim(dsn, topic_id, way, None)).fetchall()
         try:
@@ -100,10 +100,10 @@ def _straggler(dsn: str, topic_id: int, way: Ours) -> Iterator[None]:
 
 
 def _timed(dsn: str, topic_id: int, way: Ours, hint: int | None, *, claims: int) -> list[float]:
-    """Return how many ms claims take that read their events, after some that do not count."""
+    """Return the times in ms of claims that read their events, without the first few."""
     took: list[float] = []
     with psycopg.connect(dsn, autocommit=True) as conn:
-        conn.execute(query("checkpoint"))  # else what the fill has dirtied is written meanwhile
+        conn.execute(query("checkpoint"))  # or the pages of the fill are written while it measures
     with psycopg.connect(dsn) as conn:
         cursor = Claims.cursor(conn, is_decoded=False)
         params = _claim(dsn, topic_id, way, hint)

@@ -1,4 +1,4 @@
-"""A queue group's workers: one that is killed, and many that have nothing to do."""
+"""A queue group's workers: one is killed, and many have nothing to do."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ IDLE_WORKERS = 64
 
 
 def run(setup: Setup) -> list[Figure]:
-    """Kill workers with events in hand; let 64 idle ones be."""
+    """Kill workers with events in hand; then watch 64 idle ones."""
     return [*_killed(setup), *_idle(setup)]
 
 
 def _killed(setup: Setup) -> list[Figure]:
-    """Measure from the kill to the call of another worker with the same event."""
+    """Measure the time from the kill to another worker's call with the same event."""
     took: list[float] = []
     with setup.database("queue_killed") as dsn, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -104,10 +104,10 @@ def _idle(setup: Setup) -> list[Figure]:
 
 @contextmanager
 def _workers(dsn: str, handler: Handler, workers: int) -> Iterator[None]:
-    """Run a supervisor with so many workers of a queue group; they are there when it is entered."""
+    """Run a supervisor with a queue group's workers; they are there when the block is entered."""
     with connect(dsn, role="bench") as conn:
         ensure_topic(conn, "queue", partitions=1)
-        create_chunks(conn)  # else the supervisor does, while the first event is published
+        create_chunks(conn)  # or the supervisor makes them while the first event is published
     role = f"gapless/queue worker {handler.group}"
     with supervised(dsn, handler, is_owned=False, total_partitions=1, workers=workers):
         wait_for(dsn, "queue_workers", lambda found: found >= workers, role=role)

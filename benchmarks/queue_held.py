@@ -1,6 +1,6 @@
-"""A queue while an unrelated snapshot is held: does an event cost more and more?
+"""A queue during an unrelated held snapshot: whether an event costs more and more.
 
-Each kind is worked on at the same rate by two workers, who are late only when they cannot help it.
+Two workers work on each kind at the same rate; they are late only when they cannot keep up.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def _figure(name: str, curve: Points, held_s: float) -> Figure:
 
 
 def _curve(dsn: str, way: Any, held_s: float) -> list[tuple[float, float]]:
-    """Return (seconds, µs of the server's CPU an event) of each tenth."""
+    """Return (seconds, µs of the server's CPU for an event) of each tenth."""
     counts = _shared.RawArray("q", WORKERS)
     jobs = [partial(_paced, dsn, way, counts, number) for number in range(WORKERS)]
     curve = []

@@ -1,4 +1,4 @@
-"""Ways to work on a queue, each as well as it can be written: prepared, binary, one statement.
+"""Ways to work on a queue, each written as well as possible: prepared, binary, one statement.
 
 A queue group takes and finishes events in the handler's transaction; so do DELETE, the status
 column and pop(), whose COMMIT travels with the next statement, as ours does. read() and delete()
@@ -39,9 +39,9 @@ PAYLOAD_BYTES = 300
 
 
 class Way(Protocol):
-    """A kind of queue. fill: a queue with jobs, for one round. working: a session of a worker.
+    """A kind of queue. fill: make a queue with jobs, for one round. working: a worker's session.
 
-    A turn of it takes and finishes a batch.
+    A turn of that session takes and finishes a batch.
     """
 
     def fill(self, dsn: str, events: int) -> None: ...
@@ -49,7 +49,7 @@ class Way(Protocol):
 
 
 class Ours:
-    """A queue group on a topic that has the events; each round is a group that has read nothing."""
+    """A queue group on a topic that has the events; each round has a group that has read none."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -61,7 +61,7 @@ class Ours:
             conn.execute(query("vacuum"))
 
     def join(self, dsn: str, batch: int, function: Any = noop) -> Any:
-        """Make the group, if it is not there, and return what a driver needs but its session."""
+        """Make the group, if it is not there; return the arguments of a driver but its session."""
         decorate: Any = gapless.handler(
             topic=self.topic, group=self.group, mode="queue", batch_size=batch
         )
@@ -89,7 +89,7 @@ class Ours:
 
 
 class Lean:
-    """A table of jobs that one statement takes and finishes."""
+    """A table of jobs, which one statement takes and finishes."""
 
     def __init__(self, statement: str) -> None:
         self._statement = statement
@@ -113,7 +113,7 @@ class Lean:
 
 
 class Pgmq(Lean):
-    """The functions of its package, called as the others are."""
+    """The functions of pgmq's package, called as the others are."""
 
     def __init__(self, *, pops: bool) -> None:
         super().__init__("pgmq_pop")
@@ -149,7 +149,7 @@ class Pgmq(Lean):
 
 
 def ways(topic: str) -> dict[str, Way]:
-    """Return those that can be had, by name; ours last."""
+    """Return the available ways by name; ours is the last."""
     found: dict[str, Way] = {DELETED: Lean("lean_delete"), MARKED: Lean("lean_mark")}
     if find("pgmq") is not None:
         found |= {POPPED: Pgmq(pops=True), READ: Pgmq(pops=False)}
@@ -157,7 +157,7 @@ def ways(topic: str) -> dict[str, Way]:
 
 
 def work(way: Way, dsn: str, batch: int, cue: Cue, *, is_decoded: bool = False) -> int:
-    """Be a worker until there is nothing; return how many events that were."""
+    """Work until the queue is empty; return the number of events."""
     with way.working(dsn, batch, is_decoded=is_decoded) as side:
         cue.begin()
         done = 0

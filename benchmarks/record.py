@@ -1,4 +1,4 @@
-"""What was measured, as a document: each benchmark's figures, and the circumstances they are of."""
+"""Measurements as a document: each benchmark's figures, with their circumstances."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def write(path: Path, records: Records) -> None:
 
 
 def conditions(circumstances: Mapping[str, Any]) -> str:
-    """Say in one line where figures come from."""
+    """Describe in one line the circumstances of the figures."""
     of, given = circumstances, circumstances["settings"]
     words = [
         f"{of['size']} run of {of['date']}",
@@ -54,7 +54,7 @@ def conditions(circumstances: Mapping[str, Any]) -> str:
         f"fsync {given['fsync']}",
         f"shared_buffers {given['shared_buffers']}",
     ]
-    if of.get("autogroup") is not None:  # older figures do not say
+    if of.get("autogroup") is not None:  # older figures lack it
         words.append(f"autogroup {'on' if of['autogroup'] else 'off'}")
     if of["commit_delay_ms"]:
         words.append(f"commits + {of['commit_delay_ms']:g} ms")

@@ -19,13 +19,13 @@ from gapless.db.listen import heard, listen, wait
 
 NAME = "bare relay, a reader a partition"
 
-_RECENT = 200  # messages: so much earlier a lower id may still commit
+_RECENT = 200  # messages: a lower id may still commit within this distance
 _LOOK_UP = "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off"
 
 
 @contextmanager
 def relayed(dsn: str, arrived: Notebook, pad: str, readers: int) -> Iterator[Send]:
-    """Let messages be numbered and read; the tables are there (baselines/relay.sql)."""
+    """Let messages be numbered and read; the tables exist already (baselines/relay.sql)."""
 
     def send(conn: Connection[Any], n: int) -> None:
         conn.execute(query("relay_publish"), {"payload": json.dumps({"n": n, "pad": pad})})

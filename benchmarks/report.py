@@ -1,4 +1,4 @@
-"""Figures as tables and as SVG for people; record.py has them for programs."""
+"""Figures as tables and as SVG for people; record.py writes them for programs."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from benchmarks.figure import ITSELF, Figure
 
 _VERDICT = {"met": "[green]met[/]", "missed": "[red]missed[/]", "": ""}
 NOTHING = "–"  # noqa: RUF001
-MANY = 8  # values, of which the lowest and the highest say less than the quartiles
+MANY = 8  # values; of so many, the quartiles say more than the lowest and the highest
 
 Groups = Mapping[str, Sequence[Figure]]
 
 
 def table(name: str, figures: Sequence[Figure]) -> Table:
-    """Return medians, below them their spread; ratios are those of the rounds. 100 columns wide."""
+    """Return medians, and their spread below; ratios are those of the rounds. 100 columns wide."""
     shown = Table(box=None, pad_edge=False, header_style="bold", width=100)
     shown.add_column(name, ratio=1)
     for column, width in (("ours", 13), ("rival", 13), ("ratio", 14), ("target", 8)):
@@ -72,14 +72,14 @@ def show(console: Console, groups: Groups) -> None:
 
 
 def spread(values: Sequence[float], digits: int = 3) -> str:
-    """Return the lowest and the highest, of many the quartiles; or nothing when they are one."""
+    """Return the lowest and the highest value, of many the quartiles; empty if both are equal."""
     first, *_, last = quantiles(values, n=4) if len(values) >= MANY else sorted([*values, *values])
     low, high = number(first, digits), number(last, digits)
     return "" if low == high else f"{low} … {high}"
 
 
 def number(value: float, digits: int = 3) -> str:
-    """Return so many significant digits, or all before the point: short, for a narrow column."""
+    """Return a number with `digits` significant digits, but never fewer than before the point."""
     for size, unit, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
         if abs(value) >= size:
             return f"{value / unit:.3g}{letter}"

@@ -1,7 +1,7 @@
 """Scale-up: the same events over 1, 2, 4 and 8 partitions with a worker each.
 
-Once with a handler that does nothing, which the cores bound, and once with one that waits for a
-millisecond, as for a service elsewhere, which only the number of workers bounds.
+One handler does nothing: the cores bound it. The other one waits for a millisecond, as for a
+remote service: only the number of workers bounds it.
 """
 
 from __future__ import annotations

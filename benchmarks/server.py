@@ -1,4 +1,4 @@
-"""The server the benchmarks run on: our own throwaway one, or the one whose DSN was given."""
+"""The server of the benchmarks: our own throwaway one, or the one whose DSN was given."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from gapless.errors import UsageError
 from gapless.features.server.postgres.binaries import find_binaries
 from gapless.features.server.server import embedded
 
-# Removed in the end, and yet as durable as a server is by default: fsync is what commits cost.
-# Memory and checkpoints are set so that no checkpoint falls into one side's turn alone.
+# It is removed in the end, and still as durable as a server is by default: fsync is the cost of a
+# commit. Memory and checkpoints are set so that no checkpoint falls into one side's turn alone.
 OPTIONS = {
     "fsync": "on",
     "synchronous_commit": "on",
@@ -40,13 +40,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a benchmark is given.
+    """The surroundings of a benchmark.
 
     size: tiny is for the tests (does it run?), quick for a look, full for figures to publish.
-    commit_delay_ms: a commit takes so much longer, as on a slow disk or with a replica.
-    minutes: how long the held snapshot is held; None: as the size says.
-    charts: where a benchmark puts its curves.
-    is_own: the server is gone in the end, and nobody minds what its settings are.
+    commit_delay_ms: a commit takes this much longer, as on a slow disk or with a replica.
+    minutes: how long the held snapshot is held; None: by the size.
+    charts: the list to which a benchmark adds its curves.
+    is_own: the server is removed in the end, so its settings may be changed.
     migrated: a database with the schema, to be copied; without it, each database is migrated.
     """
 
@@ -59,7 +59,7 @@ class Setup:
     migrated: str = ""
 
     def pick(self, tiny: T, quick: T, full: T) -> T:
-        """Return the one of the three that fits the size."""
+        """Return the value that fits the size."""
         return {"tiny": tiny, "quick": quick, "full": full}[self.size]
 
     @property
@@ -92,13 +92,13 @@ class Setup:
 
 
 def database_name(purpose: str) -> str:
-    """Return the name of the database that a benchmark uses for something."""
+    """Return the name of a benchmark's database for a purpose."""
     return f"gapless_bench_{purpose}"
 
 
 @contextmanager
 def server(dsn: str | None) -> Iterator[str]:
-    """Yield the DSN of a superuser: of the server given, or of one started for this run."""
+    """Yield a superuser's DSN: of the given server, or of one started for this run."""
     if dsn is not None:
         with connect(dsn, role="bench") as conn:
             row = conn.execute(query("is_superuser")).fetchone()
@@ -113,13 +113,13 @@ def server(dsn: str | None) -> Iterator[str]:
 
 
 def settings(dsn: str) -> dict[str, str]:
-    """Return the server's settings that its figures depend on."""
+    """Return the server's settings on which its figures depend."""
     with psycopg.connect(dsn) as conn:
         return dict(conn.execute(query("settings")).fetchall())
 
 
 def pgbench_path() -> Path:
-    """Return where pgbench is: beside the server's programs, or on the PATH."""
+    """Return the path of pgbench: beside the server's programs, or on the PATH."""
     beside = find_binaries().bindir / "pgbench"
     found = str(beside) if beside.exists() else shutil.which("pgbench")
     if found is None:
@@ -130,7 +130,7 @@ def pgbench_path() -> Path:
 def _imitate_slow_commits(
     admin: Connection, database: sql.Identifier, commit_delay_ms: float
 ) -> None:
-    # commit_siblings 0: also a commit that is alone waits, as it would for a slow disk.
+    # commit_siblings 0: even a lone commit waits, as it would for a slow disk.
     for name, value in (("commit_delay", round(commit_delay_ms * 1000)), ("commit_siblings", 0)):
         if commit_delay_ms:
             admin.execute(

@@ -1,7 +1,7 @@
 """Spark, local[2]: reading, writing against COPY, micro-batches.
 
-Reading hands every column of every row to Spark (its sink `noop`): sums over columns would cost
-more than reading them.
+Reading passes every column of every row to Spark (its sink `noop`): sums over columns would cost
+more than the reading.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _reading(setup: Setup, spark: Any, events: int) -> list[Figure]:
 
 
 def _memory(events: int) -> list[Figure]:
-    """Return the most memory that a process has had so far (Linux)."""
+    """Return the peak memory of a process so far (Linux)."""
     peaks: dict[str, list[float]] = {"the JVM (1 GB of heap)": [], "a Python worker": []}
     for pid in descendants(os.getpid()):
         with suppress(OSError):
@@ -101,11 +101,11 @@ def _memory(events: int) -> list[Figure]:
 def _has_session() -> bool:
     from pyspark import SparkContext  # noqa: PLC0415 - an extra
 
-    return SparkContext._active_spark_context is not None  # noqa: SLF001 - it has no question
+    return SparkContext._active_spark_context is not None  # noqa: SLF001 - it has no public way
 
 
 def _rate(events: int, read: Callable[[], Any]) -> float:
-    """Return events a second; that all of them are there is seen once, before."""
+    """Return events a second; an earlier check has made sure that all are there."""
     began_s = perf_counter()
     read().write.format("noop").mode("overwrite").save()
     return events / (perf_counter() - began_s)
@@ -154,7 +154,7 @@ def _sink(df: Any, dsn: str) -> None:
 
 
 def _copy(events: int, dsn: str) -> None:
-    """Send the same rows as ready CSV: what the server takes, without making the rows."""
+    """Send the same rows as ready CSV: the cost in the server, without making the rows."""
     text = _rows(events)
     with (
         psycopg.connect(dsn, autocommit=True) as conn,
@@ -171,7 +171,7 @@ def _rows(events: int) -> str:
 
 
 def _micro_batch(setup: Setup, spark: Any) -> Figure:
-    """One event at a time through a stream: what a micro-batch costs before it does anything."""
+    """Send one event at a time through a stream: the fixed cost of a micro-batch."""
     seconds: list[float] = []
     with (
         setup.database("spark_stream") as dsn,

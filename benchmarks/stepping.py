@@ -1,4 +1,4 @@
-"""step() in this process, as the owner of partition 0: turns of a worker without the worker."""
+"""step() in this process, as the owner of partition 0: the turns of a worker without the worker."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from gapless.worker.served import subscription_of
 
 @contextmanager
 def stepping(dsn: str, handler: Handler) -> Iterator[Side]:
-    """Yield the turns of a handler's group, which is made where there is none yet.
+    """Yield the turns of a handler's group, which is created if it is missing.
 
-    A turn handles what one look has read ahead; it returns how many events the group passed.
+    A turn handles the events that one look has read ahead; it returns how many the group passed.
     """
     terms = agree(handler, Settings(batch_size=handler.batch_size))
     with connect(dsn, role="bench") as conn:

@@ -1,4 +1,4 @@
-"""Subscriptions: a group with 10 000 of them, against one that is sent all events."""
+"""Subscriptions: a group with 10 000 of them, against one that receives all events."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run(setup: Setup) -> list[Figure]:
 
 @contextmanager
 def of_customers(setup: Setup, purpose: str, events: int, customers: int) -> Iterator[str]:
-    """Yield a database with one partition, of events of all customers."""
+    """Yield a database with one partition, with events of all customers."""
     with setup.database(purpose) as dsn:
         make_topic(dsn, "outbox", partitions=1)
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES)
@@ -64,13 +64,13 @@ def of_customers(setup: Setup, purpose: str, events: int, customers: int) -> Ite
 
 
 def asking(unit: Unit, _conn: Connection[Any]) -> None:
-    """Handle events by asking whom they matched."""
+    """Handle events by reading the subscriptions that they matched."""
     for event in unit:
         assert event.subscriptions
 
 
 def subscribed(dsn: str, name: str, **params: int) -> Handler:
-    """Return the handler of a new group, which has what the query of that name subscribes."""
+    """Return the handler of a new group, with the subscriptions that the named query makes."""
     group = new_group("subscriptions")
     with psycopg.connect(dsn, autocommit=True) as conn:
         conn.execute(query("make_group"), {"group": group})
@@ -86,7 +86,7 @@ def reading(group: str, function: Callable[..., None]) -> Handler:
 def figures(
     results: dict[str, tuple[Drained, ...]], name: str, against: str, *, has_targets: bool
 ) -> list[Figure]:
-    """Return the rate of one way to read beside another's, and what an event costs the server."""
+    """Return the rate of one way to read beside another's, and the server's cost of an event."""
     sides = results[name], results[against], against
     at_least, at_most = (
         Target("value", at_least=EVENTS_PER_S_MIN) if has_targets else None,

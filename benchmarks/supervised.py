@@ -1,4 +1,4 @@
-"""A real supervisor with workers and sequencer, in another process, while something is measured."""
+"""A real supervisor with workers and sequencer, in another process, during a measurement."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ MakeSource = Callable[[Settings], HandlerSource]
 _fork = multiprocess.get_context("fork")
 
 
-FORMS = {"ours": False, "ours, auto": True}  # by its name: are workers as few as the cores ask for?
+FORMS = {"ours": False, "ours, auto": True}  # by name: whether the cores decide how many workers
 
 
 def few_workers(*, auto: bool) -> dict[str, Any]:
-    """Return the setting of few workers for all partitions; none, as it is by default."""
+    """Return the setting for few workers for all partitions; none by default."""
     return {"partitions_per_worker": "auto"} if auto else {}
 
 
@@ -42,10 +42,10 @@ def supervised(
 ) -> Iterator[None]:
     """Run a supervisor with handlers; inside the block all their partitions are owned.
 
-    is_owned: False where nothing will be, as in a queue group: whoever calls waits for more.
-    source: makes who knows of handlers that come and go: whoever calls waits for those.
+    is_owned: False if nothing will be owned, as in a queue group: then the caller waits itself.
+    source: makes the source of handlers that come and go: the caller waits for those.
 
-    At the end it drains; one that does not is killed, which is an error.
+    At the end the supervisor drains; one that does not is killed, which is an error.
     """
     process = _fork.Process(target=_supervise, args=(dsn, handlers, source, settings), name="bench")
     process.start()
@@ -77,7 +77,7 @@ def wait_for(
     look_every_s: float = 0.01,
     **params: object,
 ) -> None:
-    """Look again and again until a query's value is enough. Raises TimeoutError if it never is."""
+    """Repeat a query until its value is enough. Raises TimeoutError if it never is."""
     give_up_s = monotonic() + PATIENCE_S
     with psycopg.connect(dsn, autocommit=True) as conn:
         while True:

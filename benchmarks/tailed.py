@@ -1,7 +1,7 @@
-"""The least that a log costs beside its writers: one session that looks at what is new, often.
+"""The least cost of a log beside its writers: one session that often looks for new events.
 
-It reads each event's key once, commits how far it is, and rests as long as the sequencer does. It
-gives no offsets, wakes nobody, and passes over events that commit late: no log can do with less.
+It reads each event's key once, commits its position, and rests as long as the sequencer does. It
+gives no offsets, wakes no reader, and misses events that commit late: no log can do with less.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _fork = multiprocess.get_context("fork")
 
 @contextmanager
 def tailed(dsn: str) -> Iterator[None]:
-    """Have the plain table read by another process inside the block."""
+    """Let another process read the plain table within the block."""
     process = _fork.Process(target=_tail, args=(dsn,), name="tail", daemon=True)
     process.start()
     try:

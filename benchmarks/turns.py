@@ -1,11 +1,11 @@
 """Sides that take turns in one process, call by call: each is compared with its neighbour in time.
 
-A turn's costs are read from the clocks of its two processes alone: the backend of its session, and
-this one. Whoever else works on the machine disturbs neighbours alike.
+The costs of a turn are read from the clocks of its two processes alone: the backend of its session,
+and this one. Other load on the machine disturbs neighbours alike.
 
-No side is measured cold: PostgreSQL plans a prepared statement anew five times before it keeps a
-plan. Objects that this process had before are out of the garbage collector's sight, as they are in
-a worker: else one side's turns pay for looking at all of them.
+No side is measured cold: PostgreSQL plans a prepared statement five times before it keeps a plan.
+Older objects of this process are frozen, out of the garbage collector's sight, as in a worker:
+otherwise the turns of one side pay for looking at all of them.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from benchmarks.drain import Drained, drained_figures
 from benchmarks.figure import ITSELF, NO_NOISE, NOISE, Figure, Target, compared
 
 COLD_CALLS = 6
-PAIRS_MAX = 40  # what is kept of thousands of turns: sums of neighbouring ones
+PAIRS_MAX = 40  # results that are kept of thousands of turns: sums of neighbouring ones
 
 
 class Side(NamedTuple):
-    """A session, and a turn in it, which returns how many events it did; 0: there are no more."""
+    """A session, and a turn in it, which returns its number of events; 0: there are no more."""
 
     conn: Connection[Any]
     turn: Callable[[], int]
 
 
 def called(conn: Connection[Any], call: Callable[[Connection[Any]], object]) -> Side:
-    """Return a side of which each call counts as an event, whatever it finds."""
+    """Return a side whose calls count as one event each, even if they find nothing."""
 
     def turn() -> int:
         call(conn)
@@ -48,7 +48,7 @@ def called(conn: Connection[Any], call: Callable[[Connection[Any]], object]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What a turn, or the sum of some, did and took; server_s: None where it cannot be had."""
+    """The work and time of a turn, or of a sum of turns; server_s: None if it is unknown."""
 
     calls: int
     events: int
@@ -59,7 +59,7 @@ class Turn:
 
     @property
     def drained(self) -> Drained:
-        """Return the rate, and what an event cost."""
+        """Return the rate, and the cost of an event."""
         server_us = None if self.server_s is None else self.server_s * 1e6 / self.events
         cpu_us = None if server_us is None else server_us + self.client_s * 1e6 / self.events
         cost = Cost(cpu_us, self.wal_bytes / self.events, server_us)
@@ -67,14 +67,14 @@ class Turn:
 
 
 class Turns(dict[str, list[Turn]]):
-    """The turns of each side by its name: the n-th ones of all are neighbours in time."""
+    """The turns of each side by its name: the n-th turns of all sides are neighbours in time."""
 
     def drained(self) -> dict[str, tuple[Drained, ...]]:
         """Return at most PAIRS_MAX results of each side, in order."""
         return {name: _summed(turns) for name, turns in self.items()}
 
     def noise(self, what: str, name: str) -> list[Figure]:
-        """Return a side beside itself: the differences that mean nothing in this run.
+        """Return a side beside itself: differences that mean nothing in this run.
 
         Of four turns the first and the last stand against the two between, so both halves have had
         each place in the order, and all neighbours.
@@ -91,10 +91,10 @@ class Turns(dict[str, list[Turn]]):
 def take_turns(
     dsn: str, sides: Mapping[str, Side], *, turn_events: int = 1, turns_max: int | None = None
 ) -> Turns:
-    """Let each side do about `turn_events` events in turn, until one has too few or all had enough.
+    """Let the sides do about `turn_events` events in turn, until one has too few or all had enough.
 
-    The order is turned round each time, so nobody always comes behind the same one. Return the
-    turns that all sides had since the cold ones; of those the last, if there are no others.
+    The order is reversed each time, so no side always follows the same one. Return the turns that
+    all sides had after the cold ones; if there are none, the last of the cold ones.
     """
     order, turns = [*sides], Turns({name: [] for name in sides})
     is_local, calls, cold = postmaster(dsn) is not None, dict.fromkeys(sides, 0), 0
@@ -156,5 +156,5 @@ def ms_figure(
     against: str,
     target: Target | None = None,
 ) -> Figure:
-    """Return how long a call takes, where an event is a call."""
+    """Return the duration of a call, where an event is a call."""
     return compared(what, "ms", lambda each: 1000 / each.per_s, (ours, theirs, against), target)

@@ -1,4 +1,4 @@
-"""Webhooks: how many requests a second one worker makes to a local endpoint, 64 at a time."""
+"""Webhooks: the requests a second of one worker to a local endpoint, 64 at a time."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def run(setup: Setup) -> list[Figure]:
 
 @contextmanager
 def _secret() -> Iterator[None]:
-    """Let the workers, which are forked from here, find the webhooks' secret."""
+    """Let the workers, which are forked from here, find the secret of the webhooks."""
     os.environ[_SECRET_NAME] = _SECRET
     try:
         yield
@@ -70,7 +70,7 @@ def _secret() -> Iterator[None]:
 
 
 def _delivered(dsn: str, url: str, requests: Callable[[], int], events: int) -> Drained:
-    """Let a new webhook be called with all there is; count from the first request that comes."""
+    """Let a new webhook receive all events; count from the first request."""
     name = f"bench-{next(_numbers)}"
     with connect(dsn, role="bench") as conn:
         add_webhook(
@@ -109,7 +109,7 @@ def _require_in_time(give_up_s: float) -> None:
 
 @contextmanager
 def _endpoint() -> Iterator[tuple[str, Callable[[], int]]]:
-    """Serve as cheaply as Python does, in a process of its own: its URL, and how often called."""
+    """Serve in a process of its own, as cheaply as possible; yield its URL and count of calls."""
     counted = _fork.Value("L", 0, lock=False)
     with socket.create_server(("127.0.0.1", 0), backlog=256) as listener:
         process = _fork.Process(target=_serve, args=(listener, counted), daemon=True)

@@ -1,4 +1,4 @@
-"""Writers while five groups read: batches of 100 events of 1 KB; ours, and the rival's."""
+"""Writers, while five groups read: batches of 100 events of 1 KB; ours, and the rival's."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAYLOAD = b'{"pad":"' + b"x" * (PAYLOAD_BYTES - 10) + b'"}'
 
 
 def write_ours(dsn: str, cue: Cue) -> int:
-    """Publish into topic `live` until told to stop; return how many events."""
+    """Publish into topic `live` until told to stop; return the number of events."""
 
     def write(conn: Connection[Any], batch: int) -> None:
         events = [

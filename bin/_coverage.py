@@ -1,7 +1,7 @@
 """The coverage of a run of the tests, by room: python bin/_coverage.py REPORT.json --print|--write.
 
-REPORT.json is `coverage json`'s. With --write the table goes into docs/why/reliability.md as well,
-between its markers, with the day and the versions that it was taken with.
+REPORT.json is the output of `coverage json`. With --write the table goes into
+docs/why/reliability.md as well, between its markers, with the day and the versions of the run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(report: Path, *, write: bool) -> None:
 
 
 def rows(report: dict[str, Any]) -> list[str]:
-    """Return the lines of the table: a room, its lines, how many of them ran."""
+    """Return the lines of the table: a room, its lines, the share of them that ran."""
     lines: Counter[str] = Counter()
     ran: Counter[str] = Counter()
     for file, found in report["files"].items():
@@ -52,7 +52,7 @@ def rows(report: dict[str, Any]) -> list[str]:
 
 
 def _room(file: str) -> str:
-    """Return the package below gapless that a file is in."""
+    """Return the package below gapless that contains a file."""
     parts = Path(file).parts
     below = parts[parts.index("gapless") + 1 :] if "gapless" in parts else ("pyspark_gapless", "")
     return f"`{below[0]}`" if len(below) > 1 else "`gapless` itself"

@@ -1,6 +1,6 @@
 """Draw the console's pictures for the documentation: python bin/_pictures.py FOLDER.
 
-They show a shop that was made up, so that they are the same on every machine and need no database.
+They show an invented shop, so that they are the same on every machine and need no database.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ _FONTS = "'Fira Code', 'DejaVu Sans Mono', Menlo, Consolas, monospace"
 
 
 def main(folder: Path) -> None:
-    """Write the pictures into a folder that is there."""
+    """Write the pictures into an existing folder."""
     history = History()
     for second in range(LOOKS):
         shot = _shop(second)
@@ -98,7 +98,7 @@ def main(folder: Path) -> None:
 
 
 def _svg(look: Look, state: ConsoleState) -> str:
-    """Return the screen as an SVG that needs nothing from elsewhere."""
+    """Return the screen as an SVG that loads nothing."""
     screen = Console(
         file=io.StringIO(),
         record=True,
@@ -111,15 +111,15 @@ def _svg(look: Look, state: ConsoleState) -> str:
     for line in draw(look, state, Canvas(width=COLUMNS, height=LINES, time_zone=UTC)):
         screen.print(line, soft_wrap=True)
     svg = screen.export_svg(title="gapless status --watch", theme=MONOKAI, unique_id="gapless")
-    # rich's template loads fonts from a server: a picture in a README must not.
+    # rich's template loads fonts from a server; a picture in a README must not.
     svg = _FONT_FACES.sub("", svg).replace("Fira Code, monospace", _FONTS)
-    # Some viewers drop the blanks that align figures to the right, even no-break ones.
+    # Some viewers drop the blanks that align figures to the right, even no-break spaces.
     svg = svg.replace("<svg ", '<svg xml:space="preserve" ', 1)
     return "".join(f"{line.rstrip()}\n" for line in svg.splitlines())
 
 
 def _shop(second: int) -> Snapshot:
-    """Return the shop as it is after so many seconds."""
+    """Return the state of the shop at a second."""
     rows = tuple(_partitions(second))
     return Snapshot(
         place="shop on db1:5432",
@@ -169,7 +169,7 @@ def _partitions(second: int) -> Iterator[Standing]:
 
 
 def _standing(key: tuple[str, str, int], second: int, pace: float) -> Standing:
-    """Return a partition; the laggard was stopped for a while, and catches up."""
+    """Return the state of a partition; the laggard was stopped for a while, and catches up."""
     group_id, topic, n = key
     last = 20_000 + round(pace * second) + 37 * n
     lag = 41_200 - 420 * second if key == LAGGARD else (n + second) % 3 * (group_id == "search")

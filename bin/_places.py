@@ -1,11 +1,11 @@
-"""Count the product files that name a thing: those to touch, or to read, to add one like it.
+"""Count the product files that name a thing: those to change, or to read, to add one like it.
 
-A file counts where one of the thing's spellings stands as a word of its code: in Python names and
-strings, not docstrings; elsewhere (SQL, YAML, JSON, JavaScript, HTML) in all but comments. Tests,
-docs, migrations and generated files are no product. A thing's own rooms are folders of its name.
+A file counts if one of the thing's spellings stands as a word in its code: in Python in names and
+strings, not docstrings; elsewhere (SQL, YAML, JSON, JavaScript, HTML) outside of comments. Tests,
+docs, migrations and generated files do not count. A thing's own rooms are folders of its name.
 
     bin/places            print the table
-    bin/places -v         and the files
+    bin/places -v         print the files, too
     bin/places --write    put it into docs/why/style.md
 """
 

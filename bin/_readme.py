@@ -1,4 +1,4 @@
-"""The README as a package index shows it: links that are relative in a checkout are absolute.
+"""The README for a package index: links that are relative in a checkout become absolute.
 
 hatchling runs this as a metadata hook when it builds a wheel or an sdist, or installs a checkout.
 """
@@ -11,12 +11,12 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-# ](target) of a link or an image; anchors of the page itself and whole addresses stay.
+# ](target) of a link or an image; anchors of the page itself and full addresses do not match.
 _LINK = re.compile(r"(?P<image>!?)(?P<text>\[[^\]]*\])\((?!#|[a-z]+:)(?P<target>[^)\s]+)\)")
 
 
 class Readme(MetadataHookInterface):
-    """Sets `readme`."""
+    """Set `readme`."""
 
     def update(self, metadata: dict[str, Any]) -> None:
         text = (Path(self.root) / "README.md").read_text(encoding="utf-8")

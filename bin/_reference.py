@@ -1,9 +1,9 @@
-"""Make the reference out of what is there, as pages in Markdown: python bin/_reference.py FOLDER.
+"""Generate the reference as pages in Markdown: python bin/_reference.py FOLDER.
 
-It is made when the site is built and is not committed: so it cannot be stale, and a change of a
-docstring is no change of two files. tests/docs/test_reference.py looks that nothing public is left
-out. Of Python, the docstrings of the PUBLIC modules; of SQL, the headers of the functions; of the
-settings, config/gapless.yml; of the commands, their --help.
+It is generated when the site is built, and not committed: so it is never stale, and a change of a
+docstring is a change of one file. tests/docs/test_reference.py checks that nothing public is left
+out. Its sources: for Python, the docstrings of the PUBLIC modules; for SQL, the headers of the
+functions; for the settings, config/gapless.yml; for the commands, their --help.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from gapless.cli.commands import COMMANDS
 from gapless.cli.main import main as gapless
 
 ROOT = Path(__file__).resolve().parents[1]
-# What users may import. A module that this version does not have yet is left out.
+# The modules that users may import. A module that this version does not have yet is left out.
 PUBLIC = (
     "gapless",
     "gapless.testing",
@@ -64,7 +64,7 @@ def main(folder: Path) -> None:
 
 
 def public_modules() -> list[types.ModuleType]:
-    """Return the modules of PUBLIC that there are."""
+    """Return those modules of PUBLIC that exist."""
     found = []
     for name in PUBLIC:
         home = name.rpartition(".")[0]
@@ -74,9 +74,9 @@ def public_modules() -> list[types.ModuleType]:
 
 
 def public_names(module: types.ModuleType) -> dict[str, object]:
-    """Return what a module offers: the names of __all__, else those that it defines itself.
+    """Return the public names of a module: those of __all__, else those that it defines itself.
 
-    A package without __all__ offers its public modules' names under theirs.
+    For a package without __all__: the names of its public modules, after the modules' names.
     """
     if hasattr(module, "__all__"):
         return {name: getattr(module, name) for name in module.__all__}
@@ -93,7 +93,7 @@ def public_names(module: types.ModuleType) -> dict[str, object]:
 
 
 def python() -> Iterator[str]:
-    """Yield the reference of what is public in Python."""
+    """Yield the reference of the public Python names."""
     yield "# Python\n\nWhat is not named here is not public.\n"
     for module in public_modules():
         yield f"\n## {module.__name__}\n"
@@ -131,13 +131,13 @@ def _doc(member: object) -> str:
 
 
 def _text(said: str) -> str:
-    """Return a docstring as Markdown: its lines as they stand, what is indented as code."""
+    """Return a docstring as Markdown: its lines as they are, indented ones as code."""
     parts = []
     for part in re.split(r"\n\s*\n", said):
         lines = part.splitlines()
         if all(line.startswith("    ") for line in lines):
             parts.append("\n".join(["```python", *(line[4:] for line in lines), "```"]))
-        else:  # `name: what it is` begins a line of its own
+        else:  # `name: description` begins a line of its own
             parts.append(re.sub(r"\n(?=(?:\w+(?:, \w+)*: )|Raises |Returns )", "  \n", part))
     return "\n\n".join(parts)
 
@@ -182,13 +182,13 @@ def _help(*words: str) -> str:
 
 
 def _listed(said: str, title: str) -> list[str]:
-    """Return the commands or verbs that a help lists."""
+    """Return the commands or verbs that a help text lists."""
     section = re.search(rf"^{title}:\n(?P<lines>(?: .*\n|\n)+)", f"{said}\n", re.MULTILINE)
     return _COMMAND.findall(section["lines"]) if section else []
 
 
 def settings() -> Iterator[str]:
-    """Yield the reference of the settings, as config/gapless.yml says it."""
+    """Yield the reference of the settings, from config/gapless.yml."""
     text = (ROOT / "config" / "gapless.yml").read_text(encoding="utf-8")
     yield "# Settings\n"
     yield f"```text\n{_comment(text.split(chr(10) * 2, 1)[0])}\n```\n"

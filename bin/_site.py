@@ -1,7 +1,7 @@
 """Prepare the pages of the documentation's site: python bin/_site.py PAGES.
 
-PAGES gets what is in docs/, README as the first page, and the reference (bin/_reference.py); and
-zensical.toml, by which the site goes into PAGES/site. What leads out of docs/ leads to the source.
+PAGES gets the pages of docs/, README as the first page, the reference (bin/_reference.py), and a
+zensical.toml that puts the site into PAGES/site. Links out of docs/ become links to the source.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import _reference
 
 ROOT = Path(__file__).resolve().parents[1]
 _LINK = re.compile(r"\]\((?!#|[a-z]+:)(?P<target>[^)\s#]+)(?P<anchor>#[^)\s]*)?\)")
-# The sections, in the order of the site; a page stands in the folder of its section.
+# The sections, in the order of the site; a page is in the folder of its section.
 _SECTIONS = {
     "Start": (
         ("A shop in 15 minutes", "start/tutorial.md"),
@@ -74,7 +74,7 @@ _SECTIONS = {
         ("Style", "why/style.md"),
     ),
 }
-# Pages that are not in docs/, and the file each is made of.
+# Pages that are not in docs/, each with its source file.
 _FROM_ROOT = {
     "index.md": "README.md",
     "changelog.md": "CHANGELOG.md",
@@ -104,7 +104,7 @@ def main(pages: Path) -> None:
 
 
 def _led(text: str, folder: Path, source: str) -> str:
-    """Return Markdown of `folder` for docs/: links into docs/ are its, others go to the source."""
+    """Return Markdown of `folder` for docs/: links out of docs/ become links to the source."""
     up = "../" * len(folder.relative_to(ROOT / "docs").parts) if folder != ROOT else ""
     made_of = {ROOT / file: page for page, file in _FROM_ROOT.items()}
 

@@ -1,4 +1,4 @@
--- The rival of a compacted topic: a table of one row a key, and how far it was filled.
+-- The rival of a compacted topic: a table with one row a key, and the position up to which it is filled.
 create schema if not exists baseline;
 
 create table baseline.newest (key text primary key, id bigint not null, payload json not null, headers jsonb);

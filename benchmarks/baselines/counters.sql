@@ -1,7 +1,7 @@
--- The design of topicpartition.io: a table and a counter row for each partition. The statement that
--- writes raises the counter and inserts below the offsets it got; it holds the counter's row until
+-- The design of topicpartition.io: a table and a counter row for each partition. The writing statement
+-- raises the counter and inserts at the offsets below it; it holds the counter's row until
 -- its commit. A consumer raises its group's offset and reads the range in one transaction, and polls.
--- `bench.partitions` says how many.
+-- `bench.partitions` is the number of partitions.
 create schema if not exists baseline;
 
 create table baseline.partition_counter (

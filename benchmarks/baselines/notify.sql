@@ -1,4 +1,4 @@
--- The shortest way from a commit to a listener that PostgreSQL has: the event itself in a NOTIFY of
+-- The shortest way from a commit to a listener in PostgreSQL: the event itself, in a NOTIFY of
 -- the publishing transaction. Nobody can read it later, and commits that notify queue behind each
 -- other.
 create schema if not exists baseline;

@@ -1,4 +1,4 @@
--- Events whose offset is to be written into their own row, after the commit.
+-- Events whose offset is written into their own row after the commit.
 create schema if not exists baseline;
 
 create table baseline.numbered_message_t as

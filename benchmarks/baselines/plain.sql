@@ -1,4 +1,4 @@
--- The bound nobody can beat: the outbox's own columns, indexes and partitions, without trigger,
+-- A bound that no design can beat: the outbox's own columns, indexes and partitions, without trigger,
 -- offsets and readers.
 create schema if not exists baseline;
 
@@ -12,7 +12,7 @@ alter table baseline.plain_message_t
 
 create table baseline.plain_message_default partition of baseline.plain_message_t default;
 
--- How far somebody has read (benchmarks/tailed.py).
+-- The position of a reader (benchmarks/tailed.py).
 create table baseline.plain_tail (upto bigint not null, events bigint not null);
 
 insert into baseline.plain_tail values (0, 0);

@@ -1,6 +1,6 @@
 -- A work queue as commonly written: workers take rows with FOR UPDATE SKIP LOCKED. No order, no
--- groups, no replay. One table whose rows change their status, with or without an index of what is
--- new, and one whose rows are deleted.
+-- groups, no replay. One table whose rows change their status, with or without an index of the new
+-- rows, and one whose rows are deleted.
 create schema if not exists baseline;
 
 create table baseline.job (

@@ -1,7 +1,7 @@
--- The least that gives numbers after the commit: one process numbers what has come and notifies,
--- others read that, each those of one partition, and commit how far they are. No writer waits for
--- another, nobody polls; but there are no keys, groups or units, and whoever takes over from one of
--- them is not thought of.
+-- The least that numbers events after the commit: one process numbers new events and notifies,
+-- others read them, one for each partition, and commit their positions. No writer waits for
+-- another, no process polls; but there are no keys, groups or units, and no process can take over
+-- from another.
 create schema if not exists baseline;
 
 create table baseline.relay_message_t (

@@ -1,6 +1,6 @@
-"""Queues of others, as their documentation says to use them: each fills a queue and empties it.
+"""Other queues, used as their documentation says: each fills a queue and empties it.
 
-One module each, with create(dsn), publish(…), and DRAINS; they are the dependency group `bench`.
+Each is a module with create(dsn), publish(…), and DRAINS; they are the dependency group `bench`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from benchmarks.crew import Cue
 NAMES = ("procrastinate", "pgqueuer", "pgmq")
 PAYLOAD = {"pad": "x" * 290}
 
-# dsn, events, events a batch, the cue to begin; returns how many it did
+# dsn, events, events a batch, the cue to begin; returns the number of events
 Work = Callable[[str, int, int, Cue], int]
 
 
@@ -22,7 +22,7 @@ Work = Callable[[str, int, int, Cue], int]
 class Rival:
     """A queue: `create` makes its tables in an empty database.
 
-    drains: ways to empty it, by their names; each decodes the payload, or is given it decoded.
+    drains: ways to empty it, by name; each decodes the payload, or receives it decoded.
     """
 
     create: Callable[[str], None]
@@ -31,7 +31,7 @@ class Rival:
 
 
 def find(name: str) -> Rival | None:
-    """Return a rival, or None when it is not installed."""
+    """Return a rival, or None if it is not installed."""
     try:
         module = import_module(f"benchmarks.rivals.{name}")
     except ImportError:

@@ -1,8 +1,8 @@
-"""Logs of others that are a server of their own: Redis streams, NATS JetStream with its files.
+"""Logs that are servers of their own: Redis streams, NATS JetStream with its files.
 
-Debian has both servers; clients are those that Python users take (redis, nats-py), on uvloop where
-it is: 16 connections, a pipeline or so many publishes in flight. They keep an order, and know
-nothing of a transaction of PostgreSQL. What is stored when they answer is what their names say.
+Debian has both servers; the clients are the usual ones in Python (redis, nats-py), on uvloop if
+installed: 16 connections, each with a pipeline or concurrent publishes. They keep an order, but no
+transaction of PostgreSQL. Their names say how events are stored when they answer.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Step = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """One of them. words: how it is started in a folder; steps: a publisher for each connection."""
+    """A broker. words: the command that starts it in a folder; steps: a publisher a connection."""
 
     name: str
     program: str
@@ -40,14 +40,14 @@ class Broker:
 
     @property
     def missing(self) -> str | None:
-        """Say what it lacks on this machine; None: nothing."""
+        """The part that this machine lacks; None: nothing."""
         if find_spec(self.package) is None:
             return f"Python's {self.package} is not installed"
         return None if _found(self.program) else f"{self.program} is not installed"
 
     @contextmanager
     def running(self) -> Iterator[int]:
-        """Run its server within the block, in a folder of its own; its port."""
+        """Run its server within the block, in a folder of its own; yield its port."""
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile() as log:
@@ -61,7 +61,7 @@ class Broker:
                 process.wait()
 
     def rate(self, port: int, clients: int, seconds: float, batch: int, payload: object) -> float:
-        """Return the events a second of all clients; each publishes a batch for each step."""
+        """Return the events a second of all clients; each publishes a batch in each step."""
         text = json.dumps(payload)
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
             return runner.run(self._rate(port, clients, seconds, batch, text))
@@ -85,7 +85,7 @@ async def _repeated(step: Step, until_s: float) -> int:
 async def _redis_steps(
     stack: AsyncExitStack, port: int, clients: int, text: str, batch: int
 ) -> list[Step]:
-    from redis.asyncio import Redis  # noqa: PLC0415 - only where it is
+    from redis.asyncio import Redis  # noqa: PLC0415 - only if installed
 
     async def one(conn: Any) -> None:
         await conn.xadd(STREAM, fields)
@@ -101,14 +101,14 @@ async def _redis_steps(
         await stack.enter_async_context(Redis(port=port, single_connection_client=True))
         for _ in range(clients)
     ]
-    await conns[0].delete(STREAM)  # of the round before: it is kept in memory
+    await conns[0].delete(STREAM)  # of the last round: it is kept in memory
     return [partial(one if batch == 1 else many, conn) for conn in conns]
 
 
 async def _nats_steps(
     stack: AsyncExitStack, port: int, clients: int, text: str, batch: int
 ) -> list[Step]:
-    import nats  # noqa: PLC0415 - only where it is
+    import nats  # noqa: PLC0415 - only if installed
 
     async def one(log: Any) -> None:
         await log.publish(subject, payload)
@@ -124,7 +124,7 @@ async def _nats_steps(
         stack.push_async_callback(conn.close)
         logs.append(conn.jetstream(timeout=60))
     await logs[0].add_stream(name=STREAM, subjects=[f"{STREAM}.>"], storage="file")
-    await logs[0].purge_stream(STREAM)  # of the round before
+    await logs[0].purge_stream(STREAM)  # of the last round
     return [partial(one if batch == 1 else many, log) for log in logs]
 
 
@@ -160,7 +160,7 @@ def _found(program: str) -> str | None:
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     if find_spec("uvloop") is None:
         return None
-    import uvloop  # noqa: PLC0415 - only where it is
+    import uvloop  # noqa: PLC0415 - only if installed
 
     return uvloop.new_event_loop
 

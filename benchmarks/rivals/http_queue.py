@@ -1,8 +1,8 @@
-"""What one writes in an afternoon instead of the gateway: starlette, asyncpg, a table that grows.
+"""A small alternative to the gateway, written in an afternoon: starlette, asyncpg, a growing table.
 
 Each request is one prepared, binary INSERT on one of 16 connections; its stream listens, and reads
-what is behind the last id that it has seen. Its order does not hold: an id that commits late is
-missed.
+the rows after the last id that it has seen. Its order does not hold: it misses an id that commits
+late.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CAN_RUN = all(map(find_spec, ("asyncpg", "starlette", "uvicorn")))
 
 
 def create(dsn: str, *, notifies: bool) -> None:
-    """Create its table; notifies: each INSERT tells the streams."""
+    """Create its table; notifies: each INSERT notifies the streams."""
     with psycopg.connect(dsn) as conn:
         conn.execute(query("http_queue_create"))
         if notifies:
@@ -43,8 +43,8 @@ def create(dsn: str, *, notifies: bool) -> None:
 
 
 def main() -> None:
-    """Serve until told to end, at any port, with the database that the environment names."""
-    import asyncpg  # noqa: PLC0415 - a process of its own needs them
+    """Serve until told to end, at any free port, with the database of the environment."""
+    import asyncpg  # noqa: PLC0415 - only this process needs them
     import uvicorn  # noqa: PLC0415
     from starlette.applications import Starlette  # noqa: PLC0415
     from starlette.requests import Request  # noqa: PLC0415
@@ -97,7 +97,7 @@ def main() -> None:
 
 
 def _where() -> dict[str, Any]:
-    """Return the database as asyncpg takes it: it knows no keywords and values in one text."""
+    """Return the database as asyncpg takes it: it reads no DSN of keywords and values."""
     parts = conninfo_to_dict(os.environ[DSN])
     return {name: parts[key] for key, name in _NAMES.items() if key in parts}
 

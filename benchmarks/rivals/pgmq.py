@@ -1,4 +1,4 @@
-"""pgmq: SQL functions as its Python package carries them: send_batch(), read(), delete(), pop()."""
+"""pgmq: the SQL functions of its Python package: send_batch(), read(), delete(), pop()."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def publish(dsn: str, events: int, batch: int, cue: Cue) -> int:
 
 
 def _read(dsn: str, _events: int, batch: int, cue: Cue) -> int:
-    """Read, and delete what was read, until there is nothing: two commits, handled in between."""
+    """Read, handle and delete messages until there are none: two commits, the handling between."""
     done = 0
     with psycopg.connect(dsn, autocommit=True) as conn:
         cursor = Claims.cursor(conn, is_decoded=True)
@@ -44,7 +44,7 @@ def _read(dsn: str, _events: int, batch: int, cue: Cue) -> int:
 
 
 def _pop(dsn: str, _events: int, batch: int, cue: Cue) -> int:
-    """Pop and handle in one transaction: what a message does commits with its end."""
+    """Pop and handle in one transaction: the effects of a message commit with its end."""
     done = 0
     with psycopg.connect(dsn, autocommit=True) as conn:
         claims = Claims(conn, query("pgmq_pop"), is_decoded=True)

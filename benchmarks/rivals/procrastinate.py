@@ -1,4 +1,4 @@
-"""procrastinate: batch_defer(), and one worker with as many tasks at a time as a batch has."""
+"""procrastinate: batch_defer(), and one worker with as many concurrent tasks as a batch has."""
 
 from __future__ import annotations
 
@@ -52,4 +52,4 @@ def _app(connector: Any, did: Callable[[], None] = lambda: None) -> tuple[Any, A
     return app, noop
 
 
-DRAINS = {"procrastinate": _drain}  # it hands over decoded arguments
+DRAINS = {"procrastinate": _drain}  # it passes decoded arguments

@@ -101,7 +101,7 @@ async def _async_session_on(
 
 @cache
 def _engine() -> Engine:
-    """Return the engine of this process; its only connection is the one that is lent now."""
+    """Return the engine of this process; its only connection is the one lent at the moment."""
     return create_engine(_URL, creator=_lent.get, poolclass=NullPool, pool_reset_on_return=None)
 
 

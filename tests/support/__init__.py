@@ -1,1 +1,1 @@
-"""What tests of several stages share: looking at the log, groups by hand, other clients, counters."""
+"""Tools that tests of several rooms share: views of the log, groups by hand, other clients, counters."""

@@ -1,10 +1,10 @@
-"""`bin/test --again`: what failed is run once more, alone; what passes then does not fail the run.
+"""`bin/test --again`: failed tests are run again, alone; one that then passes does not fail the run.
 
-A test of thousands that fails once on a busy machine says little, and must not be hidden either: it is
-listed with what it said. Never repeated: a finding (support.findings), and more than a few failures.
+A single failure among thousands of tests on a busy machine says little, but must not be hidden:
+it is listed with its message. Never repeated: a finding (support.findings), or many failures.
 
-A failure is kept back until the others are through, in the process that reports. So whatever counts
-(exit code, closing line, junit) sees a test's last word only.
+The reporting process keeps a failure back until the other tests have ended. So the exit code,
+the closing line and junit see only the last result of a test.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any
 
 import pytest
 
-REPEATS_MAX = 10  # tests; more is a defect, or a machine on which nothing can be said
+REPEATS_MAX = 10  # tests; more is a defect, or a machine that can prove nothing
 KEPT = "repeated"  # outcome of a report whose test gets another try
-_SAME = ("long", "soak")  # options that the second run has to have, too
+_SAME = ("long", "soak")  # options that the second run must have, too
 
 
 def add_options(parser: pytest.Parser) -> None:
@@ -36,7 +36,7 @@ def add_options(parser: pytest.Parser) -> None:
 
 
 def configure(config: pytest.Config) -> None:
-    """Register what the options ask for, in the process that reports."""
+    """Register the plugins for the options, in the process that reports."""
     if hasattr(config, "workerinput"):
         return
     if path := config.getoption("--again-reports"):
@@ -46,11 +46,11 @@ def configure(config: pytest.Config) -> None:
 
 
 class Again:
-    """Keeps failures back, and has their tests repeated in the end."""
+    """Keeps failures back, and has their tests repeated at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._kept: dict[str, list[pytest.TestReport]] = {}  # by test, in their order
+        self._kept: dict[str, list[pytest.TestReport]] = {}  # by test, in order
         self._forgiven: dict[str, str] = {}
         self._unforgiven: dict[str, str] = {}
         self._is_last_word = False
@@ -107,7 +107,7 @@ class Again:
             reports = second.get(test, [])
             if _passed(reports):
                 self._forgiven[test] = "\n".join(report.longreprtext for report in first)
-                # A test that had passed before its end failed was counted already.
+                # A test that passed and then failed in its teardown was counted already.
                 counted = all(report.when == "teardown" for report in first)
                 self._log([] if counted else reports)
                 continue
@@ -124,7 +124,7 @@ class Again:
             self._config.hook.pytest_runtest_logreport(report=report)
 
     def _run(self, tests: list[str]) -> dict[str, list[pytest.TestReport]]:
-        """Run tests in one process that starts anew; return what it reports of each."""
+        """Run tests in one process that starts anew; return its reports of each."""
         terminal = self._config.pluginmanager.get_plugin("terminalreporter")
         if terminal is not None:
             terminal.ensure_newline()
@@ -173,7 +173,7 @@ class _Writer:
 
 
 def _passed(reports: list[pytest.TestReport]) -> bool:
-    """Tell whether a test came through whole; one that was skipped did not."""
+    """Tell whether a test passed in all its phases; a skipped one did not."""
     return [(r.when, r.outcome) for r in reports] == [
         (when, "passed") for when in ("setup", "call", "teardown")
     ]

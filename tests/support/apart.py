@@ -1,4 +1,4 @@
-"""Twins of which every other partition has its offsets, its segments and its times elsewhere than this one."""
+"""Twins in which every other partition has other offsets, segments and times than this one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def ids(twins: Twins) -> dict[int, int]:
 
 
 def move(twins: Twins) -> Twins:
-    """Elsewhere every offset is one more, and some are dropped."""
+    """Raise every offset elsewhere by one, and drop some."""
     run(
         twins,
         "update gapless.log_segment set base_offset = base_offset + 1, last_offset = last_offset + 1 where {elsewhere}",
@@ -31,7 +31,7 @@ def move(twins: Twins) -> Twins:
 
 
 def date(moved: Twins) -> Twins:
-    """Segment by segment a day later, event by event an hour; elsewhere, a week before."""
+    """Date segments a day apart, events an hour apart; elsewhere a week earlier."""
     run(moved, "update gapless.log_segment set sequenced_ts = timestamptz '2020-01-02Z'"
                " + (base_offset / 3) * interval '1 day' - case when {elsewhere} then interval '7 d' else '0' end")  # fmt: skip
     run(moved, "update gapless.outbox_message_t o set created_ts = s.sequenced_ts - (3 - u.n) * interval '1 hour'"

@@ -1,4 +1,4 @@
-"""Two sessions, of which one waits for what the other has locked."""
+"""Two sessions, one of which waits for a lock of the other."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def until_blocked(eye: Connection[Any], session: Connection[Any], call: Future[A
     """Return when a session waits for a lock, in the call that a thread makes on it.
 
     eye: a third session, or the one that has the lock; in no transaction, or one of few statements:
-    what others do is looked up once in a transaction.
+    a transaction reads the activity of other sessions only once.
     """
     while not eye.execute(_WAITS, [session.info.backend_pid]).fetchall():
         assert not call.done()

@@ -1,4 +1,4 @@
-"""Sessions that hold something like what a call is about, and are to stay as they are."""
+"""Sessions with locks similar to those of a call, which the call must leave alone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.db.connect import connect
 
 @contextmanager
 def bystanders(locks: Iterable[tuple[str, str]]) -> Iterator[None]:
-    """Have a session for each; at the end none of them was ended. locks: where (DSN), and what it selects."""
+    """Open a session for each lock; check at the end that none was ended. locks: DSN, and the locking SELECT."""
     with ExitStack() as stack:
         sessions = []
         for dsn, lock in locks:

@@ -19,7 +19,7 @@ TIMING = Timing(ttl_ms=60_000, suspect_grace_ms=0, reconnect_grace_ms=0)
 
 
 class Cast:
-    """Opens sessions, and closes at the end what is still open."""
+    """Opens sessions, and closes the open ones at the end."""
 
     def __init__(self, dsn: str, conn: Connection, topic: Topic) -> None:
         self.dsn = dsn

@@ -1,7 +1,7 @@
-"""Chains of transactions among twins, written as producers and handlers write them, and where groups stand.
+"""Chains of transactions among twins, written as producers and handlers write them, and positions of groups.
 
-The first is asked for in most tests; the others are like it. Offsets are those behind what twins have:
-9 on, but in the first partition of orders 10 on.
+Most tests ask for the first chain; the others are like it. Offsets follow those of twins: from 9 on, but in the
+first partition of orders from 10 on.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ SEEK = (
     " update gapless.consumer_offsets set next_offset = {} where {};"
     " select set_config('gapless.seeking', '', true)"
 )
-# Name: topic, partition, events, cause, correlation; what is published in one transaction is in one list.
+# Name: topic, partition, events, cause, correlation; each inner list is published in one transaction.
 UNITS: list[tuple[UUID | None, list[tuple[str, str, int, list[str], str | None, UUID | None]]]] = [
     (FIRST, [
         ("a", "orders", 1, ["x", "y"], None, None), ("b", "orders", 2, ["x"], None, None),
@@ -82,14 +82,14 @@ Place = tuple[str, int, int, int]
 
 
 def cause_id(cause: str) -> UUID:
-    """The transaction_id of what was published because of this."""
+    """Return the transaction_id of events published because of this."""
     digits = list(hashlib.sha256(cause.encode()).hexdigest()[:32])
     digits[12], digits[16] = "8", "8"
     return UUID("".join(digits))
 
 
 class Chains(Letters):
-    """Three chains; and i, of a transaction that did not name itself, as k did not, with j that came of it."""
+    """Three chains; and i, of a transaction without a name, like k, with j as its effect."""
 
     def __init__(self, twins: Twins, other: Connection[Any]) -> None:
         super().__init__(twins)
@@ -131,7 +131,7 @@ class Chains(Letters):
     def publish_late(
         self, topic: str, partition: int, cause: str | None = None, *, of: UUID | None
     ) -> None:
-        """Publish one more, in the open transaction: of this chain, or named so. It has no offset yet."""
+        """Publish one more in the open transaction: of this chain, or named so. It has no offset yet."""
         correlation, named = (of, None) if cause else (None, of)
         self.publish("late", topic, partition, ["late"], cause, correlation, transaction_id=named)
         self.other.execute("select pg_current_xact_id()")  # a later one has ended
@@ -140,14 +140,14 @@ class Chains(Letters):
         self.twins._sequence()
 
     def derived(self, xid: int, timeline: int = 0) -> UUID:
-        """The transaction_id of what did not name its own."""
+        """Return the transaction_id of a transaction that did not name its own."""
         return UUID(f"{timeline:08x}000080008{xid:015x}")
 
     def own(self) -> UUID:
         return self.derived(int(self.value("select pg_current_xact_id()::text")))
 
     def seek(self, next_offset: int, where: str = "true") -> None:
-        """Put groups there; in the condition {orders} and {other} stand for their ids."""
+        """Move groups there; in the condition {orders} and {other} stand for their ids."""
         self.run(SEEK.format(next_offset, where))
 
     def aside(self, group: str, place: Place, state: str, transaction_id: UUID = FIRST) -> None:
@@ -176,7 +176,7 @@ class Chains(Letters):
     def drop(
         self, group: str, name: str, correlation: UUID | None = None, cause: str | None = None
     ) -> None:
-        """A group has the events of a unit as dead letters, and the log has them no more."""
+        """Make the events of a unit dead letters of a group, and delete them from the log."""
         topic, partition, first, _ = PLACES[name]
         self.aside(group, PLACES[name], "dead", self.told(name, FIRST)["published_as"])
         self.conn.execute(
@@ -193,7 +193,7 @@ class Chains(Letters):
             return cursor.execute(statement).fetchall()
 
     def told(self, name: str, asked: UUID) -> Row:
-        """What chain_units() has to tell of a unit, but for when it was published."""
+        """Return the row of chain_units() for a unit, without the time of publishing."""
         topic, partition, first, last = PLACES[name]
         cause, named, types = CAUSES[name]
         published_as = named or self.unnamed.get(name) or cause_id(cause or "")
@@ -216,7 +216,7 @@ class Chains(Letters):
 
 @contextmanager
 def chained(dsn: str) -> Iterator[Chains]:
-    """Both chains, a group of topic other alone, and a topic of which nobody makes anything."""
+    """Yield both chains, a group of topic other alone, and a topic without effects."""
     with connect(dsn, role="test") as conn, connect(dsn, role="other") as other:
         twins = Twins(conn)
         conn.execute(

@@ -30,7 +30,7 @@ def next_chunk(conn: Connection[Any]) -> None:
 
 
 def near_the_end(conn: Connection[Any], *, events: int) -> None:
-    """Let so many more events be the last of this chunk."""
+    """Leave room for only this many more events in this chunk."""
     create_chunks(conn)
     conn.execute(
         "select setval('gapless.outbox_message_id_seq', min(c.upto) - %s, false)"

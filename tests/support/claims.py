@@ -23,7 +23,7 @@ CLAIM = (
 PLACES = "select group_id, topic_id, partition_id, next_offset, layout, passed from gapless.consumer_offsets order by 1, 2, 3"
 
 
-# Where the group is, how many it wants, how far it reads ahead; up to where it claims, and which segments it gets.
+# The group's offset, the number wanted, the read-ahead; the last offset claimed, and the segments returned.
 CLAIMS = [
     (1, 1, 0, 2, [1]), (1, 2, 0, 2, [1]), (1, 3, 0, 3, [1]), (1, 4, 0, 6, [1, 4]), (2, 1, 0, 2, [1]),
     (3, 1, 0, 3, [1]), (3, 2, 0, 6, [1, 4]), (4, 1, 0, 6, [4]), (5, 1, 0, 6, [4]), (6, 1, 0, 6, [4]),
@@ -34,7 +34,7 @@ CLAIMS = [
 
 @pytest.fixture
 def owned(twins: Twins) -> Twins:
-    """Every group's partitions have an owner; those of this one have tokens of their own."""
+    """Give every partition of a group an owner; those of this group have tokens of their own."""
     twins.conn.execute(
         "update gapless.consumer_offsets set epoch = 5, token = case when group_id = 'billing' and topic_id = %s"
         " and partition_id = 1 then %s else %s end::uuid",
@@ -52,7 +52,7 @@ def claim(twins: Twins, **more: Any) -> list[Any]:
 
 
 def moved(twins: Twins, before: list[Any]) -> list[Any]:
-    """Which places of groups changed: where they are now, with their layouts."""
+    """Return the places of groups that changed, with their present layouts."""
     after = twins.conn.execute(PLACES).fetchall()
     return [row for row in after if row not in before]
 

@@ -24,14 +24,14 @@ def tool(dsn: str, name: str) -> str:
 
 
 def psql(dsn: str, script: str, *, stops: bool = True) -> str:
-    """Run a script as people do, and return what it prints; AssertionError if it fails and stops."""
+    """Run a script as people do; return its output; AssertionError if it fails and stops."""
     stop = f"ON_ERROR_STOP={int(stops)}"
     argv = [tool(dsn, "psql"), "-X", "-q", "-A", "-t", "-v", stop, "-d", dsn]
     return _run(argv, script)
 
 
 def pg_dump(dsn: str, *options: str) -> str:
-    """Return the whole database, or what the options say of it, as a script for psql."""
+    """Return the whole database, or the part that the options choose, as a script for psql."""
     return _run([tool(dsn, "pg_dump"), "-d", dsn, *options], "")
 
 

@@ -1,4 +1,4 @@
-"""Other clocks: gapless.clock() of a test's database, shifted; and one that was wrong when all was written."""
+"""Other clocks: gapless.clock() of a test's database, shifted; and a clock that was wrong at all writes."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _CLOCK = sql.SQL(
 
 
 def shift(conn: Connection, by: timedelta | float) -> None:
-    """Let the clock go so far ahead of the machine's; a number is seconds, negative behind it."""
+    """Shift the clock ahead of the machine's; a number is seconds, behind if negative."""
     seconds = by.total_seconds() if isinstance(by, timedelta) else by
     body = sql.SQL("clock_timestamp() + make_interval(secs => {})").format(sql.Literal(seconds))
     conn.execute(_CLOCK.format(body))
 
 
 def stop_at(conn: Connection, moment: str) -> None:
-    """Let it be this moment, and stay so."""
+    """Stop the clock at this moment."""
     conn.execute(_CLOCK.format(sql.SQL("{}::timestamptz").format(sql.Literal(moment))))
 
 
@@ -34,14 +34,14 @@ group by r.relname
 
 
 def stored_times(conn: Connection) -> dict[str, list[str]]:
-    """Each table's columns that are times."""
+    """Return the columns of each table that are times."""
     return dict(conn.execute(_TIMES).fetchall())
 
 
 def put_back(conn: Connection, by_s: float) -> None:
-    """Let the machine's clock be put back by so much, seen from the tables: all that they say is that far ahead.
+    """Put the machine's clock back, as the tables see it: move all their times ahead by by_s.
 
-    conn: of a superuser, for no trigger takes it for a change.
+    conn: of a superuser, so that no trigger sees the change.
     """
     with conn.transaction():
         conn.execute("set local session_replication_role = replica")

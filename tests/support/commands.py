@@ -1,4 +1,4 @@
-"""The real command, as a subprocess: `gapless(...)` runs it to its end, `start(...)` begins."""
+"""The real command as a subprocess: `gapless(...)` runs it to its end, `start(...)` starts it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TIMEOUT_S = 60
 
 @dataclass(frozen=True)
 class Run:
-    """How a command ended."""
+    """The result of a command."""
 
     code: int
     out: str
@@ -34,7 +34,7 @@ class Run:
         return json.loads(self.out)
 
     def complaint(self, code: int = 2) -> str:
-        """The one line on stderr of a command that was refused; nothing else was said."""
+        """Return the line on stderr of a refused command; it printed nothing else."""
         assert self.code == code, self
         assert self.err.count("\n") == 1, self.err
         assert self.err.startswith("gapless: ")
@@ -42,16 +42,16 @@ class Run:
         return self.err.removeprefix("gapless: ").rstrip("\n")
 
     def complaint_last(self, code: int = 2) -> str:
-        """The same, where warnings of the configuration come first."""
+        """Return the same line if warnings of the configuration come first."""
         *warnings, last = self.err.splitlines()
         assert all(line.startswith("gapless: warning: ") for line in warnings), self.err
         return Run(self.code, self.out, f"{last}\n").complaint(code)
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's environment without anything that says where a database is.
+    """Return this process's environment without any variable that names a database.
 
-    And without PYTHONUNBUFFERED: what is not flushed in time must be seen.
+    PYTHONUNBUFFERED is left out, too: a test must see output that is not flushed in time.
     """
     kept = {
         name: value
@@ -67,7 +67,7 @@ Gapless = Callable[..., Run]
 
 @pytest.fixture(scope="session")
 def forks() -> Iterator[Forks]:
-    """What commands are forked from."""
+    """Yield the process from which commands are forked."""
     made = Forks()
     yield made
     made.close()
@@ -75,7 +75,7 @@ def forks() -> Iterator[Forks]:
 
 @pytest.fixture(scope="session")
 def unproven(pytestconfig: pytest.Config) -> Callable[[Sequence[str | bytes]], bool]:
-    """Tell, once for each command and verb, that it is to be a program: with --long."""
+    """Tell, once for each command and verb, whether it has to run as a program: with --long."""
     proven: set[Sequence[str | bytes]] | None = set() if pytestconfig.getoption("--long") else None
 
     def is_unproven(words: Sequence[str | bytes]) -> bool:
@@ -121,7 +121,7 @@ def gapless(bare: Gapless, dsn: str) -> Gapless:
 
 @pytest.fixture
 def start(dsn: str) -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Start the command on the test's database; what still runs at the end is killed."""
+    """Start the command on the test's database; kill it at the end if it still runs."""
     started: list[subprocess.Popen[str]] = []
 
     def begin(*words: str, **env: str) -> subprocess.Popen[str]:

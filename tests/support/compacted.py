@@ -1,4 +1,4 @@
-"""Twins whose topics are compacted: each event has a key that tells of it, and latest has what a test puts there."""
+"""Twins with compacted topics: each event's key names it, and a test fills latest."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ where o.id = s.message_ids[%(at)s - s.base_offset + 1]
 
 
 def is_here(twins: Twins) -> str:
-    """What is so of the place that tests are about."""
+    """Return the condition of the place that tests are about."""
     return f"topic_id = {twins.topic_ids['orders']} and partition_id = 1"
 
 
@@ -37,7 +37,7 @@ def write(
     twins: Twins, at: int, key: str | None, payload: str | None, event_type: str | None = None,
     *, host_id: str | None = None, headers: str | None = None,
 ) -> None:  # fmt: skip
-    """Give the event at an offset of each partition this key, followed by the partition, and all else."""
+    """Give the event at an offset of each partition this key, with the partition's number, and these fields."""
     said = {
         "at": at, "key": key, "payload": payload, "event_type": event_type, "host_id": host_id,
         "headers": headers,
@@ -46,7 +46,7 @@ def write(
 
 
 def keep(twins: Twins, where: str, *offsets: int) -> None:
-    """Put events of the log into latest: where tells of e, an event with its place."""
+    """Copy events of the log into latest; where: a condition on e, an event with its place."""
     twins.conn.execute(
         f"insert into gapless.latest (topic_id, key_digest, {COLUMNS})"
         f" select topic_id, key_digest, {COLUMNS} from ({LOG}) e"
@@ -56,12 +56,12 @@ def keep(twins: Twins, where: str, *offsets: int) -> None:
 
 
 def logged(twins: Twins, partition: int, *offsets: int) -> list[Any]:
-    """Events of orders as latest has them, in offset order."""
+    """Return events of orders in the form that latest has, in offset order."""
     return _texts(twins, f"({LOG}) e", partition, "and c_offset = any (%s)", [list(offsets)])
 
 
 def kept(twins: Twins, partition: int = 1) -> list[Any]:
-    """What latest has of a partition of orders, in offset order."""
+    """Return the rows of latest for a partition of orders, in offset order."""
     return _texts(twins, "gapless.latest e", partition, "", [])
 
 

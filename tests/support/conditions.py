@@ -32,6 +32,6 @@ def stops(group: Group) -> list[Any]:
 
 
 def taken_over(group: Group) -> None:
-    """Have the partition taken anew: a worker that was fenced begins so."""
+    """Take the partition again, as the successor of a fenced worker does."""
     group.assignment = group.successor(group.conn)
     assert hold.install(group.conn, group.assignment) is not None

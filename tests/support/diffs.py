@@ -1,4 +1,4 @@
-"""A session that says which rows a statement changes, among all that its tables have."""
+"""A session that reports the rows that a statement changes, in all its tables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from psycopg import Connection
 
 
 class Diffs:
-    """All that a test does in it is taken back."""
+    """The session; all changes of a test are rolled back."""
 
     state: str
     """A query that makes a line of each row."""
@@ -40,13 +40,13 @@ class Diffs:
         return self.conn.execute(statement.encode(), params or None).fetchall()
 
     def refused(self, statement: str, *params: object) -> tuple[str, str]:
-        """Run what must fail; return SQLSTATE and message."""
+        """Run a statement that must fail; return SQLSTATE and message."""
         with pytest.raises(psycopg.Error) as caught, self.conn.transaction():
             self.run(statement, *params)
         return caught.value.sqlstate or "", caught.value.diag.message_primary or ""
 
     def diff(self, statement: str, *params: object) -> list[str]:
-        """Run a statement; return which rows came (+) and which went (-)."""
+        """Run a statement; return the rows it added (+) and removed (-)."""
         before = self._lines()
         self.run(statement, *params)
         after = self._lines()
@@ -60,7 +60,7 @@ class Diffs:
 
     @contextmanager
     def undone(self) -> Iterator[Self]:
-        """All is as before afterwards."""
+        """Undo all changes at the end of the block."""
         self.notices.clear()
         with self.conn.transaction(force_rollback=True):
             yield self

@@ -1,7 +1,7 @@
 """The tests in another schema: `GAPLESS_TEST_SCHEMA=audit bin/test tests/features/queue`.
 
-Their SQL says `gapless.`, as the source does; psycopg is made to put it into that schema. What they
-start in processes of its own finds GAPLESS_SCHEMA in its environment.
+Their SQL says `gapless.`, as the source does; psycopg is patched to move it into that schema.
+Processes that they start find GAPLESS_SCHEMA in their environment.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SCHEMA = os.environ.get("GAPLESS_TEST_SCHEMA", DEFAULT_SCHEMA)
 
 
 def configure() -> None:
-    """Have all that this process and its children do be in the schema of GAPLESS_TEST_SCHEMA."""
+    """Make this process and its children work in the schema of GAPLESS_TEST_SCHEMA."""
     os.environ.pop("GAPLESS_SCHEMA", None)
     if SCHEMA == DEFAULT_SCHEMA:
         return

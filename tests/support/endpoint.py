@@ -1,4 +1,4 @@
-"""An endpoint that webhooks call: a real HTTP or HTTPS server that answers as a test says."""
+"""An endpoint for webhooks: a real HTTP or HTTPS server whose answers a test chooses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECRET = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request that came. at_s: time.monotonic()."""
+    """A request that was received. at_s: time.monotonic()."""
 
     path: str
     headers: dict[str, str]
@@ -37,7 +37,7 @@ class Call:
 
     @property
     def data(self) -> list[Any]:
-        """The payloads in it, after the signature was checked."""
+        """Return its payloads, after checking the signature."""
         return [event["data"] for event in self.verified["events"]]
 
     @property
@@ -47,7 +47,7 @@ class Call:
 
 @dataclass(slots=True)
 class Reply:
-    """What to answer. sends: more of the body, piece by piece. wait_s: before anything of it."""
+    """An answer. sends: more of the body, piece by piece. wait_s: a delay before all of it."""
 
     status: int = 204
     headers: dict[str, str] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Reply:
 
 
 class Server:
-    """`answer` says what to answer to a call; calls has all that came, also those that waited."""
+    """`answer` chooses the reply to a call; calls has all calls, also those that had to wait."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -77,7 +77,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         size_bytes = int(self.headers["content-length"])
         body = self.rfile.read(size_bytes)
-        if len(body) < size_bytes:  # who sent it was killed
+        if len(body) < size_bytes:  # the sender was killed
             self.close_connection = True
             return
         headers = {name.lower(): value for name, value in self.headers.items()}
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
         time.sleep(reply.wait_s)
         try:
             self._reply(reply)
-        except OSError:  # the caller had enough
+        except OSError:  # the caller hung up
             self.close_connection = True
 
     def _reply(self, reply: Reply) -> None:
@@ -105,7 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.server.made.sent_bytes += len(piece)
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class _Listener(ThreadingHTTPServer):
@@ -114,7 +114,7 @@ class _Listener(ThreadingHTTPServer):
     made: Server
 
     def handle_error(self, *_: Any) -> None:
-        """Say nothing: a caller that hangs up is no error here."""
+        """Print nothing: a caller that hangs up is no error here."""
 
 
 @contextmanager
@@ -139,10 +139,10 @@ def serving(tls: ssl.SSLContext | None = None) -> Iterator[Server]:
 
 
 def workers_of(group: str) -> list[int]:
-    """Return the processes that deliver for a group, by what they say of themselves."""
+    """Return the processes that deliver for a group, by their titles."""
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # the process has ended
             if f"gapless: worker {group}/" in path.read_bytes().decode(errors="replace"):
                 found.append(int(path.parent.name))
     return found

@@ -1,4 +1,4 @@
-"""How many examples Hypothesis tries: all with --long, a sixth of them without."""
+"""The number of examples that Hypothesis tries: all with --long, a sixth of them without."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _is_long = False
 
 
 def configure(config: pytest.Config) -> None:
-    """Learn which run this is, before any test is imported."""
-    global _is_long  # noqa: PLW0603 - decorators ask for it
+    """Note the kind of this run, before any test is imported."""
+    global _is_long  # noqa: PLW0603 - decorators read it
     _is_long = config.getoption("--long") or config.getoption("--soak")
-    # No deadline: on a busy machine an example may take long, and that says nothing about the code.
+    # No deadline: a slow example on a busy machine says nothing about the code.
     settings.register_profile("gapless", max_examples=examples(_DEFAULT), deadline=None)
     settings.load_profile("gapless")
 
 
 def examples(long: int) -> int:
-    """Return how many to try, of so many with --long."""
+    """Return the number of examples to try; long: the number with --long."""
     return long if _is_long else min(long, max(_FEWEST, long // _SHARE))

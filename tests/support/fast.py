@@ -1,4 +1,4 @@
-"""What `bin/test --fast` runs: what keeps an invariant, and what needs no database and no time."""
+"""The tests of `bin/test --fast`: those of invariants, and those without database and waiting."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SLOW = {"slow", "long", "soak", "chaos", "spark"}
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no file that has nothing for it: that alone would take half of the time."""
+    """Skip files without such a test: importing them would take half of the time."""
     if not config.getoption("--fast") or not collection_path.name.startswith("test_"):
         return None
     name = str(collection_path.relative_to(config.rootpath))

@@ -1,4 +1,4 @@
-"""Events that a filter keeps, among twins."""
+"""Events that match a filter, among twins."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NUL = f"{ODD}unsupported Unicode escape sequence"
 
 
 def write(twins: Twins) -> None:
-    """Give the events what is told of above, in every partition."""
+    """Give the events of every partition these types, payloads and groups."""
     for c_offset, (event_type, payload, group) in enumerate(EVENTS, 1):
         headers = json.dumps({"gapless-to-group": group} if group else {"other": "billing"})
         twins.conn.execute(

@@ -1,6 +1,6 @@
-"""Does a failure speak of an invariant that broke? Such a test is never run again in the hope of better.
+"""Tell failures that speak of a broken invariant: such a test is never run again in the hope of better.
 
-Judged is what the exception says and where it came from, not what a test, a fault or a fixture is called.
+The verdict is by the exception's text and origin, not by the names of tests, faults or fixtures.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _COMPARED = re.compile(r"\bassert .* == ")
 def finding(error: BaseException, frames: list[str], *, is_invariant: bool) -> str:
     """Return why a failure must not be forgiven; "" if it may be.
 
-    frames: the functions on the way to it, those of the test first. is_invariant: the test is marked so.
+    frames: the functions on the way to it, those of the test first. is_invariant: the test has the mark.
     """
     for each in _chain(error):
         if found := _BROKEN.search(_text(each)):
@@ -47,7 +47,7 @@ def finding(error: BaseException, frames: list[str], *, is_invariant: bool) -> s
 
 
 def look(report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-    """Write on a report what its failure found, where the exception is still there."""
+    """Write on a report the finding of its failure, while the exception still exists."""
     if report.failed and call.excinfo is not None:
         report.finding = finding(  # type: ignore[attr-defined]
             call.excinfo.value,
@@ -57,7 +57,7 @@ def look(report: pytest.TestReport, item: pytest.Item, call: pytest.CallInfo[Non
 
 
 def _text(error: BaseException) -> str:
-    """What it says; "" if its own code fails at that, which tests/support/hostile.py has errors for."""
+    """Return its text; "" if its own code fails at that, as that of tests/support/hostile.py does."""
     try:
         return str(error)
     except BaseException:  # noqa: BLE001 - SystemExit, too
@@ -72,7 +72,7 @@ def _notes(error: BaseException) -> list[str]:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """The error, what it came of, and what it consists of."""
+    """Yield the error, its causes, and its members."""
     seen: set[int] = set()
     open_ = [error]
     while open_:

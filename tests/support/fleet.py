@@ -1,6 +1,6 @@
 """Supervisors as real processes, their events and their ends: the tests of this folder drive them.
 
-Every wait here is for a condition, and bounded. Everything that was started is killed at the end.
+Every wait here is for a condition, and bounded. Every started process is killed at the end.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ QUICK = {
     "connect_timeout_s": 5,
 }
 LOOK_AGAIN_S = 0.01
-MARK = "GAPLESS_TEST_FLEET"  # in the environment of what a fleet started
+MARK = "GAPLESS_TEST_FLEET"  # in the environment of processes that a fleet started
 PATIENCE_S = 20.0
 _HANDLED = """
 select coalesce(sum(c.next_offset), 0) = (
@@ -93,7 +93,7 @@ class Instance:
         return text in self.log()
 
     def deaths(self, how: str = "") -> int:
-        """How many workers ended unasked, so far; `how`: as the log says it."""
+        """Return the number of workers that ended unasked so far; `how`: the log's word for it."""
         return len(re.findall(rf" worker \S+ ended: {how}", self.log()))
 
     def children(self) -> set[int]:
@@ -105,12 +105,12 @@ class Instance:
         return set()
 
     def worker(self, partition: str) -> int | None:
-        """The pid of the process that acquired a partition (group/topic/number), if it lives."""
+        """Return the pid of the living process that acquired a partition (group/topic/number)."""
         found = re.findall(rf" (\d+) INFO {re.escape(partition)}: acquired", self.log())
         return int(found[-1]) if found and int(found[-1]) in self.children() else None
 
     def sequencer(self) -> int | None:
-        """The pid of its sequencer, if that is the active one."""
+        """Return the pid of its sequencer, if that is the active one."""
         found = re.findall(r" (\d+) INFO sequencer: active", self.log())
         return int(found[-1]) if found and int(found[-1]) in self.children() else None
 
@@ -191,10 +191,10 @@ class Fleet:
         self.instances.append(Instance(name, process, log_path))
         return self.instances[-1]
 
-    # -- what is so -------------------------------------------------------------------------------
+    # -- the present state ------------------------------------------------------------------------
 
     def owners(self) -> dict[str, int]:
-        """How many partitions each instance owns."""
+        """Return the number of partitions that each instance owns."""
         return dict(self.conn.execute(_OWNERS).fetchall())
 
     def until_owners(self, timeout_s: float = PATIENCE_S, **counts: int) -> None:
@@ -206,11 +206,11 @@ class Fleet:
         )
 
     def until_handled(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait until no group has anything left to handle, and nothing waits for its offset."""
+        """Wait until no group has events left to handle, and no event waits for its offset."""
         until(lambda: self.value(_HANDLED), "all handled", timeout_s=timeout_s, within=self.state)
 
     def until_settled(self, timeout_s: float = PATIENCE_S) -> None:
-        """Wait until all is handled and nothing of it waits, or is parked, any more."""
+        """Wait until all events are handled, and no unit waits or is parked any more."""
         self.until_handled(timeout_s)
         until(
             lambda: not self.value(_OPEN),
@@ -220,7 +220,7 @@ class Fleet:
         )
 
     def states(self) -> dict[tuple[int, int], str]:
-        """What was set aside: (partition, first offset) to state."""
+        """Return units set aside: (partition, first offset) to state."""
         rows = self.conn.execute(
             "select partition_id, first_offset, state from gapless.dead_letter order by 1, 2"
         ).fetchall()
@@ -239,11 +239,11 @@ class Fleet:
         return None if row is None else row[0]
 
     def now(self) -> float:
-        """The server's clock in seconds."""
+        """Return the server's clock in seconds."""
         return float(self.value("select extract(epoch from clock_timestamp())"))
 
     def state(self) -> str:
-        """Who owns what and who is to, for people."""
+        """Return the present and the planned owners, for people."""
         leases = self.conn.execute(
             "select l.group_id, l.partition_id, t.name as target, o.name as owner, epoch, error"
             " from gapless.lease l left join gapless.member t on t.member_id = l.target"
@@ -254,10 +254,10 @@ class Fleet:
     def logs(self) -> str:
         return "\n".join(f"--- {each.name}\n{each.log()}" for each in self.instances)
 
-    # -- what happens -----------------------------------------------------------------------------
+    # -- actions ----------------------------------------------------------------------------------
 
     def keys(self, partitions: int) -> list[str]:
-        """Return a key for each partition of a topic with so many, in their order."""
+        """Return a key for each of a topic's partitions, in their order."""
         if partitions not in self._keys:
             found: dict[int, str] = {}
             number = 0
@@ -284,7 +284,7 @@ class Fleet:
             )
 
     def terminate(self, whose: str) -> int:
-        """End the sessions of this database whose application_name is LIKE that; how many."""
+        """End this database's sessions whose application_name is LIKE that; return how many."""
         return int(
             self.value(
                 "select count(pg_terminate_backend(pid)) from pg_stat_activity"
@@ -295,7 +295,7 @@ class Fleet:
         )
 
     def close_door(self) -> None:
-        """Let nobody in any more; who is in may stay."""
+        """Refuse new sessions; existing ones may stay."""
         self._let_in(allowed=False)
 
     def open_door(self) -> None:
@@ -310,7 +310,7 @@ class Fleet:
             )
 
     def close(self) -> None:
-        """Kill what is left: by its mark, for the pid of an ended one may be somebody else's."""
+        """Kill the other processes, by their mark: an ended one may have lost its pid to another."""
         mark = f"{MARK}={self._mark}".encode()
         for folder in Path("/proc").glob("[0-9]*"):
             with suppress(OSError):
@@ -340,7 +340,7 @@ class Load:
         self._thread.join()
 
     def go_on(self, rounds: int = 20) -> None:
-        """Return after so many more rounds of events."""
+        """Return after this many more rounds of events."""
         goal = self.published + rounds * len(self._keys)
         until(lambda: self.published >= goal, "more events published")
 

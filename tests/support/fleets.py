@@ -20,6 +20,6 @@ def fleet(dsn: str, conn: Connection, tmp_path: Path) -> Iterator[Fleet]:
         yield made
     finally:
         made.close()
-        print(made.logs())  # noqa: T201 - pytest shows it when the test failed
+        print(made.logs())  # noqa: T201 - pytest shows it if the test failed
     made.open_door()
     assert_sound(dsn, by_hand=False)

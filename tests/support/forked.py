@@ -1,8 +1,8 @@
 """The command `gapless` as a fork of a process that has its modules loaded already.
 
 A command takes 0.03 s in a process of its own instead of 0.4 s. It ends as any program does: its exit code, its
-output to the last flush, its atexit functions, its threads. Only what it has in memory is not taken apart: of a
-copy of such a process that alone took 0.18 s. With --long the first of each command is a real program.
+output to the last flush, its atexit functions, its threads. Only its memory is not freed: in a
+copy of such a process that alone took 0.18 s. With --long the first run of each command is a real program.
 
 The parent sends a line of JSON with three descriptors (stdin, stdout, stderr), and is sent pid and exit code.
 """
@@ -24,9 +24,9 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 WORDS_BYTES_MAX = 1 << 20
-# What Python reads once, at its start.
+# Variables that Python reads once, at its start.
 _READ_ONCE = ("PYTHON", "LC_", "LANG", "LANGUAGE")
-# Those that start processes themselves, or look at how they were started.
+# Commands that start processes themselves, or look at how they were started.
 _REAL = {"run", "demo", "server", "completion", "pipeline"}
 
 
@@ -46,7 +46,7 @@ class Forks:
             )
 
     def can(self, words: Sequence[str | bytes], env: Mapping[str, str]) -> bool:
-        """Tell whether a fork would do the same as a program."""
+        """Tell whether a fork would behave like a program."""
         return not _REAL & {os.fsdecode(word) for word in words} and all(
             env.get(name) == self._environ.get(name)
             for name in {*env, *self._environ}
@@ -56,7 +56,7 @@ class Forks:
     def run(
         self, words: Sequence[str | bytes], stdin: bytes, env: Mapping[str, str], timeout_s: float
     ) -> tuple[int, bytes, bytes]:
-        """Run `gapless` with these words to its end; return its exit code, output and complaints."""
+        """Run `gapless` with these words to its end; return its exit code, stdout and stderr."""
         wanted = {
             "words": [os.fsdecode(word) for word in words],
             "env": dict(env),
@@ -89,7 +89,7 @@ def _serve(server: socket.socket) -> list[str]:
     while True:
         line, descriptors, _, _ = socket.recv_fds(server, WORDS_BYTES_MAX, 3)
         if not line:
-            os._exit(0)  # nothing of it is to be cleaned up, and no coverage is measured here
+            os._exit(0)  # it must clean up nothing, and no coverage is measured here
         pid = os.fork()
         if pid == 0:
             server.close()
@@ -113,10 +113,10 @@ def _become(wanted: dict[str, object], descriptors: list[int]) -> list[str]:
 
 
 def _end(code: int) -> None:
-    """End as sys.exit() does, without freeing memory; return only where the output cannot be flushed."""
+    """End as sys.exit() does, without freeing memory; return only if the output cannot be flushed."""
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    with suppress(OSError, ValueError):  # else Python says so itself
+    with suppress(OSError, ValueError):  # Python reports the error itself
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -1,4 +1,4 @@
-"""`gapless gateway` as a process, and a client of HTTP that talks to it."""
+"""`gapless gateway` as a process, and an HTTP client for it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Client:
 
     def __init__(self, url: str) -> None:
         self.url = url
-        # To read the certificates of this machine takes 0.1 s, and there is no TLS here.
+        # Reading the certificates of this machine takes 0.1 s, and there is no TLS here.
         self.client = httpx.Client(base_url=url, timeout=60, verify=False)
 
     def get(self, path: str, **more: Any) -> httpx.Response:
@@ -44,14 +44,14 @@ class Client:
         return self.client.post(path, **more)
 
     def publish(self, *events: Any, topic: str = "orders", **params: Any) -> dict[str, Any]:
-        """Publish payloads in one request; what was answered."""
+        """Publish payloads in one request; return the answer."""
         body = [{"payload": each} for each in events]
         done = self.post(f"/v1/topics/{topic}/events", json=body, params=params)
         assert done.status_code in (200, 202), done.text
         return dict(done.json())
 
     def raw(self, *parts: bytes) -> bytes:
-        """Send bytes as they are; what came back until the connection was closed, or 5 s."""
+        """Send bytes as they are; return all that is received until the end, or for 5 s."""
         host, _, port = self.url.removeprefix("http://").rpartition(":")
         with socket.create_connection((host, int(port)), timeout=20) as sock:
             with suppress(OSError):
@@ -67,7 +67,7 @@ class Client:
 
 
 class Served(Client):
-    """A gateway that runs as a process, and its log."""
+    """A gateway running as a process, and its log."""
 
     def __init__(self, process: subprocess.Popen[bytes], log_path: Path) -> None:
         self.process = process
@@ -94,7 +94,7 @@ def orders(conn: Connection) -> Topic:
 
 @pytest.fixture
 def serve(dsn: str, tmp_path: Path) -> Iterator[Serve]:
-    """Start gateways; they are ended in the end."""
+    """Start gateways; end them at the end of the test."""
     started: list[Served] = []
 
     def start(*words: str, **env: str) -> Served:
@@ -118,7 +118,7 @@ def serve(dsn: str, tmp_path: Path) -> Iterator[Serve]:
 
 
 class Inside:
-    """A gateway in a thread of this process: to start one takes a second less."""
+    """A gateway in a thread of this process: that starts a second faster."""
 
     def __init__(self, dsn: str, limits: Limits, sessions: int, **more: Any) -> None:
         self.listening = open_socket("127.0.0.1:0")
@@ -154,7 +154,7 @@ Open = Callable[..., Client]
 
 @pytest.fixture
 def open_gateway(dsn: str) -> Iterator[Open]:
-    """Start gateways in this process; they are ended in the end."""
+    """Start gateways in this process; end them at the end of the test."""
     started: list[Inside] = []
 
     def start(
@@ -184,7 +184,7 @@ def gateway(open_gateway: Open, orders: Topic) -> Client:
 
 
 def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
-    """What a problem says; the answer is one, of RFC 9457."""
+    """Return the problem in an answer, after checking that it is one, of RFC 9457."""
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     found: dict[str, Any] = answer.json()

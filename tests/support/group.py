@@ -19,7 +19,7 @@ from gapless.log.topics import Topic
 from support.turn import one_step
 
 _HOUR_MS = 3_600_000
-# Nobody is evicted, however long a test takes.
+# No member is evicted, however long a test takes.
 TIMING = Timing(ttl_ms=_HOUR_MS, suspect_grace_ms=_HOUR_MS, reconnect_grace_ms=_HOUR_MS)
 
 
@@ -33,8 +33,8 @@ class Owner:
     def consume(self, refuse: str = "nothing", *, batch_size: int = 100) -> list[str]:
         """Step over all partitions until they are idle; return the event_types of all effects.
 
-        The handler writes each event to the table `effect`, and refuses units of which an
-        event_type begins with `refuse`.
+        The handler writes each event to the table `effect`, and refuses units that contain an
+        event_type beginning with `refuse`.
         """
         self.conn.execute(
             "create table if not exists effect (n serial, group_id text, event_type text)"
@@ -74,7 +74,7 @@ def own(conn: Connection[Any], member: Member, lease: Lease) -> Assignment:
 
 @contextmanager
 def owner(dsn: str, group_id: str, topic: Topic) -> Iterator[Owner]:
-    """Join the group as its only member, take all partitions, and leave in the end."""
+    """Join the group as its only member, take all partitions, and leave at the end."""
     wanted = ServedTopic(group_id=group_id, topic=topic.name, topic_id=topic.topic_id)
     with connect(dsn, role="control") as control, connect(dsn, role="worker") as conn:
         member = Member(control, [wanted], TIMING, name="test", capacity=None)

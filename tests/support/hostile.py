@@ -1,4 +1,4 @@
-"""Exceptions that are hard to write down."""
+"""Exceptions that are hard to turn into text."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def surrogate_name() -> Exception:
     return found
 
 
-# What makes one, and a word that must be left of it.
+# A function that makes one, and a word that its text must keep.
 HOSTILE: dict[str, tuple[Callable[[], BaseException], str]] = {
     "plain": (lambda: ValueError("plain"), "ValueError: plain"),
     "no text": (ValueError, "ValueError"),

@@ -1,4 +1,4 @@
-"""What programs publish through: connections and sessions of every library, driven alike by a test."""
+"""The connections and sessions through which programs publish, of every library, driven alike by a test."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def done(result: Any) -> Any:
 
 
 class Host:
-    """A connection of some library: `conn` is what publish() is given."""
+    """A connection of some library; publish() is given `conn`."""
 
     def __init__(self, conn: Any, savepoint: Callable[[], Any] | None = None) -> None:
         self.conn = conn
@@ -165,7 +165,7 @@ async def of_asyncpg(dsn: str, *, autocommit: bool) -> AsyncIterator[Host]:
         host=parts["host"], port=parts.get("port"), user=parts["user"],
         password=parts.get("password"), database=parts["dbname"],
     )  # fmt: skip
-    # A program's own codec for JSON: what gapless writes must not go through it.
+    # A program's own codec for JSON: the values of gapless must not pass through it.
     for name in ("json", "jsonb"):
         await conn.set_type_codec(name, encoder=repr, decoder=repr, schema="pg_catalog")
     host = AsyncpgHost(conn, autocommit=autocommit)

@@ -1,4 +1,4 @@
-"""The session and the log that isolate() has in tests: claims, calls, and what the database says, are as a test wants."""
+"""The session and the log of isolate() in tests: a test chooses the claims, calls and answers of the database."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ALL = UnitRanges(11, list(range(101, 111)), [2, 4, 6, 8, 10])
 
 
 class IsolatedWorld(Telling):
-    """The session and the log; what of it fails."""
+    """The session and the log, with the failures that a test chooses."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         super().__init__(CONN)
@@ -135,7 +135,7 @@ class IsolatedWorld(Telling):
     def adapt(self, handler: object, error: object) -> bool:
         return self.learns
 
-    # -- what is parked --
+    # -- parked units --
 
     def load(self, job: Job, spans: UnitRanges) -> Any:
         self.story.append(f"look at {len(spans)}")

@@ -1,4 +1,4 @@
-"""The invariants of docs/why/leases.md as a fixture's two ends: record from now on; check what was recorded."""
+"""The invariants of docs/why/leases.md for a fixture: record all changes; check the record at the end."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _HISTORY = Path(__file__).with_name("lease_history.sql")
 
 
 def record(conn: Connection) -> None:
-    """Have every change of leases and fences in this database recorded from now on."""
+    """Record every change of leases and fences in this database from now on."""
     conn.execute(_HISTORY.read_text())
 
 
 def assert_sound(dsn: str, *, by_hand: bool) -> None:
-    """S2 to S7, P1, P4, L3: fail if the history, or what is there now, speaks against one.
+    """S2 to S7, P1, P4, L3: fail if the history, or the present state, contradicts one of them.
 
-    by_hand: the test writes targets itself, so nothing is said of plans.
+    by_hand: the test writes targets itself, so plans are not checked.
     """
     with psycopg.connect(dsn, autocommit=True) as conn:
         found = conn.execute("select * from lease_history.violations(%s)", [by_hand]).fetchall()

@@ -1,4 +1,4 @@
--- Every change of leases and fences, and who was a member then, recorded in the transaction that made
+-- Every change of leases and fences, with the members at that time, recorded in the transaction that made
 -- it. Changes of a row are serialised by its lock: their ids are in the order of their commits.
 create schema lease_history;
 
@@ -37,8 +37,8 @@ begin
   values (
     old, new,
     exists (select from gapless.member m where m.member_id = old.owner),
-    -- Who takes looks for its row without a lock, so it may be gone by now: had its end not been committed
-    -- when the statement began, it was a member.
+    -- The taking session looks for its row without a lock, so the row may be gone by now: if its end was not
+    -- committed when the statement began, the session was a member.
     exists (select from gapless.member m where m.member_id = new.owner)
       or exists (
         select from lease_history.gone g
@@ -60,7 +60,7 @@ create table lease_history.fence (
   leased_epoch bigint not null,
   backend_pid int not null default pg_backend_pid(),
   xid xid8 not null default pg_current_xact_id(),
-  -- A person moved the group: to anywhere, and nobody owns it then.
+  -- A person moved the group: to any offset, and no worker owns it then.
   is_seek boolean not null
     default coalesce(current_setting('gapless.seeking', true) = pg_current_xact_id()::text, false)
 );
@@ -80,7 +80,7 @@ $$;
 create trigger history after update on gapless.consumer_offsets
 for each row execute function lease_history.record_fence();
 
--- What the history says against the protocol; no row when all is well. by_hand: the test itself
+-- Contradictions between the history and the protocol; no row when all is well. by_hand: the test itself
 -- changed targets.
 create function lease_history.violations(by_hand boolean)
 returns table (invariant text, place text, problem text)
@@ -103,7 +103,7 @@ as $$
       h.leased_epoch, h.backend_pid, h.xid, h.is_seek
     from lease_history.fence h
   ),
-  -- Who put in the fence that stood when a batch was committed.
+  -- The session that put in the fence that stood when a batch was committed.
   batch as (
     select f.*, (
       select i.backend_pid from fence i
@@ -159,7 +159,7 @@ as $$
   from lease
   where not by_hand and target is distinct from was_target and generation <= was_generation
   union all
-  -- Between members that stay, a plan moves away only what is above a quota: who gives gets nothing.
+  -- Between members that stay, a plan moves only partitions above a quota away: the giving one gets nothing.
   select 'P4', gave.place, format('generation %s: a member both gave and got', gave.generation)
   from lease gave
   where not by_hand and gave.target <> gave.was_target and gave.target_lives

@@ -1,4 +1,4 @@
-"""What the handlers did, as a history to be checked: a table that refuses nothing."""
+"""The effects of the handlers, as a history to check: a table without constraints."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handover:
-    """A change of process on a partition, and how long nothing was handled meanwhile."""
+    """A change of process on a partition, with the time in which no event was handled."""
 
     partition_id: int
     from_pid: int
@@ -69,7 +69,7 @@ class Handover:
 
 
 def entries(conn: Connection, group: str = "g", topic: str = "t") -> dict[int, list[Entry]]:
-    """Return what was handled of each partition, in the order in which it was written."""
+    """Return the handled events of each partition, in the order in which they were written."""
     with conn.cursor(row_factory=class_row(Entry)) as cursor:
         rows = cursor.execute(_ENTRIES, [group, topic]).fetchall()
     return {p: list(run) for p, run in groupby(rows, key=lambda row: row.partition_id)}
@@ -90,9 +90,9 @@ def handovers(history: dict[int, list[Entry]]) -> Iterator[Handover]:
 
 
 def assert_make_before_break(conn: Connection, moved: Sequence[Handover]) -> None:
-    """Each partition was given up after the process that went on with it was there.
+    """Check that each partition was given up only after its next process existed.
 
-    No bound in time: how long a hand-over takes is told by benchmarks, and on a busy machine by nobody.
+    There is no bound in time: benchmarks measure hand-overs, and a busy machine proves nothing.
     """
     given_up = dict(conn.execute(_GIVEN_UP).fetchall())
     for move in moved:
@@ -101,7 +101,7 @@ def assert_make_before_break(conn: Connection, moved: Sequence[Handover]) -> Non
 
 
 def _started(pid: int) -> float:
-    """When a process was started, in seconds of the server's clock."""
+    """Return when a process was started, in seconds of the server's clock."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - int(fields[19]) / os.sysconf("SC_CLK_TCK")
     return time.clock_gettime(time.CLOCK_REALTIME) - age_s
@@ -132,7 +132,7 @@ def assert_exactly_once(
 
 
 def assert_all_once(conn: Connection, group: str = "g", topic: str = "t") -> None:
-    """Check as assert_exactly_once, but for the order: what was set aside is handled later."""
+    """Check as assert_exactly_once(), except for the order: units set aside are handled later."""
     log = set(conn.execute(_LOG, [topic]).fetchall())
     letters = dead(conn, group, topic)
     history = entries(conn, group, topic)

@@ -1,6 +1,6 @@
-"""The same units set aside in every partition of every group of twins, and what a call changes of them.
+"""The same units set aside in every partition of every group of twins, and the changes that a call makes.
 
-Rows are compared whole, with their times: one that changed is said in tens of seconds from now, or "old".
+Rows are compared whole, with their times: a changed time is given in tens of seconds from now, or as "old".
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HERE = "billing orders 1"
 UNITS = {
     1: (2, "dead"), 3: (3, "waiting"), 4: (6, "parked"), 7: (7, "waiting"), 8: (8, "discarded"),
 }  # fmt: skip
-# What names a row of these, behind group, topic and partition.
+# The columns that name a row of these tables, after group, topic and partition.
 TABLES = {
     "audit": "t.action || ' ' || row_number() over (partition by t.group_id, t.topic_id order by t.audit_id)",
     "consumer_offsets": "''",
@@ -78,7 +78,7 @@ Changes = dict[str, dict[str, tuple[Any, Any]]]
 
 
 class Letters:
-    """What is set aside among twins; partitions of billing and orders are meant, 1 where none is named."""
+    """Units set aside among twins; partitions are those of billing and orders, by default 1."""
 
     def __init__(self, twins: Twins) -> None:
         self.twins = twins
@@ -99,17 +99,17 @@ class Letters:
         self.conn.execute(EVENTS)
 
     def keys(self, held: dict[int, str]) -> None:
-        """Let units hold keys of one letter each, everywhere the same."""
+        """Let units hold keys of one letter each, the same everywhere."""
         pairs = [(key, offset) for offset, keys in held.items() for key in keys]
         self.conn.execute(KEYS, [[key for key, _ in pairs], [offset for _, offset in pairs]])
 
     def run(self, statements: str) -> None:
-        """Run statements in which {here}, {orders}, {other} and {old} stand for what they are."""
+        """Run statements, with {here}, {orders}, {other} and {old} replaced by their values."""
         if statements:
             self.conn.execute(statements.format(**self.words))
 
     def put(self, state: str, first_offset: int, where: str = "{here}") -> None:
-        """Give a unit this state."""
+        """Set the state of a unit."""
         self.run(
             f"update gapless.dead_letter set state = '{state}',"
             f" next_attempt_ts = case '{state}' when 'waiting' then {OLD} end,"
@@ -125,7 +125,7 @@ class Letters:
         return value
 
     def changes(self, query: str, params: Any = None) -> tuple[Any, Changes]:
-        """Run a query; return its only value or row, or all rows, and what it changed."""
+        """Run a query; return its only value or row, or all rows, and its changes."""
         before, now = self._all(), self.value("select clock_timestamp()")
         answer: Any = self.rows(query, params)
         if len(answer) == 1:
@@ -144,13 +144,13 @@ class Letters:
         return answer, changed
 
     def locked(self, table: str, names: str) -> list[Any]:
-        """Which rows of a table this transaction has locked, or changed and come back to."""
+        """Return the rows of a table that this transaction has locked, or changed back."""
         return self.rows(
             f"select {names} from gapless.{table} where xmax::text = pg_current_xact_id()::text order by 1"
         )
 
     def lasting(self, setting: str, statement: str) -> str:
-        """Return what a call leaves of a setting outside of a function that sets it: "outer" if it is local."""
+        """Return the value of a setting after a call; "outer" if the call sets it only locally."""
         self.run(
             f"select set_config('{setting}', 'outer', true);"
             f" create or replace function pg_temp.within() returns void language plpgsql set {setting} = inner_"
@@ -175,7 +175,7 @@ class Letters:
 
 
 def _said(value: Any, now: datetime) -> Any:
-    """A value so that a test can name it."""
+    """Return a value in a form that a test can name."""
     if isinstance(value, dict | list):
         return json.dumps(value)
     if isinstance(value, str) and value[:2] == "20" and value[10:11] == "T":
@@ -186,7 +186,7 @@ def _said(value: Any, now: datetime) -> Any:
 
 @contextmanager
 def planted(dsn: str) -> Iterator[Twins]:
-    """Twins among whom the same units are set aside everywhere."""
+    """Yield twins with the same units set aside everywhere."""
     with connect(dsn, role="test") as conn:
         made = Twins(conn)
         Letters(made).plant()
@@ -194,12 +194,12 @@ def planted(dsn: str) -> Iterator[Twins]:
 
 
 def digest(text: str) -> bytes:
-    """As what keeps an event in order is kept."""
+    """Return the digest by which the order of a key is kept."""
     return hashlib.sha256(text.encode()).digest()[:16]
 
 
 def of(changed: Changes, table: str) -> dict[str, dict[str, tuple[Any, Any]]]:
-    """The changes of one table alone, by what its rows are named behind its name."""
+    """Return the changes of one table alone, by the names of its rows without the table's."""
     return {
         name.removeprefix(f"{table} "): columns
         for name, columns in changed.items()

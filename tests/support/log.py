@@ -1,4 +1,4 @@
-"""Look at the whole log of a test's database, and check it against what was published (I1 to I5).
+"""Look at the whole log of a test's database, and check it against the published events (I1 to I5).
 
 A test gives every event a tag of its own, in event_type, so that events can be told apart without
 trusting their ids.
@@ -44,7 +44,7 @@ class Placed:
 
 @dataclass(slots=True)
 class Published:
-    """What a test knows of one event: its transaction, and when (any clock) each thing happened.
+    """A test's record of one event: its transaction, and the time (of any clock) of each step.
 
     inserted: before the INSERT was sent. committed: after COMMIT was answered; None if it never was.
     """
@@ -74,7 +74,7 @@ def tags(log: Log) -> list[str | None]:
 
 
 def assert_gapless(log: Log, first: Mapping[tuple[int, int], int] | None = None) -> None:
-    """I3: offsets are 1, 2, 3, … in every partition (or go on from `first`)."""
+    """I3: offsets are 1, 2, 3, … in every partition (or continue from `first`)."""
     for where, events in log.items():
         start = (first or {}).get(where, 1)
         offsets = [event.c_offset for event in events]
@@ -104,7 +104,7 @@ def assert_all_there(log: Log, published: Iterable[Published]) -> None:
 
 
 def assert_ordered(log: Log, published: Iterable[Published]) -> None:
-    """I4: who committed before the other one inserted comes first; insertion order in between."""
+    """I4: an event committed before another was inserted comes first; else insertion order."""
     known = {event.tag: event for event in published}
     for where, events in log.items():
         earliest_commit_after = inf
@@ -131,7 +131,7 @@ def assert_neighbours(log: Log, published: Iterable[Published] = ()) -> None:
     names: dict[str | None, str | None] = {event.tag: event.transaction for event in published}
 
     def transaction(event: Placed) -> str | None:
-        return names.get(event.tag, event.xid)  # an xid is given out again after a restore
+        return names.get(event.tag, event.xid)  # a restore lets an xid be used again
 
     for where, events in log.items():
         runs = [name for name, _ in groupby(events, key=transaction)]
@@ -145,9 +145,9 @@ def assert_neighbours(log: Log, published: Iterable[Published] = ()) -> None:
 
 
 def published_nothing(conn: Connection) -> None:
-    """Let there be no event, none that waits and no dedupe key, in a database that tests share.
+    """Delete all events, also waiting ones, and all dedupe keys, in a database that tests share.
 
-    The log, if there is one, has a hole then: it is for tests that read what was published, and not the log.
+    The log, if there is one, has a hole then: use it in tests that read published events, and not the log.
     """
     for table in (b"outbox_message_t", b"scheduled", b"dedupe"):
         conn.execute(b"delete from gapless." + table)

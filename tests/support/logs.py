@@ -1,4 +1,4 @@
-"""A log that the tests of a file share, and what it is like at the begin of each."""
+"""A log that the tests of a file share, and its state at the beginning of each."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def sequenced(module_dsn: str) -> Iterator[SequencedLog]:
 
 @pytest.fixture
 def still(sequenced: SequencedLog) -> SequencedLog:
-    """Nothing is pending, no id is without a topic, and the floor is before the newest id."""
+    """Return the log without pending events and unrouted ids, the floor before the newest id."""
     for _ in range(3):
         sequenced.publish(sequenced.passing)
         sequence(sequenced.conn)

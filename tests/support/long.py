@@ -1,4 +1,4 @@
-"""Which tests, and which parameters of a test, the default run leaves to --long."""
+"""The tests, and the parameters of tests, that the default run leaves to --long."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def long_but(values: Iterable[T], *default: T) -> list[T | object]:
-    """Return the values for parametrize(): those that are none of `default` are marked long."""
+    """Return the values for parametrize(), with all but those of `default` marked long."""
     return [
         value if value in default else pytest.param(value, marks=pytest.mark.long)
         for value in values
@@ -20,7 +20,7 @@ def long_but(values: Iterable[T], *default: T) -> list[T | object]:
 
 
 def mark_but_few(items: Iterable[pytest.Item]) -> None:
-    """Mark the parameters of a test with `few(count)` long, but for so many, evenly spread."""
+    """Mark parameters of a test with `few(count)` long, all but `count`, evenly spread."""
     tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
         tests[item.nodeid.partition("[")[0]].append(item)

@@ -1,4 +1,4 @@
-"""Snapshots made by hand, for tests of what is shown without a database."""
+"""Snapshots made by hand, to test views without a database."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def pages(
 
 
 def printed(lines: Sequence[Text], **options: Any) -> str:
-    """Return what a terminal would be sent for lines."""
+    """Return the characters that a terminal would receive for lines."""
     file = io.StringIO()
     console = Console(file=file, width=200, force_terminal=True, _environ={}, **options)
     for line in lines:

@@ -1,4 +1,4 @@
-"""Requests out of the description of a gateway, as it allows them and as it does not, and what it says of answers."""
+"""Requests made from the description of a gateway, allowed ones and others, and checks of the answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ANY = st.recursive(
 
 @dataclass(frozen=True)
 class Sent:
-    """A request; is_allowed: by the description."""
+    """A request; is_allowed: whether the description allows it."""
 
     path: str
     query: dict[str, str]
@@ -54,7 +54,7 @@ class Operation:
         return f"{self.method} {self.path}"
 
     def requests(self, known: dict[str, list[Any]]) -> st.SearchStrategy[Sent]:
-        """Requests of it; `known`: values of parameters and fields that mean something, by name."""
+        """Return requests of it; `known`: meaningful values of parameters and fields, by name."""
         return st.composite(self._draw)(known)
 
     def _draw(self, draw: st.DrawFn, known: dict[str, list[Any]]) -> Sent:
@@ -89,7 +89,7 @@ class Operation:
         return Sent(path, query, headers, content, is_allowed)
 
     def complaint(self, sent: Sent, status: int, headers: Any, body: bytes) -> str | None:
-        """What an answer has that the description does not say; None: nothing."""
+        """Return a part of an answer that the description does not allow; None: there is none."""
         if str(status) not in self.said["responses"]:
             return f"status {status} is not described"
         if status < 300 and not sent.is_allowed:
@@ -116,7 +116,7 @@ def _complaint_of_body(said: dict[str, Any], status: int, headers: Any, body: by
 
 
 def operations(document: dict[str, Any]) -> Iterator[Operation]:
-    """All that is described."""
+    """Yield all described operations."""
     for path, methods in document["paths"].items():
         for method in methods:
             if method != "parameters":
@@ -124,7 +124,7 @@ def operations(document: dict[str, Any]) -> Iterator[Operation]:
 
 
 def value_of(schema: dict[str, Any], known: dict[str, list[Any]]) -> st.SearchStrategy[Any]:
-    """Values that a schema allows, nearly all of them."""
+    """Return values that a schema allows, nearly all of them."""
     assert set(schema) <= KEYWORDS, (
         f"tests/support/openapi.py has to learn {set(schema) - KEYWORDS}"
     )
@@ -195,7 +195,7 @@ def _objects(
 
 @st.composite
 def _bent(draw: st.DrawFn, schema: dict[str, Any], known: dict[str, list[Any]]) -> Any:
-    """What a schema allows, but for one member; or anything."""
+    """Draw a value that a schema allows, except for one member; or any value."""
     value = draw(value_of(schema, known))
     if not isinstance(value, dict):
         return draw(ANY)
@@ -207,7 +207,7 @@ def _bent(draw: st.DrawFn, schema: dict[str, Any], known: dict[str, list[Any]]) 
 def _parameter(schema: dict[str, Any], known: list[str], where: str) -> st.SearchStrategy[str]:
     own = value_of(schema, {}).map(lambda each: each if isinstance(each, str) else json.dumps(each))
     text = st.one_of([own, TEXT, *([st.sampled_from(known)] * 6 if known else [own] * 3)])
-    if where == "path":  # one segment of it, that a client does not take for another path
+    if where == "path":  # one segment of it, which a client does not take for another path
         return text.filter(lambda each: each not in ("", ".", "..") and "/" not in each)
     if where == "header":
         return text.filter(
@@ -217,7 +217,7 @@ def _parameter(schema: dict[str, Any], known: list[str], where: str) -> st.Searc
 
 
 def _fits(schema: dict[str, Any], text: str) -> bool:
-    """Whether a parameter, which is text, is what the schema says."""
+    """Tell whether a parameter, which is text, fits the schema."""
     types = schema.get("type", "string")
     if types not in ("integer", "number"):
         return _is_valid(schema, text)
@@ -232,7 +232,7 @@ def _is_valid(schema: dict[str, Any], value: Any) -> bool:
 
 
 def _resolved(document: dict[str, Any], part: Any) -> Any:
-    """A part of the document, with what its references mean in their places."""
+    """Return a part of the document with its references replaced by their targets."""
     if isinstance(part, list):
         return [_resolved(document, each) for each in part]
     if not isinstance(part, dict):

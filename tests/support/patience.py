@@ -1,14 +1,14 @@
-"""How long a test waits: what is promised for a quiet machine, and more on one that is not."""
+"""The time that a test waits: the promised time on a quiet machine, and more on a busy one."""
 
 from __future__ import annotations
 
 import os
 
-BELOW_TIMEOUT_S = 150.0  # pytest ends a test after 180 s, and tells less than the test would
+BELOW_TIMEOUT_S = 150.0  # pytest ends a test after 180 s, with a worse message than the test's own
 
 
 def bounded_patience(quiet_s: float) -> float:
-    """As patience(), but no more than a test has, unless it asks for more itself."""
+    """Return patience(), but at most the time that a test has, unless quiet_s is more."""
     return max(quiet_s, min(patience(quiet_s), BELOW_TIMEOUT_S))
 
 

@@ -1,4 +1,4 @@
-"""What a statement cost, counted and not timed: pages touched, tables scanned, rows looked up."""
+"""The cost of a statement, counted and not timed: pages touched, tables scanned, rows looked up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ where s.schemaname = 'gapless'
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counters:
-    """Of one table: sequential scans, rows they read, rows fetched through an index."""
+    """Counts of one table: sequential scans, rows they read, rows fetched through an index."""
 
     name: str
     seq_scan: int
@@ -29,13 +29,13 @@ class Counters:
 
 @dataclass(slots=True)
 class Cost:
-    """What one transaction did to the tables of schema gapless."""
+    """The work of one transaction on the tables of schema gapless."""
 
     tables: dict[str, Counters] = field(default_factory=dict)
 
     @property
     def scanned(self) -> dict[str, int]:
-        """Tables of events and segments that were read from end to end, with the rows that cost."""
+        """Return tables of events and segments that were read whole, with the rows read."""
         return {
             name: counters.seq_tup_read
             for name, counters in self.tables.items()
@@ -44,7 +44,7 @@ class Cost:
 
     @property
     def events_looked_up(self) -> int:
-        """Rows fetched through an index of a chunk."""
+        """Return the rows fetched through an index of a chunk."""
         return sum(
             counters.idx_tup_fetch
             for name, counters in self.tables.items()
@@ -54,7 +54,7 @@ class Cost:
 
 @contextmanager
 def cost(conn: Connection) -> Iterator[Cost]:
-    """Run the block in a transaction of its own and count what it does; filled in at the end."""
+    """Run the block in a transaction of its own and count its work; filled in at the end."""
     measured = Cost()
     with conn.transaction():
         before = _counters(conn)
@@ -74,7 +74,7 @@ def pages(
     statement: LiteralString,
     params: Sequence[object] | Mapping[str, Any] | None = None,
 ) -> int:
-    """Run a statement; return how many pages it touched, its functions' included."""
+    """Run a statement; return how many pages it touched, those of its functions included."""
     row = conn.execute(f"explain (analyze, buffers, format json) {statement}", params).fetchone()
     assert row is not None
     plan = row[0][0]["Plan"]

@@ -1,4 +1,4 @@
-"""PgBouncer before a database, in each of its modes, with sessions that every transaction changes."""
+"""PgBouncer in front of a database, in each of its modes, with a new session for every transaction."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SESSIONS = 3
 
 @contextmanager
 def pooler(dsn: str, folder: Path, mode: str, more: str = "") -> Iterator[str]:
-    """Run a pooler, which keeps a few sessions and gives the next transaction another; its DSN.
+    """Run a pooler that gives the next transaction another of its few sessions; yield its DSN.
 
     more: lines of its configuration.
     """
@@ -30,7 +30,7 @@ def pooler(dsn: str, folder: Path, mode: str, more: str = "") -> Iterator[str]:
     port = free_port()
     known = ("host", "port", "user", "password", "dbname")
     database = " ".join(f"{name}={server[name]}" for name in known if name in server)
-    # Named statements as before version 1.21, where that is a setting.
+    # No named statements, as before version 1.21, where that is a setting.
     unprepared = "max_prepared_statements = 0\n" if _version() >= (1, 21) else ""
     ini = folder / f"{mode}.ini"
     ini.write_text(
@@ -61,7 +61,7 @@ def pooler(dsn: str, folder: Path, mode: str, more: str = "") -> Iterator[str]:
 
 
 def traces(dsn: str) -> set[str]:
-    """Return what a program left behind in the sessions of a pooler in transaction mode."""
+    """Return the traces of a program in the sessions of a pooler in transaction mode."""
     found = set()
     with psycopg.connect(dsn, autocommit=True, prepare_threshold=None) as conn:
         for _ in range(SESSIONS):
@@ -69,7 +69,7 @@ def traces(dsn: str) -> set[str]:
     return found
 
 
-# What PgBouncer itself sets for each client is that client's own; jit is what asyncpg sets.
+# PgBouncer sets some settings for each client itself; asyncpg sets jit.
 _TRACES = """
 select 'prepared ' || name from pg_prepared_statements
 union all select 'listens to ' || c from pg_listening_channels() c

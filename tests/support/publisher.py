@@ -23,7 +23,7 @@ ERROR = (psycopg.Error, psycopg2.Error, asyncpg.PostgresError)
 
 
 class Publisher:
-    """A connection, made synchronous. copies: whether many events go by COPY."""
+    """A connection with synchronous calls. copies: whether many events are published by COPY."""
 
     def __init__(self, conn: Any, run: Callable[[Any], Any] | None) -> None:
         self.conn = conn
@@ -31,7 +31,7 @@ class Publisher:
         self._run = run
 
     def call(self, function: Callable[..., Any], *args: Any, **fields: Any) -> Any:
-        """What a function of gapless does through the connection."""
+        """Call a function of gapless through the connection, and return its result."""
         if self._run is None:
             return function(self.conn, *args, **fields)
 
@@ -54,7 +54,7 @@ class Publisher:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no transaction is open."""
+        """Tell whether no transaction is open."""
         if hasattr(self.conn, "is_in_transaction"):
             return not self.conn.is_in_transaction()
         return bool(self.conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE)

@@ -1,4 +1,4 @@
-"""A queue group made by hand: what tests take from it, as a worker does and as clients do."""
+"""A queue group made by hand, from which tests take events as a worker does and as clients do."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gapless.take_next(%(group)s, %(topic_id)s, %(partition)s, %(lease)s, %(bloc
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What a worker took in its open transaction: offsets, and the events' types in any order."""
+    """Events taken by a worker in its open transaction: offsets, and types in any order."""
 
     outcome: str
     offsets: tuple[int, int] | None
@@ -80,7 +80,7 @@ class Queue:
         ).fetchall()
 
     def call(self, conn: Connection[Any], function: str, receipt: str, *more: object) -> Any:
-        """Answer for a receipt: acknowledge, release, reject or extend."""
+        """Settle or extend a receipt: acknowledge, release, reject or extend."""
         rest = "".join(", %s" for _ in more)
         row = conn.execute(
             f"select gapless.{function}(%s, %s, %s{rest})",
@@ -90,13 +90,13 @@ class Queue:
         return row[0]
 
     def sweep(self, conn: Connection[Any]) -> int:
-        """Sweep; return by how much the floor moved."""
+        """Sweep; return how far the floor moved."""
         row = conn.execute("select gapless.sweep(%s)", [self.lease]).fetchone()
         assert row is not None
         return int(row[0])
 
     def ranges(self, conn: Connection[Any]) -> list[tuple[int, int, str]]:
-        """What is noted above the floor: (first, last, 'done' | 'held' | 'open')."""
+        """Return the ranges noted above the floor: (first, last, 'done' | 'held' | 'open')."""
         return conn.execute(
             "select first_offset, last_offset, case when deadline is null then 'done'"
             " when deadline > clock_timestamp() then 'held' else 'open' end"
@@ -105,7 +105,7 @@ class Queue:
         ).fetchall()
 
     def floor(self, conn: Connection[Any]) -> int:
-        """Where the group is; both places where that is written must say the same."""
+        """Return the floor; the two tables that have it must agree."""
         row = conn.execute(
             "select c.next_offset, f.next_offset from gapless.lease l"
             " join gapless.consumer_offsets c using (group_id, topic_id, partition_id)"
@@ -132,7 +132,7 @@ def publish(conn: Connection[Any], topic: str, first: int, last: int) -> None:
 def make(
     conn: Connection[Any], *, events: int, block: int, group: str = "sender", topic: str = "mails"
 ) -> Queue:
-    """Make a topic of one partition, a queue group, and so many events."""
+    """Make a topic of one partition, a queue group, and `events` events."""
     conn.execute("select gapless.create_topic(%s, 1)", [topic])
     if events:
         publish(conn, topic, 1, events)
@@ -140,7 +140,7 @@ def make(
 
 
 def join(conn: Connection[Any], *, block: int, group: str, topic: str) -> Queue:
-    """Make a queue group for a topic that is there; return its first partition."""
+    """Make a queue group for an existing topic; return its first partition."""
     conn.execute(
         "select gapless.create_group(%s, %s, mode => 'queue', block => %s)", [group, topic, block]
     )

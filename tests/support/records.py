@@ -1,4 +1,4 @@
-"""What tests of gapless.ops share: a log with a group, and the same asked of the command line."""
+"""Fixtures for tests of gapless.ops: a log with a group, and the same calls on the command line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Command = Callable[..., Any]
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], dsn: str) -> Command:
-    """Run a command in this process with --json; return what it printed."""
+    """Return a function that runs a command here with --json, and returns its output."""
 
     def run(*words: str) -> Any:
         assert main([*words, "--dsn", dsn, "--json"]) == 0, capsys.readouterr().err
@@ -45,7 +45,7 @@ def orders(conn: Connection) -> None:
 
 @pytest.fixture
 def refused(conn: Connection, dsn: str) -> None:
-    """Of group billing: a unit of two events that is dead, one that was handled, one that is dead."""
+    """Set aside for group billing: a dead unit of two events, one that was handled, a dead one."""
     ensure_topic(conn, "orders", partitions=1)
     publish(conn, "orders", [NewEvent(payload=b'{"total": 1.10}', key="a", headers={"h": 1})] * 2)
     publish(conn, "orders", 1, key="b")
@@ -60,7 +60,7 @@ def refused(conn: Connection, dsn: str) -> None:
 
 
 def known(record: Any) -> Any:
-    """What --json prints of a record, or of several."""
+    """Return the JSON that --json prints of a record, or of several."""
     plain = [asdict(each) for each in record] if isinstance(record, list) else asdict(record)
     return json.loads(json_text(plain))
 

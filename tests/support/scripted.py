@@ -1,4 +1,4 @@
-"""A player of scripts without a database: it answers as a test wants, and a second goes by each time."""
+"""A player of scripts without a database: a test chooses its answers; each takes a second."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gapless.log.script import Script
 
 
 class Answers:
-    """The rows that a script is sent, in order; asked: its queries, each with its parameters."""
+    """The rows that a script receives, in order; asked: its queries, each with its parameters."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, module: ModuleType, *rows: Any) -> None:
         self.asked: list[tuple[str, Any]] = []

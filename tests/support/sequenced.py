@@ -1,4 +1,4 @@
-"""A log that tests of a file share, and what one run of the sequencer writes to it.
+"""A log that tests of a file share, and the rows that one run of the sequencer writes to it.
 
 Runs cannot be taken back: each test makes topics of its own, and compares the runs with them.
 """
@@ -98,7 +98,7 @@ class SequencedLog:
         return self.conn.execute(SEGMENTS, [topic_id, after]).fetchall()
 
     def units(self, topic_id: int) -> list[tuple[int, list[int], str]]:
-        """Partition, ids and ends of units of each segment."""
+        """Return partition, ids and ends of units of each segment."""
         return [(row[0], row[3], row[4]) for row in self.segments(topic_id)]
 
     def unrouted(self) -> list[tuple[int, int, int, int]]:
@@ -106,7 +106,7 @@ class SequencedLog:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """A transaction of the other session, which commits at the end."""
+        """Open a transaction of the other session, which commits at the end."""
         with self.other.transaction():
             self.other.execute("select pg_current_xact_id()")
             yield

@@ -1,4 +1,4 @@
-"""Embedded servers from the outside: other processes that use one, and whether it still runs."""
+"""Embedded servers seen from outside: other processes that use one, and whether it still runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DatabaseLike = Callable[[str], AbstractContextManager[str]]
 AS_ROOT = os.geteuid() == 0
 PATIENCE_S = 60.0
 
-# A user of the server in the folder it is given: says the DSN, and stays until its input ends.
+# A user of the server in the given folder: prints the DSN, and stays until its input ends.
 USER = """
 import sys
 from pathlib import Path
@@ -49,7 +49,7 @@ def until(happened: Callable[[], bool], patience_s: float = PATIENCE_S) -> bool:
 
 
 def is_down(home: Path) -> bool:
-    """Tell whether no server and no keeper is left of a folder."""
+    """Tell whether a folder has no server and no keeper any more."""
     folder = ServerFolder(home)
     if running_postmaster(folder.data) is not None:
         return False
@@ -80,7 +80,7 @@ def open_folder(prefix: str = "gapless-test-") -> Iterator[Path]:
 
 
 def system_bindir() -> Path | None:
-    """Return the bin folder of a PostgreSQL that the machine has beside the wheel's."""
+    """Return the bin folder of a PostgreSQL of the machine, beside the wheel's."""
     found = sorted(Path("/").glob("usr/lib/postgresql/*/bin/initdb"))
     return found[-1].parent if found else None
 
@@ -104,7 +104,7 @@ def program(
 
 
 def run_as_nobody(script: str, home: Path) -> str | None:
-    """Run a script as an unprivileged user who lives in `home`; return what it printed.
+    """Run a script as an unprivileged user who lives in `home`; return its output.
 
     None when that user can reach no Python of this version, or not this checkout.
     """
@@ -113,7 +113,7 @@ def run_as_nobody(script: str, home: Path) -> str | None:
     purelib = sysconfig.get_path("purelib")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     bindir = find_binaries().bindir
-    # The system's interpreter with this environment's packages: ours may lie below /root.
+    # The system's interpreter with this environment's packages: ours may be below /root.
     for python in filter(
         None, (sys.executable, shutil.which(version, path="/usr/local/bin:/usr/bin"))
     ):

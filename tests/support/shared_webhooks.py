@@ -1,4 +1,4 @@
-"""Webhooks that share a group: what the tests of them add, publish and look at."""
+"""Webhooks that share a group: functions to add them, publish and look at them."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Deliver = Callable[[], None]
 
 
 def add_shared(conn: Connection, server: Server, name: str, **said: Any) -> bool:
-    """Add an endpoint of the server that shares a group, or as it is said."""
+    """Add an endpoint of the server that shares a group, or with other options."""
     url = said.pop("url", f"{server.url}/{name}")
     given = {"secrets": ["env:HOOK"], "allow_http": True, "shared": True, **said}
     return add_webhook(conn, name, "outbox", url, **given)
 
 
 def add_shop(conn: Connection, server: Server, name: str, shop: int, **said: Any) -> bool:
-    """Add one that gets the events of a shop."""
+    """Add an endpoint that gets the events of a shop."""
     return add_shared(conn, server, name, match=SHOP, params={"shop": shop}, **said)
 
 
@@ -38,18 +38,18 @@ def publish_each_alone(conn: Connection, *payloads: Any, **given: Any) -> None:
 
 
 def make_due(conn: Connection) -> None:
-    """Let no unit that was set aside wait any longer."""
+    """Make all units that were set aside due now."""
     conn.execute("update gapless.dead_letter set next_attempt_ts = now() where state = 'waiting'")
 
 
 def letter_states(conn: Connection) -> list[str]:
-    """Return what became of the units that were set aside."""
+    """Return the states of the units that were set aside."""
     rows = conn.execute("select state from gapless.dead_letter order by partition_id, first_offset")
     return [row[0] for row in rows]
 
 
 def webhook_info(conn: Connection, name: str) -> WebhookInfo:
-    """Return what is said of a webhook."""
+    """Return the information about a webhook."""
     (found,) = [each for each in list_webhooks(conn) if each.name == name]
     return found
 

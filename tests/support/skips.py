@@ -1,6 +1,6 @@
 """Skips that are expected (tests/skips.toml), and a plugin that makes a run fail for any other.
 
-A test that is skipped in silence, for ever, tests nothing: whoever takes a package away from CI is told.
+A test that is always skipped in silence tests nothing: a person who takes a package away from CI is told.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LIST = Path(__file__).parents[1] / "skips.toml"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skip:
-    """A skip that is expected, as skips.toml explains it."""
+    """An expected skip, as skips.toml explains it."""
 
     tests: str
     reason: str
@@ -34,11 +34,11 @@ def expected(path: Path = LIST) -> list[Skip]:
 
 
 class StrictSkips:
-    """Collects what is skipped, in the process that reports; an unexpected one fails the run."""
+    """Collects the skips in the process that reports; an unexpected one fails the run."""
 
     def __init__(self, skips: list[Skip]) -> None:
         self._skips = skips
-        self._unexpected: dict[tuple[str, str], None] = {}  # in their order, each once
+        self._unexpected: dict[tuple[str, str], None] = {}  # in order, each once
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not hasattr(report, "wasxfail"):

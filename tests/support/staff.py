@@ -1,4 +1,4 @@
-"""Twins of which every ordered group has a client: it owns all partitions and has all of them in hand."""
+"""Twins in which every ordered group has a client that owns all partitions and has them all in hand."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PLACES = [(group, topic) for group in GROUPS for topic in TOPICS]
 HERE = ("billing", "orders")
 NOBODY = "00000000-0000-4000-8000-00000000dead"
 STAYS = "set local idle_in_transaction_session_timeout = 0"
-# Whatever the server's age: it has passed, and was renewed since the server began.
+# This time has passed, and was renewed since the server began, whatever the server's age.
 LATE = (
     "update gapless.member set ttl = '1 ms', expires_at = clock_timestamp() - interval '300 ms'"
     " where member_id = %s"
@@ -24,7 +24,7 @@ MEMBER = """
 insert into gapless.member (member_id, kind, token_digest, name, ttl, expires_at, backend_pid, sessions)
 values (%s, 'client', 'x', %s, '1 h', clock_timestamp() + interval '1 h', 0, 0)
 """
-# With their events, as set_aside() makes them; what is said of it afterwards is written over that.
+# With their events, as set_aside() makes them; the columns that a test names are then overwritten.
 LETTERS = """
 select gapless.set_aside(c.group_id, c.topic_id, c.partition_id, %(first)s, array(
   select s.message_ids[n - s.base_offset + 1] from generate_series(%(first)s::int, %(last)s) n
@@ -39,7 +39,7 @@ where g.mode = 'ordered' and ({where})
 
 
 class Staff:
-    """Members, tokens and epochs are alike in all places; each place has a fence of its own."""
+    """Members, tokens and epochs, the same in all places; each place has a fence of its own."""
 
     def __init__(self, twins: Twins) -> None:
         self.twins, self.conn = twins, twins.conn
@@ -59,7 +59,7 @@ class Staff:
         ]
 
     def begin(self) -> None:
-        """Let nobody's deadline be renewed, and no transaction be ended, because time has passed."""
+        """Keep passing time from renewing deadlines and ending transactions."""
         self.conn.execute(STAYS)
         self.conn.execute(
             "update gapless.member"
@@ -70,7 +70,7 @@ class Staff:
         return self.twins.here(partition=partition)
 
     def run(self, text: str, params: Any = None) -> None:
-        """Run what a test wrote, with what the place is called put in."""
+        """Run a test's statement, with the names of the place put in."""
         words = {
             "here": self.here(), "me": f"'{self.me}'", "topic": self.topic, "other": f"'{NOBODY}'",
             "group": f"group_id = 'billing' and topic_id = {self.topic}",
@@ -81,7 +81,7 @@ class Staff:
         return self.conn.execute(text, params).fetchall()
 
     def call(self, what: str, params: Any = None) -> tuple[list[Any], Changes]:
-        """Return the rows of a query, and what changed."""
+        """Return the rows of a query, and its changes."""
         self.conn.execute("drop table if exists pg_temp.answer")
         changed = self.twins.changes(f"create temp table answer on commit drop as {what}", params)
         return self.rows("select * from pg_temp.answer"), changed
@@ -96,7 +96,7 @@ class Staff:
             )
 
     def hire(self, member_id: str, place: tuple[str, str] = HERE) -> None:
-        """Let somebody be a client of a group, without a plan that knows it."""
+        """Make a session a client of a group, without a plan that knows it."""
         group, topic = place
         self.conn.execute(MEMBER, [member_id, f"{member_id[:8]} of {group}"])
         self.conn.execute(
@@ -106,7 +106,7 @@ class Staff:
 
 
 def gone(changed: Changes, table: str) -> set[int]:
-    """Which rows of a table are gone of this place; they are taken out of what changed."""
+    """Remove the deleted rows of a table at this place from the changes, and return them."""
     begin = f"{table} billing orders 1 "
     rows = [name for name in changed if name.startswith(begin)]
     assert all(after is None for name in rows for _, after in changed[name].values())
@@ -114,14 +114,14 @@ def gone(changed: Changes, table: str) -> set[int]:
 
 
 def left(changed: Changes, *names: str) -> None:
-    """Take rows that are gone out of what changed."""
+    """Remove deleted rows from the changes."""
     for name in names:
         assert all(after is None for _, after in changed.pop(name).values()), name
 
 
 @contextmanager
 def put_back(dsn: str, *tables: str) -> Iterator[Connection[Any]]:
-    """For what must be committed to be seen: a session of its own, and these tables as before afterwards."""
+    """Yield a session for changes that must be committed to be seen; restore these tables afterwards."""
     with connect(dsn, role="test") as one:
         for table in tables:
             one.execute(f"create temp table {table} as select * from gapless.{table}".encode())

@@ -18,7 +18,7 @@ NAME = "standby"  # its application_name on the primary
 
 
 def copy_of(old: Cluster, options: Mapping[str, str] | None = None) -> Cluster:
-    """Return a standby as `old`, which does not run, is now; options: settings of its server."""
+    """Return a standby like `old`, which does not run; options: settings of the standby."""
     folder = old.data_dir.parent / "standby"
     folder.mkdir()
     subprocess.run(["cp", "-a", old.data_dir, folder / "data"], check=True)
@@ -49,7 +49,7 @@ def follow(old: Cluster, options: Mapping[str, str] | None = None) -> Cluster:
 
 
 def cut_off(old: Cluster, standby: Cluster) -> None:
-    """Stop a standby that follows: it lacks what `old`, which waits for it no more, commits from now on."""
+    """Stop a standby that follows: `old` stops waiting for it, and it lacks all later commits."""
     with psycopg.connect(old.dsn(), autocommit=True) as conn:
         conn.execute("alter system set synchronous_standby_names = ''")
         conn.execute("select pg_reload_conf()")
@@ -57,7 +57,7 @@ def cut_off(old: Cluster, standby: Cluster) -> None:
 
 
 def promote(standby: Cluster) -> None:
-    """Make a running standby the primary; return when it takes writes."""
+    """Make a running standby the primary; return when it accepts writes."""
     with psycopg.connect(standby.dsn(), autocommit=True) as conn:
         assert conn.execute("select pg_is_in_recovery()").fetchone() == (True,)
         assert conn.execute("select pg_promote()").fetchone() == (True,)

@@ -1,4 +1,4 @@
-"""A session as a step has it: with a table that its handler writes to, and somebody who looks at that."""
+"""A session as a step has it: with a table that its handler writes to, and another session that reads it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from psycopg.pq import TransactionStatus
 
 
 class StepSession:
-    """A session of a step, with a table that its handler writes to, and somebody who looks at that."""
+    """A session of a step, with a table that its handler writes to, and another session that reads it."""
 
     def __init__(self, conn: Connection[Any], looker: Connection[Any]) -> None:
         self.conn = conn

@@ -1,4 +1,4 @@
-"""What a call of SQL has stored: which events, what waits, which keys, of whole tables before and after it."""
+"""Rows that a call of SQL has stored: events, waiting ones, keys; whole tables before and after it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Key = tuple[int, str, str]
 
 
 class Stored(NamedTuple):
-    """What a call returned, the rows it added, each without its number, and all keys there are now.
+    """The result of a call, the rows it added, each without its number, and all present keys.
 
     keys: by slot, topic and key the transaction_id, the message_id, the digest, the age in 10 s.
     """
@@ -45,7 +45,7 @@ class Stored(NamedTuple):
 
 
 def call(twins: Twins, statement: str, params: Any = None) -> Stored:
-    """Run a statement; what was there of events stays as it was, whatever it does."""
+    """Run a statement; check that it leaves existing events unchanged."""
     before = [twins.conn.execute(query).fetchall() for query in (EVENTS, WAITING)]
     returned = twins.conn.execute(statement, params).fetchall()
     xid = twins.value("select pg_current_xact_id()::text")
@@ -67,7 +67,7 @@ def call(twins: Twins, statement: str, params: Any = None) -> Stored:
 
 
 def tell(twins: Twins, cause: str, correlation: str) -> None:
-    """Say of what unit it is that is published from now on."""
+    """Set the cause and the correlation of events published from now on."""
     twins.value(
         "select (set_config('gapless.cause', %s, true), set_config('gapless.correlation', %s, true))::text",
         cause,
@@ -76,7 +76,7 @@ def tell(twins: Twins, cause: str, correlation: str) -> None:
 
 
 def told(twins: Twins) -> tuple[str, str]:
-    """What is said of it."""
+    """Return the cause and the correlation that are set."""
     row = twins.conn.execute(
         "select coalesce(current_setting('gapless.cause', true), ''),"
         " coalesce(current_setting('gapless.correlation', true), '')"
@@ -86,12 +86,12 @@ def told(twins: Twins) -> tuple[str, str]:
 
 
 def cause_id(cause: str) -> str:
-    """The transaction_id of what a unit publishes: a UUID of version 8 made of a digest."""
+    """Return the transaction_id of a unit's events: a UUID of version 8 made of a digest."""
     digits = sha256(cause.encode()).hexdigest()
     return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
 
 
 def own_id(twins: Twins) -> str:
-    """The transaction_id of what this transaction publishes by itself, on the first timeline."""
+    """Return this transaction's own transaction_id for its events, on the first timeline."""
     digits = f"{int(twins.value('select pg_current_xact_id()::text')):016x}"
     return f"00000000-0000-8000-8{digits[1:4]}-{digits[4:]}"

@@ -1,4 +1,4 @@
-"""Subscriptions of the twins' groups, and all rows that tell of subscriptions, by names instead of numbers."""
+"""Subscriptions of the twins' groups, and all rows about subscriptions, by names instead of numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORM = (
     "concat_ws(' ', f.group_id, t.name, f.match_names, f.match_paths, f.condition::text,"
     " (select c.expression from gapless.condition c where c.digest = f.condition_digest))"
 )
-# A name for each row, unique in its kind, and what it says.
+# A name for each row, unique in its kind, and its contents.
 ROWS = {
     "subscription": "select concat_ws(' ', s.group_id, t.name, s.name), jsonb_build_object("
     f"'form', {FORM}, 'params', s.params, 'values', s.match_values, 'expires_after', s.expires_after,"
@@ -50,20 +50,20 @@ Changed = dict[str, tuple[Any, Any]]
 
 
 def request(name: str, place: tuple[str, str] = HERE, **said: Any) -> dict[str, Any]:
-    """What SUBSCRIBE is given; said: match, params, condition, sql, expires_after."""
+    """Return the arguments of SUBSCRIBE; said: match, params, condition, sql, expires_after."""
     known = {"condition": None, "sql": None, "expires_after": None} | said
     texts = {"match": Jsonb(said.get("match", {})), "params": Jsonb(said.get("params", {}))}
     return {"group": place[0], "topic": place[1], "name": name, **known, **texts}
 
 
 def subscribe(twins: Twins, name: str, place: tuple[str, str] = HERE, **said: Any) -> bool:
-    """Subscribe there; said: as of request()."""
+    """Subscribe there; said: as in request()."""
     (row,) = twins.conn.execute(SUBSCRIBE, request(name, place, **said)).fetchall()
     return bool(row[0])
 
 
 def stop(twins: Twins, where: str, from_offset: int = 1, reason: str = "raised") -> None:
-    """Stop subscriptions in a partition: where tells of s, the subscription, t, its topic, and n, a partition."""
+    """Stop subscriptions in a partition; where: on s, the subscription, t, its topic, and n, a partition."""
     twins.conn.execute(
         "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
         " select s.subscription_id, n, %s, %s from gapless.subscription s"
@@ -74,7 +74,7 @@ def stop(twins: Twins, where: str, from_offset: int = 1, reason: str = "raised")
 
 
 def numbers(twins: Twins, place: tuple[str, str] = HERE) -> dict[int, str]:
-    """The names of a group's subscriptions by their numbers."""
+    """Return the names of a group's subscriptions by their numbers."""
     query = (
         "select s.subscription_id, s.name from gapless.subscription s"
         " join gapless.topic t using (topic_id) where s.group_id = %s and t.name = %s"
@@ -87,7 +87,7 @@ def number(twins: Twins, name: str, place: tuple[str, str] = HERE) -> int:
 
 
 def rows(twins: Twins) -> dict[str, Any]:
-    """All rows that tell of subscriptions, by their names."""
+    """Return all rows about subscriptions, by their names."""
     found: dict[str, Any] = {}
     for kind, query in ROWS.items():
         for name, row in twins.conn.execute(query).fetchall():
@@ -97,7 +97,7 @@ def rows(twins: Twins) -> dict[str, Any]:
 
 
 def deed(twins: Twins, statement: str, params: Any = None) -> tuple[Any, Changed, list[Any]]:
-    """Run a statement; return its answer, which rows it changed from what to what, and what was audited."""
+    """Run a statement; return its answer, the rows it changed from one value to another, and its audit."""
     before = rows(twins)
     last = twins.value("select coalesce(max(audit_id), 0) from gapless.audit")
     ((answer,),) = twins.conn.execute(statement, params).fetchall()

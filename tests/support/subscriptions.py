@@ -1,4 +1,4 @@
-"""Subscriptions of a group by what payloads hold, and a handler that remembers who was told."""
+"""Subscriptions of a group by the contents of payloads, and a handler that notes matches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CUSTOMER = {"customer": "$.customer_id"}
 
 
 def subscribe(group: Group, name: str, params: dict[str, Any], **more: Any) -> bool:
-    """Subscribe in the group; match: by the customer if not said."""
+    """Subscribe in the group; match: by the customer by default."""
     return bool(
         group.world.value(
             "select gapless.subscribe(%s, %s, %s, %s, %s, %s)",
@@ -31,7 +31,7 @@ def unsubscribe(group: Group, name: str) -> bool:
 
 
 class Seen:
-    """A handler that remembers of each event who was told."""
+    """A handler that notes for each event the subscriptions that it matched."""
 
     def __init__(self, group: Group) -> None:
         self.group = group

@@ -27,7 +27,7 @@ PATIENCE_S = 20.0
 
 
 class Runs:
-    """All `gapless run` of a test, on one database with the topics jobs and urgent."""
+    """All processes `gapless run` of a test, on one database with the topics jobs and urgent."""
 
     def __init__(self, dsn: str, conn: Connection[Any], folder: Path) -> None:
         self.dsn = dsn
@@ -79,7 +79,7 @@ class Runs:
         return numbers
 
     def done(self) -> Counter[int]:
-        """How often the effects of each event are there."""
+        """Return how often the effects of each event are there."""
         return Counter(n for (n,) in self.conn.execute("select n from done").fetchall())
 
     def until_done(self, numbers: list[int], timeout_s: float = PATIENCE_S) -> None:
@@ -92,7 +92,7 @@ class Runs:
         )
 
     def until_most_done(self, numbers: list[int]) -> None:
-        """Wait until no more than two rounds of a test are behind."""
+        """Wait until at most two rounds of a test are missing."""
         until(lambda: len(self.done()) >= len(numbers) - 60, "most are done", within=self.state)
 
     def until_empty(self, group: str, timeout_s: float = PATIENCE_S) -> None:
@@ -100,7 +100,7 @@ class Runs:
         until(lambda: not self.left(group), "nothing left", timeout_s=timeout_s, within=self.state)
 
     def left(self, group: str) -> int:
-        """How many events are open, in hand, or wait."""
+        """Return the number of events that are open, in hand, or waiting."""
         row = self.conn.execute(
             "select sum(s.open + s.in_hand + s.waiting + s.lapsed) from gapless.queue_state(%s) s",
             [group],
@@ -108,14 +108,14 @@ class Runs:
         return int(row[0] or 0) if row else 0
 
     def lag(self, group: str) -> int:
-        """How many events are at or above the floor."""
+        """Return the number of events at or above the floor."""
         row = self.conn.execute(
             "select sum(s.end_offset - s.next_offset) from gapless.queue_state(%s) s", [group]
         ).fetchone()
         return int(row[0] or 0) if row else 0
 
     def dead(self, group: str) -> dict[int, str]:
-        """The reasons of the dead letters of a group, by the event's number."""
+        """Return the reasons of the dead letters of a group, by the event's number."""
         rows = self.conn.execute(
             "select (e.payload ->> 'n')::int, d.reason from gapless.dead_letter d"
             " join gapless.dead_letter_event e using (group_id, topic_id, partition_id, first_offset)"
@@ -125,7 +125,7 @@ class Runs:
         return dict(rows)
 
     def state(self) -> str:
-        """What people would want to know when something is missing."""
+        """Return facts that help people when something is missing."""
         found = [
             str(row)
             for group in ("once", "outside", "preferred")
@@ -140,7 +140,7 @@ class Runs:
         return []
 
     def workers(self, run: subprocess.Popen[bytes]) -> list[int]:
-        """The pids of the queue workers of a supervisor."""
+        """Return the pids of the queue workers of a supervisor."""
         found = []
         with suppress(OSError):
             listed = Path(f"/proc/{run.pid}/task/{run.pid}/children").read_text()
@@ -152,7 +152,7 @@ class Runs:
         return found
 
     def until_workers(self, run: subprocess.Popen[bytes], count: int) -> list[int]:
-        """Wait until a supervisor has so many queue workers; return their pids."""
+        """Wait until a supervisor has `count` queue workers; return their pids."""
         until(lambda: len(self.workers(run)) == count, f"{count} workers", within=self.logs)
         return self.workers(run)
 
@@ -187,4 +187,4 @@ def runs(dsn: str, conn: Connection[Any], tmp_path: Path) -> Iterator[Runs]:
         yield made
     finally:
         made.close()
-        print(made.logs())  # noqa: T201 - pytest shows it when the test failed
+        print(made.logs())  # noqa: T201 - pytest shows it if the test failed

@@ -1,4 +1,4 @@
-"""A pseudo terminal with a program in it, and a shell in small that gives the program the terminal."""
+"""A pseudo terminal with a program in it, and a minimal shell that gives the program the terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PATIENCE_S = 20.0
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 SHOW_CURSOR = "\x1b[?25h"
 
-# It says when the program stopped, and continues it. argv: the program, and what it is given.
+# It reports when the program stops, and continues it. argv: the program, and its arguments.
 SHELL = """
 import os, signal, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
@@ -46,7 +46,7 @@ os.read(0, 100)  # a line: end, and the terminal with it
 
 
 class Terminal:
-    """The other side of a pseudo terminal: what it was sent, and the keys typed into it."""
+    """The other side of a pseudo terminal: it receives the output, and types keys."""
 
     def __init__(self, fd: int, shell_pid: int) -> None:
         self.fd = fd
@@ -56,7 +56,7 @@ class Terminal:
         self.pid = 0
 
     def wait_for(self, happened: str | Callable[[], bool]) -> None:
-        """Read until a text comes that was not there yet, or until something is true."""
+        """Read until a new text comes, or until something is true."""
         start = len(self.text)
         give_up = time.monotonic() + PATIENCE_S
         while not (happened in self.text[start:] if isinstance(happened, str) else happened()):
@@ -68,7 +68,7 @@ class Terminal:
 
     @property
     def is_restored(self) -> bool:
-        """Whether screen, cursor and modes are as before."""
+        """Tell whether screen, cursor and modes are as before."""
         return (
             termios.tcgetattr(self.fd) == self.saved
             and self.text.rfind(LEAVE) > self.text.rfind(ENTER)
@@ -77,11 +77,11 @@ class Terminal:
 
     @property
     def plain(self) -> str:
-        """What was shown, without escapes."""
+        """Return the output without escapes."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.text)
 
     def close(self) -> None:
-        """Hang up; once only, for the number may be another file's by then."""
+        """Hang up; once only, since another file may have the number by then."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)
@@ -97,7 +97,7 @@ class Terminal:
 
 @contextmanager
 def in_terminal(program: str, *words: str, shows: str) -> Iterator[Terminal]:
-    """Run a program, which defines run(*words), in a pseudo terminal; yield once it `shows` that."""
+    """Run a program, which defines run(*words), in a pseudo terminal; yield once it `shows` this text."""
     shell_pid, fd = pty.fork()
     if shell_pid == 0:
         # A stale size in the environment must not count.

@@ -1,4 +1,4 @@
-"""What a world of a unit test is told, in order: its transactions, and what else it notes."""
+"""The story of a unit test's world, in order: its transactions, and other notes."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 
 class Telling:
-    """session: the one whose transactions these are. A COMMIT fails if `_commit()` raises."""
+    """session: the one whose transactions are noted. A COMMIT fails if `_commit()` raises."""
 
     def __init__(self, session: object) -> None:
         self._session = session
         self.story: list[Any] = []
 
     def told(self) -> list[Any]:
-        """Return what was noted since this was asked."""
+        """Return the notes since the last call."""
         told, self.story = self.story, []
         return told
 
@@ -32,4 +32,4 @@ class Telling:
         self.story.append("commit")
 
     def _commit(self) -> None:
-        """Raise what the COMMIT fails with."""
+        """Raise the error of the COMMIT, if it is to fail."""

@@ -1,4 +1,4 @@
-"""Turns and terms for tests: what a driver would be given, with what the test says instead."""
+"""Turns and terms for tests: the arguments of a driver, with values that the test chooses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TURN = ("parked", "former_end", "patience")
 
 
 def terms(handler: Handler, **said: Any) -> Terms:
-    """What is agreed with a handler where this is configured: fields of Terms, the policy whole."""
+    """Return the default terms with a handler; said: fields of Terms, the policy whole."""
     policy: Policy = said.pop("policy", Policy())
     configured = Settings(
         on_failure=policy.on_failure,
@@ -39,7 +39,7 @@ def turn(
     ahead: Backlog | None = None,
     **said: Any,
 ) -> Job:
-    """What a step is called with."""
+    """Return the arguments of a step."""
     own = {name: said.pop(name) for name in _TURN if name in said}
     return Job(
         conn=conn,
@@ -58,7 +58,7 @@ def one_step(
     ahead: Backlog | None = None,
     **said: Any,
 ) -> Step:
-    """Take one step, without going on."""
+    """Take one step, without a further claim."""
     return step(turn(conn, assignment, handler, ahead, **said))
 
 

@@ -25,7 +25,7 @@ SUBSCRIBE = (
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """There are thousands of them, and each is one row of a table."""
+    """Mark most of the thousands of parameters long: each is one row of a table."""
     for item in items:
         if item.path.parent.name == "twins" and not item.get_closest_marker("few"):
             item.add_marker(pytest.mark.few(FEW))
@@ -45,7 +45,7 @@ def twins(shared: Twins) -> Iterator[Twins]:
 
 @pytest.fixture(scope="module")
 def second(shared: Twins, module_dsn: str) -> Iterator[Connection[Any]]:
-    """Another session; what is committed of the twins it sees."""
+    """Yield another session; it sees the committed rows of the twins."""
     assert shared
     with connect(module_dsn, role="test") as conn:
         yield conn
@@ -53,7 +53,7 @@ def second(shared: Twins, module_dsn: str) -> Iterator[Connection[Any]]:
 
 @pytest.fixture
 def other(twins: Twins, second: Connection[Any]) -> Iterator[Connection[Any]]:
-    """That session, in a transaction that is never committed."""
+    """Yield that session, in a transaction that is never committed."""
     assert twins
     with second.transaction(force_rollback=True):
         yield second
@@ -61,7 +61,7 @@ def other(twins: Twins, second: Connection[Any]) -> Iterator[Connection[Any]]:
 
 @pytest.fixture(scope="module")
 def stranger(module_dsn: str) -> Iterator[str]:
-    """A role that may connect, and has no right to a lease."""
+    """Yield a role that may connect, and has no right to a lease."""
     name = f"gapless_test_stranger_{uuid4().hex[:12]}"
     with psycopg.connect(module_dsn, autocommit=True) as admin:
         admin.execute(sql.SQL("create role {} login password 'x'").format(sql.Identifier(name)))
@@ -76,7 +76,7 @@ def employed(shared: Twins) -> Staff:
 
 @pytest.fixture
 def staff(employed: Staff, twins: Twins) -> Staff:
-    """A client of each ordered group, with all of it in hand."""
+    """Return the staff: a client of each ordered group, with all of it in hand."""
     assert employed.twins is twins
     employed.begin()
     return employed
@@ -90,7 +90,7 @@ def linked(module_dsn: str) -> Iterator[Chains]:
 
 @pytest.fixture
 def chains(linked: Chains) -> Iterator[Chains]:
-    """Every group has handled all."""
+    """Yield the chains with every group at the end of the log."""
     with linked.twins.undone():
         linked.seek(100)
         yield linked
@@ -98,7 +98,7 @@ def chains(linked: Chains) -> Iterator[Chains]:
 
 @pytest.fixture
 def direct(twins: Twins) -> Twins:
-    """Orders takes direct messages; billing has the subscription s of it, mail has m, and of other billing has o."""
+    """Let orders take direct messages; billing has its subscription s, mail has m, and of other billing has o."""
     for group, topic, name in (
         ("billing", "orders", "s"),
         ("mail", "orders", "m"),

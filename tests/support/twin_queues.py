@@ -1,4 +1,4 @@
-"""Queue groups among twins: what is noted of each of their partitions, and how a test puts it there."""
+"""Queue groups among twins: the notes on each of their partitions, and functions to write them."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def note(
 
 
 def noted(twins: Twins, place: Place = HERE) -> list[Range]:
-    """What is noted: of each range first and last offset, state, tries, holder."""
+    """Return the notes: of each range first and last offset, state, tries, holder."""
     return twins.conn.execute(NOTED, [twins.leases[place]]).fetchall()
 
 
 def put(twins: Twins, place: Place, next_offset: int) -> None:
-    """Let the floor be there, in both places that say so."""
+    """Set the floor, in both tables that have it."""
     group, topic, partition = place
     twins.conn.execute(SEEKS)
     twins.conn.execute(
@@ -74,7 +74,7 @@ def put(twins: Twins, place: Place, next_offset: int) -> None:
 def letter(
     twins: Twins, place: Place, first: int, last: int | None = None, **columns: object
 ) -> None:
-    """Set a unit aside: it has failed twice and waits, due, unless columns say something else."""
+    """Set a unit aside: it has failed twice and waits, due, unless columns give other values."""
     group, topic, partition = place
     twins.conn.execute(
         "select gapless.set_aside(%s, %s, %s, %s, array(select message_id from gapless.read(%s, %s, %s, %s)),"
@@ -97,7 +97,7 @@ def letter(
 
 
 def letters(twins: Twins, place: Place, columns: str = "first_offset, state") -> list[Any]:
-    """What is set aside of a partition, in offset order."""
+    """Return the units of a partition that are set aside, in offset order."""
     group, topic, partition = place
     return twins.conn.execute(
         f"select {columns} from gapless.dead_letter"
@@ -112,7 +112,7 @@ def lose(
     segments: AbstractSet[int] = frozenset(),
     start: int = 1,
 ) -> None:
-    """Let events and segments be gone from partition 1 of orders, and retention have dropped all before start."""
+    """Delete events and segments of partition 1 of orders, and all before start, as retention does."""
     topic_id = twins.topic_ids["orders"]
     twins.conn.execute(
         "delete from gapless.outbox_message_t o using gapless.log_segment s, unnest(%s::bigint[]) lost"
@@ -131,18 +131,18 @@ def lose(
 
 
 def lengthen(twins: Twins) -> None:
-    """Let all other partitions have segments that partition 1 of orders has not: at 2, at 5, and behind its end."""
+    """Give all other partitions segments that partition 1 of orders has not: at 2, at 5, and after its end."""
     topic_id = twins.topic_ids["orders"]
     twins.conn.execute(MORE_SEGMENTS.format("<>"), [[-5, -2, 4, 6], topic_id])
 
 
 def go_on(twins: Twins) -> None:
-    """Let partition 1 of orders have two more segments: 9 to 10, 11 to 12."""
+    """Give partition 1 of orders two more segments: 9 to 10, 11 to 12."""
     twins.conn.execute(MORE_SEGMENTS.format("="), [[2, 4], twins.topic_ids["orders"]])
 
 
 def locks(twins: Twins) -> set[tuple[int, int, str]]:
-    """The advisory locks of two keys that the session has: class, key, mode."""
+    """Return the advisory locks of two keys that the session has: class, key, mode."""
     found = twins.conn.execute(
         "select classid::int, objid::int, mode from pg_locks"
         " where locktype = 'advisory' and objsubid = 2 and granted and pid = pg_backend_pid()"
@@ -151,13 +151,13 @@ def locks(twins: Twins) -> set[tuple[int, int, str]]:
 
 
 def block_lock(twins: Twins, block_no: int, place: Place = HERE) -> tuple[int, int, str]:
-    """The lock of a block of a partition, as locks() says it."""
+    """Return the lock of a block of a partition, in the form of locks()."""
     key = twins.value("select gapless.block_key(%s, %s)", twins.leases[place], block_no)
     return (7427006, key, "ExclusiveLock")
 
 
 def spread(twins: Twins) -> Twins:
-    """Each queue stands elsewhere, and rests in part."""
+    """Give each queue another position, and pause a part of it."""
     for n, place in enumerate([*ELSEWHERE, HERE], 1):
         put(twins, place, n % 8 + 1)
     twins.conn.execute(

@@ -1,7 +1,7 @@
-"""Several topics, partitions and groups that are all alike, and what a call changes among them.
+"""Several topics, partitions and groups that are alike, and the changes that a call makes.
 
-For tests that compare all rows of all tables: what is done to one place and shows at another was asked for
-without a condition. All is undone at the end of a test, so a file of tests needs it once.
+They are for tests that compare all rows of all tables: if a call on one place changes another, its SQL lacks a
+condition. Everything is undone at the end of a test, so a file of tests needs the twins once.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from gapless.log.sequence import sequence
 TOPICS = ("other", "orders")
 GROUPS = ("mail", "billing")
 QUEUES = ("auditor", "sender")
-# Of each partition: runs of the sequencer, of units, of event types.
+# For each partition: runs of the sequencer, of units, of event types.
 LOG = (
     (("a", "b"), ("order.paid",)),
     (("a", "orderXpaid", "b"),),
     (("b",), ("a",)),
 )
-TIMES = ("_ts", "_at", "since")  # how columns end that hold one; what they hold is not compared
+TIMES = ("_ts", "_at", "since")  # ends of columns with times, whose values are not compared
 SEEKS = "select set_config('gapless.seeking', pg_current_xact_id()::text, true)"
 SEEKS_NO_MORE = "select set_config('gapless.seeking', '', true)"
 PUBLISH = (
@@ -43,7 +43,7 @@ join pg_attribute a on a.attrelid = c.oid and a.attnum = k.attnum
 where c.relnamespace = 'gapless'::regnamespace and c.relkind = 'r' and not c.relispartition
 group by 1
 """
-# A function keeps its plan over rollbacks: to plan some sixty tables takes ten times as long as to read them.
+# A function keeps its plan over rollbacks: planning some sixty tables takes ten times as long as reading them.
 READ_ALL = "create function pg_temp.all_rows() returns setof text language plpgsql as {}"
 READ = "select {} || to_jsonb(t)::text from gapless.{} t"
 Row = dict[str, Any]
@@ -53,7 +53,7 @@ Changes = dict[str, dict[str, tuple[Any, Any]]]
 class Twins:
     """Topics other and orders, each of three partitions with offsets 1 to 8; two groups, two queues.
 
-    What the first partition of orders has at 9, no other has.
+    Only the first partition of orders has offset 9.
     """
 
     def __init__(self, conn: Connection[Any]) -> None:
@@ -110,7 +110,7 @@ class Twins:
         return row[0]
 
     def seek(self, next_offset: int, where: str = "true") -> None:
-        """Put groups there, with attempts at it that failed."""
+        """Move groups there, with failed attempts at it."""
         self.conn.execute(SEEKS)
         self.conn.execute(
             sql.SQL(
@@ -121,7 +121,7 @@ class Twins:
         self.conn.execute(SEEKS_NO_MORE)
 
     def here(self, group: str = "billing", partition: int = 1) -> str:
-        """The condition for a row of the group in a partition of orders."""
+        """Return the condition for a row of the group in a partition of orders."""
         topic_id = self.topic_ids["orders"]
         return f"group_id = '{group}' and topic_id = {topic_id} and partition_id = {partition}"
 
@@ -134,15 +134,15 @@ class Twins:
         )
 
     def refused(self, statement: str, params: Any = None) -> tuple[str, str]:
-        """Run what must fail; return SQLSTATE and message."""
+        """Run a statement that must fail; return SQLSTATE and message."""
         with pytest.raises(psycopg.Error) as caught, self.conn.transaction():
             self.conn.execute(statement, params)
         return caught.value.sqlstate or "", caught.value.diag.message_primary or ""
 
     def changes(self, statement: str, params: Any = None) -> Changes:
-        """Run a statement; return what columns of which rows it changed, from what to what.
+        """Run a statement; return the columns of the rows it changed, from one value to another.
 
-        Rows are named by their table and primary key; of one that came or went each column counts.
+        Rows are named by their table and primary key; each column of a new or removed row counts.
         """
         before = self._all()
         self.conn.execute(statement, params)
@@ -159,7 +159,7 @@ class Twins:
         return changed
 
     def _all(self) -> set[str]:
-        """Return every row, behind the name of its table."""
+        """Return every row, after the name of its table."""
         return {row for (row,) in self.conn.execute("select pg_temp.all_rows()")}
 
     def _named(self, rows: set[str]) -> dict[str, Row]:
@@ -182,7 +182,7 @@ class Twins:
 
     @contextmanager
     def undone(self) -> Iterator[Twins]:
-        """All is as before afterwards."""
+        """Undo all changes at the end of the block."""
         with self.conn.transaction(force_rollback=True):
             yield self
 

@@ -1,4 +1,4 @@
-"""What tests of control do again and again: publish to a partition, handle, look, ask SQL."""
+"""The repeated actions of tests of control: publish to a partition, handle, look, query."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class World:
         return transaction_id
 
     def drain(self) -> Drained:
-        """Handle what there is; what says "refuse" is refused."""
+        """Handle all events; refuse those that say "refuse"."""
 
         @handler(topic="orders", group="billing")
         def write(unit: Unit, conn: Connection[Any]) -> None:
@@ -52,7 +52,7 @@ class World:
         return drain(self.dsn, write)
 
     def handled(self, partition: int = 0) -> list[int]:
-        """The offsets that were handled, in that order."""
+        """Return the handled offsets, in that order."""
         rows = self.conn.execute(
             "select c_offset from handled where partition_id = %s order by n", [partition]
         )
@@ -65,7 +65,7 @@ class World:
         return [row[0] for row in rows]
 
     def letters(self) -> list[tuple[int, int, str]]:
-        """Partition, first offset and state of what was set aside."""
+        """Return partition, first offset and state of the units that were set aside."""
         return self.conn.execute(
             "select partition_id, first_offset, state from gapless.dead_letter order by 1, 2"
         ).fetchall()
@@ -75,7 +75,7 @@ class World:
         return None if row is None else row[0]
 
     def refused(self, statement: str, *params: object) -> tuple[str, str]:
-        """Run what must fail; return SQLSTATE and message."""
+        """Run a statement that must fail; return SQLSTATE and message."""
         with pytest.raises(psycopg.Error) as caught:
             self.conn.execute(statement, params)
         return caught.value.sqlstate or "", caught.value.diag.message_primary or ""

@@ -1,4 +1,4 @@
-"""Calls of another thread, and the moment in which they wait."""
+"""Calls on another thread, and the moment in which they wait."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def in_thread(work: Callable[[], object]) -> Iterator[Future[object]]:
 
 
 def until_waiting(conn: Connection, lock_type: str) -> None:
-    """Wait until some session waits for a lock of this type."""
+    """Wait until a session waits for a lock of this type."""
     give_up = monotonic() + WAIT_S
     waiting = "select 1 from pg_locks where not granted and locktype = %s"
     while not conn.execute(waiting, [lock_type]).fetchone():

@@ -1,4 +1,4 @@
-"""A supervisor that is measured, as `gapless run` starts it, and what can be read of it."""
+"""A supervisor with metrics, as `gapless run` starts it, and its outputs."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def labels(**pairs: object) -> Labels:
 
 @dataclass
 class Scrape:
-    """What /metrics said: samples by name, families by name."""
+    """The contents of /metrics: samples by name, families by name."""
 
     samples: dict[str, dict[Labels, float]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
 
     def value(self, name: str, **wanted: object) -> float:
-        """The sum of all samples with these labels."""
+        """Return the sum of all samples with these labels."""
         asked = labels(**wanted)
         return sum(value for found, value in self.samples.get(name, {}).items() if asked <= found)
 
@@ -76,7 +76,7 @@ class Watched:
         return self.log_path.read_text()
 
     def lines(self) -> list[dict[str, Any]]:
-        """The log's lines, of JSON."""
+        """Return the log's lines, of JSON."""
         found = []
         for line in self.log().splitlines():
             with suppress(ValueError):
@@ -84,7 +84,7 @@ class Watched:
         return found
 
     def read(self, path: str) -> tuple[int, str]:
-        """A status, and the text."""
+        """Return a status, and the text."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=30) as page:
                 return page.status, page.read().decode()
@@ -100,7 +100,7 @@ class Watched:
         until(lambda: self.read("/readyz") == (200, "ready\n"), "ready", within=self.log)
 
     def child(self, title: str) -> int | None:
-        """The pid of a child of that title."""
+        """Return the pid of a child of that title."""
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
         for pid in listed.split():
             with suppress(OSError):
@@ -119,14 +119,14 @@ Watch = Callable[..., Watched]
 
 @pytest.fixture
 def orders(conn: Connection) -> None:
-    """Topic orders of two partitions, and `paid` of one; `calls` says what handlers were called with."""
+    """Make topic orders of two partitions, and `paid` of one; `calls` returns the calls of handlers."""
     ensure_topic(conn, "orders", partitions=2)
     ensure_topic(conn, "paid", partitions=1)
 
 
 @pytest.fixture
 def watch(dsn: str, orders: None, tmp_path: Path) -> Iterator[Watch]:
-    """Start supervisors of app.py; they are ended in the end."""
+    """Start supervisors of app.py; end them at the end of the test."""
     started: list[subprocess.Popen[bytes]] = []
 
     def start(*words: str, app: str = str(APP), **env: str) -> Watched:
@@ -154,7 +154,7 @@ def watch(dsn: str, orders: None, tmp_path: Path) -> Iterator[Watch]:
 
 @pytest.fixture
 def calls(tmp_path: Path) -> Callable[[], list[str]]:
-    """What the handlers of app.py were called with, so far: a word for each call."""
+    """Return a function for the calls of the handlers of app.py so far: a word for each call."""
 
     def read() -> list[str]:
         path = tmp_path / "calls"
@@ -170,5 +170,5 @@ def order(conn: Connection, number: int = 1, **payload: object) -> None:
 
 
 def pause_s(seconds: float) -> None:
-    """Let time pass, where that is what is tested."""
+    """Let time pass, in tests of time itself."""
     time.sleep(seconds)

@@ -47,7 +47,7 @@ create table public.effect (
 
 @dataclass
 class Group:
-    """A consumer group of its own, with this test's session as the worker of one partition."""
+    """A consumer group of a test, whose session is the worker of one partition."""
 
     world: World
     conn: Connection[Any]
@@ -59,12 +59,12 @@ class Group:
 
     @property
     def handler(self) -> Handler:
-        """Writes an effect for each event; raises for units whose first offset is in `failing`."""
+        """Return a handler that writes an effect for each event, and fails as `failing` says."""
         return make_handler(self.record)
 
     @property
     def batch_handler(self) -> Handler:
-        """As `handler`, given batches."""
+        """Return the same as `handler`, for batches."""
 
         def take(batch: Batch, conn: Connection[Any]) -> None:
             self.calls.append(batch[0].first_offset)
@@ -76,7 +76,7 @@ class Group:
         return make_handler(take, batch=True)
 
     def gone(self) -> None:
-        """End its worker and its membership; the server lets go of a session a little later."""
+        """End its worker and its membership; the server ends the session a little later."""
         pid = self.conn.info.backend_pid
         self.conn.close()
         self.member.leave()
@@ -145,7 +145,7 @@ class Group:
         )
 
     def effects(self) -> list[int]:
-        """The offsets of all effects, in the order in which they were written."""
+        """Return the offsets of all effects, in the order in which they were written."""
         return [
             row[0]
             for row in self.world.rows(
@@ -154,7 +154,7 @@ class Group:
         ]
 
     def letters(self) -> dict[int, str]:
-        """The dead letters: offset to exception, in offset order."""
+        """Return the dead letters: offset to exception, in offset order."""
         return dict(
             self.world.rows(
                 "select c_offset, exception from gapless.dead_letter_queue"
@@ -164,7 +164,7 @@ class Group:
         )
 
     def states(self) -> dict[int, str]:
-        """What was set aside: first offset to state."""
+        """Return the units that were set aside: first offset to state."""
         return dict(
             self.world.rows(
                 "select first_offset, state from gapless.dead_letter"
@@ -174,12 +174,12 @@ class Group:
         )
 
     def sqlstates(self) -> set[Any]:
-        """The SQLSTATEs of what was set aside; None: of another error."""
+        """Return the SQLSTATEs of units that were set aside; None: of another error."""
         every = "select distinct sqlstate from gapless.dead_letter where group_id = %s"
         return {row[0] for row in self.world.rows(every, self.name)}
 
     def letters_have(self, column: str) -> set[Any]:
-        """The different values of a column of the dead letters."""
+        """Return the different values of a column of the dead letters."""
         every = f"select distinct {column} from gapless.dead_letter_queue where group_id = %s"
         return {row[0] for row in self.world.rows(every, self.name)}
 
@@ -199,9 +199,9 @@ class Group:
 
 
 class Reader:
-    """Steps as a driver does: what it read ahead in one step it has in the next.
+    """Steps as a driver does: events read ahead in one step are there in the next.
 
-    It goes on with what was read ahead, as a driver does within its time, if `continue_while`.
+    It continues with events read ahead, as a driver does within its time, if `continue_while`.
     """
 
     def __init__(self, group: Group, *, continue_while: bool = True) -> None:
@@ -230,12 +230,12 @@ class World:
         return cls(dsn, conn, ensure_topic(conn, TOPIC, partitions=partitions))
 
     def another_topic(self) -> World:
-        """The same database with a new topic, for tests that need no database of their own."""
+        """Return this database with a new topic, for tests that need no database of their own."""
         name = f"{TOPIC}-{next(_topics)}"
         return World(self.dsn, self.conn, ensure_topic(self.conn, name, partitions=1))
 
     def units(self, *sizes: int, **fields: Any) -> None:
-        """Publish and sequence units of so many events, each with a transaction_id of its own."""
+        """Publish and sequence units of these sizes, each with a transaction_id of its own."""
         self.events(NewEvent(payload={"size": n}, transaction_id=id_, **fields)
                     for n in sizes for id_ in [uuid4()] for _ in range(n))  # fmt: skip
 
@@ -245,7 +245,7 @@ class World:
         sequence(self.conn)
 
     def group(self, partition_id: int = 0, *, start: str = "earliest") -> Group:
-        """A new group, owned by a session of its own."""
+        """Return a new group, owned by a session of its own."""
         name = f"g{next(_groups)}"
         conn = connect(self.dsn, role="worker")
         found = ServedTopic(
@@ -276,7 +276,7 @@ def make_handler(function: Callable[..., object], **options: Any) -> Handler:
 
 
 def same_id(*counts: tuple[UUID | None, int]) -> list[NewEvent]:
-    """Make runs of events: (transaction_id, how many)."""
+    """Make runs of events: (transaction_id, number of events)."""
     return [
         NewEvent(payload={}, transaction_id=id_, key="k") for id_, n in counts for _ in range(n)
     ]

@@ -14,20 +14,20 @@ from support.world import Group, World
 
 @pytest.fixture(scope="module")
 def shared_world(module_dsn: str) -> Iterator[World]:
-    """One database for a whole module, with a session; its tests take `another_topic()` each."""
+    """Yield one database with a session for a module; each test takes `another_topic()`."""
     with connect(module_dsn, role="test") as conn:
         yield World.make(module_dsn, conn)
 
 
 @pytest.fixture
 def world(dsn: str, conn: Connection[Any]) -> World:
-    """One topic with a single partition."""
+    """Return one topic with a single partition."""
     return World.make(dsn, conn)
 
 
 @pytest.fixture
 def group(world: World) -> Iterator[Group]:
-    """A group that owns the partition."""
+    """Yield a group that owns the partition."""
     made = world.group()
     yield made
     made.conn.close()

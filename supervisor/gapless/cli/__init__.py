@@ -1,5 +1,5 @@
 """The command line: one file a command; parse, call, print.
 
-What a command does is in gapless.ops, or below it. A command is a line in commands.py, which says
-what its module has. Data goes to stdout, everything else to stderr.
+A command's work is done in gapless.ops, or below it. commands.py lists each command in one line,
+and names the parts of its module. Data goes to stdout, everything else to stderr.
 """

@@ -1,8 +1,8 @@
-"""Every command: where it is, and what the help says of it; the parser of one, or of all.
+"""The table of all commands with their summaries, and the parser of one command, or of all.
 
-A table, so that `gapless --help` imports none of them, and one that is broken breaks nothing else.
-The module of a command has `command`, which declares it. Perhaps it has EXAMPLES, and
-TAKES_THE_REST: what stands behind `--` is not for gapless to read.
+It is a table, so that `gapless --help` imports no command, and a broken one breaks no other.
+The module of a command has `command`, which declares it. It may have EXAMPLES, and
+TAKES_THE_REST: then gapless does not read the words behind `--`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from gapless.features import FEATURES
 
 
 def _beside(summaries: dict[str, str]) -> dict[str, Listed]:
-    """Return the commands whose modules are beside this one, and have their names."""
+    """Return commands, each with the module of the same name beside this one."""
     return {
         name: Listed(summary, partial(import_module, f"gapless.cli.{name}"))
         for name, summary in summaries.items()
@@ -69,11 +69,11 @@ gapless server tells where its data are (GAPLESS_HOME chooses the folder, GAPLES
 folder of the PostgreSQL). Exit codes: docs/reference/exit-codes.md.
 """
 _PROGRAM = {"prog": "gapless", "description": _DESCRIPTION, "epilog": _DATABASE_HELP}
-_Commands = argparse._SubParsersAction  # noqa: SLF001 - what add_subparsers() returns has no other name
+_Commands = argparse._SubParsersAction  # noqa: SLF001 - the result of add_subparsers() has no other name
 
 
 def help_parser() -> Parser:
-    """Return a parser that knows what commands there are, and imports none of them."""
+    """Return a parser that knows the names of all commands, and imports none of them."""
     parser = Parser(**_PROGRAM, usage="gapless COMMAND [VERB] ...")
     for title, commands in GROUPS.items():
         group = parser.add_argument_group(title)
@@ -89,7 +89,7 @@ def command_parser(name: str) -> tuple[Parser, ModuleType]:
 
 
 def whole_parser() -> Parser:
-    """Return a parser that knows every command with all its verbs and options; imports them all."""
+    """Return a parser of every command with all its verbs and options; this imports them all."""
     parser, commands = _new_parser()
     for name in COMMANDS:
         _add(commands, name)

@@ -1,4 +1,4 @@
-"""The `completion` command: what a shell needs to complete commands, verbs and options."""
+"""The `completion` command: the script by which a shell completes commands, verbs and options."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _completion(args: Args) -> int:
 
 
 def completion(shell: str) -> str:
-    """Return the script for a shell: of every command with its verbs, options and choices."""
+    """Return the script for a shell, for every command with its verbs, options and choices."""
     parser = whole_parser()
     _complete_files(parser)
     script: str = shtab.complete(parser, shell=shell)
@@ -43,7 +43,7 @@ def completion(shell: str) -> str:
 
 
 def _complete_files(parser: argparse.ArgumentParser) -> None:
-    """Have the values of options that take a file completed as files, at any depth."""
+    """Complete the values of options that take a file as files, at any depth."""
     for action in parser._actions:  # noqa: SLF001 - no public way to list them
         if action.type is Path or action.dest == "file":
             action.complete = shtab.FILE  # type: ignore[attr-defined]

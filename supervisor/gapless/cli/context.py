@@ -1,6 +1,6 @@
-"""What every command needs: the settings, the DSN, a connection.
+"""The settings, the DSN and the connection of a command.
 
-The DSN is the first of these that is said: --dsn, GAPLESS_DSN, `dsn` of the configuration, libpq's
+The DSN is the first of these that is set: --dsn, GAPLESS_DSN, `dsn` of the configuration, libpq's
 own environment; without any, the embedded server's.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _NO_FLAGS: Mapping[str, object] = MappingProxyType({})
 
-# Who connected to what last, for the message of an error that escapes: by then it may be closed.
+# Role and database of the newest connection, for errors that escape: by then it may be closed.
 _newest: list[str] = []
 
 _told_of: set[Path] = set()  # embedded servers that were named on the screen
@@ -53,30 +53,30 @@ def load_all(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) 
 
 
 def _work_in(schema: str) -> None:
-    """Let this process work in a schema, and so whatever a handler, the demo or Spark starts."""
+    """Make this process work in a schema, and all that a handler, the demo or Spark starts."""
     use_schema(schema)
     if os.environ.get("GAPLESS_SCHEMA", DEFAULT_SCHEMA) != schema:
         os.environ["GAPLESS_SCHEMA"] = schema
 
 
 def flags_of(args: argparse.Namespace, *names: str) -> dict[str, object]:
-    """Return those arguments that are settings of the same name, as far as they were said."""
+    """Return the arguments of these names that were given; each is a setting of that name."""
     said = {name: getattr(args, name) for name in names}
     return {name: value for name, value in said.items() if value is not None}
 
 
 def load_settings(args: argparse.Namespace, flags: Mapping[str, object] = _NO_FLAGS) -> Settings:
-    """Load the settings, of which only the values matter."""
+    """Load the settings, and return only their values."""
     return load_all(args, flags).settings
 
 
 def said_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str | None:
-    """Return the DSN that was said somewhere; "" is libpq's environment, None is nowhere."""
+    """Return the configured DSN; "" is libpq's environment, None means that there is none."""
     return configured_dsn(settings or load_settings(args))
 
 
 def server_dsn(args: argparse.Namespace, settings: Settings | None = None) -> str:
-    """Return the DSN to use; without one, start the embedded server for as long as we live."""
+    """Return the DSN to use; without one, start the embedded server while this process lives."""
     found = find(settings or load_settings(args))
     if found.directory is not None and found.directory not in _told_of:
         _told_of.add(found.directory)
@@ -86,11 +86,11 @@ def server_dsn(args: argparse.Namespace, settings: Settings | None = None) -> st
 
 
 def _is_news(note: Path) -> bool:
-    """Tell whether a remark is new at this terminal, and note it; elsewhere it always is."""
+    """Tell whether a remark is new at this terminal, and note it; without a terminal it is new."""
     if not sys.stderr.isatty():
         return True
     session = str(os.getsid(0))
-    with suppress(OSError):  # else it is said once too often
+    with suppress(OSError):  # then the remark is repeated
         if note.exists() and note.read_text() == session:
             return False
         note.write_text(session)
@@ -105,9 +105,9 @@ def open_connection(
     needs_schema: bool = True,
     needs_session: bool = False,
 ) -> Connection[Any]:
-    """Connect, in autocommit; use it in `with`. Makes sure of the schema unless told otherwise.
+    """Connect in autocommit; use it in `with`. Requires the schema unless told otherwise.
 
-    needs_session: for what locks or listens; without it a pooler in transaction mode will do.
+    needs_session: for commands that lock or listen; a pooler in transaction mode suits the others.
     """
     settings = settings or load_settings(args)
     dsn = server_dsn(args, settings)
@@ -122,8 +122,8 @@ def open_connection(
 
 
 def tell_unsequenced(conn: Connection[Any]) -> None:
-    """Say on stderr if events wait for an offset that nobody gives them."""
-    from gapless.status.unsequenced import find_unsequenced  # noqa: PLC0415 - few commands look
+    """Warn on stderr if events wait for an offset and no session gives them one."""
+    from gapless.status.unsequenced import find_unsequenced  # noqa: PLC0415 - few commands need it
 
     waits = find_unsequenced(conn)
     if waits is not None:
@@ -131,12 +131,12 @@ def tell_unsequenced(conn: Connection[Any]) -> None:
 
 
 def where() -> str:
-    """Say who was connected to what last: `role "x" in database "y"`."""
+    """Name role and database of the newest connection: `role "x" in database "y"`."""
     return _newest[-1] if _newest else "this role"
 
 
 def needs_owner(error: InsufficientPrivilege) -> str:
-    """Say that only the owner may do it: of the schema or, before there is one, the database."""
+    """Say that only the owner of the schema may do it or, before there is one, of the database."""
     return (
         f"{where()}: {error.diag.message_primary}: do this as the role that owns the schema "
         f"{schema()}, or the database where there is none yet"

@@ -1,4 +1,4 @@
-"""How a command says what it takes and what it does with it: one way for all.
+"""Declare the arguments of a command and the function that runs it: one way for all commands.
 
     command = Command("capture")
 
@@ -6,9 +6,9 @@
     def _remove(conn: Conn, args: Args) -> int:
         return answer(args, "done", removed=ops.release_capture(conn, **args.given))
 
-A function's name without its underscore is the verb; the first one is meant where none is said.
-What it returns is the exit code. Arguments are rows: a bare word is one without help. `args.given`
-has what was said by the names (dest) of the rows, for a function of gapless.ops to take.
+A verb has the name of its function without the underscore; the first verb is the default. The
+function returns the exit code. Arguments are rows: a bare word is an argument without help.
+`args.given` has the values by the names (dest) of the rows, for a function of gapless.ops.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from gapless.errors import UsageError
 Args = argparse.Namespace
 Conn = Connection[Any]
 Act = Callable[..., int]
-_Place = argparse._ActionsContainer  # noqa: SLF001 - what takes arguments has no other name
+_Place = argparse._ActionsContainer  # noqa: SLF001 - a parser or a group has no other name
 
 
 @dataclass(frozen=True, slots=True)
 class Argument:
     """One argument, as argparse takes it; dest: its name as a parameter.
 
-    half: it takes the next word if that begins with the first of these, else means the second.
+    half: it takes the next word if that begins with the first text, otherwise the second text.
     """
 
     names: tuple[str, ...]
@@ -54,11 +54,11 @@ class Argument:
         place.add_argument(*self.names, **self.options)
 
     def flat(self) -> Iterator[Argument]:
-        """Yield it: see Arguments."""
+        """Yield this argument, as Arguments.flat() does for several."""
         yield self
 
     def value(self, said: Any) -> Any:
-        """Return what stands for what a program says: a text, a number, a boolean, None."""
+        """Return the value of an argument that a program gives: text, number, boolean or None."""
         kind = self.options.get("type")
         try:
             return kind(said) if kind is not None and isinstance(said, str) else said
@@ -66,15 +66,15 @@ class Argument:
             raise UsageError(str(error)) from None
 
     def given(self, args: Args) -> dict[str, Any]:
-        """Return what was said, by the name of its parameter."""
+        """Return the value by the name of its parameter."""
         return {self.dest: getattr(args, self.dest)}
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """Arguments that belong together: below a title of the help, or of which one is said.
+    """Arguments that belong together: below a title of the help, or exclusive of each other.
 
-    make: makes of them one argument, which has the name `as_one`. Raises UsageError.
+    make: combines them into one argument of the name `as_one`. Raises UsageError.
     """
 
     rows: tuple[Argument | Arguments, ...]
@@ -99,7 +99,7 @@ class Arguments:
             yield from row.flat()
 
     def given(self, args: Args) -> dict[str, Any]:
-        """Return what was said, by the names of parameters."""
+        """Return the values by the names of their parameters."""
         if self.make is not None and self.as_one is not None:
             return {self.as_one: self.make(args)}
         return _given(self.rows, args)
@@ -123,7 +123,7 @@ def opt(
 ) -> Argument:
     """Return an argument with a value, of type `kind`; `more` goes to argparse as it is.
 
-    shown: as the help shows it, its names and what stands for the value: "--limit N".
+    shown: the argument as the help shows it, its names and a word for the value: "--limit N".
     """
     words = shown.split()
     names = [word for word in words if word.startswith("-")] or words[:1]
@@ -135,7 +135,7 @@ def opt(
 
 
 def flag(names: str, about: str, /, **more: Any) -> Argument:
-    """Return an option without a value; names: with blanks between."""
+    """Return an option without a value; names: separated by blanks."""
     return opt(names, about, **{"action": "store_true", **more})
 
 
@@ -145,17 +145,17 @@ def titled(title: str, *rows: Argument | Arguments) -> Arguments:
 
 
 def one_of(*rows: Argument, title: str | None = None, required: bool = False) -> Arguments:
-    """Return arguments of which at most one is said; required: and not none."""
+    """Return arguments of which at most one may be given; required: exactly one."""
     return Arguments(rows, title=title, is_choice=True, required=required)
 
 
 def together(name: str, make: Callable[[Args], Any], *rows: Argument | Arguments) -> Arguments:
-    """Return arguments that `make` makes one of, with that name, before anything is connected."""
+    """Return arguments that `make` combines into one of that name, before any connection."""
     return Arguments(rows, as_one=name, make=make)
 
 
 def limit(default: int, of: str = "at most", most: int = 1_000_000, **more: Any) -> Argument:
-    """Return `--limit`, from 1 to `most`; `of` says of what."""
+    """Return `--limit`, from 1 to `most`; of: the help, without the default."""
     about = f"{of} (default: {default})"
     return opt("--limit N", about, whole(1, most), default=default, **more)
 
@@ -166,7 +166,7 @@ def partition(about: str = "only this partition") -> Argument:
 
 
 def yes(about: str = "do it") -> Argument:
-    """Return `--yes`; without it nothing is changed, and the command says what it would do."""
+    """Return `--yes`; without it the command only shows the change."""
     return flag("--yes --apply", about, dest="apply")
 
 
@@ -186,14 +186,14 @@ JSON = flag("--json", "print JSON instead of a table")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verb:
-    """A verb, or a command without verbs: its line in the help, its arguments, what does it.
+    """A verb, or a command without verbs: its line in the help, its arguments and its function.
 
     act: gets a connection, in autocommit, and the arguments, with `loaded`, the settings, and
-    `given`, what was said, by the names of parameters; where it does not connect (`connects`), the
-    arguments alone. check: looks at these before that. as_settings: arguments that are settings.
-    json: whether it takes `--json`. usage: in place of argparse's own. shows_log: it tells how far
-    the log or a group is, and so what has no offset yet. route: of the gateway, which does the same
-    and answers as with --json: method, path with positional arguments in it, and perhaps the name.
+    `given`, the values by the names of parameters; without `connects` it gets the arguments alone.
+    check: called with the arguments before that. as_settings: arguments that are settings.
+    json: whether it takes `--json`. usage: replaces argparse's own. shows_log: it shows how far
+    the log or a group is, so events without an offset are mentioned. route: of the gateway, which
+    does the same and answers as with --json: method, path with positional arguments, and a name.
     """
 
     act: Act
@@ -208,11 +208,11 @@ class Verb:
     route: str = ""
 
     def arguments(self) -> list[Argument]:
-        """Return its arguments, whatever groups they are in."""
+        """Return all its arguments, those of groups included."""
         return [each for row in self.rows for each in row.flat()]
 
     def args_of(self, asked: Mapping[str, Any]) -> Args:
-        """Return the arguments that a program gives by their names. Raises UsageError."""
+        """Return arguments made of the values that a program names. Raises UsageError."""
         args = Args(json=True)
         vars(args).update({each.dest: each.value(asked[each.dest]) for each in self.arguments()})
         args.given = _given(self.rows, args)
@@ -222,7 +222,7 @@ class Verb:
         return args
 
     def declare(self, parser: Parser, name: str, *, lists: bool = False) -> None:
-        """Declare it as part of the command `name`. lists: it waits for no lock for long."""
+        """Declare it as part of the command `name`. lists: it waits for locks only briefly."""
         for each in [*self.rows, JSON] if self.json else self.rows:
             each.add_to(parser)
         parser.usage = self.usage
@@ -230,7 +230,7 @@ class Verb:
 
     def _run(self, name: str, wait_ms: int, args: Args) -> int:
         args.given = _given(self.rows, args)
-        # What every command takes stays that: a file of `schemas` is no --schema.
+        # The options of every command keep their values: a file of `schemas` is no --schema.
         vars(args).update({**args.given, **{name: getattr(args, name) for name in GLOBALS}})
         if self.check is not None:
             self.check(args)
@@ -247,7 +247,7 @@ class Verb:
 
 
 class Command:
-    """A command, as which it connects: what does it, or a verb for each of several things."""
+    """A command with one function, or with several verbs; its connections have its name."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -255,7 +255,7 @@ class Command:
         self._verbs: dict[str, Verb] = {}
 
     def main(self, *rows: Takes, **how: Any) -> Callable[[Act], Act]:
-        """Return what makes a function the command, which then has no verbs; how: see Verb."""
+        """Return a decorator for the function of a command without verbs; how: see Verb."""
 
         def register(act: Act) -> Act:
             taken = [opt(each) if isinstance(each, str) else each for each in rows]
@@ -265,7 +265,7 @@ class Command:
         return register
 
     def verb(self, about: str, /, *rows: Takes, **how: Any) -> Callable[[Act], Act]:
-        """Return what makes a function a verb; about: its line in the help; how: see Verb."""
+        """Return a decorator that makes a function a verb; about: its help; how: see Verb."""
 
         def register(act: Act) -> Act:
             taken = [opt(each) if isinstance(each, str) else each for each in rows]
@@ -275,12 +275,12 @@ class Command:
         return register
 
     def routed(self, about: str) -> Iterator[tuple[str, Verb]]:
-        """Yield what has a route, by name; about: of the command itself."""
+        """Yield the verbs that have a route, by name; about: the command's own line."""
         main = {self._name: replace(self._main, about=about)} if self._main is not None else {}
         yield from ((name, verb) for name, verb in (main | self._verbs).items() if verb.route)
 
     def add_arguments(self, parser: Parser) -> None:
-        """Declare it all."""
+        """Declare the command with all its verbs."""
         if self._main is not None:
             self._main.declare(parser, self._name)
             return

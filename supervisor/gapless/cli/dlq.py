@@ -1,7 +1,7 @@
-"""The `dlq` command: look at units that were set aside, redrive, discard, export, import them.
+"""The `dlq` command: list and show units set aside; redrive, discard, export and import them.
 
-One by its place is changed at once, and refused (exit 2) when there is nothing to do. Many are
-shown first, and changed with --yes; what somebody else did meanwhile is counted, not an error.
+A unit named by its place is changed at once, or refused (exit 2) if there is nothing to do. Several
+are shown first, and changed with --yes; units that another person changed meanwhile are counted.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ examples:
   gapless dlq export --group billing > letters.jsonl
 """
 command = Command("dlq")
-# An age is said with --since.
+# --since gives the age.
 _FILTERS = tuple(each.name for each in fields(DlqFilter) if each.name != "age")
 _DONE = {"redrive": "asked", "discard": "discarded"}
 _Changes = Literal["redrive", "discard"]
@@ -70,7 +70,7 @@ _GOOD = {"mended", "published"}
 
 
 def _filters(states: Sequence[str]) -> Arguments:
-    """Return the filters; `states` are those meant without --state."""
+    """Return the filters; states: those that are meant without --state."""
     rows = titled(
         "which ones (all that are said must hold)",
         opt("--group", "of this group"),
@@ -223,7 +223,7 @@ def _opened(file: str, mode: Literal["r", "x"]) -> AbstractContextManager[TextIO
 
 
 def _read(args: Args) -> None:
-    """Read all lines, before anything is connected."""
+    """Read all lines, before a connection is opened."""
     with _opened(args.file, "r") as lines:
         try:
             args.units = parse_units(lines, "standard input" if args.file == "-" else args.file)
@@ -245,7 +245,7 @@ def _import(conn: Conn, args: Args) -> int:
         places = [str(unit.place) for unit in args.units]
         return answer(args, "", dry_run=True, units=places) if args.json else 0
     counts: Counter[str] = Counter()
-    # To publish twice would double events; to mend twice changes nothing.
+    # Publishing twice would double events; mending twice changes nothing.
     once = "; those lines must not be imported again"
     rest = once if args.publish else "; the same again is safe"
     with Steps("import", len(args.units), rest) as steps:

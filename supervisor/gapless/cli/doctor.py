@@ -1,4 +1,4 @@
-"""The `doctor` command: whether the database is fit for gapless, and everything runs."""
+"""The `doctor` command: check that the database is fit for gapless, and that everything runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _doctor(args: Args) -> int:
 
 
 def _print_verdict(found: Sequence[Finding]) -> None:
-    """Print the worst level, and how many findings have which."""
+    """Print the worst level, and the number of findings of each level."""
     counts = Counter(finding.level for finding in found)
     worst = next(level for level in _LEVELS if counts[level])
     said = ", ".join(f"{counts[level]} {level}" for level in _LEVELS if counts[level])

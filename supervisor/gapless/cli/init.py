@@ -1,4 +1,4 @@
-"""The `init` command: install or upgrade the schema, make chunks, and the topic asked for."""
+"""The `init` command: install or upgrade the schema, make chunks and the requested topic."""
 
 from __future__ import annotations
 

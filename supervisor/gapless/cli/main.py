@@ -1,8 +1,8 @@
 """The command `gapless`: find the command's module, run it, turn errors into one line.
 
-Exit codes: 0 done; 1 it failed at run time; 2 the input is wrong or the database refuses; 3 it
-cannot be reached now; 130 Ctrl-C; 141 the reader of the output is gone. All of them:
-docs/reference/exit-codes.md.
+Exit codes: 0 done; 1 it failed at run time; 2 the input is wrong or the database refuses; 3 the
+database cannot be reached now; 130 Ctrl-C; 141 the reader of the output is gone. The full list is
+in docs/reference/exit-codes.md.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if argv is None:
         hide_passwords(words)
     debug = "--debug" in words or bool(os.environ.get("GAPLESS_DEBUG"))
-    # What the terminal's encoding cannot show is shown as an escape, and is not an error.
+    # Characters that the terminal's encoding lacks are shown as escapes, and are no error.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
     try:
@@ -106,7 +106,7 @@ def _fail(error: BaseException, *, debug: bool) -> int:
 
 
 def _explained(error: BaseException) -> tuple[str, int]:
-    if isinstance(error, GaplessError):  # our own need no psycopg to be said
+    if isinstance(error, GaplessError):  # an error of our own is explained without psycopg
         return " ".join(str(error).split()), error.exit_code
     from gapless.cli.context import where  # noqa: PLC0415 - needs psycopg
     from gapless.ops.remedy import explain  # noqa: PLC0415 - as above
@@ -124,7 +124,7 @@ def _flushed(code: int) -> int:
 
 
 def _quietly(stream: IO[str]) -> int:
-    """Let nothing more be written to a reader that is gone; Python would complain at exit."""
+    """Discard further output to a reader that is gone; Python would complain at exit."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

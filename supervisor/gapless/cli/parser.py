@@ -13,7 +13,7 @@ from gapless.errors import UsageError
 from gapless.ops.text import whole_seconds
 
 Number = TypeVar("Number", int, float)
-# Before a command was chosen; what the words say replaces it.
+# Values before a command is chosen; the words of the command line replace them.
 GLOBALS = {"dsn": None, "config": None, "values": None, "debug": False, "schema": None}
 _EVERYWHERE = "options of every command"
 
@@ -21,8 +21,8 @@ _EVERYWHERE = "options of every command"
 class Parser(argparse.ArgumentParser):
     """A parser that knows the options of every command, wherever they stand.
 
-    The parsers of commands and verbs are made by this class too, so `gapless --dsn X tail orders`
-    and `gapless tail orders --dsn X` are the same. `default_verb` is what `gapless groups` means.
+    Commands and verbs have parsers of this class too, so `gapless --dsn X tail orders` and
+    `gapless tail orders --dsn X` are the same. `default_verb` is the verb of `gapless groups`.
     Options may stand before, between and after the other words.
     """
 
@@ -33,7 +33,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        # A guessed option could mean another one in the next release.
+        # An abbreviated option could mean another one in the next release.
         super().__init__(**options, allow_abbrev=False, add_help=False)
         everywhere = self.add_argument_group(_EVERYWHERE)
         add = everywhere.add_argument
@@ -46,18 +46,18 @@ class Parser(argparse.ArgumentParser):
         add("--values", type=Path, metavar="FILE", help="values for its placeholders")
         add("--debug", action="store_true", help="show the traceback of an error")
         add("--version", action=_Version, nargs=0, help="show the version")
-        # MUST be suppressed: a command's own parser would set to None what stood before it.
+        # MUST be suppressed: a command's own parser would reset the options before it to None.
         for action in everywhere._group_actions:  # noqa: SLF001 - no public way to list them
             action.default = argparse.SUPPRESS
 
     def format_help(self) -> str:
-        """Write the help, with what is special to the command first."""
+        """Write the help; the options of every command come last."""
         groups = self._action_groups
         groups.sort(key=lambda group: group.title == _EVERYWHERE)
         return super().format_help()
 
     def add_verbs(self, default: str) -> argparse._SubParsersAction[Parser]:
-        """Let the command have verbs, such as list, create and show."""
+        """Give the command verbs, such as list, create and show."""
         self.default_verb = default
         self._verbs = self.add_subparsers(title="verbs", metavar="VERB", parser_class=Parser)
         return self._verbs
@@ -65,7 +65,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the overloads of typeshed say the same
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse, with the default verb put in where none was said."""
+        """Parse, after inserting the default verb if none is given."""
         words = list(args or ())
         if self._subparsers is None and not self._is_mixing:
             return self._parse_mixed(words, namespace)
@@ -81,7 +81,7 @@ class Parser(argparse.ArgumentParser):
     def _parse_mixed(
         self, words: list[str], namespace: argparse.Namespace | None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse, wherever the options stand: `publish orders --key AA 1` has an optional word."""
+        """Parse options at any position: `publish orders --key AA 1` has an optional word."""
         self._is_mixing = True  # argparse calls parse_known_args again, for each kind of words
         try:
             found, rest = self.parse_known_intermixed_args(self._with_values(words), namespace)
@@ -94,7 +94,7 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def _refuse(self, kind: str, word: str, known: Iterable[str]) -> NoReturn:
-        """Say that there is no such verb or option, and which one was probably meant."""
+        """Refuse an unknown verb or option, and name the one that was probably meant."""
         from gapless.settings.stranger import closest, hint  # noqa: PLC0415 - only for this message
 
         there_are = "" if kind == "option" else f": {', '.join(known)}"
@@ -102,7 +102,7 @@ class Parser(argparse.ArgumentParser):
         self.error(f"{command} has no {kind} {word!r}{hint(closest(word, known)) or there_are}")
 
     def _with_values(self, words: list[str]) -> list[str]:
-        """Give the half flag its value: argparse would take whatever word follows."""
+        """Give the half flag its value: argparse would take any word that follows."""
         if self.half_flag is None or self.half_flag[0] not in words:
             return words
         name, prefix, const = self.half_flag
@@ -121,7 +121,7 @@ class Parser(argparse.ArgumentParser):
 
 class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        from importlib.metadata import version  # noqa: PLC0415 - slow, and seldom wanted
+        from importlib.metadata import version  # noqa: PLC0415 - slow, and rarely needed
 
         sys.stdout.write(f"gapless {version('gapless')}\n")
         parser.exit()

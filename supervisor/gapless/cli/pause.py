@@ -1,4 +1,4 @@
-"""The `pause` command: let a group, or one partition of it, rest until somebody says resume."""
+"""The `pause` command: let a group, or one partition of it, rest until it is resumed."""
 
 from __future__ import annotations
 

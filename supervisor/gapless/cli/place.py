@@ -1,4 +1,4 @@
-"""Places, points and ages as arguments: what ops reads, with argparse's error."""
+"""Types of arguments for places, points and ages: gapless.ops reads them, argparse refuses."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Read = TypeVar("Read")
 
 
 def argument(read: Callable[[str], Read]) -> Callable[[str], Read]:
-    """Return an argument type of what reads a text and raises UsageError."""
+    """Return an argument type made of a function that reads a text and raises UsageError."""
 
     def parse(text: str) -> Read:
         try:
@@ -34,7 +34,7 @@ transaction_id = argument(read_transaction)
 
 
 def of_topics(about: str) -> Arguments:
-    """Return the arguments for a group, or one of its topics; about: --topic."""
+    """Return the arguments for a group, or one of its topics; about: the help of --topic."""
     place = opt("group GROUP[/TOPIC]", None, group_place)
     return together("place", _place, place, opt("--topic", about))
 
@@ -46,7 +46,7 @@ def _range(args: argparse.Namespace) -> GroupPlace:
 
 
 def _place(args: argparse.Namespace) -> GroupPlace:
-    """Return the place with what its options add. Raises UsageError where they disagree."""
+    """Return the place, completed by its options. Raises UsageError if they disagree."""
     said: GroupPlace = args.group
     topic: str | None = args.topic
     number: int | None = getattr(args, "partition", None)

@@ -1,4 +1,4 @@
-"""A progress bar on stderr, where that is a terminal; elsewhere nothing."""
+"""A progress bar on stderr if that is a terminal; otherwise no output."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 class Steps:
-    """Shows how many of how many are done (None: unknown), from entering to leaving the context.
+    """A count of finished things out of a total (None: unknown), shown within the context.
 
-    advice: said with how far it came, when it is interrupted. in_bytes: bytes are counted, which
-    are read, and how many events that is; else things, with an estimate of the time left.
+    advice: printed with the count after an interruption. in_bytes: it counts bytes that are read,
+    and shows their events; otherwise it counts things, and estimates the time left.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Steps:
             )
 
     def show(self, done: int, events: int = 0) -> None:
-        """Show the present state; events: of bytes that were read."""
+        """Show the present state; events: the number in the bytes that were read."""
         self._done = done
         if self._bar is not None:
             self._bar.update(self._task, completed=done, events=events)

@@ -80,7 +80,7 @@ def _header(text: str) -> tuple[str, str]:
 
 
 def _check(args: Args) -> None:
-    """Check what belongs together."""
+    """Check that the arguments fit together."""
     if args.payload == "-" and args.file is None:
         args.payload, args.file = None, "-"
     if (args.payload is None) == (args.file is None):
@@ -175,7 +175,7 @@ def _publish(args: Args) -> int:
                 require_waitable(conn, args.topic, group)
             stored = _one(conn, args, shape) if lines is None else _all(conn, args, lines)
             if args.wait:
-                sys.stdout.flush()  # what is published has its name, even if the wait is cut off
+                sys.stdout.flush()  # the names of the events are out, even if the wait is cut off
                 done = wait_until_handled(conn, stored, group, timeout_s=args.timeout or _WAIT_S)
                 if done:
                     remark(done)

@@ -1,4 +1,4 @@
-"""The `resume` command: let what was paused continue."""
+"""The `resume` command: let a paused group, or a partition of it, continue."""
 
 from __future__ import annotations
 

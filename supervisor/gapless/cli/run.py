@@ -1,4 +1,4 @@
-"""The `run` command: be one of the supervisors of an application."""
+"""The `run` command: run one of the supervisors of an application."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _supervise(args: Args) -> int:
 
         return supervise_with_console(plan, _letters, make_exporter)
     _log_on(settings.log_format, metrics)
-    from gapless.worker.supervisor import Supervisor  # noqa: PLC0415 - half of what --help costs
+    from gapless.worker.supervisor import Supervisor  # noqa: PLC0415 - half of the time of --help
 
     return Supervisor(plan, make_exporter=make_exporter).run()
 
@@ -140,7 +140,7 @@ def _letters() -> Letters:
 
 
 def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
-    """Return what is to be run. Raises UsageError for what cannot be."""
+    """Return the plan of the supervisor. Raises UsageError if it cannot be run."""
     settings = loaded.settings
     handlers = [handler for reference in references for handler in load_handlers(reference)]
     dsn = server_dsn(args, settings)
@@ -150,7 +150,7 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
         settings,
         dsn,
         handlers,
-        # The default asks for nothing: a topic may have been given another number since.
+        # The default requires nothing: the topic may have been given another number since.
         asks_partitions=loaded.sources["totalPartitions"] != "default",
         declared=[Schedule(**each.record()) for each in loaded.schedules],
         source=_webhooks(settings, dsn) if args.webhooks else None,
@@ -158,7 +158,7 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
 
 
 def _webhooks(settings: Settings, dsn: str) -> HandlerSource:
-    """Return who knows of webhooks. Raises UsageError where they cannot be delivered."""
+    """Return the source of webhook handlers. Raises UsageError if they cannot be delivered."""
     require_extra()
     from gapless.features.webhooks.fleet import Webhooks  # noqa: PLC0415 - needs an extra
 
@@ -166,7 +166,7 @@ def _webhooks(settings: Settings, dsn: str) -> HandlerSource:
 
 
 def _log_on(log_format: str, metrics: socket | None) -> None:
-    """Have lines of the log, and say where metrics can be read."""
+    """Turn the log on, and log the address of the metrics."""
     set_up_logs(log_format)
     if metrics is not None:
         host, port = metrics.getsockname()[:2]

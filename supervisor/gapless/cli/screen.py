@@ -1,4 +1,4 @@
-"""Put things on the screen: tables, JSON, notes; what is in an event never drives a terminal."""
+"""Print tables, JSON and notes; the content of an event never controls the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def say(text: str = "") -> None:
 def _tell(
     args: argparse.Namespace, words: str, document: object, indent: int | None = None
 ) -> None:
-    """Say it in words or, with --json, as a document; a program that asks gets both."""
+    """Print words or, with --json, a document; a program that calls a command gets both."""
     if hasattr(args, "tell"):
         args.tell(words, document)
     else:
@@ -35,9 +35,9 @@ def answer(
     record: DataclassInstance | Mapping[str, object] | None = None,
     **what: object,
 ) -> int:
-    """Say what was done in words, or with --json as an object: of a record, and of `what`.
+    """Print a result in words, or with --json as an object: the fields of a record, and `what`.
 
-    Return 0, for nothing failed.
+    Return 0, since nothing failed.
     """
     if record is not None:
         what = {**(record if isinstance(record, Mapping) else asdict(record)), **what}
@@ -46,22 +46,22 @@ def answer(
 
 
 def told(args: argparse.Namespace, done: DataclassInstance, **what: object) -> int:
-    """Say what was done as its record says it, as answer() does; return 0."""
+    """Print a result in the words of its record, as answer() does; return 0."""
     return answer(args, str(done), done, **what)
 
 
 def changed(args: argparse.Namespace, is_changed: object, done: str, nothing: str = "") -> int:
-    """Say that something was changed, or that there was nothing to do, as answer(); return 0.
+    """Print that something was changed, or that there was nothing to do, as answer(); return 0.
 
-    nothing: why there was not, if that needs other words; {name} in both is the argument of that
-    name. With --json: all arguments, and whether it was changed.
+    nothing: replaces `done` behind "nothing to do: "; {name} in both is the argument of that name.
+    With --json: all arguments, and whether there was a change.
     """
     text = done if is_changed else f"nothing to do: {nothing or done}"
     return answer(args, text.format(**args.given), args.given, changed=bool(is_changed))
 
 
 def answer_all(args: argparse.Namespace, records: Sequence[DataclassInstance], empty: str) -> int:
-    """Say what was done, a line for each record, `empty` for none; or as a JSON list. Return 0."""
+    """Print a line for each record, `empty` for none; or a JSON list. Return 0."""
     if args.json:
         say(json_text([asdict(record) for record in records]))
         return 0
@@ -73,7 +73,7 @@ def answer_all(args: argparse.Namespace, records: Sequence[DataclassInstance], e
 def listed(args: argparse.Namespace, records: Sequence[DataclassInstance], empty: str = "") -> int:
     """Print records as a table, a column for each field, or as a JSON list of objects; return 0.
 
-    `empty` is said on stderr, in place of a table without rows. A field with `only_json` in its
+    `empty` is printed on stderr, in place of a table without rows. A field with `only_json` in its
     metadata is in no table.
     """
     if args.json:
@@ -91,7 +91,7 @@ def listed(args: argparse.Namespace, records: Sequence[DataclassInstance], empty
 
 
 def remark(text: str) -> None:
-    """Print a line of chatter, to stderr."""
+    """Print a note to stderr."""
     sys.stdout.flush()
     sys.stderr.write(f"gapless: {plain(text)}\n")
 

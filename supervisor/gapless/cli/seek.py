@@ -1,4 +1,4 @@
-"""The `seek` command: move a group elsewhere in the log; without --yes only say what it means."""
+"""The `seek` command: move a group elsewhere in the log; without --yes only show the effects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ command = Command("seek")
 
 
 def _point(args: Args) -> Point | None:
-    """Return where to go: what exactly one of the options says; None: the place says it."""
+    """Return the target that exactly one option gives; None: the place gives it."""
     said = {name: getattr(args, name) for name in ("end", "offset", "time", "transaction")}
     has_one = any(value is not None for value in said.values())
     if has_one and args.group.offset is not None:

@@ -1,4 +1,4 @@
-"""The `status` command: one look at members, partitions, lag and dead letters, or a live one."""
+"""The `status` command: show members, partitions, lag and dead letters, once or live."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ examples:
   gapless status --watch --json | jq -c .happenings[]
   gapless status --since 1h
 """
-_LINES_MIN = 12  # of one look: it may scroll
+_LINES_MIN = 12  # of one snapshot: it may scroll
 command = Command("status")
 
 
@@ -61,7 +61,7 @@ def _status(args: Args) -> int:
     if args.since is not None:
         if args.watch:
             raise UsageError("--since looks once: leave --watch out")
-        from gapless.ops.happened import ROWS_MAX  # noqa: PLC0415 - a look needs none of it
+        from gapless.ops.happened import ROWS_MAX  # noqa: PLC0415 - a snapshot needs none of it
 
         with connect() as conn:
             found = happened_since(conn, args.since)
@@ -69,7 +69,7 @@ def _status(args: Args) -> int:
         if len(found) == ROWS_MAX:
             remark(f"there may be more: these are the newest {ROWS_MAX}")
         return 0
-    # Each way imports what it needs alone: JSON needs no rich, one look no terminal.
+    # Each output imports only its own needs: JSON needs no rich, one snapshot no terminal.
     if args.watch and args.json:
         from gapless.status.loop import stream  # noqa: PLC0415
 
@@ -98,13 +98,13 @@ def _print_tables(look: Snapshot) -> None:
 
 
 def _canvas() -> Canvas | None:
-    """Return the terminal, with a line left for its prompt; None when the output goes elsewhere."""
+    """Return the terminal, less a line for its prompt; None when the output goes elsewhere."""
     if not sys.stdout.isatty():
         return None
     from gapless.status.view import Canvas  # noqa: PLC0415 - needs rich
     from gapless.status.words import PLAIN  # noqa: PLC0415 - as above
 
-    columns, lines = os.get_terminal_size(sys.stdout.fileno())  # not what the environment says
+    columns, lines = os.get_terminal_size(sys.stdout.fileno())  # not the environment's values
     height = max(_LINES_MIN, (lines or 24) - 1)
     return Canvas(width=columns or 80, height=height, glyphs=PLAIN)
 

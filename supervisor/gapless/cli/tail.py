@@ -1,4 +1,4 @@
-"""The `tail` command: the newest events of a topic, or all from an offset on, or as they come."""
+"""The `tail` command: the newest events of a topic, all from an offset on, or new ones live."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _tail(conn: Conn, args: Args) -> int:
 
 
 def _columns(args: Args) -> int | None:
-    """Return how wide a line may be; None: as wide as it is."""
+    """Return the width that a line may have; None: any."""
     if args.full or not sys.stdout.isatty():
         return None
     return shutil.get_terminal_size().columns

@@ -74,7 +74,7 @@ _WINDOW = together(
 def _list(conn: Conn, args: Args) -> int:
     found, changes, strays = list_topics(conn), list_changes(conn), list_unrouted(conn)
     listed(args, found, "no topic yet: gapless topics create NAME")
-    for each in changes:  # groups that are not done with one
+    for each in changes:  # groups that have not finished a change
         remark(str(each))
     if strays:
         events = quantity(sum(stray.events for stray in strays), "event")

@@ -1,4 +1,4 @@
-"""The flights package, wherever it is: in the wheel, or in the checkout's examples/."""
+"""The flights package, from the wheel or from the checkout's examples/."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays of a demo with --keep, and what to do with it next.
+"""A demo that was run with --keep, and the commands to try on it.
 
 The demo's own server has the kept demo as its database `gapless`, so its address is always the
 same, also after the server was stopped and started again.
@@ -23,13 +23,13 @@ from gapless.ops.place import spell
 
 OWN_SERVER = "demo"
 _HANDLERS = "gapless.demo.handlers"
-_COLUMN = 56  # where what is said of a command begins
+_COLUMN = 56  # where the explanation of a command begins
 
 
 def database_of(server_dsn: str, demo_dsn: str) -> str:
     """Make the demo's database that of its own server; return its DSN.
 
-    One kept before goes, whoever looks at it. Nobody may be connected to the demo's.
+    An earlier kept demo is dropped, even while people look at it. No session may use this demo's.
     """
     made = str(conninfo_to_dict(demo_dsn)["dbname"])
     before = f"{NAME}_before_{secrets.token_hex(3)}"
@@ -40,13 +40,13 @@ def database_of(server_dsn: str, demo_dsn: str) -> str:
                 _rename(conn, NAME, before)
                 _rename(conn, made, NAME)
         except psycopg.errors.ObjectInUse:
-            return demo_dsn  # somebody came back at once: it keeps the name it was made with
+            return demo_dsn  # a session came back at once: the database keeps its first name
         conn.execute(SQL("drop database {} with (force)").format(Identifier(before)))
     return make_conninfo(server_dsn, dbname=NAME)
 
 
 def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: bool) -> None:
-    """Say what to do with a demo that was kept."""
+    """Print the commands to try on a demo that was kept."""
     steps = [
         (f"export GAPLESS_DSN='{url_of(dsn)}'", ""),
         ("gapless tail flights -n 5", "look at the events"),
@@ -71,7 +71,7 @@ def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: b
 
 
 def tell_of_keeping(screen: Console) -> None:
-    """Say how a demo is kept."""
+    """Print how to keep a demo."""
     screen.print("Next: gapless demo --keep leaves it all there, to be looked at and broken.")
 
 

@@ -15,7 +15,7 @@ from gapless.demo.flights import flights
 def run_pipelines(
     screen: Console, conn: Connection[Any], dsn: str, folder: Path, limit: int | None
 ) -> list[Any]:
-    """Run every pipeline of the demo to its end; return the checks of what they wrote.
+    """Run every pipeline of the demo to its end; return the checks of its output.
 
     The archive is written into `folder`. Raises UsageError without PySpark or Java.
     """

@@ -34,10 +34,10 @@ LOOK_EVERY_S = 0.25
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """What to play: the first `flights` of the file (None: all), so many a second (0: no limit).
+    """The demo's options. flights: only the first ones (None: all). flights_per_s: 0 is no limit.
 
-    spark: two pipelines on Spark, too. keep: leave the database, and say what to do with it.
-    gateway: HOST:PORT at which the log is served over HTTP while it plays; None: nowhere.
+    spark: two pipelines on Spark, too. keep: leave the database, and explain how to use it.
+    gateway: HOST:PORT at which the log is served over HTTP while the demo plays; None: nowhere.
     """
 
     flights: int | None = None
@@ -117,7 +117,7 @@ def _wait_until_joined(conn: Connection[Any], supervisors: RunningDemo) -> None:
 def _run(
     conn: Connection[Any], supervisors: RunningDemo, show: Callable[[], None], producers: list[Any]
 ) -> None:
-    """Look on until everything is published and handled."""
+    """Show progress until everything is published and handled."""
     try:
         moved_s, before = monotonic(), None
         while True:
@@ -143,7 +143,7 @@ def _run(
 
 @contextlib.contextmanager
 def _show(screen: Console, dsn: str, conn: Connection[Any]) -> Iterator[Callable[[], None]]:
-    """Yield what to call now and then to show how it goes."""
+    """Yield a function to call now and then, which shows the progress."""
     if not screen.is_terminal or screen.is_dumb_terminal:
         yield _lines(conn)
         return

@@ -1,4 +1,4 @@
-"""What the demo says at the end: the comparison with the file, the figures, the dead letters."""
+"""The demo's report at the end: the comparison with the file, the figures, the dead letters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DIFFERENCES_SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Throughput of all groups together, latency from INSERT to handled in ms, what is left."""
+    """Throughput of all groups together, latency from INSERT to handled in ms, leftover events."""
 
     handled: int
     seconds: float
@@ -27,7 +27,7 @@ class Figures:
 
 
 def measure(conn: Connection[Any]) -> Figures:
-    """Ask the database for the figures. After the end: nothing is being handled any more."""
+    """Ask the database for the figures, after all handling has ended."""
     queries = flights("queries")
     handled, seconds = conn.execute(queries.query("rate")).fetchone() or (0, 0.0)
     latency = [
@@ -39,7 +39,7 @@ def measure(conn: Connection[Any]) -> Figures:
 
 
 def print_report(screen: Console, checks: list[Any], figures: Figures) -> bool:
-    """Print everything; return whether all agrees and nothing is left to handle."""
+    """Print everything; return whether all figures agree and nothing is left to handle."""
     _print_checks(screen, checks)
     _print_dead(screen, figures.dead)
     rate = figures.handled / figures.seconds if figures.seconds else 0.0

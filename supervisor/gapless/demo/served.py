@@ -25,9 +25,9 @@ _COMMAND = [sys.executable, "-m", "gapless", "gateway", "--operate", "--log-form
 
 @contextlib.contextmanager
 def gateway(screen: Console, dsn: str, folder: Path, address: str) -> Iterator[None]:
-    """Serve the database at an address within the block, and say where.
+    """Serve the database at an address within the block, and print the address.
 
-    Raises GaplessError when that cannot be, with what the gateway said.
+    Raises GaplessError if that fails, with the gateway's output.
     """
     log = folder / "gateway.log"
     with log.open("wb") as output:

@@ -34,7 +34,7 @@ STOP_S_MAX = 20.0
 
 @contextlib.contextmanager
 def fresh_database(dsn: str, *, keep: bool) -> Iterator[str]:
-    """Make a database of the demo's own beside the one that `dsn` names; drop it unless `keep`."""
+    """Make a database for the demo beside the one that `dsn` names; drop it unless `keep`."""
     name = f"gapless_demo_{secrets.token_hex(3)}"
     with connect(dsn, role="demo") as conn:
         try:
@@ -53,7 +53,7 @@ def fresh_database(dsn: str, *, keep: bool) -> Iterator[str]:
 
 
 def install_demo(conn: Connection[Any]) -> None:
-    """Install the schema, the topic and the tables that the handlers write."""
+    """Install the schema, the topic and the tables to which the handlers write."""
     migrate(conn)
     create_chunks(conn)
     ensure_topic(conn, "flights", partitions=PARTITIONS)
@@ -68,14 +68,14 @@ class RunningDemo:
     logs: list[Path]
 
     def check(self) -> None:
-        """Raise GaplessError when one has ended before its time, with its last words."""
+        """Raise GaplessError if one has ended before its time, with its last words."""
         for process, log in zip(self.processes, self.logs, strict=True):
             if process.poll() is not None:
                 lines = log.read_text().strip().splitlines() or ["it said nothing"]
                 raise GaplessError(f"supervisor ended with {process.returncode}: {lines[-1]}")
 
     def stop(self) -> None:
-        """Drain them, as SIGTERM does; kill what does not end in time."""
+        """Drain them, as SIGTERM does; kill those that do not end in time."""
         for process in self.processes:
             process.send_signal(signal.SIGTERM)
         deadline = monotonic() + STOP_S_MAX

@@ -1,14 +1,14 @@
 """gapless within Django: add "gapless.django" to INSTALLED_APPS; extra `gapless[django]`.
 
 `migrate` installs the schema, `manage.py gapless …` is the command, with the database of Django;
-`manage.py gapless run` runs the handlers of each app's module `handlers`. In a handler the ORM
-works within its transaction:
+`manage.py gapless run` runs the handlers in the module `handlers` of each app. In a handler the
+ORM works within its transaction:
 
     with gapless.django.on(conn):
         Bill.objects.create(…)
 
-Dead letters are in the admin. GAPLESS_DATABASE of the settings names another database than
-"default", GAPLESS_SCHEMA another schema than "gapless".
+Dead letters are in the admin. The setting GAPLESS_DATABASE names another database than "default",
+GAPLESS_SCHEMA another schema than "gapless".
 """
 
 from gapless.lazily import attributes

@@ -1,4 +1,4 @@
-"""Dead letters in the admin: read, redrive, discard; each of the last two has its permission."""
+"""Dead letters in the admin: read, redrive, discard; redrive and discard need a permission each."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from gapless.ops.place import GroupPlace
 
 
 class ReasonForm(ActionForm):
-    """Beside the choice of the action: why units are discarded."""
+    """A field beside the choice of the action: the reason for discarding units."""
 
     reason = forms.CharField(required=False, label="Reason (to discard)")
 
 
 @admin.register(SetAsideUnit)
 class SetAsideUnitAdmin(admin.ModelAdmin):
-    """The list of what was set aside, and what can be done about it."""
+    """The list of units that were set aside, with the actions on them."""
 
     list_display = ("place", "state", "events", "attempts", "reason", "last_failed_ts")
     list_filter = ("state", "group_id", "topic")
@@ -36,27 +36,27 @@ class SetAsideUnitAdmin(admin.ModelAdmin):
     actions = ("redrive", "discard")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[SetAsideUnit]:
-        """Return units of the database that has the log; their events only where they are shown."""
+        """Return units of the database that has the log; load events only where they are shown."""
         return SetAsideUnit.objects.using(alias()).defer("content")
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Nobody sets a unit aside by hand."""
+        """Refuse: nobody sets a unit aside by hand."""
         return False
 
     def has_change_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        """Nothing of a unit is edited."""
+        """Refuse: a unit cannot be edited."""
         return False
 
     def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
-        """Nobody deletes a unit: one that is discarded stays, with the reason."""
+        """Refuse: a unit is never deleted; a discarded unit stays, with the reason."""
         return False
 
     def has_redrive_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may have units handled again."""
+        """Tell whether the user may have units handled again."""
         return bool(request.user.has_perm("gapless.redrive_setasideunit"))
 
     def has_discard_permission(self, request: HttpRequest) -> bool:
-        """Whether the user may give units up."""
+        """Tell whether the user may discard units."""
         return bool(request.user.has_perm("gapless.discard_setasideunit"))
 
     @admin.action(description="Handle again (redrive)", permissions=["redrive"])
@@ -66,14 +66,14 @@ class SetAsideUnitAdmin(admin.ModelAdmin):
 
     @admin.action(description="Give up (discard)", permissions=["discard"])
     def discard(self, request: HttpRequest, chosen: QuerySet[SetAsideUnit]) -> None:
-        """Give the chosen units up, for the reason in the form."""
+        """Discard the chosen units, for the reason in the form."""
         self._change(request, chosen, reason=request.POST.get("reason", ""))
 
     def _change(self, request: HttpRequest, chosen: QuerySet[SetAsideUnit], **reason: Any) -> None:
         places = [GroupPlace.parse_event(place) for place in chosen.values_list("place", flat=True)]
         change = discard_units if reason else redrive_units
         try:
-            # Not Django's own session: it may be in a transaction, and this wants one for each 50.
+            # Not Django's session: it may be in a transaction; this commits after each 50 units.
             with connect_shared(dsn(), role="django admin") as conn:
                 done = change(conn, places, who=str(request.user), **reason)
         except GaplessError as error:

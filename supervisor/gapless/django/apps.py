@@ -17,11 +17,11 @@ class GaplessConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Have a newer gapless upgrade its schema at the next `migrate`."""
+        """Upgrade the schema of an older gapless at the next `migrate`."""
         post_migrate.connect(_upgrade, sender=self)
 
 
 def _upgrade(*, using: str, **_: Any) -> None:
-    from gapless.django.database import install  # noqa: PLC0415 - when the settings are there
+    from gapless.django.database import install  # noqa: PLC0415 - once the settings are there
 
     install(using)

@@ -1,4 +1,4 @@
-"""The database of Django that has the log: its DSN, the schema that gapless is in."""
+"""The database of Django that has the log: its DSN, and the schema of gapless in it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gapless.db.schema import agree_on_schema, schema
 from gapless.ops.install import install_schema
 from gapless.settings import environment_schema
 
-_OWN = frozenset({"client_encoding"})  # gapless says these itself
+_OWN = frozenset({"client_encoding"})  # gapless sets these itself
 
 
 def alias() -> str:
@@ -25,7 +25,7 @@ def alias() -> str:
 def table(name: str) -> str:
     """Return a table of gapless as Django names it, in the schema of GAPLESS_SCHEMA.
 
-    The setting of Django, else the environment; both, and different, is a ConfigError.
+    It is that of Django's setting, else of the environment; two that differ are a ConfigError.
     """
     said = getattr(settings, "GAPLESS_SCHEMA", None)
     if said is not None:
@@ -35,7 +35,7 @@ def table(name: str) -> str:
 
 
 def dsn(using: str | None = None) -> str:
-    """Return what libpq needs to connect to a database of Django's; the test's, within tests."""
+    """Return the DSN of one of Django's databases; within tests, of the test database."""
     params: dict[str, Any] = connections[using or alias()].get_connection_params()
     known = {each.keyword.decode() for each in pq.Conninfo.get_defaults()} - _OWN
     return make_conninfo(**{name: value for name, value in params.items() if name in known})

@@ -1,4 +1,4 @@
-"""The handlers of a project: those of each app's module `handlers`."""
+"""The handlers of a project: those in the module `handlers` of each app."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gapless.consume.user.handler import Handler
 
 
 def handlers() -> list[Handler]:
-    """Return the handlers of all apps: what `manage.py gapless run` runs."""
+    """Return the handlers of all apps, which `manage.py gapless run` runs."""
     autodiscover_modules("handlers")
     modules = (sys.modules.get(f"{app.name}.handlers") for app in apps.get_app_configs())
     found = [each for module in modules if module for each in vars(module).values()]

@@ -1,4 +1,4 @@
-"""Units that were set aside, as a model: for the admin, and to be looked at."""
+"""Units that were set aside, as a model: for the admin, and for queries."""
 
 from __future__ import annotations
 

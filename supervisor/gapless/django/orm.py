@@ -1,4 +1,4 @@
-"""The ORM within a handler's transaction: what it writes commits with the offset (I6)."""
+"""The ORM within a handler's transaction: its writes commit with the offset (I6)."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _SET_TIME_ZONE = "select set_config('TimeZone', %s, true)"
 def on(conn: Connection[Any], using: str | None = None) -> Iterator[None]:
     """Have the models of a database work within the transaction that is open on `conn`.
 
-    conn: what the handler was given. using: the alias; default the one that has the log. Others
-    stay as they are. The block is an atomic() of Django: one that raises undoes what it wrote;
+    conn: the handler's connection. using: the alias; default the one that has the log. Other
+    databases are not affected. The block is an atomic() of Django: an exception undoes its writes;
     nothing in it ends the transaction of the step.
     Raises UsageError for another kind of connection, under psycopg2, and, at the end of the block,
-    for callbacks of transaction.on_commit(): nobody would call them; publish an event instead.
+    for callbacks of transaction.on_commit(): nothing would call them; publish an event instead.
     """
     name = using or alias()
     ours = connections[name]
     params = _params_of(ours, conn)
     with twin(conn, Within) as session, _time_zone(conn, ours.timezone_name):
-        # Django's own: JSON as text, times in its time zone, parameters bound by the client.
+        # Django's adapters: JSON as text, times in its time zone, parameters bound by the client.
         session._adapters = AdaptersMap(params["context"])  # noqa: SLF001
         session.cursor_factory = params["cursor_factory"]
         lent = ours.copy()
@@ -61,7 +61,7 @@ def _params_of(ours: Any, conn: object) -> dict[str, Any]:
 
 @contextmanager
 def _time_zone(conn: Connection[Any], name: str) -> Iterator[None]:
-    """Have the session's time zone be Django's: it reads times as if they were in that one."""
+    """Give the session Django's time zone: Django reads times as if they were in that one."""
     before = conn.info.parameter_status("TimeZone")
     if before == name:
         yield

@@ -1,17 +1,17 @@
-"""What an operator does, as functions: records in, records out; nothing is printed.
+"""The work of an operator, as functions: records in, records out; nothing is printed.
 
     with gapless.connect(autocommit=True) as conn:
         ops.pause(conn, ops.GroupPlace.parse("billing/orders"), reason="bad deploy")
         ops.redrive_unit(conn, ops.GroupPlace.parse("billing/orders/3@17"))
 
 Functions take an open connection of psycopg, in autocommit and with its default rows, whose role
-has gapless_operator (to look, gapless_consumer is enough); where a second session is needed, a DSN.
-They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0. What
-says that something was done says it in words, too: str(record) is what a command prints.
-What a person can mend is a GaplessError: UsageError for what makes no sense; RefusedError, which
-is one, for what the database refuses, with its SQLSTATE. What is psycopg's own error stays that.
-Functions that commit step by step say so. A name is in `__all__` of its module, and modules are
-imported, in this order, until one has what is asked for; the program itself imports modules.
+has gapless_operator (gapless_consumer is enough to look); those that need a second session, a DSN.
+They return frozen dataclasses; times have a time zone, offsets begin at 1, partitions at 0. A
+record of a change also says it in words: str(record) is the text that a command prints.
+An error that a person can mend is a GaplessError: UsageError for input that makes no sense, and its
+subclass RefusedError, with the SQLSTATE, for requests that the database refuses. Other errors of
+psycopg pass unchanged. Functions that commit step by step say so. A name is in `__all__` of its
+module; modules are imported in this order until one has the name; gapless itself imports modules.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The schema as a configuration asks for it: with its topic, its chunks and its schedules."""
+"""Install the schema as a configuration wants it: with its topic, its chunks and its schedules."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHUNKS = {"chunk_events": "chunkEvents", "chunks_ahead": "chunksAhead"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstalledAsConfigured:
-    """What install_as_configured() did.
+    """The result of install_as_configured().
 
     topic: the one of the configuration, None if it asks for none; is_new: it was made just now.
     schedules: those that were added or changed.
@@ -42,7 +42,7 @@ class InstalledAsConfigured:
     schedules: Sequence[str]
 
     def record(self) -> dict[str, object]:
-        """Return what `gapless init --json` says."""
+        """Return the object that `gapless init --json` prints."""
         changes = self.installed.changes
         return {
             "database": self.database,
@@ -77,10 +77,10 @@ class InstalledAsConfigured:
 
 
 def install_as_configured(conn: Connection[Any], loaded: Loaded) -> InstalledAsConfigured:
-    """Install or upgrade the schema, then make what a configuration asks for; repeat freely.
+    """Install or upgrade the schema, then make the parts that are configured; repeat freely.
 
-    That is its topic, if somebody said `topic` or `totalPartitions`, its schedules, and chunks of
-    the size that somebody said. Before: `conn` is in autocommit, of the role that owns the schema
+    These are its topic, if `topic` or `totalPartitions` is set, its schedules, and chunks of
+    the size that is set. Before: `conn` is in autocommit, of the role that owns the schema
     or, before there is one, the database.
     Raises UsageError, before anything is changed, for a topic that has another number of
     partitions; SchemaError for a database of a newer gapless.
@@ -109,7 +109,7 @@ def install_as_configured(conn: Connection[Any], loaded: Loaded) -> InstalledAsC
 
 
 def _refuse_mismatch(conn: Connection[Any], loaded: Loaded) -> None:
-    """Refuse another number of partitions before anything is changed, where there is a topic."""
+    """Refuse another number of partitions before anything is changed, if the topic exists."""
     try:
         there = find_topic(conn, loaded.settings.topic)
     except (UndefinedTable, InvalidSchemaName):

@@ -1,4 +1,4 @@
-"""Let a group rest and continue; move it elsewhere in the log, or past a hole in it."""
+"""Pause and resume a group; move it elsewhere in the log, or past a hole in it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ could not be ended, and resume() is needed."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """What a pause did.
+    """The result of a pause.
 
     new_pauses: one for each of its topics, or partitions, that was not paused.
     workers_finishing: partitions whose worker has a batch to finish.
@@ -58,7 +58,7 @@ class Paused:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumed:
-    """What a resume did. ended_pauses: how many there were, of topics or partitions; 0: none."""
+    """The result of a resume. ended_pauses: how many pauses, of topics or partitions; 0: none."""
 
     group: str
     topic: str | None
@@ -72,12 +72,12 @@ class Resumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """What happens to a partition.
+    """The effect of a seek on a partition.
 
     current_offset: the offset handled next, before. new_offset: the offset handled next, after.
-    again counts
-    events that are handled again. skipped: events that never are. dead_letters: units that leave
-    the dead letter queue. worker: one owns the partition, so seek() would be refused.
+    again: the number of events that are handled again. skipped: events that never are.
+    dead_letters: units that leave the dead letter queue. worker: whether one owns the partition,
+    so that seek() would be refused.
     """
 
     topic: str
@@ -92,7 +92,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """What a group has passed; both offsets are inclusive.
+    """The part of the log that a group has passed; both offsets are inclusive.
 
     missing: events that were not there. passed: events and missing ones together.
     """
@@ -115,9 +115,9 @@ class Skipped:
 
 
 def pause(conn: Connection[Any], place: GroupPlace, *, reason: str | None = None) -> Paused:
-    """Let a group, one topic of it or one partition rest until somebody says resume().
+    """Let a group, one topic of it or one partition rest until resume() is called.
 
-    Workers finish their batch and go; this waits for none of them. It holds over restarts.
+    Workers finish their batch and go; this call waits for none. The pause survives restarts.
     Raises UsageError for a place with an offset, RefusedError for one that is not there.
     """
     place.require_whole()
@@ -136,7 +136,7 @@ def resume(conn: Connection[Any], place: GroupPlace) -> Resumed:
     """End every pause in that range, whoever made it; members continue within a moment.
 
     Raises UsageError for a place with an offset; RefusedError for one that is not there, or for a
-    partition of what is paused as a whole.
+    partition of a group or topic that is paused as a whole.
     """
     place.require_whole()
     (ended,) = row(conn, query("control", "resume"), **place.range, holder=None)
@@ -146,7 +146,7 @@ def resume(conn: Connection[Any], place: GroupPlace) -> Resumed:
 
 
 def skip_hole(conn: Connection[Any], place: GroupPlace) -> Skipped:
-    """Let a group pass what is missing from the log at this offset, and the units that it tore.
+    """Let a group pass the missing events at this offset, and the units that the hole tore.
 
     Raises UsageError for a place without an offset, RefusedError where there is no hole, or the
     group does not stand there.
@@ -156,16 +156,16 @@ def skip_hole(conn: Connection[Any], place: GroupPlace) -> Skipped:
 
 
 def plan_seek(conn: Connection[Any], place: GroupPlace, to: Point | None = None) -> list[Move]:
-    """Return what seek() would do to each partition; change nothing. Raises what seek() raises."""
+    """Return the effect of seek() on each partition; change nothing. Raises as seek() does."""
     return rows(conn, Move, query("control", "plan_seek"), **_where(place, to))
 
 
 def seek(conn: Connection[Any], place: GroupPlace, to: Point | None = None) -> list[Move]:
-    """Move a group, one topic of it or one partition; return what happened to each partition.
+    """Move a group, one topic of it or one partition; return the effect on each partition.
 
-    to: where to; None: to the offset of the place. A unit is never cut: an offset inside one means
-    its first event. What is handled again leaves the dead letter queue.
-    Raises UsageError when it is not said where to, or twice; RefusedError for what is not there,
+    to: the target; None: the offset of the place. A unit is never cut: an offset inside one means
+    its first event. Events that are handled again leave the dead letter queue.
+    Raises UsageError if no target is given, or two; RefusedError for a place that is not there,
     and (GL423) while a worker owns one of the partitions.
     """
     return rows(conn, Move, query("control", "seek"), **_where(place, to), holder=None)
@@ -185,13 +185,13 @@ def seek_paused(
     Before: `conn` is in autocommit. dsn: of the same database, for a second session that ends the
     pause if anything goes wrong, KeyboardInterrupt included. A kill leaves one of three states:
     nothing happened; paused and nothing moved; all done.
-    tell: is told `waiting` (for workers), and when it fails `undone` (the pause has ended, and
-    nothing moved) or `still-paused` (it could not be ended: resume() does).
+    tell: called with `waiting` (for workers), and on a failure with `undone` (the pause has ended,
+    and nothing moved) or `still-paused` (it could not be ended: resume() does).
     Raises as seek() does, and GaplessError when a worker has not let go after timeout_s seconds.
     """
     require_autocommit(conn, "seek_paused()")
     where = _where(place, to)
-    plan_seek(conn, place, to)  # what cannot be done is said before anything rests
+    plan_seek(conn, place, to)  # an impossible seek is refused before anything rests
     holder = uuid4()
     try:
         row(
@@ -208,14 +208,14 @@ def seek_paused(
 
 
 def _in_words(done: Paused | Resumed) -> str:
-    """Name what was paused or resumed."""
+    """Name the paused or resumed topics or partitions."""
     topic = f", topic {done.topic}" if done.topic is not None else ""
     partition = f", partition {done.partition}" if done.partition is not None else ""
     return f"group {done.group}{topic}{partition}"
 
 
 def _where(place: GroupPlace, to: Point | None) -> dict[str, object]:
-    """Return the parameters of a seek. Raises UsageError unless it is said once where to."""
+    """Return the parameters of a seek. Raises UsageError unless exactly one target is given."""
     if (to is None) == (place.offset is None):
         what = "where to? " if to is None else f"{place} and {to}: which of the two? "
         raise UsageError(f"{what}A point, or a place with an offset")

@@ -1,4 +1,4 @@
-"""An event of a topic as one line, for people or of JSON: what `gapless tail` prints."""
+"""An event of a topic as one line of text or of JSON, as `gapless tail` prints it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def entry_json(topic: str, entry: Entry) -> str:
 def entry_line(entry: Entry, *, columns: int | None = None) -> str:
     """Write place, time, key, type and payload, harmless on a terminal.
 
-    columns: cut to so many; None: uncut.
+    columns: the width to which the line is cut; None: uncut.
     """
     words = (
         f"{entry.partition}@{entry.offset}".ljust(8),

@@ -1,4 +1,4 @@
-"""Find the database: the one that was said first, else the server that gapless starts itself.
+"""Find the database: the first one that is configured, else the server that gapless starts itself.
 
 The order is that of every command: a DSN in the call, GAPLESS_DSN (or the values file), `dsn` of
 the configuration, libpq's own environment; without any, the embedded server's.
@@ -30,7 +30,7 @@ _servers: list[EmbeddedServer] = []
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundDatabase:
-    """Where the database is; directory: of the embedded server, if it is that one."""
+    """The address of the database; directory: of the embedded server, if it is that one."""
 
     dsn: str
     directory: Path | None = None
@@ -45,15 +45,15 @@ def connect(
 ) -> Connection[TupleRow]:
     """Connect to the database that every gapless command would find; a plain psycopg connection.
 
-    The database is the first of these that is said: `dsn`, GAPLESS_DSN, `dsn` of the file `config`
+    The database is the first of these that is set: `dsn`, GAPLESS_DSN, `dsn` of the file `config`
     (and its values.yml), libpq's own environment (PGHOST, PGSERVICE, ...). Without any, it is the
     embedded server's, which is started if need be, and runs at least until this process ends.
     In `with`, the transaction commits at the end, and the connection is closed.
     autocommit: each statement is a transaction of its own, except in `conn.transaction()`.
-    schema: the one that gapless is installed in; None: what GAPLESS_SCHEMA or the file says, else
+    schema: the one that gapless is installed in; None: that of GAPLESS_SCHEMA or the file, else
     gapless. It holds for the process, so also for publish() on other connections.
     Raises, each with one line: ConfigError for a DSN, a schema or a file that cannot be read, or
-    another schema than the one that this process has begun to work in; ConnectError
+    for another schema than the one in which this process already works; ConnectError
     when the database refuses, UnreachableError (a ConnectError) when it cannot be reached now.
     """
     path = None if config is None else Path(config)
@@ -76,13 +76,13 @@ def connect(
 
 
 def find(settings: Settings) -> FoundDatabase:
-    """Return where the database is; starts the embedded server where nobody said anything."""
+    """Return the address of the database; start the embedded server if none is configured."""
     dsn = configured_dsn(settings)
     return embedded_database() if dsn is None else FoundDatabase(dsn=dsn)
 
 
 def configured_dsn(settings: Settings) -> str | None:
-    """Return the DSN that was said somewhere; "" is libpq's environment, None is nowhere.
+    """Return the configured DSN; "" is libpq's environment, None means that there is none.
 
     Raises ConfigError for one that libpq cannot read.
     """
@@ -98,7 +98,7 @@ def configured_dsn(settings: Settings) -> str | None:
 def embedded_database() -> FoundDatabase:
     """Start or join the embedded server; it runs at least until this process ends."""
     if not _servers:
-        from gapless.features.server.server import acquire  # noqa: PLC0415 - only where nobody said any
+        from gapless.features.server.server import acquire  # noqa: PLC0415 - only where none is set
 
         _servers.append(acquire())
     return FoundDatabase(dsn=_servers[0].dsn, directory=_servers[0].directory)

@@ -1,4 +1,4 @@
-"""Consumer groups: list them, show how far one is, make one, forget one."""
+"""Consumer groups: list them, show the progress of one, create one, remove one."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class GroupInfo:
 
     state: Empty (no member), Stable (every partition is where the plan wants it), Rebalancing, or
     Paused (all of it). members: supervisors in it. partitions: of the topic. mode: ordered, or
-    queue. workers: of a queue, on all machines, those that handle its events. takes: its filter,
-    or how many subscriptions it has; None: it takes all events.
+    queue. workers: of a queue, the processes on all machines that handle its events. takes: its
+    filter, or the number of its subscriptions; None: it takes all events.
     """
 
     group: str
@@ -56,7 +56,7 @@ class GroupPartition:
 
     current_offset: the offset handled next. log_end_offset: the offset that the next event gets.
     lag: events between them. member: the supervisor that owns it, with the epoch of its lease.
-    error: what stops it.
+    error: the error that stops it.
     """
 
     group: str
@@ -72,7 +72,7 @@ class GroupPartition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreatedGroup:
-    """A group that is there now; start: where it begins, None if it was there before."""
+    """A group that is there now; start: its first place, None if it was there before."""
 
     group: str
     topic: str
@@ -104,7 +104,7 @@ class RemovedGroup:
 
 
 def list_groups(conn: Connection[Any]) -> list[GroupInfo]:
-    """Return every group and topic, by name; scratch groups of replays are not among them."""
+    """Return every group with each of its topics, by name, without scratch groups of replays."""
     return rows(conn, GroupInfo, query("cli", "groups"))
 
 
@@ -131,12 +131,12 @@ def create_group(
     start: Point = EARLIEST,
     mode: Mode | None = None,
 ) -> CreatedGroup:
-    """Make a group known before its first worker; nothing happens when it is there.
+    """Create a group before its first worker; do nothing if it is there.
 
     mode: "ordered" (of a new group, the default), or "queue": any number of workers share a
-    partition, in no order. One that is there may change as long as it has handled nothing.
-    start: where it begins in each partition; a Point of a transaction is none.
-    Raises UsageError for what is not a group name; GaplessError for a
+    partition, in no order. A group that is there may change its mode until it has handled events.
+    start: where it begins in each partition; a Point of a transaction is not allowed.
+    Raises UsageError for an invalid group name; GaplessError for a
     group that is there and has no place in the log; RefusedError for a topic that is not there,
     a start outside of the log, or (GL409) a group of the other mode.
     """
@@ -155,7 +155,7 @@ def create_group(
 
 
 def remove_group(conn: Connection[Any], group: str, *, dry_run: bool = False) -> RemovedGroup:
-    """Forget a group: its offsets, pauses and dead letters; dry_run: only say what would go.
+    """Remove a group: its offsets, pauses and dead letters; dry_run: only return the losses.
 
     Raises RefusedError (GL404) when there is none, and while it has members.
     """
@@ -179,7 +179,7 @@ def _missing(group: str, of_topic: str = "") -> RefusedError:
 
 
 def _create_at(conn: Connection[Any], group: str, topic: str, start: Point, mode: Mode) -> None:
-    """Make the group at a place: nobody sees it before it is there."""
+    """Create the group at a place: no other session sees it before it is there."""
     what = {"group": group, "topic": topic, "partition": None, "transaction": None}
     with conn.transaction():
         _make(conn, group, topic, mode=mode, start=start.end or "earliest")
@@ -197,7 +197,7 @@ def _make(
 
 
 def one_topic(conn: Connection[Any], place: GroupPlace) -> str:
-    """Return the topic that is meant by a place, for what is said of one topic's events.
+    """Return the topic of a place, for options that concern the events of one topic.
 
     Raises UsageError where a group has several and none is named.
     """

@@ -1,4 +1,4 @@
-"""What happened lately: evictions, hand-overs, errors, dead letters, and what people did."""
+"""Recent happenings: evictions, hand-overs, errors, dead letters, and people's commands."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["Happened", "happened_since"]
 
 ROWS_MAX = 1000
 _SECONDS_MAX = 36_500 * 86_400
-_UNSAID = ("holder",)  # what no person asks for
-_FIRST = ("error", "reason", "from", "to", "events", "attempts")  # then what else there is
+_UNSAID = ("holder",)  # of no interest to a person
+_FIRST = ("error", "reason", "from", "to", "events", "attempts")  # the others follow
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HappenedRow:
-    """As the query returns it."""
+    """A row as the query returns it."""
 
     ts: datetime
     kind: str
@@ -41,9 +41,9 @@ class Happened:
     """One thing that happened, by the database's clock.
 
     kind: joined, evicted (members); hand-over, error (partitions); retry, dead letter, redrive,
-    discard (units: offset is that of the first event); or what somebody did to a group, as the
+    discard (units: offset is that of the first event); or a command on a group, as the
     audit calls it: pause, resume, seek, skip, overrun, replay, drop, restore, …
-    who: the supervisor, worker or role that did it, or whom it happened to. what: the rest.
+    who: the supervisor, worker or role that did it, or to which it happened. what: the details.
     """
 
     ts: datetime
@@ -59,12 +59,12 @@ class Happened:
 def happened_since(
     conn: Connection[Any], since_s: float, *, rows_max: int = ROWS_MAX
 ) -> list[Happened]:
-    """Return what happened in the last since_s seconds, oldest first; the newest, if there is more.
+    """Return the happenings of the last since_s seconds, oldest first; of too many the newest.
 
     since_s: more than 0, 100 years at most. rows_max: how many rows, 1 to 1000.
-    As far as the tables tell: of a partition its newest hand-over and its present error, of a unit
-    the last failure and redrive; evictions are kept for a day.
-    Raises UsageError for what is out of these bounds.
+    The tables tell of a partition only its newest hand-over and its present error, of a unit
+    only the last failure and redrive; evictions are kept for a day.
+    Raises UsageError for values out of these bounds.
     """
     if not 0 < since_s <= _SECONDS_MAX:
         raise UsageError(f"since: {since_s} must be more than 0 seconds, and 100 years at most")

@@ -1,4 +1,4 @@
-"""The schema in a database: install or upgrade it, say what it holds, drop it."""
+"""The schema in a database: install or upgrade it, count its contents, drop it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ _CHUNK_PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installed:
-    """What install_schema() did: files applied, chunks made, each of chunk_events events.
+    """The result of install_schema(): files applied, chunks made, each of chunk_events events.
 
-    chunks_made: how many; None if somebody has locked what it takes; the sequencer makes them.
+    chunks_made: how many chunks; None if a lock of another session was in the way; then the
+    sequencer makes them.
     """
 
     changes: Sequence[SchemaChange]
@@ -42,7 +43,7 @@ class Installed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """What drop_schema() would lose.
+    """The losses of drop_schema().
 
     events: those that ever got an offset. dead_letters: units.
     """
@@ -69,7 +70,7 @@ def install_schema(
     """Bring the database up to this program, and make the first chunks; repeat freely.
 
     Before: `conn` is in autocommit, of a role that owns the schema or, before there is one, the
-    database. chunk_events: of a chunk; chunks_ahead: made before they are needed; None: as it is.
+    database. chunk_events: events of a chunk; chunks_ahead: spare chunks; None: unchanged.
     Raises SchemaError for a database of a newer gapless, or one that cannot store every text.
     """
     require_autocommit(conn, "install_schema()")
@@ -82,12 +83,12 @@ def install_schema(
 
 
 def is_installed(conn: Connection[Any]) -> bool:
-    """Tell whether there is a schema of gapless, whatever is in it."""
+    """Tell whether there is a schema of gapless, even an empty one."""
     return bool(row(conn, query("cli", "is_installed"))[0])
 
 
 def find_losses(conn: Connection[Any]) -> Losses | None:
-    """Return what drop_schema() would lose; None: another version's schema, or half."""
+    """Return the losses of drop_schema(); None: the schema is of another version, or incomplete."""
     try:
         return rows(conn, Losses, query("cli", "losses"))[0]
     except psycopg.Error:
@@ -97,9 +98,9 @@ def find_losses(conn: Connection[Any]) -> Losses | None:
 def drop_schema(conn: Connection[Any]) -> list[str]:
     """Drop the schema with everything in it, for good, and the roles; return roles that stay.
 
-    A role stays that others are members of, that something elsewhere depends on, or that the caller
-    may not drop. Before: `conn` is in autocommit, of the role that owns the schema. Raises
-    GaplessError when somebody has been using the tables for 10 seconds; then nothing was removed.
+    A role stays if others are members of it, if another object depends on it, or if the caller
+    may not drop it. Before: `conn` is in autocommit, of the role that owns the schema. Raises
+    GaplessError if the tables have been in use for 10 seconds; then nothing was removed.
     """
     try:
         with conn.transaction():

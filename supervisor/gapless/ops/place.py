@@ -1,4 +1,4 @@
-"""Where in the log: a place of a group, and a point that is meant in each partition."""
+"""Places in the log: the place of a group, and a point that is found in each partition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENDS = ("earliest", "latest", "latest-per-key")
 class Point:
     """One point for all partitions in range; exactly one of these is set.
 
-    end: `earliest` is the oldest event there is, `latest` what is published from now on,
+    end: `earliest` is the oldest event there is, `latest` the next event that is published,
     `latest-per-key` the newest event of each key, then the log: only where a group is made. offset:
     from 1. time: the first event published then or later. transaction: the first event of this
     transaction_id, in each partition that has one.
@@ -69,8 +69,8 @@ EARLIEST = Point(end="earliest")
 class GroupPlace:
     """A group, or one topic of it, a partition, an offset: `billing/orders/3@17`.
 
-    What is None is not said: all topics, all partitions. A partition without a topic is that one of
-    all topics of the group; an offset, from 1, needs both.
+    A field that is None covers all topics, or all partitions. A partition without a topic means
+    that partition of all topics of the group; an offset, from 1, needs both.
     """
 
     group: str
@@ -84,7 +84,7 @@ class GroupPlace:
 
     @classmethod
     def parse(cls, text: str) -> GroupPlace:
-        """Read GROUP[/TOPIC[/PARTITION[@OFFSET]]]; a slash before the offset is taken as well.
+        """Read GROUP[/TOPIC[/PARTITION[@OFFSET]]]; a slash may stand in place of the @.
 
         Raises UsageError for anything else.
         """
@@ -114,18 +114,18 @@ class GroupPlace:
 
     @property
     def range(self) -> dict[str, object]:
-        """The parameters of the queries that take a group, one topic of it, one partition."""
+        """The parameters of the queries that take a group, perhaps a topic, and a partition."""
         return {"group": self.group, "topic": self.topic, "partition": self.partition}
 
     @property
     def event(self) -> dict[str, object]:
-        """The same, with the offset. Raises UsageError when there is none."""
+        """The parameters of `range` and the offset. Raises UsageError when there is none."""
         if self.offset is None:
             raise UsageError(f"{self} is not GROUP/TOPIC/PARTITION@OFFSET")
         return {**self.range, "offset": self.offset}
 
     def require_whole(self) -> None:
-        """Make sure that no offset is said: what rests is a partition. Raises UsageError."""
+        """Refuse a place with an offset: only a whole partition can rest. Raises UsageError."""
         if self.offset is not None:
             whole = replace(self, offset=None)
             raise UsageError(f"{self} is one event: a partition rests as a whole, {whole}")
@@ -139,7 +139,7 @@ def spell(group: str, topic: str, partition: int, offset: int) -> str:
 def read_age(text: str | None, what: str, *, also: str = "") -> int | None:
     """Read an age, such as 12h, as seconds, 1 to a hundred years; None stays None.
 
-    what: it is, and `also` what else it may be, for the message. Raises UsageError.
+    what: the option, for the message; also: the other values that it takes. Raises UsageError.
     """
     seconds = None if text is None else whole_seconds(text)
     if text is not None and seconds is None:
@@ -158,7 +158,7 @@ def read_time(text: str) -> datetime:
 
 
 def read_since(text: str) -> datetime | timedelta:
-    """Read a time as read_time(), or an age, such as 12h. Raises UsageError."""
+    """Read a time, as read_time() does, or an age, such as 12h. Raises UsageError."""
     seconds = whole_seconds(text)
     if seconds is not None:
         return timedelta(seconds=seconds)

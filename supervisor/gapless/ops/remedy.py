@@ -1,4 +1,4 @@
-"""Say any error in one line, with what to do about it, and whether the input was to blame."""
+"""Explain any error in one line, with the remedy, and whether the input was to blame."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _OPERATOR_MAY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """What went wrong, with the remedy where there is one; and a command's exit code for it."""
+    """The cause of an error, with the remedy if there is one, and the exit code of a command."""
 
     text: str
     exit_code: int
 
 
 def explain(error: BaseException, who: str = "this session") -> Explained:
-    """Say an error in one line: gapless's own, the database's, or any other.
+    """Explain an error in one line: gapless's own, the database's, or any other.
 
-    who: whose session it was, for a right that is missing: `role "x" in database "y"`.
+    who: the role and database of the session, if a right is missing: `role "x" in database "y"`.
     """
     if isinstance(error, GaplessError):
         return Explained(" ".join(str(error).split()), error.exit_code)
@@ -71,7 +71,7 @@ def _database(error: psycopg.Error, who: str) -> tuple[str, int]:
     if isinstance(error, errors.AdminShutdown | errors.CrashShutdown) or error.sqlstate is None:
         text = primary or str(error) or type(error).__name__
         return f"the connection to PostgreSQL was lost: {text}", _FAILED
-    if (error.sqlstate or "").startswith("GL"):  # ours: it says all there is to say
+    if (error.sqlstate or "").startswith("GL"):  # ours: its message is complete
         return primary or str(error), _BAD_INPUT
     detail = f" ({error.diag.message_detail})" if error.diag.message_detail else ""
     bad_input = (error.sqlstate or "")[:2] in {"22", "23"}
@@ -79,7 +79,7 @@ def _database(error: psycopg.Error, who: str) -> tuple[str, int]:
 
 
 def _privilege(complaint: str) -> str:
-    """Name the role that would help: the complaint says on what a right is missing."""
+    """Name the role that would help: the complaint names the object of the missing right."""
     if _OPERATOR_MAY.search(complaint):
         remedy = "grant it gapless_operator"
     elif _PRODUCER_MAY.search(complaint):

@@ -1,4 +1,4 @@
-"""Run a named query and get records; what the database refuses is a RefusedError."""
+"""Run a named query and return records; a refusal of the database is a RefusedError."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(
 
 
 def row(conn: Connection[Any], query: LiteralString, **params: object) -> tuple[Any, ...]:
-    """Return the only row of a query, whatever rows `conn` makes; RefusedError as refused()."""
+    """Return the only row of a query, as a tuple for any `conn`; RefusedError as refused()."""
     with refused(), conn.cursor(row_factory=tuple_row) as cursor:
         found = cursor.execute(query, params).fetchone()
     assert found is not None
@@ -32,6 +32,6 @@ def row(conn: Connection[Any], query: LiteralString, **params: object) -> tuple[
 
 
 def require_autocommit(conn: Connection[Any], what: str) -> None:
-    """Raise UsageError for a connection that holds back what is to be committed step by step."""
+    """Raise UsageError for a connection that would hold back commits made step by step."""
     if not conn.autocommit:
         raise UsageError(f"{what} commits by itself: give it a connection in autocommit")

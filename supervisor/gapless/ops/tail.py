@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from gapless.log.topics import Topic
 
 NEWEST = 10
-_OWN_POLL_S = 0.25  # nobody notifies when nobody but us sequences
+_OWN_POLL_S = 0.25  # no session notifies when this one alone sequences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TailOptions:
-    """Which events of a topic are read.
+    """A choice of events of a topic.
 
     start: earliest, latest, or an offset, in each partition, from which the first `count` are read,
     None: all; without a start they are the newest `count`, None: 10. key: only events with it.
-    partition: only this one. only: those that a filter keeps. payload_chars: where payloads are
-    cut; None: nowhere.
+    partition: only this one. only: events that pass a filter. payload_chars: payloads are cut to
+    this length; None: uncut.
     """
 
     start: int | Literal["earliest", "latest"] | None = None
@@ -53,9 +53,9 @@ def read_tail(
 ) -> Iterator[Entry | None]:
     """Yield events in the order in which they were published, None where there is no more for now.
 
-    Before: `conn` is in autocommit. follow: continue with what comes; a look at least every poll_s
-    seconds. Does the sequencer's work if nobody does.
-    Raises UsageError for no such topic or partition, and for a condition without a value.
+    Before: `conn` is in autocommit. follow: continue with new events; it looks at least every
+    poll_s seconds. Sequences events itself if no other session does.
+    Raises UsageError for a missing topic or partition, and for a condition without a value.
     """
     found = require_topic(conn, topic)
     choose = partial(choose_partitions, conn, found, key=options.key, only=options.partition)
@@ -63,7 +63,7 @@ def read_tail(
     check_filter(conn, options.only)
     cut = options.payload_chars
     tail = Tail(conn, found, partitions, key=options.key, only=options.only, payload_chars=cut)
-    hears = follow and not is_pooled(conn)  # a pooler would have somebody else listen
+    hears = follow and not is_pooled(conn)  # a pooler would let another client's session listen
     if hears:
         _listen(conn, found, partitions)  # before the first look, so that nothing is missed
     alone = sequence_if_alone(conn)

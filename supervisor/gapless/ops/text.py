@@ -1,4 +1,4 @@
-"""Write values for people and as JSON, harmless on a terminal whatever is in an event."""
+"""Write values for people and as JSON, harmless on a terminal whatever an event contains."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import unicodedata
 from datetime import UTC, datetime
 from uuid import UUID
 
-# What could move the cursor, change colours or turn the direction of text: C0, C1, DEL, marks and
-# overrides of direction, line and paragraph separators, lone surrogates (which no encoding takes).
+# Characters that could move the cursor, change colours or turn the direction of text: C0, C1, DEL,
+# marks and overrides of direction, line and paragraph separators, lone surrogates (no encoding
+# takes these).
 _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -26,7 +27,7 @@ _UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 
 
 def plain(text: str) -> str:
-    """Return text harmless on a terminal and on one line; escapes show what was there."""
+    """Return text harmless on a terminal and on one line; escapes replace unsafe characters."""
     return _UNSAFE.sub(_escaped, text)
 
 
@@ -37,7 +38,7 @@ def json_text(value: object, *, indent: int | None = None) -> str:
 
 
 def safe_json(text: str) -> str:
-    """Escape what is unsafe inside the strings of a JSON text; between them only blanks change."""
+    """Escape unsafe characters in the strings of a JSON text; between them only blanks change."""
     # Raw line breaks and tabs can stand only between the tokens of a JSON text.
     return _UNSAFE.sub(lambda c: c[0] if c[0] in "\n\r\t" else f"\\u{ord(c[0]):04x}", text)
 
@@ -48,7 +49,7 @@ def stamp(moment: datetime) -> str:
 
 
 def cell(value: object) -> str:
-    """Write one value for people; nothing is a dash."""
+    """Write one value for people; None is a dash."""
     if value is None or value == "":
         return "-"
     if isinstance(value, datetime):
@@ -64,7 +65,7 @@ def quantity(number: int, noun: str) -> str:
 
 
 def size_text(number: float) -> str:
-    """Write a number of bytes so that its size is seen at once."""
+    """Write a number of bytes with a unit that fits its size."""
     for unit in ("B", "kB", "MB", "GB"):
         if number < 1024:
             return f"{number:.0f} {unit}"
@@ -73,7 +74,7 @@ def size_text(number: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration so that its size is seen at once."""
+    """Write a duration with a unit that fits its size."""
     if seconds < 1:
         return f"{seconds * 1000:.1f} ms"
     if seconds < 120:
@@ -86,7 +87,7 @@ def duration(seconds: float) -> str:
 
 
 def age_text(seconds: float | None) -> str:
-    """Write a retention as it is given: 7d; with all units that it takes."""
+    """Write a retention as it is given, 7d, with as many units as it needs."""
     if seconds is None:
         return "forever"
     left = round(seconds)
@@ -105,7 +106,7 @@ def whole_seconds(text: str) -> int | None:
 
 
 def cut_to(text: str, columns: int) -> str:
-    """Cut a line to so many columns; wide characters take two, combining ones none."""
+    """Cut a line to this many columns; wide characters take two, combining ones none."""
     if text.isascii():
         return text if len(text) <= columns else text[: columns - len(_CUT)] + _CUT
     room = columns - len(_CUT)

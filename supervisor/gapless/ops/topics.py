@@ -1,4 +1,4 @@
-"""Topics: list them, show one, change one; and events of ids that nobody made."""
+"""Topics: list them, show one, change one; and events of ids that have no topic."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicInfo:
-    """A topic; events: those in the log; groups: how many consume it.
+    """A topic; events: those in the log; groups: the number of groups that consume it.
 
-    retention_s: so long it keeps its events, at least, in seconds; None is forever. retention,
-    dedupe_window: in words; for as long as the window dedupe keys are remembered. direct: whether
-    it takes messages for one group. compacted: whether the newest event of each key is kept.
+    retention_s: the time that it keeps its events, at least, in seconds; None is forever.
+    retention: the same in words. dedupe_window: the time that it remembers dedupe keys, in words.
+    direct: whether it takes messages for one group. compacted: whether it keeps the newest event
+    of each key.
     """
 
     topic: str
@@ -58,7 +59,7 @@ class TopicInfo:
 class TopicPartition:
     """A partition. log_start_offset: the oldest offset; log_end_offset: the offset given next.
 
-    state: active, or old for one it had before its number was lowered.
+    state: active, or old for a partition from before the number was lowered.
     """
 
     topic: str
@@ -73,8 +74,8 @@ class TopicPartition:
 class TopicChange:
     """A group that has yet to finish events of an earlier number of partitions.
 
-    partitions_before: partitions the topic had; partitions: it has. unfinished: the partitions in
-    which the events are.
+    partitions_before: partitions the topic had; partitions: it has. unfinished: the partitions
+    that contain the events.
     """
 
     group: str
@@ -95,7 +96,7 @@ class TopicChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnroutedId:
-    """Events of an id that nobody made, and since when; id 0: of all further ids."""
+    """Events of an id that has no topic, and since when; id 0: of all further ids."""
 
     topic_id: int
     events: int
@@ -104,10 +105,10 @@ class UnroutedId:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AlteredTopic:
-    """What a topic is now, of what was changed; the rest is None.
+    """The values of a topic that were changed; the others are None.
 
-    partitions_before: partitions it had. changes: groups that finish what is in those before they
-    continue.
+    partitions_before: partitions it had. changes: groups that finish the events in those before
+    they continue.
     """
 
     topic: str
@@ -151,7 +152,7 @@ class AlteredTopic:
         )
 
     def record(self) -> dict[str, object]:
-        """Return what was changed, and nothing of the rest."""
+        """Return the changed values only."""
         said: dict[str, object] = {"topic": self.topic}
         if (kept := self.retention) is not None:
             said |= {
@@ -182,7 +183,7 @@ def show_topic(conn: Connection[Any], name: str) -> list[TopicPartition]:
 
 
 def list_changes(conn: Connection[Any], topic: str | None = None) -> list[TopicChange]:
-    """Return which groups are not done with a change of partitions; None: of all topics."""
+    """Return the groups that have yet to finish a change of partitions; None: of all topics."""
     return rows(conn, TopicChange, query("cli", "changes"), topic=topic)
 
 
@@ -196,8 +197,8 @@ def ensure_as_configured(
 ) -> tuple[Topic, bool]:
     """Return a topic, and whether it was made just now: as configured, with this dedupe window.
 
-    Raises UsageError, with both numbers, for one with another number of partitions than somebody
-    asked for; the default asks for nothing.
+    Raises UsageError, with both numbers, if the topic has another number of partitions than the
+    configuration sets; the default sets none.
     """
     before = find_topic(conn, name)
     if before is not None and loaded.sources["totalPartitions"] == "default":
@@ -212,7 +213,7 @@ def ensure_as_configured(
     )
 
 
-def alter_topic(  # noqa: PLR0913 - what is said of a topic
+def alter_topic(  # noqa: PLR0913 - the settings of a topic
     conn: Connection[Any],
     name: str,
     *,
@@ -222,15 +223,15 @@ def alter_topic(  # noqa: PLR0913 - what is said of a topic
     direct: bool = False,
     compact: bool | None = None,
 ) -> AlteredTopic:
-    """Change what is said of a topic while everything runs; None: it stays.
+    """Change settings of a topic while everything runs; None: unchanged.
 
     Before: `conn` is in autocommit. partitions: 1 to 4096, more or fewer. retention: all of it
-    (find_retention() gives what holds). dedupe_window_s: seconds, more than none. direct: let it
-    take messages for one group, which cannot be taken back; waits for the batches in hand. compact:
-    keep the newest event of each key, or no longer.
+    (find_retention() returns the present one). dedupe_window_s: seconds, more than 0. direct: let
+    it take messages for one group, which cannot be taken back; waits for the running batches.
+    compact: keep the newest event of each key, or stop keeping it.
     Raises RefusedError for an unknown topic or a number out of bounds, UsageError for nothing to
-    change; what was changed before that, in the order retention, window, direct, compact,
-    partitions, stays.
+    change; changes before the error, in the order retention, window, direct, compact,
+    partitions, stay.
     """
     require_autocommit(conn, "alter_topic()")
     said = (partitions, retention, dedupe_window_s, compact)

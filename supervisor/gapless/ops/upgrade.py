@@ -1,7 +1,7 @@
-"""What an upgrade would do to a database, before it is done: files, locks, rows, time.
+"""Plan an upgrade of a database before it is done: files, locks, rows, time.
 
-`sql/locks.json` says of each file which locks it takes on tables that are there, and what it does
-to their rows: measured by applying the files; tests/migration/test_next_version.py compares.
+`sql/locks.json` lists for each file the locks that it takes on existing tables, and its effect on
+their rows. It was measured by applying the files; tests/migration/test_next_version.py compares.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WORK = {"none": "no row is touched", "read": "all rows are read", "written": "r
 class TableSize:
     """A table with its chunks.
 
-    rows: how many rows the server's statistics know of. bytes: that its rows have on disk.
+    rows: how many rows the server's statistics know of. bytes: the bytes of these rows on disk.
     """
 
     table: str
@@ -50,11 +50,12 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLock:
-    """What a file does to a table that is there.
+    """The effect of a file on an existing table.
 
-    mode: of the lock, as pg_locks says; it is held until the whole upgrade commits. blocks: who
-    waits, `readers and writers`, `writers` or `writers of the same rows`. work: `none`, `read` (all
-    rows are read once) or `written` (rows are written, at most all). rows, bytes: that it has now.
+    mode: of the lock, as pg_locks names it; it is held until the whole upgrade commits. blocks: the
+    sessions that wait, `readers and writers`, `writers` or `writers of the same rows`. work:
+    `none`, `read` (all rows are read once) or `written` (rows are written, at most all). rows,
+    bytes: the present size of the table.
     """
 
     file: str
@@ -73,15 +74,15 @@ class PlannedLock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpgradePlan:
-    """What install_schema() would do.
+    """The work that install_schema() would do.
 
     database: its name. installed: its last migration, `baseline` or None (no schema). migrations:
-    that it lacks. functions: files of functions that are new or other ones. views: files of views
-    that are new or other ones. locks: on tables that are there. gone: functions that will be no
-    more: programs that call them have to be changed before. seconds: about how many seconds it
-    takes, without those in which it waits for locks. rows_per_s_read: rows that are taken to be
-    read in a second. rows_per_s_written: rows that are taken to be written in a second. file_ms:
-    milliseconds that each file is taken to need.
+    those that it lacks. functions: files of functions that are new or changed. views: files of
+    views that are new or changed. locks: on existing tables. gone: functions that will be
+    dropped; programs that call them have to be changed before. seconds: about how many seconds it
+    takes, without waiting for locks. rows_per_s_read: rows assumed to be read in a second.
+    rows_per_s_written: rows assumed to be written in a second. file_ms: milliseconds assumed for
+    each file.
     """
 
     database: str
@@ -130,10 +131,10 @@ class UpgradePlan:
 
 
 def plan_upgrade(conn: Connection[Any]) -> UpgradePlan:
-    """Return what install_schema() would do to a database; change nothing, wait for nobody.
+    """Return the work of install_schema() on a database; change nothing, wait for no session.
 
     It needs the right to read the table of migrations, which gapless_consumer and gapless_producer
-    have. Raises SchemaError for a database of a newer gapless, or a schema of somebody else,
+    have. Raises SchemaError for a database of a newer gapless, or a schema of another program,
     UsageError for a role that may not read it.
     """
     try:
@@ -163,7 +164,7 @@ def _locks(
     files: Mapping[str, Mapping[str, Mapping[str, str]]],
     sizes: Mapping[str, TableSize],
 ) -> Iterator[PlannedLock]:
-    """Say what each file does to tables that are there; those that an earlier one makes are not."""
+    """Yield the effect of each file on existing tables, without those made by an earlier file."""
     for change in changes:
         for table, fact in files.get(f"{change.kind}/{change.name}", {}).items():
             size = sizes.get(table)

@@ -1,4 +1,4 @@
-"""For the tests of those who write handlers: run them through the real step, on a real database.
+"""For tests of handlers: run handlers through the real step, on a real database.
 
 def test_billing(gapless_db, gapless_conn):
     testing.install(gapless_db, topics={"orders": 4})

@@ -39,7 +39,7 @@ _RESERVE_S = timedelta(hours=1).total_seconds()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drained:
-    """What drain() did: events and units passed, and how many of the units are dead letters."""
+    """The result of drain(): events and units passed, and how many units are dead letters."""
 
     events: int
     units: int
@@ -52,22 +52,23 @@ App = Handler | Iterable[Handler] | ModuleType | str
 def drain(
     dsn: str, app: App, *, group: str | None = None, settings: Settings | None = None
 ) -> Drained:
-    """Sequence what was published and run handlers over all of it, in this process.
+    """Sequence the published events and run handlers over all of them, in this process.
 
     app: a handler; or several, a module of handlers, or a reference as `gapless run` takes it: then
-    all of them, again and again, until nothing of what they published for each other is left.
+    all of them run again and again, until they have handled all events that they publish for each
+    other.
     Each takes part as a member of its group like a supervisor, so the fence and the offsets are
     real. group: the consumer group, of one handler; default the handler's, else that of the
     settings, else "testing".
-    settings: what `gapless run` would be configured with (default: the defaults); the handler's own
+    settings: as `gapless run` would load them (default: the defaults); the handler's own
     options come first, as there.
-    What fails is set aside as the handler's policy says; retries that are due are done as well.
-    Resources are open while it runs, and closed when it returns: when nothing is left that is due;
-    it waits for no retry.
+    Failed units are set aside by the handler's policy; retries that are due are made as well.
+    Resources are open until it returns. It returns when nothing that is due is left; it waits for
+    no retry.
     Raises UsageError for an unknown topic, when another member of the group owns a partition, when
     the handler's options do not fit together, or when a chain has no end (1000 rounds);
     ConnectError when the database refuses, ResourceError for a resource that cannot be opened.
-    KeyboardInterrupt (Ctrl-C) goes through; any other error of a handler is one of its unit.
+    KeyboardInterrupt (Ctrl-C) passes through; any other error of a handler is one of its unit.
     """
     wanted = settings or Settings()
     try:
@@ -90,7 +91,7 @@ def drain(
 async def drain_async(
     dsn: str, app: App, *, group: str | None = None, settings: Settings | None = None
 ) -> Drained:
-    """Do what drain() does, on a thread: the caller's event loop continues. Raises the same."""
+    """Do the same as drain(), on a thread: the caller's event loop continues. Raises the same."""
     return await asyncio.to_thread(drain, dsn, app, group=group, settings=settings)
 
 
@@ -139,7 +140,7 @@ def _drain_one(dsn: str, handler: Handler, group: str | None, settings: Settings
 
 
 def _drain_queue(conn: Connection[Any], handler: Handler, terms: Terms, group_id: str) -> Drained:
-    """Share the group's queue with whoever is at work on it, until nothing is left to take."""
+    """Share the group's queue with other workers, until nothing is left to take."""
     for topic in terms.topics:
         create_group(conn, subscription_of(group_id, require_topic(conn, topic), terms))
     name = f"testing {uuid4().hex[:12]}"
@@ -148,7 +149,7 @@ def _drain_queue(conn: Connection[Any], handler: Handler, terms: Terms, group_id
     done: list[Step] = []
     while more := [*_turns(driver)]:
         done += more
-        driver.wake()  # what was set aside may be due at once
+        driver.wake()  # units set aside may be due at once
     return Drained(
         events=sum(each.events for each in done),
         units=sum(each.units for each in done),
@@ -174,7 +175,7 @@ def _drain_all(conn: Connection[Any], member: Member, handler: Handler, terms: T
             raise UsageError(f"{lease.partition}: another member of the group owns it")
         held.append(installed.assignment)
     done: list[tuple[int, int, int]] = []
-    # Again: after a change of their number, partitions wait for others.
+    # Again: after a change of the number of partitions, some wait for others.
     while more := [step_ for each in held for step_ in _steps(conn, each, handler, terms)]:
         done += more
     for lease, assignment in zip(leases, held, strict=True):

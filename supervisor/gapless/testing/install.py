@@ -13,10 +13,10 @@ from gapless.log.topics import ensure_topic
 def install(dsn: str, *, topics: Mapping[str, int] | None = None) -> None:
     """Install the schema and create topics. Repeat freely.
 
-    dsn: of the database, as libpq takes it; its role must be allowed to make a schema there.
-    topics: the number of partitions, 1 to 4096, by name; one that is there must have that many.
+    dsn: of the database, as libpq takes it; its role must be allowed to create a schema there.
+    topics: the number of partitions, 1 to 4096, by name; an existing topic must have that many.
     Raises ConnectError when the database refuses, SchemaError when a newer gapless made its schema,
-    UsageError for a topic that exists with another number or whose name cannot be one.
+    UsageError for an invalid name, or a topic that exists with another number of partitions.
     """
     with connect(dsn, role="testing") as conn:
         migrate(conn)

@@ -1,4 +1,4 @@
-"""What was published, for the assertions of a test."""
+"""The published events of a topic, for the assertions of a test."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _ANY: Any = ...  # no value of JSON
 
 
 def published(where: object, topic: str) -> list[NewEvent]:
-    """Return what was published to a topic, in the order of insertion, with or without an offset.
+    """Return the events of a topic, in the order of insertion, with or without an offset.
 
-    where: a DSN, or a connection, as publish() takes it, but not async: it sees what its own
-    transaction has published, too. Payloads are decoded JSON.
-    Raises UsageError for an unknown topic, psycopg.Error for what is the database's trouble.
+    where: a DSN, or a connection as publish() takes it, but not async: it also sees the events of
+    its own open transaction. Payloads are decoded JSON.
+    Raises UsageError for an unknown topic, psycopg.Error for errors of the database.
     """
     if isinstance(where, str):
         with connect_shared(where, role="testing") as conn:
@@ -42,12 +42,12 @@ def assert_published(
     times: int = 1,
     **fields: object,
 ) -> list[NewEvent]:
-    """Assert that so many events of a topic are as said; return them.
+    """Assert that exactly `times` events of a topic match; return them.
 
-    payload: what publish() would take; of an object the fields that are named, more may be there.
-    fields: of a NewEvent: key, event_type, headers (again, those that are named), …
+    payload: as publish() takes it; an object may have more fields than those given here.
+    fields: of a NewEvent: key, event_type, headers (which may have more fields, too), …
     times: how many events; 0: none.
-    Raises AssertionError with what there is, and what published() raises.
+    Raises AssertionError with the published events, and the errors of published().
     """
     there = published(where, topic)
     found = [event for event in there if _is_so(event, payload, fields)]

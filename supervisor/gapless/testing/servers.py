@@ -1,4 +1,4 @@
-"""A PostgreSQL server for a run of tests, and databases on it that are made fast."""
+"""A PostgreSQL server for a run of tests, and databases on it that are created quickly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPTIONS = {
 
 @contextmanager
 def server() -> Iterator[str]:
-    """Yield a superuser's DSN: of GAPLESS_TEST_DSN, else of a server that is gone afterwards."""
+    """Yield a superuser's DSN: of GAPLESS_TEST_DSN, else of a server removed afterwards."""
     dsn = os.environ.get("GAPLESS_TEST_DSN")
     if dsn:
         yield dsn
@@ -41,7 +41,7 @@ def server() -> Iterator[str]:
 
 @contextmanager
 def template(server_dsn: str) -> Iterator[str]:
-    """Yield the name of a database with the schema, to make others of; it is dropped afterwards."""
+    """Yield the name of a template database with the schema; it is dropped afterwards."""
     with _new_database(server_dsn, "template1") as name:
         install(make_conninfo(server_dsn, dbname=name))
         yield name
@@ -72,7 +72,7 @@ def _new_database(server_dsn: str, template: str) -> Iterator[str]:
 
 
 def _fast_folder() -> Path | None:
-    """Return a place in memory: a database is made there in 0.03 s, on a busy disk in up to 1 s."""
+    """Return a folder in memory: a database takes 0.03 s there, on a busy disk up to 1 s."""
     if not _MEMORY.is_dir() or shutil.disk_usage(_MEMORY).free < _MEMORY_BYTES_MIN:
         return None
     return _MEMORY / f"gapless-{uuid4().hex[:12]}"

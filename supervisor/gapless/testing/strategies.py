@@ -1,4 +1,4 @@
-"""Strategies of Hypothesis: what can be published. Needs hypothesis, which is not installed here.
+"""Strategies of Hypothesis for events to publish. hypothesis has to be installed separately.
 
 @given(strategies.new_events())
 def test_any_order(event): billing(testing.make_unit([event]), conn)
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gapless.log.event import NewEvent
 
-# Neither what UTF-8 cannot say, nor NUL, which PostgreSQL cannot store.
+# Without characters that UTF-8 cannot encode, and without NUL, which PostgreSQL cannot store.
 _TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 
 
@@ -20,7 +20,7 @@ def texts() -> st.SearchStrategy[str]:
 
 
 def payloads() -> st.SearchStrategy[object]:
-    """Return a strategy of values of JSON: what `payload` may be, and is when it is read again."""
+    """Return a strategy of JSON values: a `payload` that is equal when it is read again."""
     plain = st.none() | st.booleans() | st.integers() | _TEXT
     numbers = st.floats(allow_nan=False, allow_infinity=False)
     return st.recursive(
@@ -33,7 +33,7 @@ def payloads() -> st.SearchStrategy[object]:
 def new_events(
     payload: st.SearchStrategy[object] | None = None,
 ) -> st.SearchStrategy[NewEvent]:
-    """Return a strategy of events to publish, or for make_unit(); payload: what theirs are."""
+    """Return a strategy of events to publish, or for make_unit(); payload: of their payloads."""
     return st.builds(
         NewEvent,
         payload=payloads() if payload is None else payload,

@@ -21,12 +21,12 @@ def make_unit(
     group: str = "testing",
     attempt: int = 1,
 ) -> Unit:
-    """Return a unit of these events, as a handler is given it.
+    """Return a unit of these events, as a handler receives it.
 
     events: NewEvents, or payloads; one at least. first_offset: of the first of them, from 1.
-    attempt: how many calls of the handler there were, with this one.
-    Events that name no transaction_id share one, and were created at the beginning of 2000.
-    Raises ValueError without any event, PublishError for one that cannot be stored.
+    attempt: how many calls of the handler there were, including this one.
+    Events without a transaction_id share one, and were created at the beginning of 2000.
+    Raises ValueError without any event, PublishError for an event that cannot be stored.
     """
     rows = [_row(n, event) for n, event in enumerate(events, start=first_offset)]
     if not rows:

@@ -1,7 +1,7 @@
 """A worker in a process of its own: python child.py MODE DSN ASSIGNMENT-AS-JSON; prints JSON.
 
 stream: reads the one big unit twice; refuse: and raises then; kill: dies at the unit at offset 3;
-time: handles what there is until it is killed, within 80 ms.
+time: handles all events until it is killed, within 80 ms.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def kill(mode: str, conn: Connection[Any], assignment: Assignment) -> dict[str, 
 
 
 def until_killed(mode: str, conn: Connection[Any], assignment: Assignment) -> dict[str, object]:
-    """Handle all there is, with half a batch a claim; but the alarm rings at any time."""
+    """Handle all events, with half a batch a claim; the alarm may ring at any time."""
 
     def handle(unit: Unit, conn: Connection[Any]) -> None:
         for event in unit:
@@ -93,7 +93,7 @@ def until_killed(mode: str, conn: Connection[Any], assignment: Assignment) -> di
 
 
 def rss_mb() -> int:
-    """The peak. Linux's ru_maxrss counts the parent's, too, before exec."""
+    """Return the peak. Linux's ru_maxrss counts the parent's, too, before exec."""
     status = Path("/proc/self/status")
     if not status.exists():
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

@@ -1,9 +1,9 @@
-"""The handlers of the tests: they write down what they see, and do what an event tells them.
+"""The handlers of the tests: they write down the events, and follow the orders in them.
 
 An event's payload is an object. "sleep_s", "raise", "hang", "hang_in_c", "kill", "exit", "segv",
 "stop", "interrupt", "sql": done after the event was written down, in the transaction of its batch. "once": a
 file's path; only the process that makes the file does it. "attempts": [first, last], only then;
-at others what "else" says.
+in other attempts "else" holds.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def recorder(group: str) -> Callable[[Unit, Connection[Any]], None]:
 
 
 def caller(group: str, dsn: str) -> Callable[[Unit], None]:
-    """Make the at-least-once handler of a group: it writes down every call, by itself."""
+    """Make the at-least-once handler of a group: it writes down every call, on its own session."""
 
     def record(unit: Unit) -> None:
         with psycopg.connect(dsn, autocommit=True) as conn:

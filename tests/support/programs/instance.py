@@ -51,7 +51,7 @@ def main(dsn: str, text: str) -> int:
 
 def set_clock(ahead_s: float) -> None:
     """Let this machine's clock be wrong, as far as Python programs see it."""
-    now, now_ns = time.time, time.time_ns  # noqa: TID251 - it is made wrong here
+    now, now_ns = time.time, time.time_ns  # noqa: TID251 - to shift it
 
     class Wrong(dt.datetime):
         @classmethod
@@ -65,7 +65,7 @@ def set_clock(ahead_s: float) -> None:
 
 
 def refuse_forks(times: int) -> None:
-    """Let the machine have no room for a process, so many times."""
+    """Make the machine refuse new processes, this many times."""
     fork, left = os.fork, iter(range(times))
 
     def refuse() -> int:

@@ -1,4 +1,4 @@
-"""Handlers of queue groups that do what an event says; what they do is in the table `done`."""
+"""Handlers of queue groups that follow the orders in events; the table `done` has their effects."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BATCH = int(os.environ.get("BATCH", "10"))
 
 
 def do(payload: dict[str, Any], attempt: int) -> None:
-    """Sleep, and then do what the event says as its attempts before did not."""
+    """Sleep, and then act as the event orders for this attempt."""
     time.sleep(payload.get("sleep", 0))
     what = payload.get("do")
     if what is None or attempt > payload.get("times", 1_000):
@@ -41,7 +41,7 @@ def do(payload: dict[str, Any], attempt: int) -> None:
 
 
 def refuse(what: str, payload: dict[str, Any], attempt: int) -> None:
-    """Raise what the event says, if it does."""
+    """Raise the error that the event orders, if any."""
     if what == "fail":
         raise ValueError("as it says")
     if what == "retry":
@@ -63,7 +63,7 @@ def refuse(what: str, payload: dict[str, Any], attempt: int) -> None:
     retry_delays_s=DELAYS_S,
 )
 def once(unit: gapless.Unit, conn: Connection[Any]) -> None:
-    """Write, then do: what is written is gone when that fails."""
+    """Write, then act: a failure undoes the write."""
     (event,) = unit
     payload = event.payload
     values = [payload["n"], event.topic, unit.attempt, os.getpid()]
@@ -75,7 +75,7 @@ def once(unit: gapless.Unit, conn: Connection[Any]) -> None:
 
 @gapless.handler(topic=["urgent", "jobs"], group="preferred", mode="queue", batch_size=BATCH)
 def preferred(unit: gapless.Unit, conn: Connection[Any]) -> None:
-    """As once(), of two topics."""
+    """Do as once(), for two topics."""
     once.function(unit, conn)
 
 
@@ -91,7 +91,7 @@ def preferred(unit: gapless.Unit, conn: Connection[Any]) -> None:
     retry_delays_s=DELAYS_S,
 )
 def outside(unit: gapless.Unit) -> None:
-    """Write on a session of its own, before it does what the event says: each call is seen."""
+    """Write on a session of its own, before acting: so each call is seen."""
     (event,) = unit
     payload = event.payload
     with psycopg.connect(os.environ["DSN"], autocommit=True) as own:
@@ -102,6 +102,6 @@ def outside(unit: gapless.Unit) -> None:
 
 @gapless.handler(topic="jobs", group="ordered")
 def ordered(unit: gapless.Unit, conn: Connection[Any]) -> None:
-    """One that keeps the order, beside the queues."""
+    """Keep the order, beside the queues."""
     for event in unit:
         conn.execute(WRITE, [event.payload["n"], "ordered", unit.attempt, os.getpid()])

@@ -1,4 +1,4 @@
-"""Handlers that say in a file what they were called with, and publish; what a payload asks for they do."""
+"""Handlers that note their calls in a file, publish, and act as payloads order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One test that checks many things names all that fail, and is no proof where there is nothing."""
+"""One test that checks many things names all that fail, and proves nothing for an empty list."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Install the schema, and tell Django of the model that reads it.
 
-What a newer gapless changes in its schema comes with any `migrate` (apps.py); another migration is
+Any later `migrate` brings the schema changes of a newer gapless (apps.py); another migration is
 needed only when the model changes.
 """
 
@@ -18,9 +18,9 @@ def _install(_apps: Any, schema_editor: Any) -> None:
 
 
 class Migration(migrations.Migration):
-    """The schema of gapless; to go back leaves it: `gapless uninstall` drops all there is."""
+    """The schema of gapless; going back leaves it: `gapless uninstall` drops everything."""
 
-    atomic = False  # it is made through a session of its own
+    atomic = False  # the schema is made through a session of its own
     initial = True
     dependencies = ()
     operations = (

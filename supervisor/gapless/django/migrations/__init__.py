@@ -1,1 +1,1 @@
-"""What `migrate` does for the app."""
+"""The migrations of the app."""

@@ -1,1 +1,1 @@
-"""Units that were set aside: find them, show one, have them handled again, give them up."""
+"""Units that were set aside: find them, show one, have them handled again, discard them."""

@@ -1,4 +1,4 @@
-"""Have units handled again, or give them up: each once, in order, some to a transaction."""
+"""Redrive or discard units: each once, in order, a number of them to a transaction."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _UNITS_PER_COMMIT = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DlqOutcome:
-    """What became of a unit: asked (to be handled again) or discarded, or why it was left alone.
+    """The outcome for a unit: asked (to be handled again) or discarded, or why it was left alone.
 
-    It is left alone when it is parked, redriven, discarded, absent, or busy (somebody has it in
-    hand at this moment).
+    It is left alone when it is parked, redriven, discarded, absent, or busy (a worker or another
+    person holds it at this moment).
     """
 
     place: GroupPlace
@@ -38,7 +38,7 @@ class DlqOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NumberedOutcome:
-    """What became of the n-th unit of a statement, from 1."""
+    """The outcome for the n-th unit of a statement, from 1."""
 
     n: int
     outcome: str
@@ -47,8 +47,8 @@ class NumberedOutcome:
 def redrive_unit(conn: Connection[Any], place: GroupPlace, *, who: str | None = None) -> DlqOutcome:
     """Have the unit at a place handled again. who: as in redrive_units().
 
-    Raises UsageError for a place without an offset, RefusedError when there is none (GL404), or it
-    was redriven or discarded already, or is parked (GL409).
+    Raises UsageError for a place without an offset, RefusedError when it has no unit (GL404), or
+    the unit is parked, or was redriven or discarded already (GL409).
     """
     units = require_units(conn, [place], "redrive")
     return redrive_units(conn, [unit.place for unit in units], who=who)[0]
@@ -57,7 +57,7 @@ def redrive_unit(conn: Connection[Any], place: GroupPlace, *, who: str | None = 
 def discard_unit(
     conn: Connection[Any], place: GroupPlace, *, reason: str, who: str | None = None
 ) -> DlqOutcome:
-    """Give the unit at a place up, for good. Raises what redrive_unit() raises, but for parked."""
+    """Discard the unit at a place, for good. Raises as redrive_unit(), except for parked units."""
     units = require_units(conn, [place], "discard")
     return discard_units(conn, [unit.place for unit in units], reason=reason, who=who)[0]
 
@@ -72,9 +72,9 @@ def redrive_units(
     """Have units handled again, by the workers of their partitions, once and in offset order.
 
     Before: `conn` is in autocommit; 50 units are a transaction. places: of their first events, as
-    list_units() returns them. who: for the record, None is this process's user and host.
-    progress: is told how many units are done. What cannot be redriven is left alone, and its
-    outcome says why.
+    list_units() returns them. who: for the record; None is this process's user and host.
+    progress: called with the number of finished units. A unit that cannot be redriven is left
+    alone, and its outcome says why.
     Raises UsageError for another connection.
     """
     require_autocommit(conn, "redrive_units()")
@@ -90,11 +90,11 @@ def discard_units(
     who: str | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> list[DlqOutcome]:
-    """Give units up, for good; what is parked behind them follows. As redrive_units().
+    """Discard units, for good; units parked behind them continue. Otherwise as redrive_units().
 
-    progress: is told how many units are done.
+    progress: called with the number of finished units.
 
-    Raises UsageError when the reason says nothing.
+    Raises UsageError when the reason is blank.
     """
     require_reason(reason)
     require_autocommit(conn, "discard_units()")
@@ -103,7 +103,7 @@ def discard_units(
 
 
 def require_reason(reason: str) -> None:
-    """Raise UsageError for a reason that says nothing."""
+    """Raise UsageError for a blank reason."""
     if not reason.strip():
         raise UsageError("--reason must say something: it is what remains")
 
@@ -111,7 +111,7 @@ def require_reason(reason: str) -> None:
 def require_units(
     conn: Connection[Any], places: Sequence[GroupPlace], verb: Literal["redrive", "discard"]
 ) -> list[DlqUnit]:
-    """Return the units at these places. Raises RefusedError where one cannot be changed so."""
+    """Return the units at these places. Raises RefusedError if the verb cannot change one."""
     units = [find_unit(conn, place) for place in places]
     for unit in units:
         _require_open(unit)
@@ -121,7 +121,7 @@ def require_units(
 
 
 def whoami() -> str:
-    """Return who is at the keyboard, for the record: the role may be everybody's."""
+    """Return the person at the keyboard, for the record: many may share the role."""
     try:
         user = getpass.getuser()
     except (OSError, KeyError):
@@ -172,7 +172,7 @@ def _change(
     what: dict[str, Any],
     progress: Callable[[int], None],
 ) -> Iterator[DlqOutcome]:
-    """Change the units, some to a transaction, so that workers and other people never wait long."""
+    """Change the units in small transactions, so that workers and other people wait briefly."""
     ordered = by_offset(places)
     for start in range(0, len(ordered), _UNITS_PER_COMMIT):
         some = ordered[start : start + _UNITS_PER_COMMIT]

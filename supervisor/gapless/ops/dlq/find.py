@@ -1,4 +1,4 @@
-"""Which units: by place, or by group, topic, key, error, time and state; what is known of one."""
+"""Find units by place, or by group, topic, key, error, time and state; return details of one."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ EVENTS_MAX = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DlqFilter:
-    """Which units are meant: all that is said must hold, None is not said.
+    """A choice of units: they meet every condition that is not None.
 
-    key: one of its events has it. error: in the error or its traceback, in any case. since,
-    until: it failed last then or later, before then. age: a timedelta, it
-    failed at most so long ago, by the database's clock. states: one of these; None: of any.
+    key: one of their events has it. error: a text in the error or its traceback, in any case.
+    since, until: the last failure was at or after this time, before this time. age: a timedelta;
+    the last failure is at most this old, by the database's clock. states: one of these; None: any.
     """
 
     group: str | None = None
@@ -52,9 +52,9 @@ class DlqFilter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DlqDetails:
-    """All that is known of a unit, with its first events; ahead: for a parked one.
+    """All facts about a unit, with its first events; ahead: for a parked one.
 
-    behind: units parked behind it. same_transaction: others that were set aside of it.
+    behind: units parked behind it. same_transaction: other units of it that were set aside.
     """
 
     unit: DlqUnit
@@ -69,9 +69,9 @@ def list_units(
 ) -> list[DlqRow]:
     """Return the units that the filter chooses, newest failure first.
 
-    limit: units at most; None: all.
+    limit: at most this many units; None: all.
 
-    Raises RefusedError (GL404) for a group or topic that is not there and has left none.
+    Raises RefusedError (GL404) for a group or topic that is not there and has left no units.
     """
     _require_known(conn, "group", query("dlq", "knows_group"), wanted.group)
     _require_known(conn, "topic", query("dlq", "knows_topic"), wanted.topic)
@@ -82,7 +82,7 @@ def list_units(
 
 
 def find_unit(conn: Connection[Any], place: GroupPlace) -> DlqUnit:
-    """Return the unit at a place, which is that of any of its events.
+    """Return the unit at a place, which may be that of any of its events.
 
     Raises UsageError for a place without an offset, RefusedError (GL404) when there is none.
     """
@@ -103,9 +103,9 @@ def list_events(conn: Connection[Any], unit: DlqUnit, *, limit: int = EVENTS_MAX
 
 
 def show_unit(conn: Connection[Any], place: GroupPlace, *, events_max: int = 50) -> DlqDetails:
-    """Return all that is known of the unit at a place, at most events_max events of it.
+    """Return all facts about the unit at a place, with at most events_max of its events.
 
-    Raises what find_unit() raises.
+    Raises the errors of find_unit().
     """
     unit = find_unit(conn, place)
     where = unit.place.event

@@ -1,4 +1,4 @@
-"""What the live console has done about units set aside: the same as `gapless dlq` does."""
+"""The live console's view of units set aside: it does the same as `gapless dlq`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _UNITS_MAX = 200
 _EVENTS_MAX = 20
-_CHARACTERS_MAX = 100_000  # of a unit's text: more is for gapless dlq show
+_CHARACTERS_MAX = 100_000  # of a unit's text: gapless dlq show prints more
 
 
 def _place(at: At) -> GroupPlace:

@@ -1,4 +1,4 @@
-"""A unit set aside as text: its error, its events and what waits behind it, in lines or as JSON."""
+"""A unit set aside as lines or JSON: its error, its events, and the units parked behind it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _JSON_FIELDS = ("headers", "payload")
 
 
 def unit_lines(found: DlqDetails) -> Iterator[str]:
-    """Yield what is known of a unit, harmless on a terminal; a line may hold line breaks."""
+    """Yield all facts about a unit, harmless on a terminal; a line may hold line breaks."""
     unit, events = found.unit, found.events
     yield from _facts(unit, found.behind, _place(unit, found.ahead) if found.ahead else "?")
     for each in found.same_transaction:
@@ -31,7 +31,7 @@ def unit_lines(found: DlqDetails) -> Iterator[str]:
 
 
 def details_json(found: DlqDetails) -> str:
-    """Write what is known of a unit as one JSON object."""
+    """Write all facts about a unit as one JSON object."""
     unit = found.unit
     own = [each.offset for each in found.behind if each.partition == unit.partition]
     others = [_place(unit, each) for each in found.behind if each.partition != unit.partition]
@@ -103,7 +103,7 @@ def _fact(name: str, text: str) -> str:
 
 
 def _pretty(text: str) -> str:
-    """Indent JSON; leave what Python cannot hold as it is."""
+    """Indent JSON; leave values that Python cannot hold as they are."""
     try:
         return json_text(json.loads(text), indent=2)
     except (ValueError, RecursionError):

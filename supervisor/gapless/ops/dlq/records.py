@@ -15,8 +15,8 @@ __all__ = ["DlqEvent", "DlqRow", "DlqUnit", "ParkedAhead", "ParkedBehind", "Same
 class DlqRow:
     """A unit in a list: offset is its first, key and event_type are its first event's.
 
-    state: dead, waiting, parked, redriven or discarded. attempts: calls that ended. failed:
-    last. error: the first 200 characters of why.
+    state: dead, waiting, parked, redriven or discarded. attempts: calls that ended. failed: the
+    time of the last failure. error: the first 200 characters of the reason.
     """
 
     group: str
@@ -34,7 +34,7 @@ class DlqRow:
 
     @property
     def place(self) -> GroupPlace:
-        """Where its first event is."""
+        """The place of its first event."""
         return GroupPlace(
             group=self.group, topic=self.topic, partition=self.partition, offset=self.offset
         )
@@ -42,10 +42,10 @@ class DlqRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DlqUnit:
-    """A unit that was set aside; offsets are inclusive, times None for what has not happened.
+    """A unit that was set aside; offsets are inclusive, a time is None until it comes.
 
-    attempts: calls that ended. crashes: calls of which the process died. reason: the line that says
-    most of why; exception: all of it. closed: when it was handled after all, or discarded.
+    attempts: calls that ended. crashes: calls during which the process died. reason: the most
+    telling line of the exception. closed: when the unit was handled after all, or discarded.
     """
 
     group: str
@@ -76,7 +76,7 @@ class DlqUnit:
 
     @property
     def place(self) -> GroupPlace:
-        """Where its first event is."""
+        """The place of its first event."""
         return GroupPlace(
             group=self.group, topic=self.topic, partition=self.partition, offset=self.offset
         )

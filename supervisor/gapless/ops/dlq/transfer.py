@@ -1,8 +1,8 @@
-"""Units as JSON lines, one a line: written, and taken in again, mended in between or not.
+"""Export units as JSON lines, one a unit, and import them, perhaps mended in between.
 
-What comes back is put into the dead letter queue in place of what is there; only redrive has it
-handled. Or its events are published anew, one transaction for each unit: in another database, or
-for all groups.
+An imported unit replaces the one in the dead letter queue; only a redrive has it handled again.
+Or its events are published anew, one transaction for each unit: in another database, or for all
+groups.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ImportedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportedUnit:
-    """A unit as it was read from a line; source: where that stands."""
+    """A unit as it was read from a line; source: the place of that line."""
 
     source: str
     place: GroupPlace
@@ -63,8 +63,8 @@ class ImportedUnit:
 def export_units(conn: Connection[Any], places: Sequence[GroupPlace]) -> Iterator[str]:
     """Yield each unit as a line of JSON, without the line's end, in the order of their offsets.
 
-    Payloads and headers stay the producer's own text. Raises RefusedError (GL404) for one that is
-    not there (any more).
+    Payloads and headers stay the producer's own text. Raises RefusedError (GL404) for a unit that
+    is not there, or not any more.
     """
     for place in by_offset(places):
         unit = find_unit(conn, place)
@@ -72,7 +72,7 @@ def export_units(conn: Connection[Any], places: Sequence[GroupPlace]) -> Iterato
 
 
 def parse_units(lines: Iterable[str], source: str) -> list[ImportedUnit]:
-    """Read all lines, blank ones left out. Raises UsageError at the first that is no unit."""
+    """Read all lines except blank ones. Raises UsageError at the first that is not a unit."""
     return [
         _imported(f"{source} line {number}", text)
         for number, text in enumerate(lines, start=1)
@@ -83,7 +83,7 @@ def parse_units(lines: Iterable[str], source: str) -> list[ImportedUnit]:
 def import_unit(conn: Connection[Any], unit: ImportedUnit, *, who: str | None = None) -> str:
     """Put a unit back as a dead one: `mended`, or why it was left alone (`absent`, `busy`, ...).
 
-    To do it twice changes nothing. who: for the record, None is this process's user and host.
+    A second call changes nothing. who: for the record; None is this process's user and host.
     """
     (outcome,) = row(
         conn,
@@ -99,7 +99,7 @@ def import_unit(conn: Connection[Any], unit: ImportedUnit, *, who: str | None = 
 
 
 def republish_unit(conn: Connection[Any], unit: ImportedUnit) -> None:
-    """Publish the events of a unit as one new transaction; to do it twice doubles them.
+    """Publish the events of a unit as one new transaction; a second call doubles them.
 
     Raises PublishError, or UsageError for a topic that is not there.
     """
@@ -130,7 +130,7 @@ def _one_line(text: str) -> str:
 
 def _new(event: ImportedEvent) -> NewEvent:
     fields: dict[str, Any] = {name: getattr(event, name) for name in _TEXTS}
-    if event.headers is not None and event.headers.startswith("{"):  # else nobody could read them
+    if event.headers is not None and event.headers.startswith("{"):  # others cannot be read
         fields["headers"] = event.headers.encode()  # as they were written
     return NewEvent(payload=(event.payload or "null").encode(), **fields)
 
@@ -153,7 +153,7 @@ def _imported(source: str, text: str) -> ImportedUnit:
     return ImportedUnit(source=source, place=place, events=events)
 
 
-# A string is passed whole; what stands between two of these needs no look.
+# A string is passed whole; the text between two of these matches needs no look.
 _MARKS = re.compile(r'"(?:[^"\\]|\\.)*"|[][{},]', re.DOTALL)
 
 
@@ -220,7 +220,7 @@ def _is_unicode(text: str) -> bool:
 
 
 def _json(text: str) -> str | None:
-    """Return a JSON value as it was written; null is none. Raises ValueError."""
-    with suppress(RecursionError):  # PostgreSQL reads what nests deeper
+    """Return a JSON value as it was written; None for null. Raises ValueError."""
+    with suppress(RecursionError):  # PostgreSQL reads values that nest deeper
         whole(text)
     return None if text == "null" else text

@@ -1,1 +1,1 @@
-"""What `gapless doctor` looks at: each check is a function from a Patient to findings."""
+"""The checks of `gapless doctor`: each is a function from a Patient to findings."""

@@ -1,4 +1,4 @@
-"""A finding of the doctor, and what a check is given to find it."""
+"""A finding of the doctor, and the patient that a check is given to find it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Level = Literal["ok", "warning", "FAIL"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One line of the report. `remedy` says what to do; empty when there is nothing to do."""
+    """One line of the report. remedy: the advice; empty if there is nothing to do."""
 
     name: str
     level: Level
@@ -32,15 +32,15 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True)
 class Patient:
-    """What is examined: a session in autocommit, and a second one for what takes two."""
+    """The database to examine: a session in autocommit, and another for checks that take two."""
 
     conn: Connection[Any]
     second: Connection[Any]
 
     @cached_property
     def look(self) -> Snapshot:
-        """Everything that status shows, looked at once for all checks."""
-        from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops need not
+        """The snapshot that status shows, taken once for all checks."""
+        from gapless.status import snapshot  # noqa: PLC0415 - imports rich, which ops does not need
 
         return snapshot(self.conn)
 
@@ -51,7 +51,7 @@ def ok(name: str, text: str) -> Finding:
 
 
 def warning(name: str, text: str, remedy: str = "") -> Finding:
-    """Report what works, but somebody should know."""
+    """Report a state that works, but that somebody should know of."""
     return Finding(name=name, level="warning", text=text, remedy=remedy)
 
 
@@ -61,7 +61,7 @@ def fail(name: str, text: str, remedy: str) -> Finding:
 
 
 def examine(patient: Patient, checks: tuple[Check, ...]) -> Iterator[Finding]:
-    """Make the checks, one after the other; one that may not look says so and stops none."""
+    """Make the checks in turn; a check that may not look says so, and the others continue."""
     for check in checks:
         name = check.__name__.replace("_", "-")
         try:

@@ -1,4 +1,4 @@
-"""Whether the log moves: sequencer, chunks, members, partitions."""
+"""Checks of whether the log moves: sequencer, chunks, members, partitions."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
 
 _SHOWN_MAX = 5
 _ALL_FAILS = "learn/failures.md, When everything fails"
-_STILL_S = 5.0  # so long an event may be without an offset
-_TURN_S_MAX = 3600.0  # so long the keys of publishers may be kept longer than wanted
+_STILL_S = 5.0  # an event may be without an offset for this time
+_TURN_S_MAX = 3600.0  # the keys of publishers may stay this much longer than wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunks:
-    """`room` is how many ids the chunks still have; the default chunk takes what does not fit.
+    """The chunks of the log. room: ids that they still have; further ids go to the default chunk.
 
     held_by: the pid of a session that has the default chunk, for `held_s`: no chunk can be made.
-    default_bytes: what is in it, with why it is there still, and whose transaction that waits for.
+    default_bytes: the size of the default chunk, with the reason why it is not empty, and the pid
+    of the transaction that this waits for.
     """
 
     chunk_events: int
@@ -40,7 +41,7 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dedupe:
-    """Keys of publishers: what they take, since when a slot is left, or could have been emptied."""
+    """Keys of publishers: their bytes, and for how long a slot is left, or overdue to empty."""
 
     bytes: int
     closing_s: float | None
@@ -48,7 +49,7 @@ class Dedupe:
 
 
 def wake_trigger(patient: Patient) -> Iterator[Finding]:
-    """Whether publishers wake the sequencer."""
+    """Check that publishers wake the sequencer."""
     row = patient.conn.execute(query("doctor", "wake_trigger")).fetchone()
     if row is None or row[0] not in {"O", "A"}:
         yield warning(
@@ -63,7 +64,7 @@ def wake_trigger(patient: Patient) -> Iterator[Finding]:
 
 
 def leases(patient: Patient) -> Iterator[Finding]:
-    """Whether members, leases and fences say the same."""
+    """Check that members, leases and fences agree."""
     found = patient.conn.execute(query("doctor", "check_leases")).fetchall()
     for invariant, place, problem in found[:_SHOWN_MAX]:
         text = f"{plain(place)}: {plain(problem)} ({invariant})"
@@ -73,7 +74,7 @@ def leases(patient: Patient) -> Iterator[Finding]:
 
 
 def chunks(patient: Patient) -> Iterator[Finding]:
-    """Whether the next events have a chunk to go to."""
+    """Check that the next events have a chunk to go to."""
     found = rows(patient.conn, Chunks, query("doctor", "chunks"))[0]
     ahead = max(found.room, 0) / found.chunk_events
     text = f"room for {max(found.room, 0):,} more events in chunks of {found.chunk_events:,}"
@@ -100,7 +101,7 @@ def chunks(patient: Patient) -> Iterator[Finding]:
 
 
 def restored(patient: Patient) -> Iterator[Finding]:
-    """Whether a restore has left rows out, or stands beside others; with that nothing else fits."""
+    """Check that a restore left no rows out, and met no others; else all other checks mislead."""
     is_overlaid, lost = patient.conn.execute(query("doctor", "restored")).fetchall()[0]
     if is_overlaid or lost is not None:
         how = (
@@ -117,7 +118,7 @@ def restored(patient: Patient) -> Iterator[Finding]:
 
 
 def sequencer(patient: Patient) -> Iterator[Finding]:
-    """Whether somebody gives offsets, and whether what it remembers fits this cluster."""
+    """Check that a session gives offsets, and that its memory is of this cluster."""
     look = patient.look
     sequencing = look.sequencer
     pending = look.pending_events
@@ -149,7 +150,7 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
 
 
 def foreign_locks(patient: Patient) -> Iterator[Finding]:
-    """Whether a stranger holds a lock of gapless."""
+    """Check that no session holds a lock of gapless without a right to it."""
     found = patient.look.foreign_locks
     for each in found[:_SHOWN_MAX]:
         yield fail(
@@ -162,7 +163,7 @@ def foreign_locks(patient: Patient) -> Iterator[Finding]:
 
 
 def obstacles(patient: Patient) -> Iterator[Finding]:
-    """Whether a transaction, or a client that never polls, keeps a group, or what is due."""
+    """Check that no transaction, and no client that never polls, holds up a group or due units."""
     found = patient.look.obstacles
     for each in found[:_SHOWN_MAX]:
         say = warning if each.kind == "clock" else fail
@@ -174,7 +175,7 @@ def obstacles(patient: Patient) -> Iterator[Finding]:
 
 
 def unrouted(patient: Patient) -> Iterator[Finding]:
-    """Whether producers use a topic id that nobody made."""
+    """Check that producers use no topic id that has no topic."""
     found = patient.look.unrouted
     for each in found[:_SHOWN_MAX]:
         yield warning("unrouted", str(each), "gapless topics discard gives such events up")
@@ -186,7 +187,7 @@ def unrouted(patient: Patient) -> Iterator[Finding]:
 
 
 def members(patient: Patient) -> Iterator[Finding]:
-    """Whether the supervisors are alive."""
+    """Check that the supervisors are alive."""
     found = patient.look.members
     revoked = [member for member in found if member.revoked_role is not None]
     for member in revoked[:_SHOWN_MAX]:
@@ -204,7 +205,7 @@ def members(patient: Patient) -> Iterator[Finding]:
 
 
 def partitions(patient: Patient) -> Iterator[Finding]:
-    """Whether some partition does not continue; what stops a queue for good is for queues()."""
+    """Check that all partitions continue; queues() tells of a queue that has stopped for good."""
     look = patient.look
     ordered = [standing for standing in look.partitions if standing.mode == "ordered"]
     stopped = [each for each in ordered if not _is_tried(each) and each.error is not None]
@@ -231,7 +232,7 @@ def _is_tried(standing: Standing) -> bool:
 
 
 def _paused(look: Snapshot) -> Iterator[Finding]:
-    """Say what rests because somebody wanted it, so that nobody looks for another cause."""
+    """Report the pauses that people made, so that no other cause is looked for."""
     paused = [standing for standing in look.partitions if standing.paused_ts is not None]
     for group in sorted({standing.group_id for standing in paused}):
         own = [standing for standing in paused if standing.group_id == group]
@@ -241,7 +242,7 @@ def _paused(look: Snapshot) -> Iterator[Finding]:
 
 
 def retention(patient: Patient) -> Iterator[Finding]:
-    """Whether something keeps events of which the topic has had enough."""
+    """Check that nothing holds events that are older than their topic keeps."""
     found = rows(patient.conn, Chunk, query("log", "retention_plan"))
     held = [chunk for chunk in found if chunk.is_behind]
     if held:
@@ -256,7 +257,7 @@ def retention(patient: Patient) -> Iterator[Finding]:
 
 
 def pipelines(patient: Patient) -> Iterator[Finding]:
-    """Whether a pipeline has failed: retention waits for what it has not read."""
+    """Check that no pipeline has failed: retention keeps the events that it has not read."""
     from gapless.features.spark.pipeline.position import standings  # noqa: PLC0415 - imports yaml
 
     found = standings(patient.conn)
@@ -275,7 +276,7 @@ def pipelines(patient: Patient) -> Iterator[Finding]:
 
 
 def dedupe(patient: Patient) -> Iterator[Finding]:
-    """Whether keys of publishers that are too old are dropped."""
+    """Check that keys of publishers that are too old are dropped."""
     found = rows(patient.conn, Dedupe, query("doctor", "dedupe"))[0]
     text = f"dedupe keys take {found.bytes / 1024**2:,.1f} MB"
     if (found.closing_s or 0.0) > _TURN_S_MAX:

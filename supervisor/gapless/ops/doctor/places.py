@@ -1,4 +1,4 @@
-"""Whether each group has a place in the log from which it can continue."""
+"""The check that each group has a place in the log from which it can continue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN_MAX = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnplacedGroup:
-    """A group that is beyond the end of the log, or has lost its offset; what helps."""
+    """A group that is beyond the end of the log, or has lost its offset; with the remedy."""
 
     group_id: str
     problem: str
@@ -27,7 +27,7 @@ class UnplacedGroup:
 
 
 def offsets(patient: Patient) -> Iterator[Finding]:
-    """Whether some group stands still because it has no place in the log."""
+    """Check that no group stands still because it has no place in the log."""
     found = rows(patient.conn, UnplacedGroup, query("doctor", "unplaced_groups"))
     for each in found[:_SHOWN_MAX]:
         yield fail("offsets", str(each), plain(each.remedy))

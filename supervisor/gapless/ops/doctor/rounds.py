@@ -1,4 +1,4 @@
-"""All checks in their order: what fails early makes the later ones pointless."""
+"""All checks in their order: the failure of an early one makes the later ones pointless."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ _LOG = (
 
 
 def diagnose(dsn: str, *, connect_timeout_s: int = 10) -> Iterator[Finding]:
-    """Yield what every check finds, as soon as it is known; changes nothing.
+    """Yield the findings of every check, as soon as they are known; change nothing.
 
-    dsn: for two sessions of its own. What cannot be looked at is a finding, too.
-    Raises psycopg.Error for a connection that is lost on the way.
+    dsn: for two sessions of its own. A check that cannot look yields a finding, too.
+    Raises psycopg.Error if the connection is lost on the way.
     """
     try:
         conn = connect_shared(dsn, role="doctor", connect_timeout_s=connect_timeout_s)

@@ -1,4 +1,4 @@
-"""Whether the schema is what this program knows, and this role may use it."""
+"""Checks that the schema is the one that this program knows, and that this role may use it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gapless.ops.rows import rows
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Privileges:
-    """What this role may do."""
+    """The privileges of this role."""
 
     publish: bool
     consume: bool
@@ -31,7 +31,7 @@ class Terminator:
 
 
 def schema(patient: Patient) -> Iterator[Finding]:
-    """Whether the schema is there and fits this program."""
+    """Check that the schema is there and fits this program."""
     try:
         require_schema(patient.conn)
     except (SchemaError, HiddenError) as error:
@@ -42,7 +42,7 @@ def schema(patient: Patient) -> Iterator[Finding]:
 
 
 def roles(patient: Patient) -> Iterator[Finding]:
-    """Whether the roles to grant exist."""
+    """Check that the roles to grant exist."""
     row = patient.conn.execute(query("doctor", "missing_roles")).fetchone()
     missing = row[0] if row else []
     if missing:
@@ -56,7 +56,7 @@ def roles(patient: Patient) -> Iterator[Finding]:
 
 
 def privileges(patient: Patient) -> Iterator[Finding]:
-    """Whether this role may do anything here."""
+    """Check that this role may do anything here."""
     found = rows(patient.conn, Privileges, query("doctor", "privileges"))[0]
     may = [
         word
@@ -79,7 +79,7 @@ def privileges(patient: Patient) -> Iterator[Finding]:
 
 
 def terminate(patient: Patient) -> Iterator[Finding]:
-    """Whether a worker that hangs in a query can be got rid of by its peers."""
+    """Check that peers can end the session of a worker that hangs in a query."""
     for found in rows(patient.conn, Terminator, query("doctor", "terminator")):
         if found.may:
             yield ok("terminate", f'"{found.owner}" may end the sessions of evicted supervisors')

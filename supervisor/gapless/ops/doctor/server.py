@@ -1,4 +1,4 @@
-"""Whether the server suits gapless: version, durability, connections, who holds it back."""
+"""Checks that the server suits gapless: version, durability, connections, vacuum's horizon."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PREPARED_OLD_S = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerFacts:
-    """What the server says of itself and of this session."""
+    """The server's version and settings, as this session sees them."""
 
     version: str
     role: str
@@ -32,10 +32,10 @@ class ServerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Connections:
-    """Sessions: `admitted` to this role and database, taken by all, and by gapless.
+    """Numbers of sessions: `admitted` to this role and database, of all programs, of gapless.
 
-    own: what the members take beside those of their workers. workers: sessions of these, of ordered
-    groups.
+    own: sessions of the members, without those of their workers. workers: sessions of workers of
+    ordered groups.
     """
 
     admitted: int
@@ -78,7 +78,7 @@ class Prepared:
 
 
 def server_version(patient: Patient) -> Iterator[Finding]:
-    """Whether the server is new enough."""
+    """Check that the server is new enough."""
     version = _facts(patient).version
     least = f"gapless needs {MIN_SERVER_VERSION // 10000} or newer"
     if patient.conn.info.server_version < MIN_SERVER_VERSION:
@@ -88,7 +88,7 @@ def server_version(patient: Patient) -> Iterator[Finding]:
 
 
 def encoding(patient: Patient) -> Iterator[Finding]:
-    """Whether the database can store every text."""
+    """Check that the database can store every text."""
     name = _facts(patient).encoding
     if name == "UTF8":
         yield ok("encoding", "UTF8")
@@ -99,7 +99,7 @@ def encoding(patient: Patient) -> Iterator[Finding]:
 
 
 def durability(patient: Patient) -> Iterator[Finding]:
-    """Whether what was committed is still there after a crash."""
+    """Check that commits survive a crash of the server."""
     facts = _facts(patient)
     found = False
     if facts.fsync == "off":
@@ -132,7 +132,7 @@ def durability(patient: Patient) -> Iterator[Finding]:
 
 
 def upkeep(patient: Patient) -> Iterator[Finding]:
-    """Whether settings that matter in the long run are as they should be."""
+    """Check the settings that matter in the long run."""
     facts = _facts(patient)
     if facts.autovacuum == "off":
         yield warning(
@@ -151,7 +151,7 @@ def upkeep(patient: Patient) -> Iterator[Finding]:
 
 
 def connections(patient: Patient) -> Iterator[Finding]:
-    """Whether there are sessions enough for every partition to be worked on."""
+    """Check that there are enough sessions to work on every partition."""
     facts = rows(patient.conn, Connections, query("doctor", "connections"))[0]
     members = max(facts.members, 1)
     needed = facts.partitions + (facts.own or SESSIONS_PER_SUPERVISOR)
@@ -173,7 +173,7 @@ def connections(patient: Patient) -> Iterator[Finding]:
 
 
 def horizon(patient: Patient) -> Iterator[Finding]:
-    """Who holds back vacuum: its own events wait with it, and dead rows are kept."""
+    """Find the session that holds back vacuum: its own events wait, and dead rows are kept."""
     oldest = rows(patient.conn, Oldest, query("doctor", "oldest"))
     for slot in rows(patient.conn, Slot, query("doctor", "slots")):
         state = "active" if slot.active else "inactive"
@@ -199,7 +199,7 @@ def horizon(patient: Patient) -> Iterator[Finding]:
 
 
 def prepared(patient: Patient) -> Iterator[Finding]:
-    """Whether a prepared transaction was forgotten: its events are never seen."""
+    """Check that no prepared transaction was forgotten: its events would never be seen."""
     found = rows(patient.conn, Prepared, query("doctor", "prepared"))
     if not found:
         yield ok("prepared", "no prepared transactions")

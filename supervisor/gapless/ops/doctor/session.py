@@ -1,4 +1,4 @@
-"""Whether a session is what gapless needs: its own, on the primary, with NOTIFY."""
+"""Checks that a session suits gapless: not shared, on the primary, with NOTIFY."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUEUE_MAX = 0.05
 
 
 def primary(patient: Patient) -> Iterator[Finding]:
-    """Whether it can be written to; connect() refuses a standby, so this one is the primary."""
+    """Check that the database can be written to; connect() refuses a standby."""
     row = patient.conn.execute(query("connect", "who")).fetchone()
     if row is not None and row[0]:
         yield fail("primary", "this is a read-only standby", "connect to the primary")
@@ -38,7 +38,7 @@ def primary(patient: Patient) -> Iterator[Finding]:
 
 
 def pooler(patient: Patient) -> Iterator[Finding]:
-    """Whether two clients ever share a server session: then locks and LISTEN do not work."""
+    """Check that two clients never share a server session: locks and LISTEN would not work."""
     if shares_sessions(patient.conn, patient.second):
         yield warning(
             "pooler",
@@ -53,7 +53,7 @@ def pooler(patient: Patient) -> Iterator[Finding]:
 
 
 def wake_up(patient: Patient) -> Iterator[Finding]:
-    """Whether NOTIFY from one session arrives in another, and how fast."""
+    """Check that NOTIFY from one session arrives in another, and measure how fast."""
     if shares_sessions(patient.conn, patient.second):
         yield ok("wake-up", "not tried: NOTIFY does not pass a pooler in transaction mode")
         return
@@ -78,7 +78,7 @@ def wake_up(patient: Patient) -> Iterator[Finding]:
 
 
 def notify_queue(patient: Patient) -> Iterator[Finding]:
-    """Whether a session that listens, and stays in a transaction, fills the server's queue."""
+    """Check that no session that listens fills the server's queue by an open transaction."""
     ((usage,),) = patient.conn.execute(query("doctor", "notify_queue")).fetchall()
     text = f"the server's queue of notifications is {usage:.0%} full"
     if usage > _QUEUE_MAX:
@@ -92,7 +92,7 @@ def notify_queue(patient: Patient) -> Iterator[Finding]:
 
 
 def clock(patient: Patient) -> Iterator[Finding]:
-    """How far this machine's clock is from the database's; nothing depends on it."""
+    """Compare this machine's clock with the database's; nothing depends on it."""
     began_s = monotonic()
     before = datetime.now(UTC)  # noqa: TID251 - the one place that compares the two clocks
     row = patient.conn.execute(query("doctor", "clock")).fetchone()

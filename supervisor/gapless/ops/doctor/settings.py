@@ -1,4 +1,4 @@
-"""The settings that hold, and where each came from."""
+"""The settings in force, each with its source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettingLine:
-    """A setting as its file spells it: value in words, source as in Loaded.sources."""
+    """A setting as its file spells it: value is its text, source as in Loaded.sources."""
 
     key: str
     value: str

@@ -1,4 +1,4 @@
-"""Whether tables can be used, and what is written to captured and attached ones is published."""
+"""Checks that tables can be used, and that rows of captured and attached ones are published."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OPEN_S = 2
 
 
 def locks(patient: Patient) -> Iterator[Finding]:
-    """Whether a transaction that stays open has locked a table of ours: all others wait."""
+    """Check that no transaction that stays open has locked a table of ours: all others wait."""
     found = lock_holders(patient.conn, _OPEN_S)
     for problem, remedy in found[:_SHOWN_MAX]:
         yield fail("locks", plain(problem), plain(remedy))
@@ -25,7 +25,7 @@ def locks(patient: Patient) -> Iterator[Finding]:
 
 
 def captures(patient: Patient) -> Iterator[Finding]:
-    """Whether the triggers of captured tables are there and enabled, and their columns."""
+    """Check that captured tables have their triggers, enabled, and the columns that these need."""
     found = list_captures(patient.conn)
     yield from _ill("captures", found, "captured table", "capture")
     if not any(each.problem for each in found):
@@ -33,7 +33,7 @@ def captures(patient: Patient) -> Iterator[Finding]:
 
 
 def attachments(patient: Patient) -> Iterator[Finding]:
-    """Whether attached tables are copied to their end, and followed; whether rows were changed."""
+    """Check that attached tables are copied to their end, and followed, and no row was changed."""
     found = list_attachments(patient.conn)
     yield from _ill("attachments", found, "attached table", "attach")
     if not any(each.problem for each in found):
@@ -41,7 +41,7 @@ def attachments(patient: Patient) -> Iterator[Finding]:
 
 
 def classic(patient: Patient) -> Iterator[Finding]:
-    """Whether what programs of the classic design watch is there: the view, the trigger."""
+    """Check that the view and the trigger for programs of the classic design are there."""
     found = list_classic(patient.conn)
     for each in found:
         if each.problem is not None:
@@ -54,7 +54,7 @@ def classic(patient: Patient) -> Iterator[Finding]:
 def _ill(
     check: str, found: Sequence[CaptureInfo] | Sequence[AttachmentInfo], noun: str, command: str
 ) -> Iterator[Finding]:
-    """Name the tables that have a problem, the first of them one by one."""
+    """Report the tables that have a problem, the first of them one by one."""
     ill = [each for each in found if each.problem is not None]
     for each in ill[:_SHOWN_MAX]:
         yield fail(check, plain(f"{each.table}: {each.problem}"), plain(each.remedy or ""))

@@ -17,13 +17,13 @@ _RUN = ("run", "gapless.django:handlers")
 
 
 class ManageCommand(BaseCommand):
-    """Hand all words to gapless; `run` alone runs the handlers of all apps."""
+    """Pass all words to gapless; `run` without words runs the handlers of all apps."""
 
     help = "the command gapless, with the database of Django; `gapless --help` lists what it does"
     requires_system_checks: list[str] = []
 
     def run_from_argv(self, argv: list[str]) -> None:
-        """Run it from a terminal; its options are gapless's own."""
+        """Run the command from a terminal; its options are gapless's own."""
         sys.exit(_run(argv[2:]))
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -31,7 +31,7 @@ class ManageCommand(BaseCommand):
         parser.add_argument("words", nargs="*")
 
     def handle(self, *_: Any, words: list[str], **__: Any) -> None:
-        """Run it from a program. Raises CommandError when it fails; why is on stderr."""
+        """Run the command from a program. Raises CommandError if it fails; see stderr."""
         code = _run(words)
         if code:
             raise CommandError(f"gapless {' '.join(words)}: exit code {code}", returncode=code)
