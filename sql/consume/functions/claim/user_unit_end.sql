@@ -1,5 +1,5 @@
--- The last offset of the merged unit that upto is in; first_offset, where a unit begins, is not behind
--- it. It looks ever further, twice as far each time, and not beyond a hole.
+-- Return the last offset of the merged unit that contains upto; first_offset, where a unit begins, is not behind it.
+-- The search doubles its range each time, and does not pass a hole.
 create or replace function gapless.user_unit_end(
   _topic_id int, _partition_id int, _first_offset bigint, _upto bigint, _layout int
 )
@@ -30,7 +30,7 @@ begin
         coalesce(lag(s.last_offset) over (order by s.base_offset), look_to) + 1 as expected
       from gapless.log_segment s
       where s.topic_id = _topic_id and s.partition_id = _partition_id
-        and s.base_offset > look_to - 200    -- a segment has no more
+        and s.base_offset > look_to - 200    -- a segment has at most 200
         and s.last_offset > look_to and s.layout <= _layout
       order by s.base_offset
       limit segments

@@ -1,4 +1,4 @@
--- How many letters of a partition stand at this offset or later.
+-- Return how many dead letters of a partition are at this offset or later.
 create or replace function gapless.letters_from(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )
