@@ -107,7 +107,7 @@ select gapless.restore_settings(%(names)s, %(vals)s)
 select gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
 
 -- name: check_unit
--- A COMMIT would refuse these, while the unit's savepoint can still be rolled back.
+-- Run the checks of a COMMIT early, while the unit's savepoint can still be rolled back.
 select gapless.require_settings(%(settings)s), gapless.check_constraints()
 
 -- name: set_aside
