@@ -4,12 +4,11 @@
 -- Raises 55P03 when another session has locked a table that it needs: try again later.
 --
 -- 1. Copy: a slice of the default chunk, of at most chunk_events rows, into a table of the slice's name. Only when the
--- slice
---    is closed, as in close_chunks(): no event can come into it any more. No reader uses the copy yet.
+--    slice is closed, as in close_chunks(): no event can come into it any more. No reader uses the copy yet.
 -- 2. Note which transactions are open now that the copy is there.
--- 3. Once they have ended, and all of the default chunk is copied: truncate it, and attach the copies. MUST NOT attach
--- before: in a snapshot that is older than the copy its rows are not there yet, and those of the default chunk would be
--- gone.
+-- 3. Once they have ended, and all of the default chunk is copied: truncate it, and attach the copies.
+-- MUST NOT attach before: in a snapshot that is older than the copy its rows are not there yet, and those of the
+-- default chunk would be gone.
 -- Events that retention has dropped are not copied.
 -- locks: guard_retention, guard_chunks; in step 3 ACCESS EXCLUSIVE on the default chunk, for which it waits 100 ms, and
 --   SHARE UPDATE EXCLUSIVE on the parent (nobody who reads or writes waits for it)
