@@ -39,7 +39,7 @@ create table gapless.consumer_offsets (
   epoch bigint not null default 0,
   token uuid,
   installed_offset bigint,             -- next_offset when this owner began; null after a clean release
-  attempt_offset bigint,               -- careful mode: the unit tried last, and how often
+  attempt_offset bigint,               -- careful mode: the unit tried last, and its attempts
   attempts int not null default 0,
   layout int not null default 0,       -- layouts up to it may be handled here: their blockers are done
   passed int not null default 0,       -- no event of earlier layouts is left here, and waiting partitions were notified
@@ -81,7 +81,7 @@ create table gapless.group_pause (
 comment on table gapless.group_pause is
   'What is paused. A paused partition keeps its place in the plan, and has no worker.';
 
--- Actions of people: pause, seek, resume, discard, remove, and how much it was. who: the role of a session and, behind
+-- Actions of people: pause, seek, resume, discard, remove, with the amount. who: the role of a session and, behind
 -- it, the caller for which it acts: for a gateway, the key or the token.
 create table gapless.audit (
   audit_id bigint generated always as identity primary key,

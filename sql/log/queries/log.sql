@@ -45,7 +45,7 @@ where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[
 select gapless.is_in_default(%(ids)s::bigint[])
 
 -- name: fetch_apart
--- As fetch, in a transaction that lasts, for ids of which is_in_default() is true.
+-- As fetch, in a transaction that lasts, for ids in the default chunk (is_in_default()).
 select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
   o.xid, o.created_ts, o.cause, o.correlation
 from gapless.events_of(%(ids)s::bigint[]) o
@@ -140,7 +140,7 @@ from gapless.publish_once(
 ) o
 
 -- name: publish_each
--- Events of which at least one has a dedupe_key, or is scheduled; the first's transaction_id counts if nothing was
+-- Several events, at least one with a dedupe_key, or scheduled; the first's transaction_id counts if nothing was
 -- stored.
 select
   case

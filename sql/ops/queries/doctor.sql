@@ -203,7 +203,7 @@ left join lateral (
 left join gapless.default_chunk d on true
 
 -- name: queues
--- Partitions of queue groups: offsets that they cannot pass, blocks in hand and for how long, waiting units.
+-- Partitions of queue groups: offsets that they cannot pass, blocks in hand and their ages, waiting units.
 -- returns: gapless.features.queue.checks:QueueFacts
 -- Sessions and locks are listed once: a list costs as much as its rows, and a queue may have a thousand partitions.
 with sessions as materialized (

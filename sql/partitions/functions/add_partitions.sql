@@ -11,7 +11,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- MUST be one statement: the rows of latest, and how far they were taken in, are of one moment.
+  -- MUST be one statement: the rows of latest, and the progress of compaction, are of one moment.
   insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset, latest_upto)
   select _group_id, t.topic_id, p,
     case

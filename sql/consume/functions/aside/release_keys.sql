@@ -6,7 +6,7 @@
 -- could be parked behind one that is being discarded, and would never be released. MUST take the lock in a statement of
 -- its own: the look needs a snapshot from after it.
 
--- Remove the keys of a unit, because it was handled or discarded; returns how many units follow now.
+-- Remove the keys of a unit, because it was handled or discarded; returns the number of units that follow now.
 -- locks: the group's row of guard_keys until the transaction ends, if the unit had keys
 create or replace function gapless.release_keys(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint

@@ -40,7 +40,7 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-  fence record;    -- the group's row, and what else may be in the way
+  fence record;    -- the group's row, and other obstacles
   reach record;    -- the first segment of the range; the last offset of the range, its layout
   goal bigint;
   upto bigint;

@@ -1,4 +1,4 @@
--- Return how many of these events exist.
+-- Return the number of these events that exist.
 -- plan: as claim_events()
 create or replace function gapless.count_events(_ids bigint[])
 returns bigint

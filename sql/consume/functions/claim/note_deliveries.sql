@@ -6,8 +6,8 @@
 --             that need no other call
 --   begun     units whose call begins after COMMIT, up to begun_last; begun_last is the end of each
 --   upto      the group's next_offset from now on
--- Returns a row for each begun unit: the number of this attempt, and how many calls in a row began without an end. One
--- row of nulls: fenced (I7), or another session moved the offset; nothing was written.
+-- Returns a row for each begun unit: the number of this attempt, and the number of calls in a row that began without an
+-- end. One row of nulls: fenced (I7), or another session moved the offset; nothing was written.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.note_deliveries(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _expected bigint,

@@ -1,5 +1,5 @@
 -- Restore the missing offset rows of a group at the oldest offset of the log, with the lease's epoch, so that the next
--- owner is admitted; returns how many. The caller then moves them to the place where the group is to continue.
+-- owner is admitted; returns their number. The caller then moves them to the place where the group is to continue.
 create or replace function gapless.restore_offsets(
   group_id text, topic text default null, partition_id int default null
 )

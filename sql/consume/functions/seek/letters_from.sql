@@ -1,4 +1,4 @@
--- Return how many dead letters of a partition are at this offset or later.
+-- Return the number of dead letters of a partition at this offset or later.
 create or replace function gapless.letters_from(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )

@@ -1,7 +1,7 @@
 -- Publish the missing rows of an attached table: those that its trigger could not publish, those that were written
--- without the trigger, those that got a low id late. Returns how many rows. Their events come behind the earlier ones.
--- A row whose event is not yet committed is not seen, nor is its attached_row: none is published twice. A noted row
--- that is not found is noted as that, until the next call: it was deleted, or its id had been published.
+-- without the trigger, those that got a low id late. Returns the number of rows. Their events come behind the earlier
+-- ones. A row whose event is not yet committed is not seen, nor is its attached_row: none is published twice. A noted
+-- row that is not found is noted as that, until the next call: it was deleted, or its id had been published.
 create or replace function gapless.copy_missed(_attachment_id int)
 returns bigint
 language plpgsql

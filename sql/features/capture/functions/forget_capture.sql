@@ -1,4 +1,4 @@
--- Delete a capture whose triggers are gone, and audit who ended it. A part of release_capture().
+-- Delete a capture whose triggers are gone, and audit its end. A part of release_capture().
 -- Refuses one that has triggers: writes to their table would fail (capture_rows.sql).
 create or replace function gapless.forget_capture(_capture_id int)
 returns void

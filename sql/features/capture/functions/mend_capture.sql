@@ -1,5 +1,6 @@
 -- Create the triggers of a captured table again where they are missing or disabled, or for a partition that is newer
--- than they are, and note the present names of its columns. Returns how many triggers were created or enabled.
+-- than they are, and note the present names of its columns. Returns the number of triggers that were created or
+-- enabled.
 --   select gapless.mend_capture('public.orders');
 -- Changes that were made in between are not in the topic. Runs with the rights of the caller: the table's owner.
 create or replace function gapless.mend_capture(source text)

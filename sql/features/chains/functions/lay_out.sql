@@ -1,5 +1,5 @@
 -- Return the places of the nodes of a forest in an answer of nodes_max: numbered so that each is followed by its
--- descendants; level, and how many descendants are left out (those for which it is the nearest). A last row without
+-- descendants; level, and the number of left-out descendants (those for which it is the nearest). A last row without
 -- node counts those without a parent in the answer. ids ascend, and a parent's is lower than its child's.
 create or replace function gapless.lay_out(
   _ids bigint[], _parents bigint[], _asked boolean[], _nodes_max int

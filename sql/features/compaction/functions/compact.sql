@@ -1,5 +1,5 @@
 -- Take at most events_max events of compacted topics into latest, and remove at most as many rows of topics that are no
--- longer compacted: one step, in the caller's transaction. Returns how many events and rows these were; 0 when there is
+-- longer compacted: one step, in the caller's transaction. Returns the number of these events and rows; 0 when there is
 -- nothing to do now; null: no topic is compacted. To do everything, call it until it returns 0, and commit each time.
 -- It may be repeated at any time, by any session: the place of a partition moves in the same transaction. Needs READ
 -- COMMITTED. Raises GL400 for a value that is out of range.

@@ -1,4 +1,4 @@
--- Take at most events_max next events of a partition into latest; returns how many. A part of compact().
+-- Take at most events_max next events of a partition into latest; returns their number. A part of compact().
 --
 -- A key's events are taken in in their order, so a later event replaces the earlier one, whatever its offset: within a
 -- partition by its offset, and over a change of the number of partitions because events of a layout are taken in after

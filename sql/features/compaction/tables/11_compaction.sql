@@ -1,5 +1,5 @@
 -- Topics whose newest event of each key is kept beside the log (functions/compaction/), and groups that begin with
--- those events. topic.compacted: whether it is one. compaction: how far each partition of it was taken in. latest: the
+-- those events. topic.compacted: whether it is one. compaction: the progress of each partition of it. latest: the
 -- events. consumer_offsets.latest_upto: the group reads latest as long as its next_offset is below; null: the log.
 
 create table gapless.compaction (

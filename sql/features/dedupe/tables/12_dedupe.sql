@@ -32,7 +32,7 @@ create table gapless.dedupe_state (
   slot int not null default 0,         -- new keys go here
   closing int,                         -- and here, while a transaction may write to it alone; null: none
   closes_at xid8,                      -- none does once those below this one are over; null: look again
-  closed int[] not null default '{}',  -- are looked at: nobody writes to them
+  closed int[] not null default '{}',  -- are looked at, but not written to
   since_ts timestamptz not null default clock_timestamp()  -- when keys began to go to slot
 );
 

@@ -1,6 +1,6 @@
 -- Remove the subscriptions that were not renewed in their time (subscribe.sql): the housekeeper calls it now and then.
 -- gap_s: as in expire_groups(). Each removal is audited (action expire_subscription); at most a thousand in one call.
--- Returns, for each group, how many were removed.
+-- Returns, for each group, the number of removed subscriptions.
 -- A group whose subscriptions another session is changing keeps them until the next call.
 -- locks: the row of expiry_clock, then the groups' filter rows, by try
 create or replace function gapless.expire_subscriptions(_gap_s double precision)

@@ -55,7 +55,7 @@ begin
           if said = _text or left(sqlstate, 2) in ('40', '53', '57', '58', 'XX') then
             raise;
           end if;
-          reads_time := left(sqlstate, 4) = '2200';    -- of what is no time; all else the text itself says
+          reads_time := left(sqlstate, 4) = '2200';    -- an invalid time; other errors come from the text itself
       end;
     end loop;
     perform gapless.check_condition(wanted);

@@ -1,7 +1,7 @@
 -- Resume a subscription that was stopped (stop_subscriptions.sql). First it is asked about the events that it missed:
 -- in each partition, those from the offset at which it was stopped up to the group's offset, or further where the group
 -- has finished more. Units with matches are set aside as waiting, so that workers handle them soon, for this
--- subscription alone; then it is asked like all others. Returns how many units these are; null: it was not stopped.
+-- subscription alone; then it is asked like all others. Returns the number of these units; null: it was not stopped.
 -- Raises GL409 when its condition still raises: it stays stopped, and nothing was changed; subscribe() by its name
 -- gives it another condition. Raises GL404 for an unknown subscription.
 -- The call is audited. The subscription is asked about one event, then 2, 4, … up to 1000 at a time. When that takes

@@ -1,6 +1,6 @@
 -- Match one subscription against events that its group has passed, offsets first to last (both inclusive), and set the
 -- units with matches, and with messages to it (direct_headers.sql), aside, to be handled again at once, for this
--- subscription alone. Returns how many matched. A unit that waits already gets it in addition. A part of
+-- subscription alone. Returns the number of matching events. A unit that waits already gets it in addition. A part of
 -- resume_subscription() and, with _replays, of replay_webhook(). Raises GL409 when its condition raises, takes longer
 -- than 5 s, or is still running at statement_timeout.
 -- locks: the letters of these units

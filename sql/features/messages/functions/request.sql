@@ -26,7 +26,7 @@ begin
       request.topic, request.topic
       using errcode = 'GL409';
   end if;
-  if jsonb_typeof(request.headers) <> 'object' then    -- who handles it would find no request in them
+  if jsonb_typeof(request.headers) <> 'object' then    -- its handler would find no request in them
     perform gapless.refuse_headers(request.headers);
   end if;
   perform gapless.publish(

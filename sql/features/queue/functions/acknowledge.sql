@@ -1,4 +1,4 @@
--- Acknowledge the events of a receipt of take() as handled; returns how many events. In your own transaction, this
+-- Acknowledge the events of a receipt of take() as handled; returns the number of events. In your own transaction, this
 -- commits or rolls back with your writes: exactly once. c_offset: only the event at that offset.
 --   select gapless.acknowledge('sender', 'mails', receipt => '…');
 -- A receipt is valid until another session took its events, also after its time. Raises GL003 when it is no longer

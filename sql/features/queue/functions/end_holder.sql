@@ -1,7 +1,7 @@
 -- End the reservations of a process that took events and is gone: they lapse now, and other workers take the events one
--- at a time. Returns how many ranges and units; null: some of them are in a transaction that has not ended, perhaps the
--- dead process's last one, which may still commit: ask again. Waits for no session. worker: a text that no other
--- process has. The token is removed (Q2): if the process lives after all, its answers are refused.
+-- at a time. Returns the number of ranges and units; null: some of them are in a transaction that has not ended,
+-- perhaps the dead process's last one, which may still commit: ask again. Waits for no session. worker: a text that no
+-- other process has. The token is removed (Q2): if the process lives after all, its answers are refused.
 -- Reads the ranges above all floors of queue groups: call it after a death, not in a loop.
 create or replace function gapless.end_holder(_worker text)
 returns int

@@ -1,7 +1,7 @@
 -- Report that the events of a receipt failed: each is set aside as a unit of its own, to be handled again after
--- retry_after (state 'waiting'), or by a person ('dead'). Returns how many events. c_offset: only that event. counted:
--- false when its handler was not called. Call it in a transaction of its own. Raises GL003 when the receipt is no
--- longer valid.
+-- retry_after (state 'waiting'), or by a person ('dead'). Returns the number of events. c_offset: only that event.
+-- counted: false when its handler was not called. Call it in a transaction of its own. Raises GL003 when the receipt is
+-- no longer valid.
 create or replace function gapless.fail_receipt(
   _receipt text, _c_offset bigint, _state text, _reason text, _exception text,
   _exception_class text default null, _sqlstate text default null, _retry_after interval default null,

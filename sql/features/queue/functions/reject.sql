@@ -1,5 +1,5 @@
 -- Reject the events of a receipt of take(): they are dead, with the reason, and stay in the dead letter queue until a
--- person redrives or discards them. Returns how many events. c_offset: only the event at that offset.
+-- person redrives or discards them. Returns the number of events. c_offset: only the event at that offset.
 --   select gapless.reject('sender', 'mails', receipt, 'bad address');
 -- Raises GL400 without a reason, GL003 when the receipt is no longer valid.
 create or replace function gapless.reject(

@@ -24,7 +24,7 @@ begin
 end
 $$;
 
--- Give back the events of a receipt of take(); returns how many events. c_offset: only the event at that offset.
+-- Give back the events of a receipt of take(); returns the number of events. c_offset: only the event at that offset.
 --   select gapless.release('sender', 'mails', receipt, delay => '30 s');
 -- Without a delay, any worker may take them at once. With one, each event is set aside until then, with the reason, and
 -- is in the dead letter queue as 'waiting'. Neither counts as a failed attempt. Name the arguments after the receipt:

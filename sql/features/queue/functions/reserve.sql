@@ -91,7 +91,7 @@ begin
         hole := coalesce(hole, sqlerrm);
       end;
       exit rounds when is_given;
-      finished[n] := finished[n] or round = 'aside';    -- what is given up is finished
+      finished[n] := finished[n] or round = 'aside';    -- a unit that is given up is finished
     end loop;
   end loop;
   -- No other session may be there to do it.

@@ -3,7 +3,7 @@
 -- group's offset moves.
 
 -- Create a scratch group over a range: from (one of them, inclusive; all null: the oldest event) to (one of them,
--- exclusive; both null: the end as it is now). Returns how many events are in it.
+-- exclusive; both null: the end as it is now). Returns the number of events in it.
 -- Raises as seek_plan(), and GL409 when there is such a group.
 create or replace function gapless.create_replay(
   _group_id text, _topic text, _partition_id int default null,

@@ -1,6 +1,6 @@
--- Set how long a topic keeps its events, in seconds (null: forever); the pipeline that has to have archived them first
--- (null: none); and the groups for which retention does not wait. The settings count from now on, also for present
--- events.
+-- Set the time for which a topic keeps its events, in seconds (null: forever); the pipeline that has to have archived
+-- them first (null: none); and the groups for which retention does not wait. The settings count from now on, also for
+-- present events.
 -- Raises GL404 for an unknown group, unless the topic names it already.
 create or replace function gapless.set_retention(
   topic text, keep_s double precision, archive text, overrun text[]

@@ -1,4 +1,4 @@
--- Retention: the beginning of the log, the contents of chunks, and how long a topic keeps its events.
+-- Retention: the beginning of the log, the contents of chunks, and the time for which a topic keeps its events.
 
 -- The beginning of each partition since chunks were dropped; no row: offset 1. Earlier events are gone, even if
 -- log_segment still has them.

@@ -1,5 +1,5 @@
 -- Publish the due events of schedules, as a part of promote(): one event for each schedule and due time, and the move
--- of next_due in the same transaction; returns how many. Its caller has guard_promoting.
+-- of next_due in the same transaction; returns their number. Its caller has guard_promoting.
 -- Several due times since the last look are `missed`: 'once' publishes the newest, 'all' publishes each in turn (at
 -- most max_events in a call), 'skip' publishes the newest if it is no older than a minute.
 -- A schedule without a next due time, because its zone is gone, is stopped with the reason (trouble); the others

@@ -1,7 +1,7 @@
 -- Correct the times of scheduled events whose publishers gave a delay while the clock was ahead: they come within that
 -- delay from now on. Only differences of at least a second count, as in heal_letters(). Events of one transaction and
 -- time stay together (S3): those that an open cancel() holds are corrected at a later call. promote(), which has
--- guard_promoting, calls it. Returns how many events these were.
+-- guard_promoting, calls it. Returns the number of these events.
 -- locks: the rows, by try. index: scheduled_counts_from, scheduled_xid
 create or replace function gapless.heal_later()
 returns bigint

@@ -1,9 +1,9 @@
 -- Move due events, as a part of promote(): it looks at the first max_events with a deliver_at up to now_ts, from (low,
 -- low_id) on, and moves their transactions whole, as far as their events have one deliver_at. Its caller has
 -- guard_promoting.
--- moved: how many events. held: how many events belong to transactions of which an open cancel() holds an event; they
--- wait whole (S3). next_at, next_id: where the next look begins; null: no event was due. A transaction is looked at at
--- the place of its first event: so all events of a cancel that does not commit are looked at once (I11).
+-- moved: the number of events. held: the number of events in transactions with an event that an open cancel() holds;
+-- they wait whole (S3). next_at, next_id: where the next look begins; null: no event was due. A transaction is looked
+-- at at the place of its first event: so all events of a cancel that does not commit are looked at once (I11).
 -- MUST stay one statement: the counted, locked and deleted rows are of one snapshot.
 -- MUST join no two of its parts: their sizes are unknown, and the plan would be a nested loop, 1 s for 1000 events.
 -- MUST insert transaction_id and cause: without them all events that move at once would be one unit (S3).

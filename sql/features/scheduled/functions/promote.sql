@@ -7,8 +7,8 @@
 -- are stepped over once (I11), and promoted events, which stay in the index under a held snapshot, are not walked
 -- through again. Such a call looks at max_events events at most; look from the beginning now and then. low_id null:
 -- nothing is remembered, and the call steps over all held events until it finds an event to promote.
--- promoted: how many; null: another session is promoting. wait_s: seconds until an event or a schedule is due, null:
--- none waits; due_s: the same, for scheduled events alone.
+-- promoted: the number of events; null: another session is promoting. wait_s: seconds until an event or a schedule is
+-- due, null: none waits; due_s: the same, for scheduled events alone.
 --
 -- S1: an event is due when gapless.clock() has passed its time. S2: cancel() or this function deletes a row, whichever
 -- has it locked. S3: events of one transaction and deliver_at move together, as neighbours, with their transaction_id

@@ -1,7 +1,7 @@
 -- Remove a version of the schema of an event type, or all versions; for operators. The newest version that is left
 -- counts from then on, within 5 s; without one, the schema of * checks the type, if there is one.
 -- event_type: null, or *: the schema for types without a schema of their own. version: null: all.
--- Returns how many versions it removed. Raises GL404 for an unknown topic, and where there is no version.
+-- Returns the number of removed versions. Raises GL404 for an unknown topic, and where there is no version.
 -- locks: the topic's row
 create or replace function gapless.remove_schema(topic text, event_type text default null, version int default null)
 returns int

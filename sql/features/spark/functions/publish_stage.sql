@@ -1,4 +1,4 @@
--- Publish the events of a stage, in the order they were sent, and drop it; events is how many there must be. Call it in
+-- Publish the events of a stage, in the order they were sent, and drop it; events is their expected number. Call it in
 -- the transaction that fenced the batch.
 create or replace function gapless.publish_stage(_token uuid, _events bigint)
 returns void

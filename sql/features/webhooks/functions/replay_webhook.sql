@@ -1,6 +1,6 @@
 -- Send a webhook that shares a group the events once more that were published at that time or later and were sent
 -- already. Units with events that it matches now are set aside for it alone, to be sent at once (set_missed_aside.sql),
--- as the same messages with the same ids. Returns how many units. Events that its group has not reached are sent
+-- as the same messages with the same ids. Returns the number of units. Events that its group has not reached are sent
 -- anyway; a paused endpoint gets them from its place on. Other webhooks see nothing of it, and no worker is fenced.
 -- Raises GL404 for an unknown webhook; GL409 for one that has a group of its own (seek() is for that), for more than
 -- 100 000 events, and for a condition that raises or is slow; GL400 when events since then are gone. Audited.

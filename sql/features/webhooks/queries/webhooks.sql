@@ -76,7 +76,8 @@ join gapless.webhook_state s on s.name = w.name
 where t.name = %(topic)s and w.shared and w.removed_ts is null
 
 -- name: shared_clock
--- The database's clock, in seconds since 1970, and how many processes deliver for a topic's group, by their locks.
+-- The database's clock, in seconds since 1970, and the number of processes that deliver for a topic's group, by their
+-- locks.
 select extract(epoch from clock_timestamp())::double precision,
   gapless.webhook_workers(gapless.shared_webhook_group(%(topic)s))
 

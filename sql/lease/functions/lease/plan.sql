@@ -1,6 +1,6 @@
 -- Write a target for every partition of a group: balanced to within one (inside capacities), with as few moves as
 -- possible.
--- Returns how many targets changed.
+-- Returns the number of changed targets.
 --
 -- Water level: the quota is min(capacity, level), and one more for as many members as the remainder allows, first for
 -- those that hold most now: that order makes the moves minimal. A member keeps its partitions up to its quota; the rest

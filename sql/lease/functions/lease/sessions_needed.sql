@@ -1,7 +1,7 @@
--- Return how many sessions the present members take, with one more that is about to join, when every partition is
--- served; and how many the server admits to ordinary roles. own: the supervisors' own sessions, for each its control
--- session and sequencer candidate, and the exporter of a supervisor with metrics. Topics that do not exist yet count
--- with total_partitions.
+-- Return the number of sessions that the present members take, with one more that is about to join, when every
+-- partition is served; and the number that the server admits to ordinary roles. own: the supervisors' own sessions, for
+-- each its control session and sequencer candidate, and the exporter of a supervisor with metrics. Topics that do not
+-- exist yet count with total_partitions.
 create or replace function gapless.sessions_needed(
   _capacity int, _partitions_per_worker int, _groups text[], _topics text[], _total_partitions int,
   _sessions int default 2,

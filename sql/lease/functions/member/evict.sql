@@ -1,4 +1,4 @@
--- Remove members that are gone; returns how many. Any member may call it at any time.
+-- Remove members that are gone; returns their number. Any member may call it at any time.
 --
 -- A member is gone when its presence lock is free, and no worker session holds a lock of a partition that it owns
 -- (nothing is left that could work), or the lock has been free, with no heartbeat, for reconnect_grace; or when it is

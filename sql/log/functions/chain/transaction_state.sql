@@ -25,7 +25,7 @@ declare
   place record;
   found_any boolean := false;
   passed boolean := true;
-  aside text[] := '{}';     -- states of what was put aside
+  aside text[] := '{}';     -- states of units that were put aside
 begin
   select array_agg(g.topic_id) into covered
   from gapless.consumer_group g where g.group_id = transaction_state.group_id;

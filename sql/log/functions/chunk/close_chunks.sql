@@ -1,7 +1,7 @@
 -- Record where the events of complete chunks lie. A chunk is complete when none of its ids can be given to an event any
--- more, and all events that were published with them have their offsets. Returns how many chunks it closed. The
--- sequencer's floor decides: ids up to it belong to transactions that have ended and were seen. A chunk with an event
--- of an unknown topic id stays open: the id may be adopted yet.
+-- more, and all events that were published with them have their offsets. Returns the number of chunks that it closed.
+-- The sequencer's floor decides: ids up to it belong to transactions that have ended and were seen. A chunk with an
+-- event of an unknown topic id stays open: the id may be adopted yet.
 -- Cost: the segments written since the previous chunk are read once.
 -- locks: guard_retention, so that one session does it
 create or replace function gapless.close_chunks()

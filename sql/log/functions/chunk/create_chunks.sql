@@ -1,4 +1,4 @@
--- Create the chunks of outbox_message_t that will be needed soon; returns how many were created.
+-- Create the chunks of outbox_message_t that will be needed soon; returns their number.
 -- A chunk is created as a plain table and attached: CREATE TABLE … PARTITION OF would take ACCESS EXCLUSIVE on the
 -- parent and stop every publisher behind one open transaction.
 --

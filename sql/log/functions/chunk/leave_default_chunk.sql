@@ -1,6 +1,6 @@
 -- Let the next event go to a chunk, if one lies above the next id, by drawing the ids that have no chunk. Otherwise the
 -- default chunk would take the events up to that chunk, and could not be closed before. Ids need not be neighbours.
--- Returns how many were drawn.
+-- Returns the number of drawn ids.
 -- MUST draw them one by one: setval() would put the sequence back when other sessions were faster. MUST wait until all
 -- publishers have ended: a statement that began before the chunk was there sends its next rows to the default chunk,
 -- and would fail when their ids are the chunk's. So it locks the table for a moment, at most 100 ms; else nothing is

@@ -1,6 +1,6 @@
--- Give offsets to all events committed since the last run; returns how many, or null when another session is sequencing
--- right now. Events of an unknown topic_id get none: they are kept (I1) and counted (gapless.unrouted), and get theirs
--- in the first run that finds the topic (adopt_topic.sql).
+-- Give offsets to all events committed since the last run; returns their number, or null when another session is
+-- sequencing right now. Events of an unknown topic_id get none: they are kept (I1) and counted (gapless.unrouted), and
+-- get theirs in the first run that finds the topic (adopt_topic.sql).
 --
 -- Call it alone, in autocommit: it is one short transaction of its own. It may be called by any session, at any time; a
 -- run that finds no event writes nothing, unless it completes a chunk: then one or two runs move the floor behind that

@@ -1,5 +1,5 @@
 -- Give offsets to all pending events, however many and of whatever kind (sequence_events(), which calls this).
--- Returns how many events got one, the snapshot that saw them, and whether events without a topic are left.
+-- Returns the number of events that got one, the snapshot that saw them, and whether events without a topic are left.
 --
 -- MUST stay one statement: under READ COMMITTED each statement has its own snapshot, and the stored snapshot must be
 -- the one with which the events were read.

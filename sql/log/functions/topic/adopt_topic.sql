@@ -1,5 +1,5 @@
 -- Create a topic for an id that producers have used before it had one. Its kept events get their offsets in the next
--- run of the sequencer, before newer events of the topic. Returns how many were kept.
+-- run of the sequencer, before newer events of the topic. Returns their number.
 --   select gapless.adopt_topic(77, 'orders', 8);
 -- Raises an error for an id that has no events, and for a name that exists.
 create or replace function gapless.adopt_topic(

@@ -1,5 +1,5 @@
 -- Discard the events of an id without a topic (null: of all such ids): they are deleted, because no group has ever seen
--- them. Returns how many. An event that the sequencer has not seen yet stays.
+-- them. Returns their number. An event that the sequencer has not seen yet stays.
 create or replace function gapless.discard_unrouted(topic_id int default null)
 returns bigint
 language plpgsql

@@ -1,4 +1,5 @@
--- Return how many events without a topic an id has. Null: none. An id that shares the row of id 0 is given a row of its
+-- Return the number of events of an id without a topic. Null: none. An id that shares the row of id 0 is given a row of
+-- its
 -- own: for that, the ids of that row are read.
 create or replace function gapless.list_unrouted(_topic_id int)
 returns bigint
