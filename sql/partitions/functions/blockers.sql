@@ -1,4 +1,4 @@
--- Barriers: they keep the order of a key when the number of partitions changes (I4).
+-- Barriers keep the order of a key when the number of partitions changes (I4).
 --
 -- Partition p under n partitions and q under m can have keys in common if p and q leave the same
 -- remainder by gcd(n, m). So 4 -> 8 makes each partition wait for one, 4 -> 7 for four.

@@ -3,9 +3,10 @@
 -- event of each key of a compacted topic, then the log; functions/compaction/). It counts only when the group is new
 -- for the topic. Returns the group's number (its NOTIFY channel is gapless_g_<number>).
 -- mode: 'ordered', or 'queue' (functions/queue/), which allows any number of workers for a partition. The mode is fixed
--- once the group has handled an event. block: the largest number of events of a queue that one transaction has in hand
--- (null: keep the present number; 100 for a new group). It can change only while no worker has a block. max_crashes:
--- how often take() delivers an event.
+-- once the group has handled an event.
+-- block: the largest number of events of a queue that one transaction has in hand (null: keep the present number; 100
+-- for a new group). It can change only while no worker has a block.
+-- max_crashes: the number of times that take() delivers an event.
 -- Raises GL400 for a value that is out of range, GL409 when the group has the other mode, or the topic is not
 -- compacted.
 create or replace function gapless.create_group(

@@ -1,5 +1,5 @@
--- Summarize the units that gapless.forget_letters() is about to remove: how many of each state, and who discarded units
--- and why, at most 1000.
+-- Summarize the units that gapless.forget_letters() is about to remove: the number in each state, and the person and
+-- the reason of each discarded unit, at most 1000.
 create or replace function gapless.sum_letters(
   _group_id text, _topic_id int, _partition_id int, _from_offset bigint
 )

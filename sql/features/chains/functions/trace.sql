@@ -13,8 +13,7 @@
 --   groups        an object for each group of its topic, and for each group that published because of it: group, and
 --                 state, next_offset, letter, reason, attempts of gapless.unit_state()
 --   left_out      the number of units that it caused and that are not in this answer. A last row without a node counts
---   the units
---                 whose cause is not in the answer either; null: there are more than were looked at
+--                 the units whose cause is not in the answer either; null: there are more than were looked at
 -- units_max: 1 to 10 000. The 30 units that led to the requested one, and that one, come first, then the units nearest
 -- to the root; nothing is deeper than 50 levels.
 -- No row: no event of the transaction is there; gapless.transaction_fate() knows more.

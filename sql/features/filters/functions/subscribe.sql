@@ -11,8 +11,9 @@
 -- says which expressions are allowed. A subscription whose condition raises, or is slow, is stopped alone, and its
 -- events wait (stop_subscriptions.sql).
 -- Give match, condition, sql_condition or several. Units that were stopped for a replaced subscription stay so until it
--- is resumed. params: an object of at most 10000 characters, with a value for each name of match and variable of
--- condition; handlers see it.
+-- is resumed.
+-- params: an object of at most 10000 characters, with a value for each name of match and variable of condition;
+-- handlers see it.
 -- expires_after: the subscription goes when it was not renewed for so long (by renew_subscription(), or by subscribing
 -- again), 1 minute to ten years; null: never. Time in which no supervisor ran does not count
 -- (expire_subscriptions.sql).

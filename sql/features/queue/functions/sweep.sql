@@ -1,6 +1,6 @@
--- Move the floor of a queue group's partition over finished events, and forget the ranges below it; returns how many
--- events it moved. Behind a straggler, neighbouring finished ranges become one, so that looks stay short however long
--- it takes. Waits for no session: one sweep at a time, others return 0. Without work it writes nothing.
+-- Move the floor of a queue group's partition over finished events, and forget the ranges below it; returns the number
+-- of events that it passed. Behind a straggler, neighbouring finished ranges become one, so that looks stay short
+-- however long it takes. Waits for no session: one sweep at a time, others return 0. Without work it writes nothing.
 -- Call it in a transaction of its own, with synchronous_commit off: lost work is done again.
 -- locks: the consumer_offsets row, by try
 -- index: queue_range_pkey from the floor on, 5000 rows at most

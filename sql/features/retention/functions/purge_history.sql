@@ -1,6 +1,6 @@
 -- Remove old history that is only for people: units that were handled after all or discarded (letters_s), and actions
--- on groups (audit_s); rows_max of each. The person who discarded a unit, and the reason, go to the audit. Returns how
--- many rows of each were removed. Units that wait, or are dead, are not touched.
+-- on groups (audit_s); rows_max of each. The person who discarded a unit, and the reason, go to the audit. Returns the
+-- numbers of removed rows. Units that wait, or are dead, are not touched.
 create or replace function gapless.purge_history(
   _letters_s double precision, _audit_s double precision, _rows_max int default 1000,
   out letters int, out audits int

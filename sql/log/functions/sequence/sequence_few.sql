@@ -1,4 +1,4 @@
--- Give offsets to pending events in the usual case: at most 64 events, all of existing topics. Returns how many, 0
+-- Give offsets to pending events in the usual case: at most 64 events, all of existing topics. Returns their number, 0
 -- where none is pending, and the snapshot that saw them; null, without a write, where sequence_many() has to look.
 -- sequence_events(), which calls both, defines the pending events and their order.
 --
