@@ -30,7 +30,7 @@ begin
         coalesce(lag(s.last_offset) over (order by s.base_offset), look_to) + 1 as expected
       from gapless.log_segment s
       where s.topic_id = _topic_id and s.partition_id = _partition_id
-        and s.base_offset > look_to - 200    -- a segment has at most 200
+        and s.base_offset > look_to - 200    -- a segment has no more
         and s.last_offset > look_to and s.layout <= _layout
       order by s.base_offset
       limit segments
