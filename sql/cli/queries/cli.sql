@@ -125,7 +125,7 @@ where a.group_id = %(group)s and a.topic = %(topic)s
 order by a.partition_id
 
 -- name: group_partitions
--- A group's partitions: current_offset is the offset it handles next, as in Kafka.
+-- A group's partitions: current_offset is the group's next offset, as in Kafka.
 -- returns: gapless.ops.groups:GroupPartition
 select
   o.group_id as "group",

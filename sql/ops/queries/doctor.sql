@@ -99,7 +99,7 @@ where p.database = current_database()
 order by p.prepared
 
 -- name: notify_queue
--- How full the server's queue of notifications is, 0 to 1.
+-- The fill of the server's queue of notifications, 0 to 1.
 select pg_notification_queue_usage()
 
 -- name: clock

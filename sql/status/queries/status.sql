@@ -135,7 +135,7 @@ from gapless.members v
 order by v.member_no
 
 -- name: evictions
--- The newest first: why a member is not there any more.
+-- The newest first: the reasons why members are gone.
 -- returns: gapless.status.snapshot:Eviction
 select e.member_id, e.name, e.reason, e.evicted_ts
 from gapless.eviction e
@@ -181,7 +181,7 @@ select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
   e.is_held, coalesce(g.next_offset, 0) as next_offset, coalesce(g.last_offset, 0) as last_offset,
   coalesce(g.lag, 0) as lag, g.lag_s,
-  -- The error is of a worker that may be gone.
+  -- There may be no worker to report it.
   coalesce(
     e.error, 'stopped: the group ' || y.problem || ': ' || y.remedy,
     format(

@@ -23,7 +23,7 @@ begin
   if ("join".ttl between interval '3 s' and interval '1 h') is not true then
     raise exception 'a ttl is from 3 s to 1 h, not %', coalesce("join".ttl::text, 'null') using errcode = 'GL400';
   end if;
-  "join".ttl := make_interval(secs => extract(epoch from "join".ttl));    -- 30 days are a ttl, a month is none
+  "join".ttl := make_interval(secs => extract(epoch from "join".ttl));    -- a month less 30 days is no ttl
   if length("join".name) > 100 or "join".name = '' or "join".name ~ '[[:cntrl:]]' then
     raise exception 'a name of a member has 1 to 100 characters, none of them a control character'
       using errcode = 'GL400';

@@ -43,7 +43,7 @@ begin
       timelines := timelines || array_fill(coalesce(piece.timeline, 1), array[high - low + 1]);
     end loop;
     if outcome = 'claimed' then
-      raise exception using errcode = 'GL000';    -- what is handled elsewhere is not handled yet
+      raise exception using errcode = 'GL000';    -- undone: the units are not handled yet
     end if;
   exception
     when sqlstate 'GL000' then

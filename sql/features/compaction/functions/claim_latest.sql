@@ -33,7 +33,7 @@ declare
   here record;
   held gapless.latest[];
   each gapless.latest;
-  verdicts text[];    -- of each row: null, it is not kept; else '', or why the filter could not be asked
+  verdicts text[];    -- of each row: null, it does not match; else '', or why the filter could not be evaluated
   upto bigint;
   base bigint;
 begin

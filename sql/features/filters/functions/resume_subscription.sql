@@ -69,8 +69,8 @@ begin
         where c.group_id = resume_subscription.group_id and c.topic_id = wanted
           and c.partition_id = stop.partition_id;
       end if;
-      -- Units that an at-least-once handler finished ahead of the offset, without this subscription, are no longer
-      -- finished.
+      -- Units that an at-least-once handler finished ahead of the offset, without this subscription, are not handled
+      -- again either.
       upto := greatest(upto, (
         select max(d.last_offset) + 1 from gapless.delivery d
         where d.group_id = resume_subscription.group_id and d.topic_id = wanted

@@ -41,7 +41,7 @@ begin
       so, _first, _last, _partition_id, answer.reasons[1]
       using errcode = 'GL409';
   end if;
-  if answer.slow <> '{}' or answer.rest <> '{}' then    -- it was not asked about all of them
+  if answer.slow <> '{}' or answer.rest <> '{}' then    -- it was not evaluated for all of them
     raise exception '%its condition takes longer than statement_timeout about offsets % to % of partition %',
       so, _first, _last, _partition_id
       using errcode = 'GL409';

@@ -94,7 +94,7 @@ begin
       finished[n] := finished[n] or round = 'aside';    -- a unit that is given up is finished
     end loop;
   end loop;
-  -- No other session may be there to do it.
+  -- There may be no other session to do it.
   if not is_given or random() < 0.0156 then
     if finished is null then
       select array_agg(a.is_finished) into finished from gapless.queue_above(leases) a;

@@ -5,8 +5,9 @@
 -- A schedule without a next due time, because its zone is gone, is stopped with the reason (trouble); the others
 -- continue. MUST compare next_due and last_due: a clock that is put back publishes nothing again. After a clock that
 -- was ahead, a schedule continues with the next due time from now on; due times that have their events already, from
--- jumped_ts to last_due, are remembered (ahead) for a day, and pass. jumped_ts: the end of the last gap of more than 5
--- minutes, or of skipped due times, which have no events (nor has last_due then).
+-- jumped_ts to last_due, are remembered (ahead) for a day, and pass.
+-- jumped_ts: the end of the last gap of more than 5 minutes, or a moment after the last skipped due time, which has no
+-- event although it is last_due, too.
 -- locks: rows of schedule
 create or replace function gapless.fire_schedules(_max_events int)
 returns bigint

@@ -39,8 +39,8 @@ declare
   first_id bigint;
   part record;
 begin
-  -- MUST stay one statement: PL/pgSQL plans each of its own anew in each transaction, and most looks find nothing. The
-  -- same is true of each expression, also of the initial values of variables.
+  -- MUST stay one statement: PL/pgSQL sets up each of its statements anew in each transaction, and most looks find
+  -- nothing. So it does with each expression, also with the initial values of variables.
   select 0, 0, case when x.due_at <= x.now_ts then low else x.now_ts end,
     case when x.due_at <= x.now_ts then coalesce(low_id, 0) else 0 end, x.due_at, x.next_due, x.now_ts,
     extract(epoch from x.due_at - x.now_ts), extract(epoch from least(x.due_at, x.next_due) - x.now_ts)

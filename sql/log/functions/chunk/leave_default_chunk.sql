@@ -31,7 +31,7 @@ begin
   end if;
   begin
     lock table only gapless.outbox_message_t in share mode;
-    raise exception using errcode = 'GL000';    -- and is free again: who comes now knows the chunk
+    raise exception using errcode = 'GL000';    -- and is free again: new publishers know the chunk
   exception
     when sqlstate 'GL000' then
       null;

@@ -8,7 +8,8 @@
 -- All restored rows have lower ids than those that were published here since: restored_upto. pg_upgrade keeps xids, so
 -- all of them keep their meaning there.
 --
--- MUST jump first: setval() takes our xid while it has the sequence, so that later ones get ids above it.
+-- MUST jump first: setval() takes this transaction's xid while it has the sequence, so that later ones get ids above
+-- it.
 -- Before: the caller has guard_sequencing.
 create or replace function gapless.rebase(_state gapless.sequencer)
 returns gapless.sequencer

@@ -12,9 +12,9 @@
 -- (highest id of the row's transaction, id): with the lowest id, a transaction that committed before another one
 -- inserted could come after it (I4).
 --
--- A log that was restored into another cluster is prepared by rebase() first.
+-- For a log that was restored into another cluster, rebase() runs first.
 --
--- MUST store the snapshot that the events were read with: sequence_few() and sequence_many() return it.
+-- MUST store the snapshot with which the events were read: sequence_few() and sequence_many() return it.
 --
 -- locks: guard_sequencing
 -- plan: the settings below force index look-ups whatever the statistics say; a chunk that was never
