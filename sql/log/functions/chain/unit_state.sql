@@ -4,8 +4,8 @@
 --   'waiting'  passed, and waits to be tried again
 --   'pending'  the group has not come to it yet
 --   'removed'  there is no such group of this topic any more
--- next_offset: the group's offset; letter: the state of its dead letter, if there is one (0005); reason, attempts: of
--- that dead letter. By primary key throughout.
+-- next_offset: the group's offset; letter, reason, attempts: of its dead letter, if there is one (0005). By primary key
+-- throughout.
 create or replace function gapless.unit_state(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint,
   out state text, out next_offset bigint, out letter text, out reason text, out attempts int
