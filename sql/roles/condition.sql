@@ -1,6 +1,6 @@
--- The role with whose rights SQL conditions of subscriptions are asked (ask_condition()): it
--- may read nothing, and nobody logs in as it. Without the right to make it, or to give it a function, no subscription
--- has a condition (conditions_are_safe.sql), and all else works. A role that is no superuser needs CREATEROLE.
+-- The role with whose rights SQL conditions of subscriptions are evaluated (ask_condition()): it may read nothing, and
+-- has no login. Without the right to create it, or to give it a function, no subscription has a condition
+-- (conditions_are_safe.sql), and everything else works. A role that is no superuser needs CREATEROLE.
 do $$
 begin
   if not exists (select from pg_roles r where r.rolname = 'gapless_condition') then
@@ -15,7 +15,7 @@ begin
   end if;
   grant usage on schema gapless to gapless_condition;
   if not gapless.conditions_are_safe() then
-    grant create on schema gapless to gapless_condition;    -- who is given something has to be able to make it
+    grant create on schema gapless to gapless_condition;    -- the new owner of an object needs CREATE
     alter function gapless.ask_condition(
       uuid, gapless.condition_event[], gapless.condition_subscription[], bigint[], bigint[]
     ) owner to gapless_condition;

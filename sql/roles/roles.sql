@@ -1,5 +1,5 @@
--- Three group roles; grant them to the roles your programs log in as. Roles belong to the whole
--- cluster: without the right to make them (CREATEROLE) they are skipped, and the owner does all.
+-- Three group roles; grant them to the roles as which your programs log in. Roles belong to the whole cluster: without
+-- the right to create them (CREATEROLE) they are skipped, and the owner does everything.
 -- A producer may not set xid, id or created_ts: offsets and order rest on them.
 do $$
 declare
@@ -39,7 +39,7 @@ begin
 
   grant select on all tables in schema gapless to gapless_consumer, gapless_operator;
   grant execute on all functions in schema gapless to gapless_consumer, gapless_operator;
-  -- To publish what tasks have staged is to publish.
+  -- To publish the events of staged tasks is to publish.
   revoke execute on function
     gapless.open_stage, gapless.publish_stage, gapless.drop_stages, gapless.fence_batch
     from gapless_consumer;
@@ -54,10 +54,10 @@ begin
   -- Parts of sequence_events(): alone, they would take any state for the last run's (I1, I4).
   revoke execute on function gapless.rebase, gapless.sequence_few, gapless.sequence_many
     from gapless_consumer, gapless_operator;
-  -- Parts of promote(): alone, they would take any time for now (S1).
+  -- Parts of promote(): alone, they would take any time for the present (S1).
   revoke execute on function gapless.move_due, gapless.fire_schedules
     from gapless_consumer, gapless_operator;
-  -- What an operator does by hand; a handler's role may not.
+  -- Manual actions of operators; a handler's role may not use them.
   revoke execute on function
     gapless.pause, gapless.resume, gapless.seek, gapless.move_offset, gapless.drop_group,
     gapless.restore_offsets, gapless.skip_hole, gapless.skip_missing, gapless.tell_skip, gapless.remove_pipeline,
@@ -85,7 +85,7 @@ begin
   revoke execute on function
     gapless.attach, gapless.detach, gapless.attach_rows, gapless.note_attach, gapless.hold_still
     from gapless_consumer;
-  -- Only whoever made the roles may do that; the owner of a second database need not.
+  -- Only the creator of the roles may do that; the owner of a second database need not.
   if not pg_has_role('gapless_operator', 'gapless_producer', 'member') then
     grant gapless_producer to gapless_operator;
   end if;

@@ -1,6 +1,6 @@
--- Functions that act with their owner's rights see all rows, or raise 42501. Row security that is forced on an owner
--- who is no superuser would let them take hidden rows for none: drop chunks that are needed, or pass events. Triggers
--- are left out, because a statement of somebody else fires them, and may count on row security.
+-- Functions with their owner's rights see all rows, or raise 42501. With row security forced on an owner that is no
+-- superuser, they would not see hidden rows: they would drop chunks that are needed, or pass events. Triggers are left
+-- out, because other roles' statements fire them, and may count on row security.
 do $$
 declare
   each regprocedure;

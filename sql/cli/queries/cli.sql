@@ -31,7 +31,7 @@ select u.topic_id, u.events, u.since_ts as since from gapless.unrouted u order b
 
 -- name: topic_partitions
 -- The partitions of a topic: log_end_offset is the offset that the next event gets, as in Kafka.
--- Old ones are those it had before their number was lowered.
+-- Old partitions are from before the topic's number was lowered.
 -- returns: gapless.ops.topics:TopicPartition
 select
   t.name as topic,
@@ -59,8 +59,8 @@ where %(topic)s::text is null or v.topic = %(topic)s
 order by v.topic, v.group_id
 
 -- name: groups
--- Every group and topic. Empty: no member; Stable: every partition is where the plan wants it;
--- Paused: all of it is.
+-- Every group and topic. Empty: no member; Stable: every partition is where the plan puts it; Paused: all partitions
+-- are.
 -- returns: gapless.ops.groups:GroupInfo
 select
   g.group_id as "group",
@@ -125,7 +125,7 @@ where a.group_id = %(group)s and a.topic = %(topic)s
 order by a.partition_id
 
 -- name: group_partitions
--- A group's partitions: current_offset is the offset it handles next, as in Kafka.
+-- A group's partitions: current_offset is the group's next offset, as in Kafka.
 -- returns: gapless.ops.groups:GroupPartition
 select
   o.group_id as "group",
@@ -145,7 +145,7 @@ where o.group_id = %(group)s and (%(topic)s::text is null or o.topic = %(topic)s
 order by o.topic, o.partition_id
 
 -- name: losses
--- What uninstalling would lose; events are those that ever got an offset.
+-- The data that uninstalling would lose; events are those that ever got an offset.
 -- returns: gapless.ops.install:Losses
 select
   (select count(*) from gapless.topics) as topics,

@@ -35,7 +35,8 @@ from gapless.claim_kept(
 )
 
 -- name: limit_conditions
--- So much time for what the next statement asks (features/filters/conditions.py: LIMIT_S), instead of the handlers'.
+-- The time limit of the next statement's conditions (features/filters/conditions.py: LIMIT_S), instead of the
+-- handlers'.
 select set_config('gapless.timeout', current_setting('statement_timeout'), true),
   set_config('statement_timeout', %(limit)s, true)
 
@@ -82,7 +83,7 @@ select gapless.require_settings(%(settings)s),
   case when gapless.finish_units(%(claim_xid)s, %(units)s) is not true then gapless.require_finish(false) end
 
 -- name: settings
--- What a session is set to, before any handler has it. A transaction's own settings end with it.
+-- The session's settings before the first handler. A transaction's own settings end with it.
 select gapless.settings_in_force(), coalesce(array_agg(s.name), '{}'),
   coalesce(array_agg(pg_catalog.current_setting(s.name)), '{}')
 from pg_catalog.pg_settings s
@@ -102,11 +103,11 @@ reset role
 select gapless.restore_settings(%(names)s, %(vals)s)
 
 -- name: tell_cause
--- While the handler's next call is prepared: what it publishes is published for this unit.
+-- While the handler's next call is prepared: its events are published for this unit.
 select gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
 
 -- name: check_unit
--- What a COMMIT would refuse, while the unit's savepoint can still be rolled back.
+-- Run the checks of a COMMIT early, while the unit's savepoint can still be rolled back.
 select gapless.require_settings(%(settings)s), gapless.check_constraints()
 
 -- name: set_aside
@@ -177,8 +178,8 @@ select gapless.letter_failed(
 )
 
 -- name: failing_keys
--- Of how many keys those units of a group are that failed last, of one of its partitions or of all; a unit counts as
--- its first event does, one without a key as its host or its transaction.
+-- The number of distinct keys of the newest failed units of a group, in one of its partitions or in all; a unit counts
+-- by its first event, a unit without a key by its host or its transaction.
 -- now_s: the database's clock.
 -- index: dead_letter_pkey, backwards
 select count(distinct coalesce(e.key, e.host_id, e.transaction_id::text)) as keys,

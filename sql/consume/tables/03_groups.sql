@@ -1,4 +1,4 @@
--- Consumer groups, their offsets, and what people do to them: pause, seek, replay; and who did it.
+-- Consumer groups, their offsets, and actions of people: pause, seek, replay; with an audit of them.
 -- Lock order, to be free of deadlocks: consumer_group < member < lease < consumer_offsets.
 
 create table gapless.consumer_group (
@@ -39,10 +39,10 @@ create table gapless.consumer_offsets (
   epoch bigint not null default 0,
   token uuid,
   installed_offset bigint,             -- next_offset when this owner began; null after a clean release
-  attempt_offset bigint,               -- careful mode: the unit tried last, and how often
+  attempt_offset bigint,               -- careful mode: the unit tried last, and its attempts
   attempts int not null default 0,
-  layout int not null default 0,       -- events of layouts up to it may be handled here: all they wait for is done
-  passed int not null default 0,       -- of all layouts before it nothing is left here, and those that wait were told
+  layout int not null default 0,       -- layouts up to it may be handled here: their blockers are done
+  passed int not null default 0,       -- no event of earlier layouts is left here, and waiting partitions were notified
   start_offset bigint,                 -- the range of a scratch group: from here, up to stop_offset, exclusive,
   stop_offset bigint,                  -- and to the end of the last unit that begins before it
   stopped_at bigint,                   -- the offset that the next event had when that was found
@@ -53,18 +53,18 @@ create table gapless.consumer_offsets (
   constraint consumer_offsets_from_one check (next_offset >= 1)
 ) with (fillfactor = 50);
 
--- A group that was found beyond the end of the log (forced there, or restored without the end of its log)
--- stays where it is until somebody says where it continues: it would pass what comes next unhandled.
+-- A group that was found beyond the end of the log (forced there, or restored without the end of its log) stays where
+-- it is until a person chooses where it continues: otherwise it would pass the next events unhandled.
 comment on column gapless.consumer_offsets.stopped_at is
   'Where the log ended when the group was found beyond it: nothing is claimed until gapless seek.';
--- A claim without a filter looks up nothing more. A number is used once: no claim takes a changed filter for the
--- one it read. -1: a topic that takes direct messages, and no filter.
+-- A claim without a filter looks up nothing more. A number is used once: no claim mistakes a changed filter for the one
+-- that it read. -1: a topic that takes direct messages, and no filter.
 comment on column gapless.consumer_offsets.filter_no is 'The filter that claims have to apply (group_filter); 0: none.';
 comment on column gapless.consumer_offsets.latest_upto is
   'The group began with the newest event of each key: below this offset it reads latest. Null: it reads the log.';
 
--- A pause covers all partitions of a topic (partition_id -1, also those to come) or one. People share
--- one holder; a seek --pause has its own, so that it takes back what it did and nothing else.
+-- A pause covers all partitions of a topic (partition_id -1, also later ones) or one. People share one holder; a seek
+-- --pause has a holder of its own, so that it ends only its own pause.
 create table gapless.group_pause (
   group_id text not null,
   topic_id int not null,
@@ -81,8 +81,8 @@ create table gapless.group_pause (
 comment on table gapless.group_pause is
   'What is paused. A paused partition keeps its place in the plan, and has no worker.';
 
--- Who paused, sought, set going again, gave up or removed what, and how much it was. who: the role of a session
--- and behind it the caller that it acts for: of a gateway, the key or the token.
+-- Actions of people: pause, seek, resume, discard, remove, with the amount. who: the role of a session and, behind
+-- it, the caller for which it acts: for a gateway, the key or the token.
 create table gapless.audit (
   audit_id bigint generated always as identity primary key,
   at_ts timestamptz not null default clock_timestamp(),

@@ -1,4 +1,4 @@
--- What a group set aside: units that failed, wait, or are dead (I9). dead_letter_queue is a view of it.
+-- Units that a group set aside: they failed, wait, or are dead (I9). dead_letter_queue is a view of it.
 
 -- One row for each unit, so that a unit moves whole (I5) and an attempt updates one small row.
 create table gapless.dead_letter (
@@ -11,25 +11,25 @@ create table gapless.dead_letter (
   transaction_id uuid not null,        -- of its first event
   state text not null,
   parks boolean not null default false,  -- later units that touch one of its keys are parked behind it
-  attempts int not null,               -- calls of its handler that ended with an error, of all times
+  attempts int not null,               -- calls of its handler that ended with an error, ever
   crashes int not null default 0,      -- calls that began and did not end, since the last that did
   next_attempt_ts timestamptz,         -- waiting: not before
   reason text not null,                -- one line for people
   exception text not null,             -- the traceback
   exception_class text,
   sqlstate text,
-  worker text,                         -- whose attempt was the last
+  worker text,                         -- the worker of the last attempt
   duration_ms double precision,        -- of the last attempt
   first_failed_ts timestamptz not null default clock_timestamp(),
   last_failed_ts timestamptz not null default clock_timestamp(),
-  died_ts timestamptz,                 -- when it was given up; null: never was
-  redriven_by text,                    -- who asked last to have it handled again, and when
+  died_ts timestamptz,                 -- when it was given up; null: never
+  redriven_by text,                    -- the person who last asked to have it handled again, and when
   redriven_ts timestamptz,
   closed_ts timestamptz,               -- when it was handled after all, or discarded
   discarded_by text,
   discard_reason text,
   timeline int,                        -- as that of its log_segment
-  token uuid,                          -- of a queue group: who has it in hand while it waits, until next_attempt_ts
+  token uuid,                          -- of a queue group: its holder while it waits, until next_attempt_ts
   epoch bigint,
   due_set_ts timestamptz,
   primary key (group_id, topic_id, partition_id, first_offset),
@@ -45,8 +45,8 @@ comment on table gapless.dead_letter is
   'discarded: given up by a person.';
 comment on column gapless.dead_letter.epoch is
   'Of a unit that was handed out to a client again: the epoch of the lease under which that was.';
--- A clock that was ahead for a moment wrote times that lie further ahead than they should: what they were counted from
--- is kept beside them, so that they can be brought back (heal_letters.sql).
+-- A clock that was ahead for a moment wrote times that are too far ahead: the start of each delay is kept beside the
+-- time, so that the time can be corrected (heal_letters.sql).
 comment on column gapless.dead_letter.due_set_ts is 'When next_attempt_ts was set (stamp_due.sql).';
 
 create index dead_letter_open on gapless.dead_letter
@@ -89,8 +89,8 @@ create index dead_letter_event_transaction on gapless.dead_letter_event (transac
 create index dead_letter_event_correlation on gapless.dead_letter_event (correlation)
   where correlation is not null;
 
--- The keys of units that park others, and of those parked behind them: a later unit that touches one
--- is parked too. Digests, for a key may be longer than an index takes; equal ones only park more.
+-- The keys of units that park others, and of units that are parked behind them: a later unit that touches one is parked
+-- too. Digests, because a key may be longer than an index takes; equal digests only park more.
 create table gapless.dead_letter_key (
   group_id text not null,
   topic_id int not null,
@@ -123,6 +123,6 @@ create table gapless.delivery (
   primary key (group_id, topic_id, partition_id, first_offset)
 ) with (fillfactor = 70);
 
--- Whose epoch a unit was handed out under, to a client: it alone may commit or reject it.
+-- The epoch under which a unit was delivered to a client: that client alone may commit or reject it.
 comment on column gapless.delivery.epoch is
   'Of a unit that a client has in hand: the epoch of the lease under which it was handed out.';

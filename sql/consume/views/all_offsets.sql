@@ -1,5 +1,5 @@
 -- The rows of consumer_offsets, the newest version of each looked up from the index's end: each batch updates one, and
--- a scan goes over all versions since a held snapshot. For looks that are taken again and again.
+-- a scan reads all versions since a held snapshot. For queries that run again and again.
 -- index: consumer_offsets_pkey, backwards, a look-up for each partition (offset_row.sql says why so)
 create or replace view gapless.all_offsets as
 select g.group_id, g.topic_id, p.partition_id, o.next_offset, o.epoch, o.token, o.layout, o.passed, o.start_offset,

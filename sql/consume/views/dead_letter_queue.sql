@@ -1,5 +1,5 @@
--- Events a group passed without success (I9), one row each; status says whether their unit is 'dead',
--- 'discarded', or still 'waiting' or 'parked'. Units that were handled after all are not here.
+-- Events that a group passed without success (I9), one row each; status says whether their unit is 'dead', 'discarded',
+-- or still 'waiting' or 'parked'. Units that were handled after all are not here.
 -- The first columns are those of the classic table of this name.
 create or replace view gapless.dead_letter_queue as
 select

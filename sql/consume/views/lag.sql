@@ -1,7 +1,6 @@
--- How far each group is: next_offset is the one it handles next, last_offset the newest in the log
--- (0: none), lag the events between, lag_s how long ago the oldest of them was published, by the
--- database's clock (null when that event is missing).
--- Replays (scratch groups) do not lag: gapless.replays shows them.
+-- The progress of each group: next_offset is its next offset, last_offset the newest in the log (0: none), lag the
+-- events between, lag_s the age of the oldest of them, by the database's clock (null when that event is missing).
+-- Replays (scratch groups) have no lag: gapless.replays shows them.
 -- index: log_segment_pkey and the chunks' primary keys, two look-ups for each partition
 create or replace view gapless.lag as
 select

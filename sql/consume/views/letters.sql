@@ -1,4 +1,4 @@
--- Dead letters with the name of their topic; error is the line of it that says most.
+-- Dead letters with the name of their topic; error is their most telling line.
 create or replace view gapless.letters as
 select
   d.group_id,

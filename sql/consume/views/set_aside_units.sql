@@ -1,5 +1,5 @@
--- Units that were set aside, a row each, with their place as one text: for tools that want a key of one
--- column (Django's models). content is made of the events for whoever selects it.
+-- Units that were set aside, a row each, with their place as one text: for tools that want a key of one column
+-- (Django's models). content is made of the events only when it is selected.
 create or replace view gapless.set_aside_units as
 select
   format('%s/%s/%s@%s', d.group_id, t.name, d.partition_id, d.first_offset) as place,

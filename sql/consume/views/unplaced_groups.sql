@@ -1,5 +1,5 @@
--- Partitions in which a group has no place from which it could continue, and what helps: its offset is beyond
--- the end of the log, or its row is gone. They stand still, whoever works on them (claim_at()).
+-- Partitions in which a group has no place to continue from, with the remedy: its offset is beyond the end of the log,
+-- or its row is gone. They stand still, whatever worker owns them (claim_at()).
 -- index: log_segment_pkey, a look-up for each partition
 create or replace view gapless.unplaced_groups as
 select
@@ -33,7 +33,7 @@ select
 from gapless.lease l
 join gapless.topic t using (topic_id)
 join gapless.consumer_group g using (group_id, topic_id)
-left join lateral (    -- as all_offsets, which would go through those of its group for each
+left join lateral (    -- as all_offsets, which would go through the group's rows for each
   select o.* from gapless.consumer_offsets o
   where o.group_id = l.group_id and o.topic_id = l.topic_id
     and o.partition_id between l.partition_id and l.partition_id

@@ -1,8 +1,8 @@
 -- name: guard_session
--- A lock or an open transaction must not outlive its client (docs/why/leases.md): keepalives find a
--- dead host, user_timeout a cut with data in flight, the check interval a client gone mid-query.
+-- A lock or an open transaction must not outlive its client (docs/why/leases.md): keepalives find a dead host,
+-- user_timeout a cut with data in flight, the check interval a client that is gone during a query.
 -- The styles: psycopg reads times and intervals in these only; the order of day and month stays.
--- Nothing is compiled (JIT): ours are look-ups, of which the planner may think more, and then takes seconds.
+-- No JIT compilation: gapless's queries are look-ups, whose cost the planner may overestimate; compiling takes seconds.
 do $$
 begin
   perform set_config('tcp_keepalives_idle', '5', false);
@@ -23,8 +23,8 @@ end
 $$
 
 -- name: begin_anew
--- A pooler in session mode may reset nothing (server_reset_query): statements, locks and channels of the client before
--- us are not ours, though their names may be.
+-- A pooler in session mode may reset nothing (server_reset_query): statements, locks and channels of the previous
+-- client are not gapless's, though their names may be.
 do $$
 begin
   deallocate all;
@@ -45,7 +45,7 @@ where not starts_with(s.setting, w.wanted)
 
 -- name: guard_worker
 -- The last back-stop against a paused worker: its open transaction ends, and its locks with it. Statements of handlers
--- are compiled as the server says.
+-- are compiled as the server is configured.
 select set_config('idle_in_transaction_session_timeout', %(max_processing_ms)s::text, false),
   set_config('jit', (select s.reset_val from pg_settings s where s.name = 'jit'), false)
 
@@ -65,9 +65,8 @@ select set_config('lock_timeout', %(timeout)s::text, true)
 select set_config('statement_timeout', %(timeout_ms)s::text, false)
 
 -- name: lock_holders
--- The transactions that have locked a table of ours for longer than open_s, so that reads or writes wait; with the
--- remedy for each.
--- Reads no table of ours.
+-- The transactions that have locked a table of gapless for longer than open_s, so that reads or writes wait; with the
+-- remedy for each. Reads no table of gapless.
 select
   coalesce('prepared transaction ' || quote_literal(h.gid), 'pid ' || h.pid) || coalesce(' of role ' || h.owner, '')
     || format(' has locked %%s (%%s) in a transaction that has been open for %%s s: each session that needs it waits',

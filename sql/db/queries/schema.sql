@@ -1,5 +1,5 @@
 -- name: standing
--- Whether the schema is one of ours, and whether it is empty, or not there at all.
+-- Whether the schema belongs to gapless, and whether it is empty, or does not exist.
 select
   (
     select count(*) = 3 from pg_attribute a
@@ -27,8 +27,8 @@ end
 $$;
 
 -- name: lock_migrations
--- One migrates at a time; the others wait, then find nothing to do. Not an advisory lock: those anybody
--- may take (I11).
+-- One session migrates at a time; the others wait, then find nothing to do. Not an advisory lock, which any role may
+-- take (I11).
 lock table gapless.migration in exclusive mode;
 
 -- name: prepare_migrations
@@ -40,8 +40,8 @@ select set_config('check_function_bodies', 'off', true),
 select m.kind, m.name, m.digest from gapless.migration m;
 
 -- name: hidden_tables
--- Tables with row security that concerns this role or, in most of our functions, their owner; whether somebody has said
--- which rows are seen, perhaps all: else none is. Of a partition only what its parent says counts.
+-- Tables with row security that concerns this role or, in most functions of gapless, their owner; whether a policy says
+-- which rows are visible, perhaps all: without one no row is. For a partition only its parent's policy counts.
 select c.relname::text,
   exists (select from pg_policy p where p.polrelid = c.oid and p.polpermissive) as has_policies
 from pg_class c
@@ -94,9 +94,8 @@ select coalesce(array_agg(distinct p.proname::text order by p.proname::text), '{
 from pg_proc p where p.pronamespace = to_regnamespace('gapless')
 
 -- name: drop_roles
--- Roles belong to the cluster: one that others are members of, or that something elsewhere depends on (another
--- database, another schema, a grant of a person's), stays. Whoever made a role is its member by that alone
--- (PostgreSQL 16).
+-- Roles belong to the cluster: a role stays if it has members, or something elsewhere depends on it (another database,
+-- another schema, a grant by a person). The creator of a role is its member by that alone (PostgreSQL 16).
 do $$
 declare
   known constant text[] := array[

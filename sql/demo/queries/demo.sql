@@ -1,5 +1,5 @@
 -- name: progress
--- How far it is: events with an offset, and the lag of each group added up over the partitions.
+-- The progress: events with an offset, and the lag of each group, summed over the partitions.
 select
   coalesce(sum(e.last_offset) filter (where c.group_id = 'positions'), 0)::bigint as published,
   coalesce(sum(greatest(e.last_offset - c.next_offset + 1, 0)), 0)::bigint as lag
@@ -16,7 +16,7 @@ cross join lateral (
 where t.name = 'flights'
 
 -- name: owned
--- Partitions of all groups that have an owner, and that there are.
+-- The number of partitions of all groups that have an owner, and of all.
 select count(l.owner), count(*)
 from gapless.lease l
 join gapless.topic t using (topic_id)
@@ -24,7 +24,7 @@ where t.name = 'flights'
 
 
 -- name: dead_letters
--- What was refused and why, without what is one flight's alone.
+-- Refused events and the reasons, without the parts that belong to a single flight.
 select d.group_id,
   regexp_replace(
     regexp_replace(d.reason, E'^\\S+Error: [^:]*: ', ''),

@@ -12,7 +12,8 @@ select pg_advisory_lock(7427002, %(member_no)s)
 select e.pid, e.role, e.holds, e.is_ended from gapless.end_foreign_locks() e
 
 -- name: left_prepared
--- At each heartbeat: where, and who only beats, status and doctor tell (lease/views/obstacles.sql).
+-- At each heartbeat: the places, and clients that only send heartbeats, are left to status and doctor
+-- (lease/views/obstacles.sql).
 select p.gid, format(
   'prepared transaction %L of role %s has held what groups need to continue for %s s, '
   'and nothing ends it but a person: rollback prepared %L, or commit prepared', p.gid, p.owner, floor(p.since_s), p.gid
@@ -21,11 +22,11 @@ from gapless.left_prepared() p
 order by p.since_s desc
 
 -- name: later_holders
--- As status and doctor have them.
+-- As in status and doctor.
 select o.name, o.problem || ': ' || o.remedy from gapless.obstacles o where o.kind = 'transaction'
 
 -- name: end_former_session
--- Only if that backend still holds this member's lock: its pid may belong to somebody else by now.
+-- Only if that backend still holds this member's lock: its pid may belong to another session by now.
 select pg_terminate_backend(k.pid)
 from gapless.member m
 join pg_locks k on k.locktype = 'advisory' and k.classid = 7427002::oid
@@ -85,7 +86,7 @@ select g.group_no from gapless.consumer_group g where g.group_id = %(group_id)s 
 select gapless.disown(%(member_id)s, %(group_id)s, %(topic_id)s, %(partition_id)s)
 
 -- name: leases
--- Every partition of the groups this member belongs to that it has, or is to have.
+-- Every partition of this member's groups that it has, or is to have.
 -- returns: gapless.lease.member:Lease
 select group_id, topic, topic_id, partition_id, lease_no, group_no, target, owner, is_paused
 from gapless.leases_of(%(member_id)s)
@@ -125,8 +126,8 @@ select gapless.acquire(%(group_id)s, %(topic_id)s, %(partition_id)s, %(member_id
 select gapless.install_fence(%(group_id)s, %(topic_id)s, %(partition_id)s, %(epoch)s, %(token)s)
 
 -- name: release
--- One statement: whoever hears a notification of it finds the lock free. The partition's channel wakes
--- the one worker that waits; the group's, which release() tells, the supervisors.
+-- One statement: a session that is notified of it finds the lock free. The partition's channel wakes the one worker
+-- that waits; the group's channel, which release() notifies, the supervisors.
 select
   gapless.release(%(group_id)s, %(topic_id)s::int, %(partition_id)s::int, %(token)s::uuid),
   pg_advisory_unlock(7427003, %(lease_no)s),
@@ -136,7 +137,7 @@ select
 select gapless.break_zombie(%(group_id)s, %(topic_id)s, %(partition_id)s)
 
 -- name: restarted
--- Did the server start less than so many seconds ago? A crash of one backend does not count.
+-- Whether the server started less than so many seconds ago. A crash of one backend does not count.
 select pg_postmaster_start_time() between clock_timestamp() - make_interval(secs => %(age_s)s) and clock_timestamp()
 
 -- name: report_error
@@ -145,8 +146,8 @@ select gapless.report_error(
 )
 
 -- name: missing_grant
--- Functions that end the session of an evicted owner run as the schema's owner: may it, with ours?
--- The owner and this role if not; no row when all is well.
+-- Functions that end the session of an evicted owner run as the schema's owner, which needs the right to end sessions
+-- of this role. The owner and this role if it has none; no row when it has.
 select
   o.rolname::text as owner, me.rolname::text as role
 from pg_proc p

@@ -1,7 +1,7 @@
--- Who works for groups: supervisors, and clients that keep no session.
+-- Members of groups: supervisors, and clients that keep no session.
 
--- One row per running supervisor; a restart is a new member (never reuse an identity). What says that a client
--- lives is its deadline alone.
+-- One row per running supervisor; a restart is a new member (never reuse an identity). A client lives until its
+-- deadline, and nothing else shows that it does.
 create table gapless.member (
   member_id uuid primary key,
   member_no int generated always as identity unique,  -- key of its presence lock
@@ -15,7 +15,8 @@ create table gapless.member (
   suspect_beat bigint,
   backend_pid int not null,
   started_ts timestamptz not null default clock_timestamp(),
-  -- That a worker serves over one session: what a fleet needs in sessions, and what people see, depend on it.
+  -- The partitions that a worker serves over one session: the sessions of a fleet, and the view for people, depend on
+  -- it.
   partitions_per_worker int not null default 1 check (partitions_per_worker >= 1),
   role text default session_user,
   sessions int not null default 2 check (sessions >= 0),
@@ -26,7 +27,7 @@ create table gapless.member (
   constraint member_token check ((kind = 'client') = (token_digest is not null))
 ) with (fillfactor = 50);
 
--- One whose role was taken its grants can write nothing, so others find out why it stands still.
+-- A member whose role lost its grants can write nothing, so others have to find out why it stands still.
 comment on column gapless.member.role is 'The role it joined as.';
 comment on column gapless.member.sessions is 'Sessions it takes for itself, beside those of its workers.';
 comment on column gapless.member.kind is
@@ -44,7 +45,7 @@ create table gapless.member_group (
 
 create index member_group_member on gapless.member_group (member_id);
 
--- Who was evicted lately, and why, for people: a member that leaves by itself is not here.
+-- Recently evicted members with the reason, for people: a member that leaves by itself is not here.
 create table gapless.eviction (
   member_id uuid primary key,
   name text not null,

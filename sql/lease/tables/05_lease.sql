@@ -1,4 +1,4 @@
--- Who should (target) and who does (owner) work on a partition. Issues epochs; the fence itself is in consumer_offsets.
+-- The target and the owner of each partition. Issues epochs; the fence itself is in consumer_offsets.
 create table gapless.lease (
   group_id text not null,
   topic_id int not null,

@@ -1,7 +1,6 @@
 -- The rows of member, in a way that stays cheap while a snapshot is held: heartbeats update them each second, and a
--- scan goes over all versions since. So a table of more than 128 pages is not scanned: the newest version of each is
--- looked up from the index's end, which costs more where many members have few versions. For looks that are taken
--- again and again.
+-- scan reads all versions since. So a table of more than 128 pages is not scanned: the newest version of each is looked
+-- up from the index's end, which costs more where many members have few versions. For queries that run again and again.
 -- index: member_member_no_key, backwards (offset_row.sql says why so)
 create or replace view gapless.all_members as
 with recursive

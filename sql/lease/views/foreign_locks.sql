@@ -1,7 +1,7 @@
--- Sessions that hold, or wait for, an advisory lock of ours and may not (I11): anybody who may connect may
--- take any advisory lock. Whoever may take leases (may_lease()) may have them.
--- The shared lock (7427001, 2) is no sign: a publisher has it, whatever its role.
--- A session whose role is not known yet (usesysid) began since the activity was looked at: the next look judges it.
+-- Sessions that hold, or wait for, an advisory lock of gapless without a right to it (I11): any role that may connect
+-- may take advisory locks. Roles that may take leases (may_lease()) may have them.
+-- The shared lock (7427001, 2) is no sign: publishers have it, whatever their roles.
+-- A session whose role is not known yet (usesysid) began since the activity was read: the next look judges it.
 create or replace view gapless.foreign_locks as
 select
   k.pid,
@@ -30,7 +30,8 @@ where k.locktype = 'advisory' and k.objsubid = 2
       and (k.objid::bigint = 3 or k.objid::bigint = 2 and k.mode <> 'ShareLock')
   )
   and a.usesysid is not null
-  -- Judged a role once, not a lock, and only roles that are here: every supervisor looks at each heartbeat.
+  -- Judged once for each role, not for each lock, and only for roles with sessions here: every supervisor looks at each
+  -- heartbeat.
   and (a.usesysid = any (array(
     select r.role from (select distinct x.usesysid as role from pg_stat_activity x offset 0) r
     where gapless.may_lease(r.role)

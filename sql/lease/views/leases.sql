@@ -1,8 +1,8 @@
--- Who works on each partition (owner) and who should (target), by name; is_held: a worker's session
--- holds the partition's advisory lock, or the owner is a client, so there is somebody at work.
--- paused_ts: since when it is paused (null: it is not), pause: by whom and why.
--- error: why it does not continue; of a queue it is a worker's, and counts as long as that repeats it.
--- An owner without a name was evicted: its member row is gone, the lease not yet taken over.
+-- The owner and the target of each partition, by name; is_held: a worker's session holds the partition's advisory lock,
+-- or the owner is a client, so the partition has a worker.
+-- paused_ts: since when it is paused (null: it is not), pause: the holder and the reason.
+-- error: why it does not continue; for a queue a worker reports it, and it counts as long as the worker repeats it. An
+-- owner without a name was evicted: its member row is gone, the lease not yet taken over.
 create or replace view gapless.leases as
 select
   l.group_id,

@@ -1,6 +1,6 @@
--- The members that there are: supervisors that run, and clients (kind). beat_s since the last heartbeat (given up at
--- ttl_s), is_present while its control session lives, of a client until its deadline, owned and wanted count
--- partitions, groups are group/topic, revoked_role is the role it joined as when that may take no leases any more.
+-- The present members: running supervisors, and clients (kind). beat_s: since the last heartbeat (evicted at ttl_s);
+-- is_present: while its control session lives, for a client until its deadline; owned and wanted count partitions;
+-- groups are group/topic; revoked_role: the role as which it joined, when that may no longer take leases.
 create or replace view gapless.members as
 select
   m.name,

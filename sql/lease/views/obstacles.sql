@@ -1,14 +1,15 @@
--- Who keeps groups, or events for later, from continuing and is not ended by anybody, with what ends it (I11):
+-- Obstacles that keep groups, or scheduled events, from continuing and that gapless does not end, with the remedy
+-- (I11):
 -- - transactions that were prepared and left (left_prepared.sql). name: the gid.
--- - transactions that have cancelled events for later which are due, or locked these, and stay open
---   (later_holders.sql). name: the session's pid, or the gid.
--- - a clock that was put back (ahead_times.sql). since_s: by so much, at least. One that went ahead in a step, for as
---   long as it is doubted (look_at_clock.sql). since_s: by so much.
+-- - transactions that have cancelled due events, or locked these, and stay open (later_holders.sql). name: the
+--   session's pid, or the gid.
+-- - a clock that was put back (ahead_times.sql). since_s: by so much, at least. A clock that went ahead in a step, for
+--   as long as it is doubted (look_at_clock.sql). since_s: by so much.
 -- - schedules that published their next due times when a clock was ahead (fire_schedules.sql). since_s: so long yet.
 -- - clients that send heartbeats, have nothing in hand, and have not polled for their ttl, while events of partitions
---   that they hold wait for as long. One that is at work has something in hand.
+--   that they hold wait for as long. A client at work has events in hand.
 -- - row security on a table, without a policy: a role that is not its owner sees no row of it. name: the table.
--- since_s: for so long; 0: nobody knows.
+-- since_s: for so long; 0: unknown.
 create or replace view gapless.obstacles as
 select
   'prepared transaction' as kind,
@@ -17,7 +18,7 @@ select
   format(
     'prepared transaction %L of role %s has held %s for %s s', p.gid, p.owner,
     coalesce(
-      -- What it wrote in a savepoint bears another number: then it is said without the place.
+      -- A write in a savepoint bears another number: then the place is left out.
       (
         select string_agg(concat_ws('/', c.group_id, t.name, c.partition_id), ', ' order by c.group_id, t.name,
           c.partition_id)

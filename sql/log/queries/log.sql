@@ -21,7 +21,7 @@ select gapless.want_default_chunk()
 select gapless.leave_default_chunk()
 
 -- name: chunk_triggers
--- Event triggers that run when a chunk is made, and may refuse it or wait, with what ends each.
+-- Event triggers that run when a chunk is created, and may refuse it or wait, with the remedy for each.
 select format('event trigger %I, function %s, runs when a chunk is made: alter event trigger %I disable',
   e.evtname, e.evtfoid::regproc, e.evtname)
 from pg_event_trigger e
@@ -33,8 +33,8 @@ order by e.evtname
 select gapless.configure_chunks(%(chunk_events)s, %(chunks_ahead)s)
 
 -- name: fetch
--- The events of the ids given, in any order. `between` lets the planner drop the other chunks; the
--- sub-select hides how many ids there are, so that the plan is an index look-up whatever it guesses.
+-- The events with the given ids, in any order. `between` lets the planner drop the other chunks; the sub-select hides
+-- how many ids there are, so that the plan is an index look-up whatever it guesses.
 -- index: primary key of a chunk
 select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
   o.xid, o.created_ts, o.cause, o.correlation
@@ -45,19 +45,19 @@ where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[
 select gapless.is_in_default(%(ids)s::bigint[])
 
 -- name: fetch_apart
--- As fetch, in a transaction that lasts, of what is_in_default() says.
+-- As fetch, in a transaction that lasts, for ids in the default chunk (is_in_default()).
 select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.transaction_id,
   o.xid, o.created_ts, o.cause, o.correlation
 from gapless.events_of(%(ids)s::bigint[]) o
 
 -- name: fetch_latest
--- Of ids whose events are not in the log any more, those in latest, as `fetch` returns them.
+-- Events whose ids are in latest but no longer in the log, as `fetch` returns them.
 select id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts, cause, correlation
 from gapless.latest_events(%(ids)s::bigint[])
 
 -- name: rules_of
--- The schemas of a topic, each type's versions, the newest first; null if they are those that are known. There is
--- always one row. backend_pid: other than the client was told where a pooler stands between.
+-- The schemas of a topic: each type's versions, the newest first; null if the caller knows them already. There is
+-- always one row. backend_pid: differs from the client's where a pooler stands between.
 select t.schemas_no as rules_no, case when t.schemas_no is distinct from %(known)s::bigint then (
   select coalesce(json_agg(
     json_build_object('event_type', s.event_type, 'version', s.version, 'schema', s.schema::text)
@@ -76,8 +76,8 @@ select gapless.publish(
 )
 
 -- name: publish_some
--- In the order given, for all arrays are walked together, one row at a time: in FROM, unnest() would
--- store them first, and ORDER BY once more. A column that nobody fills is null instead of an array.
+-- In the order given, because all arrays are walked together, one row at a time: in FROM, unnest() would store them
+-- first, and ORDER BY once more. A column without values is null instead of an array.
 -- Arrays in binary: as text every quote is escaped.
 with topic as materialized (
   select gapless.topic_id(%(topic)s) as topic_id,
@@ -99,7 +99,7 @@ inserted as (
 select gapless.own_transaction_id()
 
 -- name: publish_many
--- What a COPY needs to know, and its caller wants to: one round trip for both.
+-- The facts that a COPY and its caller need: one round trip for both.
 select gapless.own_transaction_id(), gapless.topic_id(%(topic)s),
   gapless.cause_uuid(nullif(current_setting('gapless.cause', true), ''))
 
@@ -120,7 +120,7 @@ select gapless.publish_some_from(
 )
 
 -- name: tell
--- Say what is published for, and return what was said before. In this order.
+-- Set the cause of published events, and return the previous one. In this order.
 select current_setting('gapless.cause', true) as cause,
   nullif(current_setting('gapless.correlation', true), '') as correlation,
   gapless.tell_cause(%(cause)s, %(correlation)s::uuid)
@@ -140,8 +140,8 @@ from gapless.publish_once(
 ) o
 
 -- name: publish_each
--- Events of which one or more have a dedupe_key, or are for later; the first's transaction_id counts if
--- nothing was stored.
+-- Several events, at least one with a dedupe_key, or scheduled; the first's transaction_id counts if nothing was
+-- stored.
 select
   case
     when bool_and(e.duplicate) or count(*) = 1 then (array_agg(e.transaction_id))[1]
@@ -180,7 +180,7 @@ from gapless.publish_request(
 ) r
 
 -- name: locate
--- Where the events of a transaction are; partition null: they have no offset yet.
+-- The places of a transaction's events; partition null: they have no offset yet.
 -- returns: gapless.log.located:Located
 select t.name as topic, l.partition_id as partition, l.first_offset, l.last_offset, l.events
 from gapless.locate(%(transaction_id)s::text::uuid) l
@@ -200,7 +200,7 @@ select coalesce(sum(u.events), 0) from gapless.unrouted u
 select gapless.discard_unrouted(%(topic_id)s)
 
 -- name: topic_is_ours
--- Whether this transaction has made the topic.
+-- Whether this transaction has created the topic.
 select t.xmin = pg_current_xact_id_if_assigned()::xid
 from gapless.topic t
 where t.topic_id = %(topic_id)s
@@ -216,8 +216,8 @@ select gapless.set_partitions(%(name)s, %(partitions)s)
 select t.topic_id, t.name, t.partitions from gapless.topic t where t.name = %(name)s
 
 -- name: try_role
--- The role of the active sequencer: its holder runs; the others look again. The clock first: from then on
--- somebody looks at it all the time (look_at_clock.sql).
+-- The role of the active sequencer: its holder runs; the others look again. The clock first: from then on it is watched
+-- all the time (look_at_clock.sql).
 with looked as materialized (select gapless.look_at_clock())
 select pg_try_advisory_lock(7427001, 3) from looked
 
@@ -291,7 +291,7 @@ select gapless.set_retention(%(name)s, %(keep_s)s, %(archive)s, %(overrun)s)
 select gapless.set_dedupe_window(%(name)s, %(window_s)s)
 
 -- name: covers
--- Is there such a group, and is the topic one of its topics?
+-- Whether the group exists, and the topic is one of its topics.
 select
   exists (select from gapless.consumer_group g where g.group_id = %(group)s),
   exists (

@@ -1,5 +1,5 @@
 -- name: is_sequencer_active
--- Does any session have the role of the active sequencer?
+-- Whether a session has the role of the active sequencer.
 select exists (
   select from pg_locks l
   where l.locktype = 'advisory' and l.classid = 7427001::oid and l.objid = 3::oid
@@ -8,15 +8,15 @@ select exists (
 )
 
 -- name: is_sequenced
--- Did the events of this committed transaction get their offsets? They did when the newest run of the
--- sequencer could see it: a run gives offsets to all that it sees.
+-- Whether the events of this committed transaction have their offsets. They have when the newest run of the sequencer
+-- could see it: a run gives offsets to all events that it sees.
 select pg_visible_in_snapshot(%(xid)s::text::xid8, s.snapshot)
 from gapless.sequencer s
 order by s.run desc
 limit 1
 
 -- name: ends
--- The oldest and the newest offset of each partition; of a partition without events 1 and 0.
+-- The oldest and the newest offset of each partition; for a partition without events 1 and 0.
 -- returns: gapless.log.tail:Ends
 select
   p as partition,
@@ -31,7 +31,7 @@ from unnest(%(partitions)s::int[]) p
 order by p
 
 -- name: ends_of
--- The ends of all partitions of a topic: what is there is first_offset to next_offset - 1.
+-- The ends of all partitions of a topic: the log holds first_offset to next_offset - 1.
 -- returns: gapless.log.ranges:Bounds
 select e.topic_id, e.partition_id as partition, e.first_offset, e.next_offset,
   coalesce(gapless.timeline_at(e.topic_id, e.partition_id, e.next_offset - 1), 1) as timeline
@@ -42,7 +42,7 @@ order by e.partition_id
 select gapless.replaced_from(%(topic_id)s, %(partition)s, %(next_offset)s, %(timeline)s)
 
 -- name: ends_since
--- As ends, without what was sequenced before that time: no event there was published after it.
+-- As ends, without segments that were sequenced before that time: no event there was published after it.
 -- returns: gapless.log.tail:Ends
 select
   p as partition,
@@ -55,7 +55,7 @@ cross join lateral gapless.log_ends(%(topic_id)s, p) e
 order by p
 
 -- name: ends_of_transaction
--- Where the events of a transaction are in a topic; nothing for what has no offset yet.
+-- The places of a transaction's events in a topic; no row for events without an offset.
 -- returns: gapless.log.tail:Ends
 select l.partition_id as partition, l.first_offset, l.last_offset
 from gapless.locate(%(transaction_id)s, array[%(topic_id)s::int]) l
@@ -63,9 +63,8 @@ where l.partition_id = any (%(partitions)s::int[])
 order by 1, 2
 
 -- name: newest
--- Where to begin so as to see the newest events over all partitions: within a run by id, as they were
--- published, but never against the order of their offsets. Unpacks no more segments of a partition
--- than may hold that many events.
+-- Where to begin so as to see the newest events over all partitions: within a run by id, as they were published, but
+-- never against the order of their offsets. Unpacks no more segments of a partition than may hold that many events.
 -- returns: gapless.log.tail:Place
 with segments as (
   select p as partition, s.run, s.base_offset, s.message_ids
@@ -102,9 +101,9 @@ group by x.partition
 order by x.partition
 
 -- name: slice
--- Some neighbouring events of a partition. payload_chars cuts the payload where only its beginning
--- is shown (null: all of it); key keeps the events with that key or, without one, that host_id;
--- event_types, where and params those that a filter keeps.
+-- Some neighbouring events of a partition. payload_chars cuts the payload where only its beginning is shown (null: all
+-- of it); key keeps the events with that key or, without one, that host_id; event_types, where and params keep the
+-- events that a filter would match.
 -- returns: gapless.log.tail:Entry
 select
   %(partition)s::int as partition,
@@ -138,7 +137,7 @@ select gapless.check_event_types(%(event_types)s::text[]),
   gapless.checked_condition(%(where)s::text, %(params)s::text::jsonb)
 
 -- name: partitions
--- The partitions in which a topic, or one key of it, may have events, those of earlier numbers too.
+-- The partitions in which a topic, or one key of it, may have events, also those of earlier numbers.
 select distinct case
     when %(key)s::text is null then p else gapless.partition_of(%(key)s, n.partitions)
   end as partition

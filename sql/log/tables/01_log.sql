@@ -38,20 +38,20 @@ comment on column gapless.topic.schemas_no is
   'Another number after each change of the schemas of the topic; 0: it never had any.';
 comment on column gapless.topic.compacted is 'Whether the newest event of each key is kept in latest.';
 
--- Id 1 is that of the topic outbox, made or not (create_topic()): the identity gives 2 and on.
+-- Id 1 is that of the topic outbox, created or not (create_topic()): the identity gives 2 and on.
 select setval(pg_get_serial_sequence('gapless.topic', 'topic_id'), 1);
 
 -- CACHE 1: a session that cached ids would insert low ids after high ones were sequenced (I4).
 create sequence gapless.outbox_message_id_seq as bigint cache 1;
 
 -- Producers INSERT or COPY into this table inside their own transaction; nothing ever updates a row.
--- MUST keep xid before id: defaults are evaluated in column order, so whoever holds an id already
--- has its xid. The sequencer's floor (functions/sequence_events.sql) rests on that.
--- cause: what was being handled when it was published, as its idempotency key (`group/topic/partition@offset`);
--- correlation: the transaction_id of the first event of the chain (I10). The defaults read what a consuming
--- transaction says of itself (functions/cause.sql), with built-in functions alone: whoever may insert needs no
--- right to call one of ours. transaction_id is as gapless.cause_uuid(); of what no handler publishes it is null,
--- and read as transaction_uuid().
+-- MUST keep xid before id: defaults are evaluated in column order, so a transaction that holds an id already has its
+-- xid. The sequencer's floor (functions/sequence_events.sql) rests on that.
+-- cause: the idempotency key of the unit that was being handled at publication (`group/topic/partition@offset`);
+-- correlation: the transaction_id of the first event of the chain (I10). The defaults read the settings of a consuming
+-- transaction (functions/cause.sql) with built-in functions alone: a role that may insert needs no right to call
+-- gapless functions. transaction_id is as gapless.cause_uuid(); without a handler it is null, and read as
+-- transaction_uuid().
 create table gapless.outbox_message_t (
   xid xid8 not null default pg_current_xact_id(),
   id bigint not null default nextval('gapless.outbox_message_id_seq'),
@@ -74,7 +74,7 @@ create table gapless.outbox_message_t (
   constraint outbox_message_topic_id_positive check (topic_id > 0),
   constraint outbox_message_created_ts_finite
     check (created_ts between '1970-01-01 00:00+00' and '9000-01-01 00:00+00'),
-  -- Of every writer: handlers would find nothing in others.
+  -- For every writer: handlers could not read other headers.
   constraint headers_are_an_object check (headers @> '{}'),
   primary key (id)
 ) partition by range (id);
@@ -89,13 +89,13 @@ comment on column gapless.outbox_message_t.transaction_id is
   'Groups events into a unit. Default: the publishing database transaction.';
 
 create index outbox_message_xid on gapless.outbox_message_t (xid);
--- To find a transaction that named itself; those that did not are found by their xid.
+-- Finds transactions that have a transaction_id of their own; others are found by their xid.
 create index outbox_message_transaction on gapless.outbox_message_t (transaction_id)
   where transaction_id is not null;
 create index outbox_message_correlation on gapless.outbox_message_t (correlation)
   where correlation is not null;
 
--- Events for which no chunk was made in time land here, so that a producer never fails for it.
+-- Events without a chunk in time land here, so that a producer never fails for lack of one.
 create table gapless.outbox_message_default partition of gapless.outbox_message_t default;
 
 -- One row gives offsets to at most 200 neighbouring events of a partition:
@@ -122,7 +122,7 @@ create table gapless.log_segment (
 create table gapless.sequencer (
   run bigint primary key,
   system_identifier bigint not null,   -- another one: restored into a new cluster, xids mean nothing
-  snapshot pg_snapshot not null,       -- what this run could see
+  snapshot pg_snapshot not null,       -- the rows that this run could see
   floor_id bigint not null,            -- ids up to here are done with (but for the stragglers)
   stragglers xid8[] not null,          -- were in progress when a restored log was re-based
   next_floor_id bigint not null,       -- becomes floor_id once no xid below next_floor_xid runs
@@ -148,8 +148,8 @@ create table gapless.log_config (
 
 insert into gapless.log_config default values;
 
--- Events of a topic id that nobody made: kept (I1), counted, and without an offset until somebody adopts the
--- id. A producer makes no topic, whatever it inserts (I11).
+-- Events of an unknown topic id: kept (I1), counted, and without an offset until the id is adopted. A producer creates
+-- no topic, whatever it inserts (I11).
 -- Bounded: 100 ids have a row of their own, all others share the one of id 0.
 create table gapless.unrouted (
   topic_id int primary key,
@@ -162,8 +162,8 @@ create table gapless.unrouted (
 comment on table gapless.unrouted is
   'Events of topic ids that nobody made, by id (0: of all further ids). gapless topics adopt makes them a topic.';
 
--- Locks that nobody else can take: anybody who may connect may take any advisory lock, but to lock one of
--- the tables guard_… needs a right that nobody is given (I11). EXCLUSIVE, so that it costs no xid and no WAL.
+-- Locks that only gapless can take: any role that may connect may take advisory locks, but to lock one of the tables
+-- guard_… needs a right that no role is given (I11). EXCLUSIVE, so that it costs no xid and no WAL.
 create table gapless.guard_sequencing ();
 create table gapless.guard_chunks ();
 create table gapless.guard_topics ();

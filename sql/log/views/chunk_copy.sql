@@ -1,6 +1,6 @@
--- Copies of what is in the default chunk, on their way to be chunks (empty_default_chunk.sql): the ids that each
--- covers, from_id inclusive, upto exclusive. beside: the transactions that were open when it was there already;
--- null: nobody has looked yet.
+-- Copies of slices of the default chunk that are to become chunks (empty_default_chunk.sql): the ids that each covers,
+-- from_id inclusive, upto exclusive. beside: the transactions that were open when the copy was there; null: not noted
+-- yet.
 create or replace view gapless.chunk_copy as
 select
   c.relname::text as chunk,

@@ -1,5 +1,5 @@
--- What is in the default chunk, and why it is there still (empty_default_chunk.sql); no row: nothing. pid: whose
--- transaction is waited for.
+-- The content of the default chunk, and why it is still there (empty_default_chunk.sql); no row: it is empty. pid: the
+-- session whose transaction is waited for.
 create or replace view gapless.default_chunk as
 select 'outbox_message_default' as chunk,
   pg_total_relation_size('gapless.outbox_message_default') as bytes,

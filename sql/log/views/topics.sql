@@ -1,5 +1,5 @@
--- Topics with the newest offset of each partition, in the order of their numbers (0: no event yet),
--- also of those that it had before its number was lowered; events counts those that ever got an offset.
+-- Topics with the newest offset of each partition, in the order of their numbers (0: no event yet), including
+-- partitions from before the number was lowered; events counts those that ever got an offset.
 create or replace view gapless.topics as
 select
   t.name as topic,

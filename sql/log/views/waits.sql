@@ -1,5 +1,5 @@
--- Partitions whose next event was placed by a newer number of partitions than the group has begun with
--- there, and the partitions it waits for, by blockers() (none: it is about to begin).
+-- Partitions whose next event was placed by a newer number of partitions than the group has begun with there, and the
+-- partitions for which it waits, by blockers() (none: it is about to begin).
 create or replace view gapless.waits as
 select
   c.group_id,

@@ -2,7 +2,7 @@
 select gapless.pause(%(group)s, %(topic)s, %(partition)s, %(reason)s)
 
 -- name: hold
--- A pause of our own: nobody else's ends with it.
+-- A pause of this command: no other pause ends with it.
 select gapless.pause(%(group)s, %(topic)s, %(partition)s, %(reason)s, %(holder)s)
 
 -- name: resume
@@ -40,7 +40,7 @@ order by e.group_id
 select gapless.replay_for(%(group)s, gapless.topic_id(%(topic)s), %(of)s)
 
 -- name: busy
--- How many workers still have a batch to finish.
+-- The number of workers that still have a batch to finish.
 select count(*)
 from gapless.seek_plan(%(group)s, %(topic)s, %(partition)s, to_end => 'latest') p
 where p.worker
@@ -94,7 +94,7 @@ select gapless.create_replay(
 )
 
 -- name: replay_ranges
--- What a replay would handle, partition by partition; stop_offset is exclusive.
+-- The events that a replay would handle, partition by partition; stop_offset is exclusive.
 -- returns: gapless.features.replay.plan:ReplayBounds
 select
   c.partition_id,
@@ -138,7 +138,7 @@ from gapless.replays r
 order by r.created_ts, r.group_id
 
 -- name: replay_parts
--- The partitions of a replay that have something left.
+-- The partitions of a replay that have events left.
 -- returns: gapless.features.replay.run:ReplayPart
 select t.name as topic, c.topic_id, c.partition_id, l.lease_no, c.next_offset, c.stop_offset
 from gapless.consumer_offsets c
@@ -148,7 +148,7 @@ where c.group_id = %(group)s and c.next_offset < c.stop_offset
 order by c.partition_id
 
 -- name: replay_state
--- Of all its partitions: events in range, done, units and events among the dead letters.
+-- Over all its partitions: events in range, done, units and events among the dead letters.
 -- returns: gapless.features.replay.run:ReplayProgress
 select
   r.events,

@@ -1,5 +1,5 @@
 -- name: units
--- Units that were set aside, by whatever is asked of them (null: anything); newest failure first.
+-- Units that were set aside, filtered by any of their attributes (null: any value); newest failure first.
 -- returns: gapless.ops.dlq.records:DlqRow
 select
   d.group_id as "group",
@@ -50,7 +50,7 @@ select exists (select from gapless.consumer_group g where g.group_id = %(name)s)
 select exists (select from gapless.topic t where t.name = %(name)s)
 
 -- name: unit
--- The unit that an offset belongs to.
+-- The unit that contains an offset.
 -- returns: gapless.ops.dlq.records:DlqUnit
 select
   d.group_id as "group",
@@ -116,7 +116,7 @@ where t.name = %(topic)s
 order by b.parked_partition <> %(partition)s, b.parked_partition, b.parked_offset
 
 -- name: ahead
--- The unit that a parked one waits for: the earliest that holds one of its keys.
+-- The unit for which a parked one waits: the earliest that holds one of its keys.
 -- returns: gapless.ops.dlq.records:ParkedAhead
 select a.partition_id as partition, a.first_offset as "offset"
 from gapless.topic t
@@ -133,7 +133,7 @@ order by its_layout, a.first_offset
 limit 1
 
 -- name: kin
--- What else was set aside of the same transaction: units of other partitions and topics.
+-- Other units of the same transaction that were set aside: in other partitions and topics.
 -- returns: gapless.ops.dlq.records:SameTransaction
 select distinct
   d.group_id as "group", t.name as topic, d.partition_id as partition, d.first_offset as "offset",
@@ -153,8 +153,7 @@ order by topic, partition, "offset"
 limit 20
 
 -- name: redrive
--- Several units in the order given, which MUST be that of their offsets: a worker takes the lowest
--- that is due.
+-- Several units in the order given, which MUST be that of their offsets: a worker takes the lowest due unit.
 -- returns: gapless.ops.dlq.change:NumberedOutcome
 select u.n::int as n, gapless.redrive_letter(u."group", u.topic, u.partition, u."offset", %(who)s) as outcome
 from unnest(%(groups)s::text[], %(topics)s::text[], %(partitions)s::int[], %(offsets)s::bigint[])

@@ -18,7 +18,7 @@ where s.name in ('default_transaction_read_only', 'default_transaction_isolation
 order by s.name desc
 
 -- name: connections
--- What the server admits, what is taken, and what all groups take when every partition is worked on.
+-- The sessions that the server admits, those in use, and those of all groups when every partition has a worker.
 -- returns: gapless.ops.doctor.server:Connections
 select
   least(
@@ -60,8 +60,8 @@ select a.group_id, a.problem, a.remedy from gapless.unplaced_groups a order by a
 select invariant, place, problem from gapless.check_leases() order by 1, 2
 
 -- name: oldest
--- Who holds the horizon: the session with the oldest snapshot or transaction. Sessions of other roles
--- show nothing of themselves to those without pg_read_all_stats.
+-- The session that holds the horizon: the one with the oldest snapshot or transaction. Other roles' sessions are hidden
+-- without pg_read_all_stats.
 -- returns: gapless.ops.doctor.server:Oldest
 select
   a.pid,
@@ -99,7 +99,7 @@ where p.database = current_database()
 order by p.prepared
 
 -- name: notify_queue
--- How full the server's queue of notifications is, 0 to 1.
+-- The fill of the server's queue of notifications, 0 to 1.
 select pg_notification_queue_usage()
 
 -- name: clock
@@ -114,7 +114,7 @@ from unnest(array['gapless_consumer', 'gapless_operator', 'gapless_producer']) w
 where not exists (select from pg_roles r where r.rolname = w.name)
 
 -- name: privileges
--- What this role may do, by the rights that the three roles carry.
+-- The actions that are allowed to this role, by the rights of the three roles.
 -- returns: gapless.ops.doctor.schema:Privileges
 select
   has_any_column_privilege('gapless.outbox_message_t', 'insert')
@@ -130,7 +130,8 @@ from pg_namespace n
 where n.nspname = 'gapless'
 
 -- name: terminator
--- Functions that end the session of an evicted owner run as the schema's owner: may it, with ours?
+-- Functions that end the session of an evicted owner run as the schema's owner: whether it may end sessions of this
+-- role.
 -- returns: gapless.ops.doctor.schema:Terminator
 select
   o.rolname::text as owner,
@@ -144,18 +145,18 @@ join pg_roles me on me.rolname = current_user
 where p.pronamespace = 'gapless'::regnamespace and p.proname = 'break_zombie'
 
 -- name: wake_trigger
--- How the trigger that wakes the sequencer is enabled; no row when there is none.
+-- The state of the trigger that wakes the sequencer; no row when there is none.
 select t.tgenabled::text
 from pg_trigger t
 where t.tgrelid = 'gapless.outbox_message_t'::regclass and t.tgname = 'wake_sequencer'
 
 -- name: restored
--- Whether data were restored over what init had made; of which table a restore has lost rows.
+-- Whether data were restored over the rows of gapless init; the table that lost rows in a restore.
 select gapless.is_overlaid(), gapless.lost_rows()
 
 -- name: dedupe
--- What dedupe keys take on disk, and what keeps slots from being turned: since when a slot is being left,
--- and since when the keys of one are all too old.
+-- The disk space of dedupe keys, and the obstacles to turning slots: since when a slot is being left, and since when
+-- all keys of a slot are too old.
 -- returns: gapless.ops.doctor.log:Dedupe
 select
   (
@@ -175,8 +176,8 @@ select
   ) as overdue_s
 
 -- name: chunks
--- Ids that the chunks still have room for, by the newest event that is visible; which session has had the default
--- chunk for longest, a second at least, so that none can be made (held_s: null where its times are not shown).
+-- Ids for which the chunks still have room, by the newest visible event; the session that has had the default chunk for
+-- longest, at least a second, so that no chunk can be created (held_s: null where its times are hidden).
 -- returns: gapless.ops.doctor.log:Chunks
 select
   c.chunk_events,
@@ -202,9 +203,9 @@ left join lateral (
 left join gapless.default_chunk d on true
 
 -- name: queues
--- Partitions of queue groups: what they cannot get past, who has what in hand for how long, what waits.
+-- Partitions of queue groups: offsets that they cannot pass, blocks in hand and their ages, waiting units.
 -- returns: gapless.features.queue.checks:QueueFacts
--- Sessions and locks are listed once: each list costs as much as there are, and a queue may have a thousand partitions.
+-- Sessions and locks are listed once: a list costs as much as its rows, and a queue may have a thousand partitions.
 with sessions as materialized (
   select a.application_name, count(*) as workers from pg_stat_activity a
   where a.datname = current_database()

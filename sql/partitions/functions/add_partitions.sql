@@ -1,9 +1,9 @@
--- Give a group a row for every partition of a topic that has none: offsets also for partitions that
--- only an earlier layout had, leases for those that are, or have events the group has not handled.
--- A partition that is new to the group begins at its start; after a change there is none. One that has
--- a lease is not new: its row is gone (consume/views/unplaced_groups.sql), and no place is as good as the one it had.
--- Before: the topic is locked, so nobody else adds rows. MUST NOT insert over a row: that would wait
--- for the batch that has it locked.
+-- Give a group a row for every partition of a topic that has none: offsets also for partitions that only an earlier
+-- layout had, leases for present partitions and for those with events that the group has not handled.
+-- A partition that is new to the group begins at its start; after a change there is none. A partition with a lease is
+-- not new: its row is gone (consume/views/unplaced_groups.sql), and no other place is as good as the lost one. Before:
+-- the topic is locked, so no other session adds rows. MUST NOT insert over a row: that would wait for the batch that
+-- has it locked.
 create or replace function gapless.add_partitions(_group_id text, _topic_id int, _start text)
 returns void
 language plpgsql
@@ -11,7 +11,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- MUST be one statement: what latest holds and how far it was taken in are of one moment.
+  -- MUST be one statement: the rows of latest, and the progress of compaction, are of one moment.
   insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset, latest_upto)
   select _group_id, t.topic_id, p,
     case
@@ -27,7 +27,7 @@ begin
   from gapless.topic t
   cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
   left join lateral (
-    -- From the beginning of a unit on, the log: one that was taken in halfway comes from there, all of it (I5).
+    -- From the beginning of a unit on, the log: a unit that was taken in halfway comes from there, all of it (I5).
     select w.upto, (
       select min(l.c_offset) from gapless.latest l
       where l.topic_id = t.topic_id and l.partition_id = p and l.c_offset < w.upto

@@ -1,7 +1,7 @@
--- Wake the workers of the partitions that waited for the last of those that they share keys with: this
--- one has passed the barriers of the layouts from `since` up to, not including, `upto`.
--- MUST come after the commit of the batch that passed the barrier: of two that pass at once, each
--- would find the other one still before it. A lost wake-up costs waitPeriodMs.
+-- Wake the workers of the partitions that waited for the last partition with common keys: this one has passed the
+-- barriers of the layouts from `since` up to, not including, `upto`.
+-- MUST come after the commit of the batch that passed the barrier: of two that pass at once, each would find the other
+-- one still before it. A lost wake-up costs waitPeriodMs.
 create or replace function gapless.announce(
   _group_id text, _topic_id int, _partition_id int, _since int, _upto int
 )

@@ -1,11 +1,11 @@
--- Barriers: what keeps the order of a key when the number of partitions changes (I4).
+-- Barriers keep the order of a key when the number of partitions changes (I4).
 --
 -- Partition p under n partitions and q under m can have keys in common if p and q leave the same
 -- remainder by gcd(n, m). So 4 -> 8 makes each partition wait for one, 4 -> 7 for four.
 --
--- The partitions that a group has to bring to their barriers before it may handle events that this
--- layout placed in this partition; none: continue. Looks at all earlier layouts, not at the last one
--- only: a layout without an event of a key says nothing about the one before.
+-- Return the partitions that a group has to bring to their barriers before it may handle events that this layout placed
+-- in this partition; none: continue. Looks at all earlier layouts, not only at the last one: a layout without an event
+-- of a key says nothing about the one before.
 create or replace function gapless.blockers(
   _group_id text, _topic_id int, _partition_id int, _layout int
 )

@@ -1,5 +1,5 @@
--- The group handles events of this layout in this partition: so all it has to wait for is done, and it
--- is past the barriers of the layouts before.
+-- Let a group handle events of this layout in this partition: all its blockers are done, and it is past the barriers of
+-- the layouts before.
 -- Before: the offsets row is locked.
 create or replace function gapless.enter_layout(
   _group_id text, _topic_id int, _partition_id int, _layout int

@@ -1,4 +1,4 @@
--- Is there a lease to retire? One look, no lock.
+-- Tell, in one look without a lock, whether there is a lease to retire.
 create or replace function gapless.has_finished(_group_id text, _topic_id int)
 returns boolean
 language sql

@@ -1,4 +1,4 @@
--- Has the group handled all there is in this partition?
+-- Tell whether the group has handled all events of this partition.
 create or replace function gapless.is_finished(_group_id text, _topic_id int, _partition_id int)
 returns boolean
 language sql

@@ -1,4 +1,4 @@
--- The partitions in which events with a key of this partition may be: this one, or all there ever were.
+-- Return the partitions that may have events with a key of this partition: this one, or all there ever were.
 create or replace function gapless.key_partitions(_topic_id int, _partition_id int)
 returns int[]
 language sql

@@ -1,4 +1,4 @@
--- The layout that placed an offset; 0 when its segment is gone, for then it is older than all others.
+-- Return the layout that placed an offset; 0 when its segment is gone, because then it is older than all others.
 create or replace function gapless.layout_of(_topic_id int, _partition_id int, _c_offset bigint)
 returns int
 language sql

@@ -1,5 +1,5 @@
--- A group that is moved back meets the barriers again, and needs the lease of a retired partition.
--- MUST reset both: what was admitted says nothing about partitions that were moved back as well.
+-- Let a group that is moved back meet the barriers again, and give retired partitions their leases back. MUST reset
+-- both: the admissions say nothing about partitions that were moved back as well.
 -- An AFTER trigger, for claims: a BEFORE trigger locks the row first, whatever its WHEN says.
 create or replace function gapless.meet_barriers_again()
 returns trigger

@@ -1,4 +1,4 @@
--- Does a unit that was set aside wait for the worker of this partition? Dead ones wait for a person.
+-- Tell whether a unit that was set aside waits for the worker of this partition. Dead units wait for a person.
 create or replace function gapless.owes_letters(_group_id text, _topic_id int, _partition_id int)
 returns boolean
 language sql

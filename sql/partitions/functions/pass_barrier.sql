@@ -1,5 +1,5 @@
--- A partition without anything left to handle: note once in each layout that it is past the barriers of
--- those before, and tell those that wait for it.
+-- Record, for a partition without remaining events, once in each layout, that it is past the barriers of the layouts
+-- before, and notify the partitions that wait for it.
 create or replace function gapless.pass_barrier(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )
@@ -16,7 +16,7 @@ begin
   where c.group_id = _group_id and c.topic_id = _topic_id
     and c.partition_id = _partition_id and c.passed < newest
     and c.epoch = _epoch and c.token = _token;
-  -- Asked after `newest` was read: what came meanwhile may still lie before one of its barriers.
+  -- Read after `newest`: events that came in between may still lie before one of its barriers.
   if not found or not gapless.is_finished(_group_id, _topic_id, _partition_id) then
     return;
   end if;

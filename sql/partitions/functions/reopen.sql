@@ -1,4 +1,4 @@
--- Give a retired partition a lease again, for there is something to handle in it.
+-- Give a retired partition a lease again, because it has something to handle.
 -- locks: the consumer_group row first, so that sync() does not retire it right now
 create or replace function gapless.reopen(_group_id text, _topic_id int, _partition_id int)
 returns void

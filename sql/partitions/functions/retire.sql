@@ -1,7 +1,7 @@
--- Take away the leases of partitions that a topic no longer has, once the group has handled all that is
--- in them, what it set aside included; returns how many went. Their offsets stay, and so do their
--- events. A retired partition comes back with the number of partitions, when the group is moved back
--- before its end, or when a dead letter of it is to be handled again.
+-- Remove the leases of partitions that a topic no longer has, once the group has handled all their events, with the
+-- units set aside; returns the number of removed leases. Their offsets stay, and so do their events. A retired
+-- partition comes back with the number of partitions, when the group is moved back before its end, or when a dead
+-- letter of it is to be handled again.
 -- locks: called by sync(), which has the consumer_group row; waits for no one: what is locked now is
 --   retired the next time. The topic MUST be locked: a number raised meanwhile would lack the lease.
 create or replace function gapless.retire(_group_id text, _topic_id int)
@@ -41,8 +41,8 @@ begin
       delete from gapless.lease l
       where l.group_id = _group_id and l.topic_id = _topic_id
         and l.partition_id = old.partition_id;
-      -- It is told to go; should the partition come back before, it is fenced (I7). The lease may have an epoch
-      -- whose owner has not put its fence in yet: it is kept, so that none is ever given out twice.
+      -- Its worker is told to stop; should the partition come back before, it is fenced (I7). The lease may have an
+      -- epoch whose owner has not put its fence in yet: the epoch is kept, so that none is ever given out twice.
       update gapless.consumer_offsets c
       set epoch = greatest(c.epoch, old.epoch), token = null, installed_offset = null, passed = here.layout
       where c.group_id = _group_id and c.topic_id = _topic_id

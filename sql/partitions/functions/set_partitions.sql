@@ -2,10 +2,10 @@
 -- which counts the changes. The same number changes nothing.
 --   select gapless.set_partitions('orders', 16);
 --
--- What committed before keeps its place: it is given its offsets by the old number, here and now. What
--- commits later is placed by the new one. Partitions that stay continue with their next offset (I3). The
--- last offsets of the old number become barriers: a group begins with new events of a partition when
--- it is done with the old ones of every partition that may share keys with it (blockers()).
+-- Events that committed before keep their places: they get their offsets by the old number, here and now. Later events
+-- are placed by the new one. Partitions that stay continue with their next offset (I3). The last offsets of the old
+-- number become barriers: a group begins with new events of a partition when it has handled the old ones of every
+-- partition that may share keys with it (blockers()).
 --
 -- Call it alone, in autocommit. It waits for a run of the sequencer, and for no worker.
 -- locks, until its end: guard_sequencing, so that no run falls between old and new; the topic
@@ -40,7 +40,7 @@ begin
   if here.partitions = set_partitions.partitions then
     return here.layout;
   end if;
-  -- Nobody could say what such a group has to finish before it continues.
+  -- The blockers of such a group cannot be determined.
   select a.* into lost from gapless.unplaced_groups a where a.topic_id = wanted order by 1, 3 limit 1;
   if found then
     raise exception 'group "%" %: %', lost.group_id, lost.problem, lost.remedy using errcode = 'GL409';

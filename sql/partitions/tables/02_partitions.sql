@@ -1,6 +1,6 @@
--- Changing the number of partitions. A layout is the time in which a topic had one number of them:
--- 0, 1, 2, … A barrier is the last offset that a layout gave in a partition. An event waits until its
--- group has passed the barriers of the partitions in which the same keys were before (I4).
+-- Changes of the number of partitions. A layout is the time in which a topic had one number of them: 0, 1, 2, … A
+-- barrier is the last offset that a layout gave in a partition. An event waits until its group has passed the barriers
+-- of the partitions that had the same keys before (I4).
 
 -- No row for a topic whose number was never changed.
 create table gapless.layout (
@@ -15,7 +15,7 @@ create table gapless.layout (
 
 comment on table gapless.layout is 'The numbers of partitions that a topic had, and since when.';
 
--- Of layouts that ended, for the partitions in which they placed events.
+-- Of ended layouts, for the partitions in which they placed events.
 create table gapless.barrier (
   topic_id int not null,
   layout int not null,

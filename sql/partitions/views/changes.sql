@@ -1,5 +1,5 @@
--- Groups that have not finished a change of a topic's number of partitions: the number they still
--- work on, the one that counts now, and the partitions and events that are to be finished first.
+-- Groups that have not finished a change of a topic's number of partitions: the number on which they still work, the
+-- present number, and the partitions and events that are to be finished first.
 create or replace view gapless.changes as
 select
   c.group_id,

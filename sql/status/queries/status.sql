@@ -3,7 +3,7 @@
 set transaction isolation level repeatable read, read only
 
 -- name: bounds
--- A look must not make a loaded server worse, nor wait behind a migration, nor for a compiler.
+-- A look must not make a loaded server worse, nor wait behind a migration, nor for JIT compilation.
 select set_config('lock_timeout', '1s', true), set_config('statement_timeout', '5s', true),
   set_config('jit', 'off', true)
 
@@ -17,8 +17,8 @@ from unnest(array['enable_seqscan', 'enable_bitmapscan', 'enable_hashjoin']) nam
 select set_config('enable_hashjoin', 'on', true)
 
 -- name: server
--- The database's clock and its horizon: a transaction that stays open holds back vacuum, and the
--- events it published. Of other roles' transactions only pg_monitor sees the age.
+-- The database's clock and its horizon: a transaction that stays open holds back vacuum, and the events that it
+-- published. Of other roles' transactions only pg_monitor sees the age.
 -- returns: gapless.status.snapshot:Server
 select
   now() as taken_ts,
@@ -48,8 +48,8 @@ left join lateral (
 where d.datname = current_database()
 
 -- name: sequencer
--- pid is the session that has the role, null when nobody does; asleep: the next publisher wakes it.
--- needs_rebase: restored into another cluster, and not run since.
+-- pid is the session that has the role, null when no session has; asleep: the next publisher wakes it. needs_rebase:
+-- restored into another cluster, and not run since.
 -- returns: gapless.status.snapshot:Sequencing
 select
   s.run,
@@ -80,8 +80,8 @@ from gapless.topics v
 order by v.topic
 
 -- name: pending
--- Committed, but without an offset yet: what the next run of sequence_events() will find, except for
--- stragglers of a re-base. Counts 10000 at most (COUNT_MAX).
+-- Committed, but without an offset yet: the events that the next run of sequence_events() will find, except for
+-- stragglers of a re-base. Counts at most 10000 (COUNT_MAX).
 -- returns: gapless.status.snapshot:Pending
 -- index: outbox_message_xid
 with
@@ -89,7 +89,7 @@ last as materialized (
   select
     pg_snapshot_xmax(s.snapshot) as xmax,
     s.floor_id,
-    -- Only those that have ended: the rows of one that is still open would be visited in vain.
+    -- Only those that have ended: rows of an open one would be visited in vain.
     array(
       select x from pg_snapshot_xip(s.snapshot) x
       where pg_visible_in_snapshot(x, pg_current_snapshot())
@@ -98,7 +98,7 @@ last as materialized (
   order by s.run desc
   limit 1
 ),
--- MUST order by xid: the index on id would be as good a guess, and read all from the floor on.
+-- MUST order by xid: otherwise the planner might choose the index on id, and read everything from the floor on.
 found as materialized (
   (
     select o.topic_id, o.created_ts
@@ -135,7 +135,7 @@ from gapless.members v
 order by v.member_no
 
 -- name: evictions
--- The newest first: why a member is not there any more.
+-- The newest first: the reasons why members are gone.
 -- returns: gapless.status.snapshot:Eviction
 select e.member_id, e.name, e.reason, e.evicted_ts
 from gapless.eviction e
@@ -143,8 +143,8 @@ order by e.evicted_ts desc
 limit 20
 
 -- name: partitions
--- What was set aside is counted in units, up to 10000 for each partition (COUNT_MAX), with their events. Workers of
--- queues have no lease: they are counted by their sessions.
+-- Units set aside are counted, up to 10000 for each partition (COUNT_MAX), with their events. Workers of queues have no
+-- lease: their sessions are counted.
 -- returns: gapless.status.snapshot:Standing
 with queues as materialized (
   select q.group_id, q.topic, q.partition_id, q.open, q.in_hand, q.in_work, q.lapsed, q.finished_ahead, q.workers,
@@ -152,7 +152,7 @@ with queues as materialized (
   from (
     select g.group_id, g.workers, s.*, t.topic_id, count(*) over () as partitions
     from (
-      -- Once a group: to list the sessions costs as much as there are.
+      -- Once a group: listing the sessions costs as much as there are sessions.
       select c.group_id, w.workers from (
         select n.group_id from gapless.consumer_group n where n.mode = 'queue' and not n.is_scratch group by 1
       ) c
@@ -181,7 +181,7 @@ select
   e.group_id, e.topic, e.partition_id, e.owner, e.target, e.owner_id, e.target_id, e.epoch,
   e.is_held, coalesce(g.next_offset, 0) as next_offset, coalesce(g.last_offset, 0) as last_offset,
   coalesce(g.lag, 0) as lag, g.lag_s,
-  -- Nobody may be at work who could say so.
+  -- There may be no worker to report it.
   coalesce(
     e.error, 'stopped: the group ' || y.problem || ': ' || y.remedy,
     format(
@@ -203,7 +203,7 @@ select
   coalesce(u.finished_ahead, 0) as finished_ahead
 from gapless.leases e
 left join queues u using (group_id, topic, partition_id)
--- OFFSET 0: each is made once, of all partitions. Asked for one, it would go through those of its group.
+-- OFFSET 0: each is computed once, for all partitions. Asked for one, it would read those of its group.
 left join (select * from gapless.lag offset 0) g using (group_id, topic_id, partition_id)
 left join gapless.unplaced_groups y using (group_id, topic_id, partition_id)
 left join (select * from gapless.waits offset 0) w using (group_id, topic_id, partition_id)
@@ -248,7 +248,7 @@ select v.pid, v.role, v.holds from gapless.foreign_locks v where v.granted order
 select v.kind, v.name, v.since_s, v.problem, v.remedy from gapless.obstacles v order by v.since_s desc
 
 -- name: unrouted
--- Events of ids that nobody made, the most first; all of it is a hundred rows.
+-- Events of unknown topic ids, the most first; at most about a hundred rows.
 -- returns: gapless.status.strangers:Unrouted
 select
   u.topic_id,
@@ -258,7 +258,7 @@ from gapless.unrouted u
 order by u.events desc, u.topic_id
 
 -- name: held
--- For whom the oldest chunk stays, when nothing else keeps it; and what is in the default chunk.
+-- The groups for which the oldest chunk stays, when nothing else keeps it; and the content of the default chunk.
 -- returns: gapless.status.snapshot:HeldLog
 select r.reason
 from (
@@ -276,5 +276,5 @@ select d.chunk || ': ' || d.reason from gapless.default_chunk d
 order by 1
 
 -- name: chunks
--- Without their sizes: those would wait behind one that is being dropped.
+-- Without their sizes: those would wait behind a chunk that is being dropped.
 select count(*) as chunks from gapless.chunk

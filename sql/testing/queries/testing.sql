@@ -1,5 +1,5 @@
 -- name: published
--- What was published to a topic, whether it has an offset or not, in the order of insertion.
+-- The events published to a topic, with or without an offset, in the order of insertion.
 select o.payload::text, o.key, o.event_type, o.headers::text, o.host_id, o.user_id,
   o.transaction_id::text
 from gapless.outbox_message_t o

@@ -1,5 +1,5 @@
--- A unit was handled after all: who was parked behind it follows. One that was dead stays as 'redriven'; of
--- one that only waited nothing is kept.
+-- Close a unit that was handled after all; units that are parked behind it follow. A dead one stays as 'redriven'; a
+-- waiting one leaves no row.
 create or replace function gapless.close_letter(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )

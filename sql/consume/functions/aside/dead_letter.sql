@@ -1,5 +1,5 @@
--- Put one failed unit into the dead letter queue, in the caller's transaction (I9): set_aside() for
--- clients that know no policy. Returns how many events were written; fewer than asked for is an error.
+-- Put one failed unit into the dead letter queue, in the caller's transaction (I9): set_aside() for clients that know
+-- no policy. Returns the number of written events; the caller treats fewer than requested as an error.
 create or replace function gapless.dead_letter(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _message_ids bigint[],
   _exception text, _sqlstate text default null, _attempts int default 1

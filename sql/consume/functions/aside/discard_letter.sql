@@ -1,5 +1,5 @@
--- Give a unit up for good; who was parked behind it follows. It stays in the dead letter queue, with
--- the reason. Returns 'discarded'; or 'discarded already', 'redriven', 'busy', 'absent', and does nothing.
+-- Discard a unit for good; units that are parked behind it follow. It stays in the dead letter queue, with the reason.
+-- Returns 'discarded'; or 'discarded already', 'redriven', 'busy' or 'absent' when nothing was done.
 create or replace function gapless.discard_letter(
   group_id text, topic text, partition_id int, first_offset bigint, reason text,
   discarded_by text default null
@@ -16,7 +16,7 @@ begin
   if coalesce(trim(discard_letter.reason), '') = '' then
     raise exception 'a dead letter is discarded with a reason' using errcode = 'GL400';
   end if;
-  -- Before any unit's row, see release_keys(): who has this lock waits for no row.
+  -- Before any unit's row, see release_keys(): a session that has this lock waits for no row.
   perform gapless.lock_keys(discard_letter.group_id, wanted, discard_letter.partition_id);
   found_state := gapless.lock_letter(
     discard_letter.group_id, wanted, discard_letter.partition_id, discard_letter.first_offset

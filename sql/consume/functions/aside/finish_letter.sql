@@ -1,6 +1,6 @@
--- Declare a claimed unit handled; the caller's next statement is COMMIT. Returns false when this is no
--- longer the transaction that claimed it. Who was parked behind it follows. A unit that was dead stays
--- as 'redriven'; of one that only waited nothing is kept.
+-- Declare a claimed unit handled; the caller's next statement is COMMIT. Returns false when this is no longer the
+-- transaction that claimed it. Units that are parked behind it follow. A dead unit stays as 'redriven'; a waiting one
+-- leaves no row.
 create or replace function gapless.finish_letter(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _claim_xid text
 )

@@ -1,5 +1,6 @@
--- Forget all units of a partition from an offset on, whatever their state: the group is moved back to
--- it and will meet them in the log again. In the transaction that moves the group; returns how many.
+-- Forget all units of a partition from an offset on, whatever their state: the group is moved back to that offset and
+-- will meet them in the log again. Called in the transaction that moves the group; returns the number of forgotten
+-- units.
 create or replace function gapless.forget_letters(
   group_id text, topic_id int, partition_id int, from_offset bigint
 )

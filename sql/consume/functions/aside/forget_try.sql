@@ -1,4 +1,4 @@
--- Take back record_try(): the call ended, but neither well nor badly (the environment's error).
+-- Undo record_try(): the call ended, but neither well nor badly (an error of the environment).
 create or replace function gapless.forget_try(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint
 )

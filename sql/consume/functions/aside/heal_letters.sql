@@ -1,6 +1,7 @@
--- Units whose time was set by a clock that was ahead for a moment wait their own length from now on, and no longer.
--- By a second at least: less is no step but an adjustment. Called now and then by sessions that sequence, take or poll.
--- Returns how many these were. locks: the units, by try: one that somebody has in hand heals at the next call
+-- Correct the times of units that a clock set while it was ahead for a moment: they wait their own delay from now on,
+-- and no longer. Only differences of at least a second count: smaller ones are adjustments, no steps. Sessions that
+-- sequence, take or poll call it now and then.
+-- Returns their number. locks: the units, by try: one that somebody has in hand heals at the next call
 -- index: dead_letter_due_set
 create or replace function gapless.heal_letters()
 returns bigint

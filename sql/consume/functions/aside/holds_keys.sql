@@ -1,5 +1,5 @@
--- Does any unit of this partition, or of one its keys were in before, hold a key? For every claim under
--- park-key; one look-up, as long as the number of partitions was never changed.
+-- Tell whether a unit of this partition, or of a partition that had its keys before, holds a key. Asked by every claim
+-- under park-key; one look-up, as long as the number of partitions was never changed.
 create or replace function gapless.holds_keys(_group_id text, _topic_id int, _partition_id int)
 returns boolean
 language sql

@@ -1,5 +1,5 @@
--- Does the unit at one place come before the one at the other, as far as they share a key? By offset;
--- in different partitions, by their layouts.
+-- Tell whether the unit at one place comes before the unit at the other, as far as they share a key: by offset, or in
+-- different partitions by their layouts.
 create or replace function gapless.is_ahead(
   _topic_id int, _partition_id int, _first_offset bigint, _other_partition int, _other_offset bigint
 )

@@ -1,4 +1,4 @@
--- Is a key held by a unit that comes before this one?
+-- Tell whether a unit that comes before this one holds the key.
 create or replace function gapless.is_behind(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _key_digest bytea
 )

@@ -1,4 +1,4 @@
--- What keeps an event in order, as sequence_events() takes it to choose the partition, as 16 bytes.
+-- Return the text that keeps an event in order, from which sequence_events() chooses the partition, as 16 bytes.
 -- plan: inlined, as order_digest().
 create or replace function gapless.key_digest(_event gapless.outbox_message_t)
 returns bytea

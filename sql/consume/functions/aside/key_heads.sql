@@ -1,5 +1,5 @@
--- The first unit that holds a key, in each partition in which events with that key may be. One look-up
--- for each, however many are parked. Within a partition an earlier layout has the lower offsets.
+-- Return the first unit that holds a key, in each partition in which events with that key may be. One look-up for each
+-- partition, however many units are parked. Within a partition an earlier layout has the lower offsets.
 create or replace function gapless.key_heads(
   _group_id text, _topic_id int, _partition_id int, _key_digest bytea
 )

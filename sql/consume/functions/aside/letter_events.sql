@@ -1,4 +1,4 @@
--- The events of a unit that was set aside, those from _from_offset to _to_offset (both inclusive).
+-- Return the events of a unit that was set aside, from _from_offset to _to_offset (both inclusive).
 -- index: dead_letter_event_pkey
 create or replace function gapless.letter_events(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _from_offset bigint, _to_offset bigint

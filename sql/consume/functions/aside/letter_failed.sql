@@ -1,6 +1,5 @@
--- Say that a unit failed again: it waits once more (state 'waiting') or is given up ('dead').
--- counted: false when its handler was not called. Returns false when fenced, or when a person did
--- something else with it meanwhile.
+-- Record that a unit failed again: it waits once more (state 'waiting') or is given up ('dead'). counted: false when
+-- its handler was not called. Returns false when fenced, or when a person changed its state in between.
 -- locks: the consumer_offsets row, then the unit's
 create or replace function gapless.letter_failed(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint,
@@ -25,7 +24,7 @@ begin
   set state = _state,
     attempts = d.attempts + _counted::int,
     crashes = 0,
-    epoch = null,    -- whoever had it in hand ends it no more, whatever becomes of it
+    epoch = null,    -- a former holder ends it no more, whatever becomes of it
     next_attempt_ts = case
       when _state = 'waiting' then now_ts + coalesce(_retry_after, '0 s')
     end,

@@ -1,4 +1,4 @@
--- The offsets of those events of a unit that was set aside that its handler gets.
+-- Return the offsets of the events that the handler of a unit set aside gets.
 create or replace function gapless.letter_kept(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )

@@ -1,6 +1,6 @@
--- A look at what waits in a partition of a group; writes nothing. One row for each unit that is due,
--- lowest offset first, letters_max at most, with wait_s 0; when none is due, one row without
--- first_offset that says in how many seconds the next one will be; no row when nothing waits.
+-- Look for units that wait in a partition of a group; it writes nothing. Returns a row with wait_s 0 for each unit that
+-- is due, lowest offset first, at most letters_max; when none is due, one row without first_offset, whose wait_s is the
+-- seconds until the next one is; no row when none waits.
 -- index: dead_letter_open
 create or replace function gapless.letters_due(
   _group_id text, _topic_id int, _partition_id int, _letters_max int default 64

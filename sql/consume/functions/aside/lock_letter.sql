@@ -1,5 +1,5 @@
--- Lock a unit's row if nobody else has it; its state, or 'busy', or 'absent'. Of a queue group it is busy as long as a
--- receipt of it counts: who has that may be handling it.
+-- Lock a unit's row if no other session has it; returns its state, or 'busy', or 'absent'. A unit of a queue group is
+-- busy as long as a receipt of it is valid: the holder may be handling it.
 create or replace function gapless.lock_letter(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )

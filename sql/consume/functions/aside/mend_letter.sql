@@ -1,11 +1,11 @@
--- Put a dead or discarded unit back into the dead letter queue, with what somebody mended in it: event
--- types, headers and payloads of its events, in the order of their offsets, which must be all of them.
--- Then it is dead, and redrive_letter() has it handled. What the log has stays as it is. Returns:
+-- Put a dead or discarded unit back into the dead letter queue with corrected events: their event types, headers and
+-- payloads, in the order of their offsets, for all events of the unit. The unit is dead afterwards, and
+-- redrive_letter() has it handled. The log keeps the original events. Returns:
 --   'mended'   done, and written to gapless.audit
---   'waiting', 'parked', 'redriven'   its state: it is being, or was, handled; nothing was done
+--   'waiting', 'parked', 'redriven'   the state of the unit, which is being handled or was handled; nothing was done
 --   'busy', 'absent'   as redrive_letter(); 'other events'   the offsets are not those of the unit
 -- Raises GL400 unless the arrays are as long as offsets.
--- A unit that is absent was handled, or never failed: to take it in again would handle it twice (I6).
+-- An absent unit was handled, or never failed: to take it in again would handle it twice (I6).
 create or replace function gapless.mend_letter(
   group_id text, topic text, partition_id int, first_offset bigint, offsets bigint[],
   event_types text[], headers text[], payloads text[], mended_by text default null

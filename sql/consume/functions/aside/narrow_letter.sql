@@ -1,5 +1,5 @@
--- Let a unit that waits, or is dead, be handled again for these of its subscriptions alone (their numbers): for the
--- others it went through. In the transaction of letter_failed().
+-- Let a waiting or dead unit be handled again for these of its subscriptions alone (their numbers): for the others it
+-- succeeded. Called in the transaction of letter_failed().
 -- locks: the fence, then the unit's events
 create or replace function gapless.narrow_letter(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint, _only bigint[]

@@ -1,5 +1,5 @@
--- The units parked behind one, directly or behind another that is, in whatever partition: a change of
--- their number may have moved a key.
+-- Return the units that are parked behind one, directly or behind another parked one, in whatever partition: a change
+-- of their number may have moved a key.
 create or replace function gapless.parked_after(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )

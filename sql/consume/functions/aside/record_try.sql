@@ -1,5 +1,5 @@
--- Write down that a unit is about to be handled. Returns how often that was begun without an end,
--- this time included; 0 when the unit is not due (any more), or paused; null when fenced.
+-- Record that a unit is about to be handled. Returns the number of calls that began without an end, this one included;
+-- 0 when the unit is not due (any more), or paused; null when fenced.
 -- locks: the consumer_offsets row, then the unit's
 create or replace function gapless.record_try(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint

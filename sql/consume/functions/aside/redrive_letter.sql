@@ -1,10 +1,10 @@
--- Ask for a dead unit to be handled again: the worker that owns its partition does so at once, in
--- offset order, exactly once, however often and by whomever it is asked. Returns what was found:
---   'asked'   it was dead, or waited for its next attempt: it is due now
---   'parked', 'redriven', 'discarded'   its state; nothing was done
---   'busy'    a worker, another person, or whoever has a receipt of it has it in hand at this moment; nothing was done
+-- Ask for a dead unit to be handled again. The worker that owns its partition handles it at once, in offset order, and
+-- exactly once, even if several people ask, or one asks several times. Returns one of:
+--   'asked'   the unit was dead, or waited for its next attempt: it is due now
+--   'parked', 'redriven', 'discarded'   the state of the unit; nothing was done
+--   'busy'    a worker, another person or the holder of a receipt is at work on it at this moment; nothing was done
 --   'absent'  there is no such unit
--- Never waits for anybody but, for a partition that was retired, for a plan that is being made.
+-- Waits for no other session, except, for a retired partition, for a plan that is being made.
 create or replace function gapless.redrive_letter(
   group_id text, topic text, partition_id int, first_offset bigint, asked_by text default null
 )
@@ -15,7 +15,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 declare
   wanted int := gapless.topic_id(redrive_letter.topic);
-  now_ts timestamptz := clock_timestamp();    -- once: who asked last is known by two columns being equal
+  now_ts timestamptz := clock_timestamp();    -- once: the newest request is known by two equal columns
   found_state text;
 begin
   found_state := gapless.lock_letter(

@@ -1,11 +1,11 @@
--- Refuses the COMMIT of a unit that was claimed but not declared finished, as refuse_early_commit()
--- does for batches: a handler that says COMMIT would otherwise be handled and not known to be (I6).
+-- Refuse the COMMIT of a unit that was claimed but not declared finished, as refuse_early_commit() does for batches:
+-- otherwise a handler that executes COMMIT would handle the unit without a record of it (I6).
 create or replace function gapless.refuse_early_letter()
 returns trigger
 language plpgsql
 as $$
 begin
-  -- With a token it is of a client of a queue group, that decides itself when it commits.
+  -- A unit with a token belongs to a client of a queue group, which decides itself when it commits.
   if new.token is null
     and current_setting('gapless.finished', true) is distinct from pg_current_xact_id()::text then
     perform gapless.refuse_commit();

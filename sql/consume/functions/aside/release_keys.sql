@@ -2,11 +2,11 @@
 -- once no earlier unit has a key of its own: then it becomes 'waiting', due now. Earlier is a lower
 -- offset or, when the number of partitions was changed, another partition of an earlier layout.
 --
--- Who takes keys away, and who parks, look under one lock that is held until their COMMIT: else a unit
--- could be parked behind one that is being discarded, and nobody would ever release it. MUST take the
--- lock in a statement of its own: the look needs a snapshot from after it.
+-- Sessions that remove keys, and sessions that park units, look under one lock until their COMMIT: otherwise a unit
+-- could be parked behind one that is being discarded, and would never be released. MUST take the lock in a statement of
+-- its own: the look needs a snapshot from after it.
 
--- Take the keys of a unit away, because it was handled or discarded; returns how many follow now.
+-- Remove the keys of a unit, because it was handled or discarded; returns the number of units that follow now.
 -- locks: the group's row of guard_keys until the transaction ends, if the unit had keys
 create or replace function gapless.release_keys(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint

@@ -1,13 +1,13 @@
--- Put a unit aside, in the caller's transaction, which also moves the group's offset past it (I9).
--- message_ids are its events in offset order, the first of them at first_offset. The payloads are
--- copied inside the server. Returns how many events were written; fewer than asked for is an error.
+-- Put a unit aside, in the caller's transaction, which also moves the group's offset past it (I9). message_ids are its
+-- events in offset order, the first of them at first_offset. The payloads are copied inside the server. Returns how
+-- many events were written; the caller treats fewer than requested as an error.
 --   state 'waiting'  to be handled again once retry_after has passed
 --   state 'parked'   waits behind an earlier unit that touches one of its keys; see settle_parked()
 --   state 'dead'     waits for a person
 -- parks: later units that touch one of its keys are to be parked behind it, until it is handled or
 -- discarded, dead or not. A parked unit always parks.
--- kept: the offsets of those that its handler saw, where a filter passed the others; null: all.
--- matched: of each of these which subscriptions it matched, numbers with commas between; null: the group has none.
+-- kept: the offsets of the events that its handler saw, where a filter passed the others; null: all.
+-- matched: for each of these, the numbers of its subscriptions, with commas between; null: the group has none.
 create or replace function gapless.set_aside(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _message_ids bigint[],
   _state text, _reason text, _exception text,
@@ -28,7 +28,7 @@ set jit = off
 as $$
 declare
   now_ts timestamptz := clock_timestamp();
-  -- Of the segment it is in: whenever it is handled again, it has the same key (timeline.sql).
+  -- Of its segment: whenever the unit is handled again, it has the same key (timeline.sql).
   timeline int := coalesce(gapless.timeline_at(_topic_id, _partition_id, _first_offset), (
     select l.timeline from gapless.latest l
     where l.topic_id = _topic_id and l.partition_id = _partition_id and l.c_offset = _first_offset
@@ -55,7 +55,7 @@ begin
     _kept is null or _first_offset + u.n - 1 = any (_kept),
     string_to_array(nullif(_matched[array_position(_kept, _first_offset + u.n - 1)], ''), ',')::bigint[]
   from unnest(_message_ids) with ordinality as u (id, n)
-  -- LIMIT: one look-up an id; a join may read all that lies between the first id and the last.
+  -- LIMIT: one look-up an id; a join may read all rows between the first id and the last.
   cross join lateral (
     select m.id, m.host_id, m.user_id, m.key, m.transaction_id, m.xid, m.event_type, m.payload, m.headers,
       m.created_ts, m.cause, m.correlation

@@ -1,5 +1,5 @@
--- The end of a transaction that parked these units: those in front of which nobody is any more (a
--- person has discarded that one meanwhile) follow at once. The caller's next statement is COMMIT.
+-- End a transaction that parked these units: units without an earlier unit (a person has discarded it since) follow at
+-- once. The caller's next statement is COMMIT.
 -- locks: the group's row of guard_keys until the transaction ends
 create or replace function gapless.settle_parked(
   _group_id text, _topic_id int, _partition_id int, _first_offsets bigint[]

@@ -1,4 +1,4 @@
--- Write down when a unit's next_attempt_ts was set, from which heal_letters() knows how long it was to wait.
+-- Record when a unit's next_attempt_ts was set, from which heal_letters() derives its delay.
 create or replace function gapless.stamp_due()
 returns trigger
 language plpgsql

@@ -1,5 +1,5 @@
--- The keys of units of the log, and which of them an earlier unit holds. message_ids are events,
--- first_offsets, of the same length, the units they belong to. One row for each key of each unit.
+-- Return the keys of units of the log, and whether an earlier unit holds them. message_ids are events, first_offsets,
+-- of the same length, the units to which they belong. One row for each key of each unit.
 create or replace function gapless.unit_keys(
   _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _first_offsets bigint[]
 )

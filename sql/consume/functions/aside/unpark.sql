@@ -1,4 +1,4 @@
--- Of these units let those follow that are parked and have nobody in front; returns how many.
+-- Let those of these units follow that are parked and have no earlier unit; returns their number.
 create or replace function gapless.unpark(
   _group_id text, _topic_id int, _partition_id int, _first_offsets bigint[]
 )

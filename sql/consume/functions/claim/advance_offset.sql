@@ -1,8 +1,8 @@
--- Move a group's offset from first_offset to next_offset for its owner (I6, I7). Returns where the
--- row is now; null, and nothing was written, unless the fence and the offset are as the caller says.
--- By its place first: while an old snapshot is held, a look-up by key walks all versions of the row
--- that were since, thousands of them. A place is a hint only: the row there is compared by key.
--- layout: null leaves it as it is. filter: the one that what was read was read with (group_filter).
+-- Move a group's offset from first_offset to next_offset for its owner (I6, I7). Returns the row's new place; null,
+-- without a write, unless the fence and the offset are as the caller expects.
+-- By its place first: while an old snapshot is held, a look-up by key walks all versions of the row since then,
+-- thousands of them. A place is only a hint: the row there is compared by key.
+-- layout: null leaves it as it is. filter: the filter with which the events were read (group_filter).
 create or replace function gapless.advance_offset(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid,
   _first_offset bigint, _next_offset bigint, _layout int, _place tid, _filter int default 0

@@ -1,5 +1,5 @@
--- Check what is deferred now and for good, and defer again what comes: for a transaction of many batches,
--- which would check all of them anew at the end of each. It is to be rolled back: a COMMIT stays refused.
+-- Check deferred constraints now, and defer new checks again: for a transaction of many batches, which would check all
+-- of them anew at the end of each batch. It is to be rolled back: a COMMIT stays refused.
 create or replace function gapless.apply_constraints()
 returns void
 language plpgsql

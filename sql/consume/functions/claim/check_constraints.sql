@@ -1,6 +1,6 @@
--- Fail now if a deferred constraint would fail at COMMIT, while the savepoint of the unit that broke
--- it can still be rolled back. The checks run in a subtransaction that is always undone, so that the
--- constraints are deferred again for the next unit, and are checked once more at COMMIT.
+-- Fail now if a deferred constraint would fail at COMMIT, while the savepoint of the violating unit can still be rolled
+-- back. The checks run in a subtransaction that is always undone, so that the constraints are deferred again for the
+-- next unit, and are checked once more at COMMIT.
 create or replace function gapless.check_constraints()
 returns void
 language plpgsql

@@ -1,4 +1,4 @@
--- As claim_at(), for whoever needs neither of its hints.
+-- Claim as claim_at(), for callers that need neither of its hints.
 create or replace function gapless.claim(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int
 )

@@ -1,9 +1,8 @@
--- Claim a range that an earlier claim_at() returned ahead of what it claimed, in the caller's open
--- transaction: what was read ahead needs no second look, for nothing of the log ever changes (I3).
--- first_offset and last_offset, both inclusive, MUST be the ends of neighbouring whole units (I5).
--- Returns claim_xid, for finish_batch(), and where the group's row is now; no row, and nothing was
--- written, when the range is not what comes next (any more), the partition is paused, or (epoch,
--- token) is no longer its owner: ask claim_at(), which tells them apart.
+-- Claim a range that an earlier claim_at() returned ahead of its claim, in the caller's open transaction: events that
+-- were read ahead need no second look, because the log never changes (I3). first_offset and last_offset, both
+-- inclusive, MUST be the ends of neighbouring whole units (I5). Returns claim_xid, for finish_batch(), and the new
+-- place of the group's row; no row, without a write, when the range is not next (any more), the partition is paused, or
+-- (epoch, token) is no longer its owner: ask claim_at(), which tells them apart.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.claim_ahead(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid,

@@ -1,28 +1,27 @@
--- Claim the next range of a partition for a group, in the caller's open transaction: the group's
--- offset moves now and commits, or not, with whatever the handler writes (I6).
+-- Claim the next range of a partition for a group, in the caller's open transaction: the group's offset moves now, and
+-- commits or rolls back with the handler's writes (I6).
 --
--- Returns one row per segment that overlaps the range, or a single row that says why there is none:
---   outcome 'claimed'  offsets first_offset .. last_offset (both inclusive) are this transaction's;
---                      the n-th id of message_ids has offset base_offset + n - 1
+-- Returns one row per segment that overlaps the range, or a single row with the reason why there is none:
+--   outcome 'claimed'  offsets first_offset .. last_offset (both inclusive) are this transaction's; the n-th id of
+--   message_ids has offset base_offset + n - 1
 --   outcome 'idle'     nothing new, or paused; nothing was written: no xid, no WAL
 --   outcome 'overrun'  retention dropped offsets first_offset .. last_offset before the group was there
 --   outcome 'hole'     offsets first_offset .. last_offset are missing although later ones are there
---   outcome 'beyond'   first_offset, where the group is, is beyond the end of the log: the next event had
---                      offset last_offset when that was found (stop_beyond.sql); nothing is claimed until
---                      a seek, for what comes up to there would never be handled
---   outcome 'unplaced' the group's row is gone: nobody knows how far it was
---   outcome 'filtered' the group has another filter than the caller knows (0: none), or reads latest: ask
--- claim_kept()
+--   outcome 'beyond'   first_offset, the group's offset, is beyond the end of the log: the next event had offset
+--   last_offset when that was found (stop_beyond.sql); nothing is claimed until a seek, because the events up to the
+--   offset would never be handled
+--   outcome 'unplaced' the group's row is gone: its progress is unknown
+--   outcome 'filtered' the group has another filter than the caller knows (0: none), or reads latest: ask claim_kept()
 --   outcome 'fenced'   (epoch, token) is no longer the partition's owner: stop (I7)
--- The range has batch_size events at most, but is extended to the end of its last unit (I5).
--- After a change of the number of partitions it ends at the barrier, and what lies behind it is idle
--- until the partitions that had its keys before are done (blockers()).
--- claim_xid goes back to gapless.finish_batch() before COMMIT.
--- read_ahead: segments of so many events, from first_offset on, are returned although later ones than
--- last_offset are not claimed yet; claim_ahead() claims them, as far as their units are whole.
--- place: where the group's row was after the last claim, as returned by it; null when not known.
--- group_by: 'user' merges neighbouring units of the same (host_id, user_id), and the range continues to
--- the end of the last of these (user_units.sql); unit_ends marks the ends of merged ones.
+-- The range has at most batch_size events, but is extended to the end of its last unit (I5).
+-- After a change of the number of partitions it ends at the barrier; events behind the barrier are idle until the
+-- partitions that had its keys before are done (blockers()).
+-- claim_xid: pass it to gapless.finish_batch() before COMMIT.
+-- read_ahead: segments of so many events, from first_offset on, are returned, even if last_offset is lower: events
+-- behind it are not claimed yet; claim_ahead() claims them, as far as their units are whole.
+-- place: the place of the group's row after the last claim, as that returned it; null when not known.
+-- group_by: 'user' merges neighbouring units of the same (host_id, user_id), and the range continues to the end of the
+-- last of these (user_units.sql); unit_ends marks the ends of merged ones.
 -- timeline: of the segment (timeline.sql); null counts as 1.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.claim_at(
@@ -41,16 +40,16 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-  fence record;    -- the group's row, and what else may be in the way
-  reach record;    -- the segment where the range begins; the last offset of the range, its layout
+  fence record;    -- the group's row, and other obstacles
+  reach record;    -- the first segment of the range; the last offset of the range, its layout
   goal bigint;
   upto bigint;
   moved tid;
   user_ends bigint[];    -- under group_by user
 begin
-  -- One statement: each costs as much to begin and to end as what it looks up.
+  -- One statement: each costs as much to begin and to end as its look-ups.
   select c.ctid, c.epoch, c.token, c.next_offset, c.layout, c.passed, c.stopped_at, c.filter_no, c.latest_upto,
-    -- Here too, not only where workers are let go: whoever drives the step, it stops at once.
+    -- Here too, not only where workers are released: every caller of the step stops at once.
     exists (
       select from gapless.group_pause p
       where p.group_id = _group_id and p.topic_id = _topic_id
@@ -103,10 +102,9 @@ begin
     return;
   end if;
 
-  -- The segment that holds next_offset, if it was written yet; and the first unit end at or after the
-  -- goal, else the end of the log: a run's last event always ends a unit. MUST stay one statement: in
-  -- a later snapshot, segments written meanwhile would look like a hole, or the log may end a million
-  -- events later.
+  -- The segment that holds next_offset, if it was written yet; and the first unit end at or after the goal, else the
+  -- end of the log: a run's last event always ends a unit. MUST stay one statement: in a later snapshot, segments that
+  -- were written in between would look like a hole, or the log may end a million events later.
   goal := fence.next_offset + _batch_size - 1;
   select f.base_offset, f.layout,
     coalesce(
@@ -173,7 +171,7 @@ begin
   end if;
   upto := reach.last[1];
 
-  -- Events of a layout that was not admitted here yet: are those before them done, everywhere?
+  -- Events of a layout that is new to this partition: are the events before them done in all partitions?
   if reach.last[2] > fence.layout then
     if reach.layout > fence.passed then
       perform gapless.announce(_group_id, _topic_id, _partition_id, fence.passed, reach.layout);
@@ -212,7 +210,7 @@ begin
     _group_id, _topic_id, _partition_id, _epoch, _token, fence.next_offset, upto + 1, fence.layout, fence.ctid,
     _filter
   );
-  if moved is null then    -- somebody changed the row since it was looked at
+  if moved is null then    -- another session changed the row since the look
     outcome := case
       when exists (
         select from gapless.consumer_offsets c

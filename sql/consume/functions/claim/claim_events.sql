@@ -1,8 +1,8 @@
--- As claim_at(), and read what was claimed in the same statement: for whoever keeps up with a log,
--- and would ask for a handful of events in a round trip of its own.
--- Returns the rows of claim_at(), then one per event, with nothing but its columns (those of the query
--- `fetch`), in any order; none of them when the range has more than events_max events. An id without
--- an event is the caller's to notice (I3).
+-- Claim as claim_at(), and read the claimed events in the same statement: for callers that keep up with a log, and
+-- would otherwise need a round trip for a handful of events.
+-- Returns the rows of claim_at(), then one row per event with only the event's columns (those of the query `fetch`), in
+-- any order; no event rows when the range has more than events_max events. The caller has to detect an id without an
+-- event (I3).
 -- plan: what reads events is planned each time, for ids that are known then. A plan that is kept locks every chunk,
 --   and the default one with them, for as long as the handler takes: no chunk could be made (create_chunks.sql).
 --   is_in_default() says whether the default chunk has to be let go of.

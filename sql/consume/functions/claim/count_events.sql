@@ -1,4 +1,4 @@
--- How many of these events there are.
+-- Return the number of these events that exist.
 -- plan: as claim_events()
 create or replace function gapless.count_events(_ids bigint[])
 returns bigint

@@ -1,4 +1,4 @@
--- Calls of units at or after a group's offset: those that finished, and those that never ended.
+-- Return the calls of units at or after a group's offset: those that finished, and those that never ended.
 create or replace function gapless.deliveries_of(_group_id text, _topic_id int, _partition_id int)
 returns table (first_offset bigint, crashes int, finished boolean)
 language sql

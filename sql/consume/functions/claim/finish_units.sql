@@ -1,7 +1,6 @@
--- As finish_batch(), for a handler that may have published (tell_cause()). units: so often it was called;
--- what it takes in one call, a whole batch perhaps, is one.
--- Raises GL004 when it published and nobody had said what was being handled, or could say it of what
--- is published at COMMIT, by a deferred trigger.
+-- Finish as finish_batch(), for a handler that may have published (tell_cause()). units: the number of its calls; the
+-- argument of one call, perhaps a whole batch, counts as one.
+-- Raises GL004 when the handler published without a cause, or a deferred trigger could publish without one at COMMIT.
 -- plan: inlined. A call that published nothing, or said what for, is finished without PL/pgSQL: what one event costs.
 create or replace function gapless.finish_units(_claim_xid text, _units int)
 returns boolean

@@ -1,4 +1,4 @@
--- Take back record_attempt(): the attempt ended with an error instead of a death: it does not count.
+-- Undo record_attempt(): the attempt ended with an error instead of a death, so it does not count.
 create or replace function gapless.forget_attempt(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )

@@ -1,4 +1,4 @@
--- Take back what note_deliveries() began and nothing ended: it was not the fault of those calls.
+-- Undo the begun calls of note_deliveries() that have not ended: it was not the fault of those calls.
 create or replace function gapless.forget_deliveries(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )

@@ -1,5 +1,6 @@
--- Lock the row that every batch locks, for the owner of the partition, and return where it is; null when (epoch, token)
--- is that no longer (I7). By the newest version, as offset_row(): others that were updated meanwhile are waited for.
+-- Lock the row that every batch locks, for the owner of the partition, and return its place; null when (epoch, token)
+-- is no longer the owner (I7). By the newest version, as offset_row(): it waits for sessions that have just updated the
+-- row.
 create or replace function gapless.lock_offset(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )

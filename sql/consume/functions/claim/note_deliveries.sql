@@ -1,13 +1,13 @@
--- At-least-once handlers are called outside any transaction. Before and after calls their driver notes
--- here, in one transaction, what has ended and what begins; only the finished prefix moves the offset.
--- So a crash repeats at most what was begun and not noted as finished, and loses nothing.
+-- Record calls of at-least-once handlers, which are called outside any transaction. Before and after calls their driver
+-- records here, in one transaction, which have ended and which begin; only the finished prefix moves the offset. So a
+-- crash repeats at most the calls that were begun and not recorded as finished, and loses nothing.
 --   expected  the group's next_offset as the caller knows it
---   ended     units (by their first offset) whose call ended, well or not; done: those of them, and
---             those never called, that need no other call
+--   ended     units (by their first offset) whose call ended, well or not; done: those of them, and those never called,
+--             that need no other call
 --   begun     units whose call begins after COMMIT, up to begun_last; begun_last is the end of each
 --   upto      the group's next_offset from now on
--- Returns a row for each begun: which attempt it is, and how often it was begun in a row without an
--- end. One row of nulls: fenced (I7), or somebody moved the offset; nothing was written.
+-- Returns a row for each begun unit: the number of this attempt, and the number of calls in a row that began without an
+-- end. One row of nulls: fenced (I7), or another session moved the offset; nothing was written.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.note_deliveries(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _expected bigint,
@@ -35,8 +35,8 @@ begin
   set crashes = 0, finished = d.first_offset = any (_done)
   where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
     and d.first_offset = any (_ended || _done);
-  -- What was parked ahead of an unfinished unit was never begun. Without a row it would be taken for
-  -- open by the next owner, though it may have been handled, or discarded, meanwhile.
+  -- A unit that was parked ahead of an unfinished unit was never begun. Without a row the next owner would take it for
+  -- open, though it may have been handled, or discarded, since.
   insert into gapless.delivery as d
     (group_id, topic_id, partition_id, first_offset, last_offset, attempts, finished)
   select w.group_id, w.topic_id, w.partition_id, w.first_offset, w.last_offset, 0, true
@@ -50,7 +50,7 @@ begin
       and d.partition_id = _partition_id and d.first_offset between _expected and _upto - 1;
     perform set_config('gapless.finished', pg_current_xact_id()::text, true);
     update gapless.consumer_offsets c set next_offset = _upto where c.ctid = place;
-    -- claim() was rolled back, and with it what it noted of a change of the number of partitions.
+    -- claim() was rolled back, and with it the record of a change of the number of partitions.
     if of_layout < gapless.layout_of(_topic_id, _partition_id, _upto - 1) then
       perform gapless.enter_layout(
         _group_id, _topic_id, _partition_id, gapless.layout_of(_topic_id, _partition_id, _upto - 1)

@@ -1,6 +1,7 @@
--- Where the newest version of a group's row is: by its last known place (hint), else the newest that the index has.
--- MUST look from the index's end backwards, and by a range, for else the order is no order to the planner: versions
--- since a held snapshot stay in the index, in the order of their pages, and the newest is nearly always on the last.
+-- Return the place of the newest version of a group's row: by its last known place (hint), else the newest in the
+-- index. MUST look from the index's end backwards, and by a range, because the planner would drop the order otherwise:
+-- versions since a held snapshot stay in the index, in the order of their pages, and the newest is nearly always on the
+-- last.
 create or replace function gapless.offset_row(
   _group_id text, _topic_id int, _partition_id int, _hint tid default null
 )

@@ -1,5 +1,5 @@
--- Before a unit is handled in careful mode, in a transaction of its own: how often was it tried?
--- So a unit that kills its worker is known by its offset (I8). Null when fenced.
+-- Record an attempt before a unit is handled in careful mode, in a transaction of its own, and return its number. So a
+-- unit that kills its worker is known by its offset (I8). Null when fenced.
 create or replace function gapless.record_attempt(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )

@@ -1,4 +1,4 @@
--- Raises GL001: what was claimed and not declared finished must not be committed.
+-- Raise GL001: claimed events that were not declared finished must not be committed.
 create or replace function gapless.refuse_commit()
 returns void
 language plpgsql

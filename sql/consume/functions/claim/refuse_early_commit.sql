@@ -1,11 +1,11 @@
--- Refuses the COMMIT of a claimed batch that was not declared finished: a handler that says COMMIT
--- would otherwise move the group's offset over events it has not seen (I6).
+-- Refuse the COMMIT of a claimed batch that was not declared finished: otherwise a handler that executes COMMIT would
+-- move the group's offset over events that it has not seen (I6).
 create or replace function gapless.refuse_early_commit()
 returns trigger
 language plpgsql
 as $$
 begin
-  -- Without a token it was no worker of the partition: sweep() moves the floor of a queue group.
+  -- Without a token the session was no worker of the partition: sweep() moves the floor of a queue group.
   if new.next_offset > old.next_offset and new.token is not null
     and current_setting('gapless.finished', true) is distinct from pg_current_xact_id()::text
     and current_setting('gapless.seeking', true) is distinct from pg_current_xact_id()::text

@@ -1,4 +1,4 @@
--- Raises GL005: the settings are not what they were.
+-- Raise GL005: the session's settings have changed.
 create or replace function gapless.refuse_settings()
 returns text
 language plpgsql

@@ -1,4 +1,4 @@
--- Raises GL002 unless finished: for a client that sends COMMIT along, without waiting for an answer.
+-- Raise GL002 unless finished: for a client that sends COMMIT along, without waiting for an answer.
 create or replace function gapless.require_finish(_finished boolean)
 returns void
 language plpgsql

@@ -1,4 +1,4 @@
--- Raises GL005 unless the settings are what they were; null: nobody knows what they were.
+-- Raise GL005 unless the settings are as before; null: the earlier settings are unknown.
 -- plan: inlined, with what it calls; in PL/pgSQL it would cost as much again.
 create or replace function gapless.require_settings(_before text)
 returns text

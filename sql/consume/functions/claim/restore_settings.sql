@@ -1,5 +1,5 @@
--- Put a session back to where it was opened, and then to these values. The caller has reset who it is, and
--- statement_timeout: whatever a handler set, neither may be in the way here. Our own marks stay.
+-- Reset a session to its opening state, and then to these values. The caller has reset the role and statement_timeout:
+-- a handler may have set either, and neither may be in the way here. Gapless's own marks stay.
 create or replace function gapless.restore_settings(_names text[], _vals text[])
 returns void
 language plpgsql

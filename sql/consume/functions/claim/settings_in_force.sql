@@ -1,11 +1,10 @@
--- What a handler sets on the session it is given must reach neither our own statements nor the next unit.
--- A ROLLBACK undoes it. So a COMMIT is refused whose session is not as it was before the first handler ran;
--- the units are handled once more, and from then on the session is put back after each of them
--- (supervisor/gapless/consume/session.py).
+-- A handler's changes of session settings must reach neither gapless's own statements nor the next unit. A ROLLBACK
+-- undoes them. So a COMMIT is refused when the session is not as it was before the first handler ran; the units are
+-- handled once more, and from then on the session is reset after each of them (supervisor/gapless/consume/session.py).
 
--- The settings that are looked at, as one text. Neither all (that takes longer than a small batch) nor those
--- that only make things slower: what ends statements and sessions, who they are run as, what names mean, how
--- values are written and read.
+-- Return the examined settings as one text. Neither all settings (that takes longer than a small batch) nor those that
+-- affect only speed: it covers the end of statements and sessions, the role, the meaning of names, and how values are
+-- written and read.
 create or replace function gapless.settings_in_force()
 returns text
 language sql

@@ -1,11 +1,11 @@
--- Let a group pass a hole in a partition, and nothing else: what is missing where the group is, and the
--- rest of the units that it tore, for a unit is handled as a whole or not at all (I5).
---   missing  offsets of which the segment or the event is not there; passed: all that are passed by
--- c_offset: an offset of the hole, as the error of the lease says it, or any of the units it tore; GL409
--- when there is no hole where the group is, or it is elsewhere. gapless.audit keeps what was passed.
--- A worker may own the partition: it stands before the hole, and finds the offset moved.
--- A queue group passes what is missing around c_offset, what retention dropped as well, wherever its floor is; each
--- of its events is a unit, and what it has finished, or has in hand, stays so (skip_missing()).
+-- Let a group pass a hole in a partition, and nothing else: the missing events where the group is, and the rest of the
+-- units that the hole tore, because a unit is handled as a whole or not at all (I5).
+--   missing  offsets whose segment or event is gone; passed: all offsets that the group passes
+-- c_offset: an offset of the hole, as the error of the lease names it, or any offset of the torn units. Raises GL409
+-- when the group is at no hole, or the hole is elsewhere. gapless.audit keeps the passed offsets. A worker may own the
+-- partition: it has stopped before the hole, and finds the offset moved.
+-- A queue group passes the missing events around c_offset, also those that retention dropped, wherever its floor is.
+-- Each of its events is a unit; finished events, and events in hand, stay so (skip_missing()).
 -- locks: the topic, so that retention drops nothing meanwhile; the group's row; of a queue as skip_missing()
 create or replace function gapless.skip_hole(
   group_id text, topic text, partition_id int, c_offset bigint,

@@ -1,6 +1,6 @@
--- Put a group that was overrun to where the partition begins now, or to its end (to_end 'latest'), by
--- the right of its owner; returns how many offsets it lost, null when it is no longer the owner, 0 when
--- nothing was to be done. gapless.audit keeps the range: no dead letter has these events (I9).
+-- Move a group that was overrun to the present beginning of the partition, or to its end (to_end 'latest'), by the
+-- right of its owner. Returns the number of lost offsets, null when the caller is no longer the owner, 0 when nothing
+-- was to be done. gapless.audit keeps the range: no dead letter has these events (I9).
 create or replace function gapless.skip_overrun(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _to_end text
 )

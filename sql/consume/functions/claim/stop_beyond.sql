@@ -1,6 +1,6 @@
--- A group was found beyond the end of the log: it stays there, also when the log comes to that offset,
--- until it is told where to continue (seek.sql). log_end: the offset that the next event had then.
--- In a transaction of its own: that of the claim which found it is rolled back.
+-- Stop a group that was found beyond the end of the log: it stays there, also when the log reaches that offset, until a
+-- person chooses where it continues (seek.sql). log_end: the offset that the next event had then. Called in a
+-- transaction of its own: that of the claim which found it is rolled back.
 create or replace function gapless.stop_beyond(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _log_end bigint
 )

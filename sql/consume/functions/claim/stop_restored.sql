@@ -1,6 +1,6 @@
--- stop_beyond() for all groups, in the run that finds that the log was restored: what it gives offsets
--- to stands behind the end that was restored, whose last run was last_run.
--- MUST NOT wait for a worker: one that has its row locked finds it by itself.
+-- Stop all groups as stop_beyond() does, in the run that finds that the log was restored: its new offsets follow the
+-- end of the restored log, whose last run was last_run.
+-- MUST NOT wait for a worker: a worker that has its row locked finds it by itself.
 create or replace function gapless.stop_restored(_last_run bigint)
 returns void
 language sql

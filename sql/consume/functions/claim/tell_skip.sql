@@ -1,4 +1,4 @@
--- What was skipped is kept in gapless.audit, and whoever waits for the partition looks again.
+-- Audit skipped offsets, and notify sessions that wait for the partition.
 create or replace function gapless.tell_skip(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint, _missing bigint
 )

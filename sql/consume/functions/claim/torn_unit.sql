@@ -1,5 +1,5 @@
--- The unit that begins at an offset, and how many of its offsets have no segment, or no event. Where
--- segments are missing it is what is left before them, and they; no row: the log ends here.
+-- Return the unit that begins at an offset, and the number of its offsets without a segment, or an event. Where
+-- segments are missing, it is the part before them, and the missing offsets; no row: the log ends here.
 create or replace function gapless.torn_unit(
   _topic_id int, _partition_id int, _begin_offset bigint, out last_offset bigint, out missing bigint
 )

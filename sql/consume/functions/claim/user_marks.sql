@@ -1,4 +1,4 @@
--- A mark for each event of a segment, as unit_ends has it, but of merged units.
+-- Return a mark for each event of a segment, as unit_ends has it, but for merged units.
 create or replace function gapless.user_marks(_base_offset bigint, _events int, _unit_ends bigint[])
 returns text
 language sql

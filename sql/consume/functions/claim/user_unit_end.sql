@@ -1,5 +1,5 @@
--- The last offset of the merged unit that upto is in; first_offset, where a unit begins, is not behind
--- it. It looks ever further, twice as far each time, and not beyond a hole.
+-- Return the last offset of the merged unit that contains upto; first_offset, where a unit begins, is not behind it.
+-- The search doubles its range each time, and does not pass a hole.
 create or replace function gapless.user_unit_end(
   _topic_id int, _partition_id int, _first_offset bigint, _upto bigint, _layout int
 )

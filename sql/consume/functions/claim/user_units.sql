@@ -1,11 +1,11 @@
 -- groupBy user: the units of a range, neighbouring ones of the same (host_id, user_id) merged.
 --
--- A unit belongs to a user when all its events do; one without a user_id, or with events of several,
--- belongs to nobody and is merged with none. Nothing is ever cut (I5).
+-- A unit belongs to a user when all its events do; a unit without a user_id, or with events of several users, belongs
+-- to no user and is merged with none. Nothing is ever cut (I5).
 
--- The last offset of each merged unit between first_offset, where a unit begins, and last_offset.
--- is_closed: what follows is not of the same user; of the last one that is not known, and false.
--- It ends before a hole, and with the layout: what lies behind is another claim's.
+-- Return the last offset of each merged unit between first_offset, where a unit begins, and last_offset. is_closed: the
+-- next unit is of another user; for the last one that is unknown, and false. A merged unit ends before a hole, and with
+-- the layout: later events belong to another claim.
 create or replace function gapless.user_units(
   _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint, _layout int
 )
@@ -54,7 +54,7 @@ begin
       end as owner
     from whole g
     cross join unnest(g.message_ids) with ordinality as u (id, n)
-    -- OFFSET 0: one look-up an id; a join may read all that lies between two of them.
+    -- OFFSET 0: one look-up an id; a join may read all rows between two of them.
     left join lateral (
       select m.host_id, m.user_id from gapless.outbox_message_t m
       where m.id = u.id and m.id between low and high offset 0

@@ -1,11 +1,14 @@
--- Make a group known for a topic, with an offset and a lease row for every partition. Repeat freely.
--- start: 'earliest' (first offset), 'latest' (what is published from now on) or 'latest-per-key' (the newest event of
--- each key of a compacted topic, then the log; functions/compaction/); it counts only when the group is new for
--- the topic. Returns the group's number (its NOTIFY channel: gapless_g_<number>).
--- mode: 'ordered', or 'queue' (functions/queue/): any number of workers a partition. It is fixed once the group has
--- handled anything. Of a queue, block says how many events one transaction has in hand at most (null: as it is, 100
--- when new); it is changed only while nobody has any. max_crashes: take() gives an event out so often.
--- Raises GL400 for what is out of range, GL409 when the group is of the other mode, or the topic is not compacted.
+-- Create a group for a topic, with an offset and a lease row for every partition. It may be called again.
+-- start: 'earliest' (first offset), 'latest' (events that are published from now on) or 'latest-per-key' (the newest
+-- event of each key of a compacted topic, then the log; functions/compaction/). It counts only when the group is new
+-- for the topic. Returns the group's number (its NOTIFY channel is gapless_g_<number>).
+-- mode: 'ordered', or 'queue' (functions/queue/), which allows any number of workers for a partition. The mode is fixed
+-- once the group has handled an event.
+-- block: the largest number of events of a queue that one transaction has in hand (null: keep the present number; 100
+-- for a new group). It can change only while no worker has a block.
+-- max_crashes: the number of times that take() delivers an event.
+-- Raises GL400 for a value that is out of range, GL409 when the group has the other mode, or the topic is not
+-- compacted.
 create or replace function gapless.create_group(
   group_id text, topic text, start text default 'earliest', mode text default 'ordered', block int default null,
   max_crashes int default null

@@ -1,6 +1,6 @@
--- Remove a group with its offsets, leases and letters; the log stays, so it can be made again.
--- Returns how many units were in its dead letter queue. Raises GL423 while somebody works for it.
--- Rows of features go with the rows deleted here: by foreign keys that cascade, or triggers of theirs.
+-- Remove a group with its offsets, leases and dead letters. The log stays, so the group can be created again.
+-- Returns the number of units in its dead letter queue. Raises GL423 while a member works for the group. Rows of
+-- features are deleted with these rows: by foreign keys that cascade, or by the features' own triggers.
 create or replace function gapless.drop_group(group_id text)
 returns bigint
 language plpgsql
@@ -22,7 +22,7 @@ begin
         using errcode = 'GL423';
     end if;
   end loop;
-  -- Clients that are gone, where no member is left to notice it.
+  -- Expired clients, where no member is left to notice them.
   if exists (
     select from gapless.member_group mg
     join gapless.member m using (member_id)

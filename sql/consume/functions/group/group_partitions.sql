@@ -1,7 +1,7 @@
--- The offsets rows of a group: of one topic (null: all), of one partition (null: all).
--- A partition whose row is gone (consume/views/unplaced_groups.sql) is there, at the oldest offset, as if it had been
--- put there: seek() does that (restore_offsets).
--- Raises GL404 for what is not there, GL400 for a partition of no topic in particular.
+-- Return the offsets rows of a group: of one topic (null: all), of one partition (null: all).
+-- A partition whose row is gone (consume/views/unplaced_groups.sql) is included, at the oldest offset, as if it had a
+-- row there: seek() inserts it (restore_offsets).
+-- Raises GL404 for an unknown group, topic or partition, GL400 for a partition without a topic.
 create or replace function gapless.group_partitions(
   _group_id text, _topic text default null, _partition_id int default null
 )

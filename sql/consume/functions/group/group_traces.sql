@@ -1,5 +1,5 @@
--- What is left of whoever works for a group: where it is, who had it last, what is given out. While this stays as it
--- is, nobody claims.
+-- Return the traces of a group's workers: its offsets, last owners and deliveries. While these do not change, no worker
+-- claims.
 create or replace function gapless.group_traces(_group_id text)
 returns text
 language sql

@@ -1,4 +1,4 @@
--- Is this partition paused, by whomever?
+-- Tell whether this partition is paused, by any holder.
 create or replace function gapless.is_paused(_group_id text, _topic_id int, _partition_id int)
 returns boolean
 language sql

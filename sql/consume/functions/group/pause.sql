@@ -1,8 +1,8 @@
--- Pause a group, one topic of it or one partition: the batch in progress is finished, no other is
--- claimed, and the partition's worker is let go. Its place in the plan stays: after resume() the same
--- member continues. It holds until somebody says resume(), over restarts of everything.
--- Returns how many pauses are new; 0: all of it was paused already. Waits for no batch.
--- holder: whose pause it is; people leave it out.
+-- Pause a group, one topic of it or one partition. The batch in progress is finished, no other is claimed, and the
+-- partition's worker is released. The partition keeps its place in the plan: after resume() the same member continues.
+-- The pause holds until resume() ends it, over restarts of every process.
+-- Returns the number of new pauses; 0: everything in the range was paused already. Waits for no batch.
+-- holder: the owner of the pause, for programs; people leave it out.
 create or replace function gapless.pause(
   group_id text, topic text default null, partition_id int default null, reason text default null,
   holder uuid default '00000000-0000-0000-0000-000000000000'

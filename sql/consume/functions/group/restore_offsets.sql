@@ -1,5 +1,5 @@
--- Give a group its rows back that are gone, at the oldest offset there is, with the lease's epoch, so that
--- its next owner gets in; returns how many. The caller moves them to where the group is to continue.
+-- Restore the missing offset rows of a group at the oldest offset of the log, with the lease's epoch, so that the next
+-- owner is admitted; returns their number. The caller then moves them to the place where the group is to continue.
 create or replace function gapless.restore_offsets(
   group_id text, topic text default null, partition_id int default null
 )

@@ -1,5 +1,5 @@
--- End pauses of a group, one topic of it or one partition; its members continue within a moment.
--- Without a holder all pauses in that range end, whoever made them. Returns how many there were.
+-- End pauses of a group, one topic of it or one partition; its members continue within a moment. Without a holder, all
+-- pauses in that range end, whatever their holders. Returns the number of these pauses.
 -- Raises GL409 for one partition of a topic that is paused as a whole.
 create or replace function gapless.resume(
   group_id text, topic text default null, partition_id int default null, holder uuid default null

@@ -1,4 +1,4 @@
--- Tell the members of a group, in all its topics, to look at their leases again.
+-- Notify the members of a group, in all its topics, to look at their leases again.
 create or replace function gapless.tell_group(_group_id text, _word text)
 returns void
 language plpgsql

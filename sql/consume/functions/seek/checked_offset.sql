@@ -1,4 +1,4 @@
--- The offset, if the group can go there. GL400: before the oldest, or beyond the end.
+-- Return the offset, if the group can go there. GL400: before the oldest, or beyond the end.
 create or replace function gapless.checked_offset(
   _topic text, _topic_id int, _partition_id int, _c_offset bigint
 )

@@ -1,4 +1,4 @@
--- The offset of a time, if all that was published since is there. GL400: events of then are gone.
+-- Return the offset of a time, if all events since then are there. GL400: events of that time are gone.
 create or replace function gapless.checked_time(
   _topic text, _topic_id int, _partition_id int, _since timestamptz
 )

@@ -1,4 +1,4 @@
--- How many letters of a partition stand at this offset or later.
+-- Return the number of dead letters of a partition at this offset or later.
 create or replace function gapless.letters_from(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )

@@ -1,15 +1,15 @@
--- Move a group, one topic of it or one partition to another place: what gapless.seek_plan() says, and
--- returns the same rows. All of it in the caller's transaction, or nothing.
+-- Move a group, one topic of it or one partition to another place, as gapless.seek_plan() plans it; returns the same
+-- rows. Everything happens in the caller's transaction, or nothing.
 --
--- Locks, as claim() and its worker take them: first the advisory lock of each partition (7427003,
--- lease_no), which its worker's session holds all the time, so that no handler is running; then the
--- consumer_offsets row, which every batch locks and compares. The token goes: a former owner that was
--- taken for dead cannot commit at the old place (I7). Raises GL423 when a worker owns a partition.
+-- Locks are taken in the order of claim() and its worker: first the advisory lock of each partition (7427003,
+-- lease_no), which the worker's session holds all the time, so no handler is running; then the consumer_offsets row,
+-- which every batch locks and compares. The token is removed: a former owner that was taken for dead cannot commit at
+-- the old place (I7). Raises GL423 when a worker owns a partition.
 --
--- Letters (I9): what the group will handle again leaves the dead letter queue with all its state,
--- waiting, parked, dead, redriven or discarded, or it would be both handled and dead, or handled
--- twice. Letters before the new place stay, and are tried again as they would have been. What is
--- skipped is no letter: nobody tried it; gapless.audit keeps the range.
+-- Dead letters (I9): a unit that the group will handle again leaves the dead letter queue with all its state (waiting,
+-- parked, dead, redriven or discarded). Otherwise it would be both handled and dead, or handled twice. Dead letters
+-- before the new place stay, and are retried as before. Skipped events are no dead letters, because no handler tried
+-- them; gapless.audit keeps the range.
 --
 -- holder: a pause to end in the same transaction (gapless.pause).
 create or replace function gapless.seek(
@@ -47,7 +47,7 @@ begin
         using errcode = 'GL423';
     end if;
   end loop;
-  -- One that was lost has its place again, wherever the seek goes from there.
+  -- A row that was lost has its place again, wherever the seek then moves it.
   perform gapless.restore_offsets(seek.group_id, seek.topic, seek.partition_id);
   perform from gapless.consumer_offsets c
   where (c.group_id, c.topic_id, c.partition_id) in (

@@ -1,13 +1,13 @@
--- What gapless.seek() would do, changing nothing: a row for each partition in range.
---   next_offset  where the group is; new_offset where it would be
---   again        events that would be handled once more; skipped: never, or not by this group
---   letters      of those again, how many stand in the dead letter queue and would leave it
---   worker       a worker owns the partition now: seek() would refuse
--- Exactly one of the targets: to_end ('earliest' or 'latest'), to_offset, to_time (the first event
--- published then or later), to_transaction (its first event, in each partition that has one).
--- A unit is never cut: an offset inside of one means the unit's first (I5).
--- Raises GL404 for a group, topic, partition or transaction that is not there, GL400 for a target out
--- of range, and says what the range is.
+-- Show the effect of gapless.seek(), and change nothing: a row for each partition in range.
+--   next_offset  the group's offset; new_offset its offset after the seek
+--   again        events that would be handled once more; skipped: events that this group would never handle
+--   letters      units among those to be handled again that are in the dead letter queue and would leave it
+--   worker       true when a worker owns the partition now: seek() would refuse
+-- Give exactly one target: to_end ('earliest' or 'latest'), to_offset, to_time (the first event that was published then
+-- or later), to_transaction (its first event, in each partition that has one).
+-- A unit is never cut: an offset inside a unit means the unit's first offset (I5).
+-- Raises GL404 for an unknown group, topic, partition or transaction, and GL400, with the range, for a target that is
+-- out of range.
 create or replace function gapless.seek_plan(
   group_id text, topic text default null, partition_id int default null,
   to_end text default null, to_offset bigint default null, to_time timestamptz default null,
@@ -57,8 +57,8 @@ begin
         seek_plan.to_transaction, part.name, part.partition_id, part.first_offset
         using errcode = 'GL400';
     end if;
-    -- Units that were handled as one (groupBy user) were set aside as one; if its beginning is gone,
-    -- it stays what it is, and the group continues behind it.
+    -- Units that were handled as one (groupBy user) were set aside as one; if the beginning is gone, the unit stays as
+    -- it is, and the group continues behind it.
     select case
         when min(d.first_offset) < part.first_offset then max(d.last_offset) + 1
         else coalesce(min(d.first_offset), goal)
@@ -68,7 +68,7 @@ begin
       and d.partition_id = part.partition_id and d.first_offset < goal and d.last_offset >= goal;
     return query
     select part.name::text, part.partition_id, part.next_offset, goal,
-      -- Of one that is beyond the end, what there is.
+      -- For a target beyond the end: the offset that there is.
       greatest(least(part.next_offset, part.end_offset) - goal, 0),
       greatest(goal - part.next_offset, 0),
       gapless.letters_from(part.group_id, part.topic_id, part.partition_id, goal),

@@ -1,4 +1,4 @@
--- A time for people: UTC, to the millisecond.
+-- Format a time for people: UTC, to the millisecond.
 create or replace function gapless.stamp(_moment timestamptz)
 returns text
 language sql

@@ -1,5 +1,5 @@
--- What gapless.forget_letters() is about to take away: how many units of each state, and of what was
--- discarded by whom and why, 1000 at most.
+-- Summarize the units that gapless.forget_letters() is about to remove: the number in each state, and the person and
+-- the reason of each discarded unit, at most 1000.
 create or replace function gapless.sum_letters(
   _group_id text, _topic_id int, _partition_id int, _from_offset bigint
 )

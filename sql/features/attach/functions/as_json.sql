@@ -1,4 +1,4 @@
--- A text as JSON: as it is where it is JSON, else as a string of JSON. Never fails.
+-- Return a text as JSON: unchanged where it is JSON, else as a string of JSON. Never fails.
 create or replace function gapless.as_json(_text text)
 returns json
 language plpgsql

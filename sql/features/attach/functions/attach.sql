@@ -1,13 +1,13 @@
--- Note that the rows of a table are to be copied into a topic: those that are there, in the order of their ids, then,
--- by a trigger, each in the transaction that inserts it. Returns the number of the attachment; copies nothing yet:
--- copy_attached() and go_live() do, which gapless attach add calls. Again with the same words: the same number; while a
--- column that is mapped is gone, also with another map, which counts from then on.
+-- Register a table whose rows are to be copied into a topic: first the existing rows, in the order of their ids, then,
+-- by a trigger, each row in the transaction that inserts it. Returns the number of the attachment. It copies nothing
+-- yet: gapless attach add calls copy_attached() and go_live(), which do. The same call again returns the same number.
+-- While a mapped column is missing, the call may have another map, which counts from then on.
 --   select gapless.attach('public.outbox', 'orders', 'id', '{"payload": "body", "key": "customer"}', null, false);
--- source: the table as SQL spells it. id_column: default, the primary key. map: column of an event to column of the
--- table; those that it lacks are mapped to the column of the same name, where there is one. places: where old
--- consumers say how far they are. despite_changes: also a table whose rows were updated or deleted, before or later;
--- said again of one that is attached, such changes are named no more.
--- Raises GL400, GL404 for what cannot be attached, GL409 for a table that is attached in another way.
+-- source: the table as SQL spells it. id_column: by default the primary key. map: from a column of an event to a column
+-- of the table; a missing entry means the column of the same name, where there is one. places: where old consumers keep
+-- their positions. despite_changes: attach also a table whose rows were updated or deleted, before or later; for an
+-- attached table, the call acknowledges such changes, which are reported no more.
+-- Raises GL400 or GL404 for a table that cannot be attached, GL409 for a table that is attached in another way.
 create or replace function gapless.attach(
   source text, topic text default null, id_column text default null, map jsonb default null,
   places jsonb default null, despite_changes boolean default false
@@ -20,7 +20,7 @@ declare
     attach.source, attach.topic, attach.id_column, attach.map, attach.places
   );
   there gapless.attached;
-  lacks boolean;    -- a column that is copied is gone
+  lacks boolean;    -- a column to copy is missing
 begin
   perform pg_advisory_xact_lock('gapless.attached'::regclass::int, made.table_id::int);
   select a.* into there from gapless.attached a where a.attachment_id = gapless.attachment_of(made.table_id);

@@ -1,8 +1,8 @@
--- The highest id that is there, and who may still insert lower ones: the transactions that have written to the table.
--- Once they have ended, what is missing below the bound was rolled back, and is a gap for good. A bound that is null:
--- there is no row, or the trigger copies by now.
--- MUST be two statements in this order: an id up to the bound was drawn before who writes was asked, by somebody who
--- had locked the table.
+-- Return the highest present id, and the transactions that may still insert lower ones: those that have written to the
+-- table. Once they have ended, a missing id below the bound was rolled back, and is a gap for good. A bound that is
+-- null: there is no row, or the trigger copies by now.
+-- MUST be two statements in this order: an id up to the bound was drawn before the writers are read, by a transaction
+-- that had locked the table.
 create or replace function gapless.attach_bound(
   _attachment_id int, out bound bigint, out writers text[]
 )

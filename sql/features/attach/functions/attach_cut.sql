@@ -1,5 +1,5 @@
--- The offset of a partition that stands for a place of an old consumer: all ids below it were handled, none from it on.
--- Raises GL423 where no offset does: an event of a lower id comes behind one of a higher id.
+-- Return the offset of a partition that corresponds to a place of an old consumer: all ids below it were handled, none
+-- from it on. Raises GL423 where no offset does: an event of a lower id comes behind one of a higher id.
 -- plan: the rows from the place on by the primary key; the segments from the time on at which the first of them was
 --   published.
 create or replace function gapless.attach_cut(_made gapless.attached, _partition_id int, _place bigint)

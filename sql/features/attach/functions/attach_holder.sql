@@ -1,4 +1,5 @@
--- Whose pause it is that keeps a group still while its old consumer handles the events. A person's is another one.
+-- Return the holder of the pause that keeps a group still while its old consumer handles the events. A person's
+-- differs.
 create or replace function gapless.attach_holder()
 returns uuid
 language sql

@@ -1,4 +1,4 @@
--- What attach() would be asked for, and what there is to copy; changes nothing, and raises what attach() raises.
+-- Return the effect of attach(), with the rows to copy; changes nothing, and raises the errors of attach().
 -- missing_ids: numbers between the first and the last id that no row has, which are taken for rolled back.
 -- Reads the whole index of the id.
 create or replace function gapless.attach_plan(

@@ -1,10 +1,10 @@
 -- The trigger of attached tables: publish the rows of a statement, in its transaction. Its argument: the number of the
 -- attachment.
--- Whoever writes to the table is never in the way of an error here: what cannot be published is noted (attached_miss),
--- and mend_attachment() publishes it later.
--- security definer: whoever writes needs no right on gapless. So the search path is fixed, and what a key or a payload
--- is written with does not depend on the writer's session: one row, one key (I4).
--- MUST stay dynamic: a plan that was kept would be of the table as it was before an ALTER TABLE.
+-- An error here never affects the table's writers: rows that cannot be published are noted (attached_miss), and
+-- mend_attachment() publishes them later.
+-- security definer: writers need no right on gapless. So the search path is fixed, and the format of keys and payloads
+-- does not depend on the writer's session: one row, one key (I4).
+-- MUST stay dynamic: a kept plan would be of the table as it was before an ALTER TABLE.
 create or replace function gapless.attach_rows()
 returns trigger
 language plpgsql

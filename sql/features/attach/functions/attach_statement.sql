@@ -1,8 +1,8 @@
--- The statement that publishes rows r of an attached table, and notes which event each became; _rows: what comes behind
--- FROM. Names get into it quoted (%I), values quoted (%L).
--- attached_row has a row for each that was published, once: what is copied twice fails, and is not published twice.
--- What the trigger publishes is inserted just now: an id that was there is used again (after a TRUNCATE … RESTART
--- IDENTITY, say), and its row is another one.
+-- Return the statement that publishes rows r of an attached table, and notes which event each became; _rows: its FROM
+-- list. Names get into it quoted (%I), values quoted (%L).
+-- attached_row has a row for each published one, once: a second copy fails, and is not published twice. The trigger
+-- publishes rows that were inserted just now: an id that was there is used again (for example after a TRUNCATE …
+-- RESTART IDENTITY), and its row is another one.
 create or replace function gapless.attach_statement(
   _made gapless.attached, _root oid, _rows text, _is_copy boolean
 )

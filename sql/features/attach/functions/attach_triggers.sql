@@ -1,5 +1,5 @@
--- All triggers of attachments, with the number that they carry: those that run attach_rows().
--- plan: by what depends on that function; pg_trigger has no index for it.
+-- Return all triggers of attachments, with the number that they carry: those that run attach_rows().
+-- plan: by the dependencies of that function; pg_trigger has no index for it.
 create or replace function gapless.attach_triggers()
 returns table (attachment_id int, tgrelid oid, tgname name, tgenabled "char")
 language sql

@@ -1,6 +1,6 @@
--- The columns of an attachment, the id's too: of what, how it was noted, and what it is called now: by its number, if
--- the table is still the one that was attached (a restore gives tables and columns other numbers), else by its name.
--- By its name none that was noted for another: two may have changed their names before one of them was dropped.
+-- Return the columns of an attachment, the id's too: the event's column, the noted column, and its present name: by its
+-- number, if the table is still the attached one (a restore gives tables and columns other numbers), else by its name.
+-- By its name, no column that was noted for another: two may have changed their names before one of them was dropped.
 -- name null: none is mapped. now null: it is gone.
 create or replace function gapless.attached_columns(_made gapless.attached, _root oid)
 returns table (what text, name text, now text)

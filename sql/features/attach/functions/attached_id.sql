@@ -1,5 +1,5 @@
--- The column whose numbers give the rows of a table their order: the one that is named, else the primary key.
--- Raises GL400 unless it is of whole numbers, unique by itself, and no row lacks it.
+-- Return the column whose numbers order the rows of a table: the named one, else the primary key. Raises GL400 unless
+-- it has whole numbers, is unique by itself, and is never null.
 create or replace function gapless.attached_id(_table oid, _wanted text)
 returns text
 language plpgsql

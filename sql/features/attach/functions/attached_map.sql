@@ -1,6 +1,6 @@
--- Which column of a table goes into which column of an event: what was asked for, and where nothing was, the column of
--- the same name, if there is one. null: none; a payload is then the whole row.
--- Raises GL400 for a column of neither, or one of a type that does not fit.
+-- Return the table column for each column of an event: the requested one, or without a request the column of the same
+-- name, if there is one. null: none; a payload is then the whole row.
+-- Raises GL400 for a column that neither has, or one of a type that does not fit.
 create or replace function gapless.attached_map(_table oid, _asked jsonb)
 returns jsonb
 language plpgsql

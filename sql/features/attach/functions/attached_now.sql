@@ -1,6 +1,6 @@
--- An attachment with its columns as they are called now; one that is gone is called what it was, or '', which no column
--- is called, where another has that name.
--- Most are called what they were: to ask for the name of each costs half as much as all that a row's trigger does.
+-- Return an attachment with the present names of its columns; a missing column has its old name, or '', which is no
+-- column's name, where another column has that name.
+-- Most names are unchanged: to look up the name of each costs half as much as the rest of a row's trigger.
 create or replace function gapless.attached_now(_made gapless.attached, _root oid)
 returns gapless.attached
 language plpgsql

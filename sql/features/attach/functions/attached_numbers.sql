@@ -1,4 +1,4 @@
--- The numbers of the columns of an attachment by what they are for, the id's too; without those that are gone.
+-- Return the numbers of the columns of an attachment by their purpose, the id's too; without missing ones.
 create or replace function gapless.attached_numbers(_made gapless.attached)
 returns jsonb
 language sql

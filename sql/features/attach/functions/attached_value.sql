@@ -1,5 +1,5 @@
--- The expression of a column of an event, over a row r of an attached table. _is_copy: of a row that was there before.
--- Text is made by the output function of a type, never by a cast, which somebody else may have made (attach_rows.sql).
+-- Return the expression of a column of an event, over a row r of an attached table. _is_copy: of a row that was there
+-- before. Text is made by the output function of a type, never by a cast, which a user may have made (attach_rows.sql).
 create or replace function gapless.attached_value(_made gapless.attached, _root oid, _column text, _is_copy boolean)
 returns text
 language plpgsql
@@ -43,7 +43,7 @@ begin
       (_made).table_name, (_made).id_column, _is_copy
     );
   elsif _column = 'transaction_id' then
-    -- Rows of one transaction are a unit; of one that was there before nothing else says which those are.
+    -- Rows of one transaction are a unit; for rows that were there before nothing else tells which those are.
     return case
       when named is null then case when _is_copy then own_unit else 'null::uuid' end
       else format(

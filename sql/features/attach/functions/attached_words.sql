@@ -1,5 +1,5 @@
--- What stands behind gapless attach add TABLE to say an attachment as it is: topic, id and map; COLUMN stands for the
--- column that is to be named instead of one that is gone.
+-- Return the words behind gapless attach add TABLE that describe an attachment as it is: topic, id and map; COLUMN
+-- stands for the column that is to be named instead of a missing one.
 create or replace function gapless.attached_words(_made gapless.attached, _root oid)
 returns text
 language sql
@@ -17,7 +17,7 @@ as $$
         ',' order by c.what
       ) as said
     from gapless.attached_columns(_made, _root) c
-    -- What is mapped to nothing is said only where a column of that name would be taken.
+    -- An empty mapping is named only where a column of that name would be taken.
     where c.name is not null or exists (
       select from pg_attribute a
       where a.attrelid = _root and a.attname = c.what and a.attnum > 0 and not a.attisdropped

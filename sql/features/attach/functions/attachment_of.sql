@@ -1,4 +1,4 @@
--- The number of the attachment of a table: by its trigger, else by what was noted; null: it is not attached.
+-- Return the number of the attachment of a table: by its trigger, else by its note; null: it is not attached.
 create or replace function gapless.attachment_of(_table oid)
 returns int
 language sql

@@ -1,6 +1,6 @@
--- What keeps rows of an attached table from being published, the worst, or from being in the log as they are; and which
--- command helps. No row when nothing does.
--- Changes are counted by the server's statistics, which a crash may have set back: what is counted then is new.
+-- Return the worst problem that keeps rows of an attached table from being published, or from being in the log as they
+-- are; and the command that helps. No row when there is none.
+-- Changes are counted by the server's statistics, which a crash may have set back: later counts are new changes then.
 create or replace function gapless.attachment_problem(_made gapless.attached, _root oid)
 returns table (problem text, mended_by text)
 language plpgsql

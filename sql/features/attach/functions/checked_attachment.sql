@@ -1,4 +1,4 @@
--- What attach() was asked for, as it is to be noted; refuses what makes no sense, in one sentence (GL400, GL404).
+-- Check the arguments of attach() and return them in the form of the table; raises GL400 and GL404, in one sentence.
 create or replace function gapless.checked_attachment(
   _source text, _topic text, _id_column text, _map jsonb, _places jsonb
 )

@@ -1,6 +1,6 @@
--- Publish the next rows of an attached table that are there, in the order of their ids: at most _rows of them, none
--- with an id above the bound. Returns how many, 0: all are, or the trigger copies by now. The place moves in the same
--- transaction, so it may be killed and repeated. Reads with the rights of whoever calls.
+-- Publish the next present rows of an attached table, in the order of their ids: at most _rows of them, none with an id
+-- above the bound. Returns their number; 0: all are copied, or the trigger copies by now. The place moves in the same
+-- transaction, so it may be killed and repeated. Reads with the rights of the caller.
 -- lock: the attachment's row; two that copy are one after the other.
 create or replace function gapless.copy_attached(_attachment_id int, _bound bigint, _rows int)
 returns bigint

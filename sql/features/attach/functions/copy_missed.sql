@@ -1,7 +1,7 @@
--- Publish what of an attached table is not published: what its trigger could not, what was written while it was not
--- there, what got a low id late. Returns how many rows. Their events come behind those that were published before.
--- One that is published and not yet committed is not seen, nor is its attached_row: none is published twice.
--- What was noted and is not found is noted as that, until the next call: it was deleted, or its id had been published.
+-- Publish the missing rows of an attached table: those that its trigger could not publish, those that were written
+-- without the trigger, those that got a low id late. Returns the number of rows. Their events come behind the earlier
+-- ones. A row whose event is not yet committed is not seen, nor is its attached_row: none is published twice. A noted
+-- row that is not found is noted as that, until the next call: it was deleted, or its id had been published.
 create or replace function gapless.copy_missed(_attachment_id int)
 returns bigint
 language plpgsql
@@ -15,7 +15,7 @@ set extra_float_digits = 1
 as $$
 declare
   made gapless.attached;
-  -- MUST be read before the rows are: of a note that is seen here its rows are seen there.
+  -- MUST be read before the rows are: for a note that is seen here its rows are seen there.
   noted bigint[] := array(select m.miss_no from gapless.attached_miss m where m.attachment_id = _attachment_id);
   copied bigint;
   lacking bigint;

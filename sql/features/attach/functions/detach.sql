@@ -1,6 +1,6 @@
--- Copy no more of an attached table, and forget what its ids became; events and groups stay. False: it is not attached.
+-- Stop copying an attached table, and forget which events its ids became; events and groups stay. False: not attached.
 --   select gapless.detach('public.outbox');
--- One that was dropped is named as gapless.attachments names it. With the rights of whoever calls: the table's owner.
+-- A dropped table has the name that gapless.attachments shows. Runs with the rights of the caller: the table's owner.
 create or replace function gapless.detach(source text)
 returns boolean
 language plpgsql

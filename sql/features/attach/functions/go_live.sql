@@ -1,6 +1,6 @@
--- Copy the last rows of an attached table and make its trigger, while nobody writes: so in the log come all that were
--- there, in the order of their ids, then all that come (I1, I4). False: more than _rows are left; roll back, copy on.
--- Notes what its columns are called now, unless one is gone: another may have its name by now.
+-- Copy the last rows of an attached table and create its trigger, while writers are locked out: so the log gets all
+-- present rows, in the order of their ids, then all new ones (I1, I4). False: more than _rows are left; roll back, and
+-- copy on. Notes the present names of its columns, unless one is gone: another may have its name by now.
 -- lock: the table in share row exclusive mode: it waits for writers, and they wait for it. With the caller's rights.
 create or replace function gapless.go_live(_attachment_id int, _rows int)
 returns boolean

@@ -1,7 +1,8 @@
--- Give the events of a group back to its old consumer, from where the group is: the ids that are next, which also go
--- to where the old consumer reads them. null: it was not switched. The group MUST be paused, and all that committed
--- sequenced, while the caller holds the attached table in share row exclusive mode: what has no offset yet, or a lower
--- id and comes later, would be nobody's. Raises GL423: a worker owns a partition; GL409: no id stands for where it is.
+-- Give the events of a group back to its old consumer, from the group's place on; returns the next ids, which also go
+-- to the old consumer's places. null: it was not switched. The group MUST be paused, and all committed events
+-- sequenced, while the caller holds the attached table in share row exclusive mode: events without an offset, or with a
+-- lower id that come later, would be lost to both. Raises GL423: a worker owns a partition; GL409: no id corresponds to
+-- the group's place.
 -- lock: as seek().
 create or replace function gapless.hand_back(_attachment_id int, _group_id text)
 returns bigint[]
@@ -44,7 +45,7 @@ begin
   perform gapless.set_old_places(made, _group_id, places);
   update gapless.attached_group g set state = 'ready', changed_ts = clock_timestamp()
   where g.attachment_id = _attachment_id and g.group_id = _group_id;
-  -- Who watches the old consumer looks at its own table again.
+  -- Programs that watch the old consumer look at its own table again.
   perform gapless.hide_classic(_group_id, (select t.name from gapless.topic t where t.topic_id = made.topic_id));
   perform gapless.note_attach('hand-back', made.topic_id, made.table_name, _group_id);
   return places;

@@ -1,5 +1,5 @@
--- See to it that a group moves nowhere until the transaction ends, and that it has nothing half done.
--- Raises GL423: a worker owns a partition; GL409: units of it wait for another attempt.
+-- Keep a group from moving until the transaction ends, and check that it has nothing half done. Raises GL423: a worker
+-- owns a partition; GL409: units of it wait for another attempt.
 -- lock: the advisory lock of each partition (7427003), then its consumer_offsets rows.
 create or replace function gapless.hold_still(_group_id text, _topic_id int)
 returns void

@@ -1,4 +1,4 @@
--- Lock an attached table against writers until the transaction ends. With the rights of whoever calls.
+-- Lock an attached table against writers until the transaction ends. With the rights of the caller.
 -- lock: the table in share row exclusive mode: it waits for writers, and they wait for it.
 create or replace function gapless.lock_attached(_attachment_id int)
 returns void

@@ -1,4 +1,4 @@
--- Note in the audit what was done with an attachment, and by whom.
+-- Audit an action on an attachment, with the role that did it.
 create or replace function gapless.note_attach(_action text, _topic_id int, _table text, _group_id text)
 returns void
 language sql

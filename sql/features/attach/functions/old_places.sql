@@ -1,8 +1,8 @@
--- Where an old consumer is: the id that is next, for each partition of the topic. Its rows are locked, so it claims
--- nothing until the transaction ends. _said: what somebody says it is, where nobody noted where its places are.
+-- Return the place of an old consumer: the next id, for each partition of the topic. Its rows are locked, so it claims
+-- nothing until the transaction ends. _said: the place as the caller gives it, where no table of places was noted.
 -- Raises GL400 unless one of the two is known; GL404: it has no place; GL409: its rows are not the topic's partitions,
--- or a place is null: nobody knows whether that is the beginning.
--- With the rights of whoever calls: UPDATE on the table with the places.
+-- or a place is null, which may or may not be the beginning.
+-- With the rights of the caller, who needs UPDATE on the table with the places.
 create or replace function gapless.old_places(_attachment_id int, _group_id text, _said bigint)
 returns bigint[]
 language plpgsql

@@ -1,5 +1,5 @@
--- The id that is next for a group at an offset of a partition: the lowest that is not handled; where all are, one
--- beyond all that were published.
+-- Return the next id for a group at an offset of a partition: the lowest that is not handled; where all are handled,
+-- one beyond all published ids.
 create or replace function gapless.place_of(_made gapless.attached, _partition_id int, _next_offset bigint)
 returns bigint
 language sql

@@ -1,5 +1,5 @@
--- Raise GL404 or GL400 for what cannot be attached: no table, one of gapless or of the server, one of which a trigger
--- on it does not see every row.
+-- Raise GL404 or GL400 for a relation that cannot be attached: it is no table, it belongs to gapless or to the server,
+-- or a trigger on it would not see every row.
 create or replace function gapless.refuse_unattachable(_source text, _table oid)
 returns void
 language plpgsql

@@ -1,5 +1,4 @@
--- An attachment by its number, with the table that it is of now, and its columns. Raises GL404: it, or its table, is
--- gone.
+-- Return an attachment by its number, with its present table and columns. Raises GL404: it, or its table, is gone.
 create or replace function gapless.require_attachment(_attachment_id int)
 returns gapless.attached
 language plpgsql

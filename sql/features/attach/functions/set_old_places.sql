@@ -1,5 +1,5 @@
--- Write where an old consumer is to continue, the id that is next for each partition; null: nowhere, its place goes
--- beyond all ids. With the rights of whoever calls: UPDATE on the table with the places. A part of succeed_consumer().
+-- Write where an old consumer is to continue, the next id for each partition; null: nowhere, its place goes beyond all
+-- ids. With the rights of the caller, who needs UPDATE on the table with the places. A part of succeed_consumer().
 create or replace function gapless.set_old_places(_made gapless.attached, _group_id text, _places bigint[])
 returns void
 language plpgsql

@@ -1,7 +1,7 @@
--- Put a group where an old consumer is, _places: the id that is next, for each partition. The group is made, and paused
--- as long as the old consumer handles events. _switches: from now on the group handles them: the old consumer's places
--- go beyond all ids, and the group's pause ends, in one transaction. False: it was switched before; nothing is done.
--- Events that committed before the places were read MUST have their offsets: gapless attach sequences in between.
+-- Move a group to the place of an old consumer, _places: the next id, for each partition. The group is created, and
+-- paused as long as the old consumer handles events. _switches: from now on the group handles them: the old consumer's
+-- places go beyond all ids, and the group's pause ends, in one transaction. False: it was switched before; nothing is
+-- done. Events that committed before the places were read MUST have their offsets: gapless attach sequences in between.
 -- lock: the attachment's row, then those of the old places (old_places), then as seek().
 create or replace function gapless.succeed_consumer(
   _attachment_id int, _group_id text, _places bigint[], _switches boolean
@@ -28,7 +28,7 @@ begin
   select g.state into state from gapless.attached_group g
   where g.attachment_id = _attachment_id and g.group_id = _group_id;
   if state = 'switched' then
-    perform gapless.resume(_group_id, topic, null, holder);    -- a hand_back() that was cut off paused it
+    perform gapless.resume(_group_id, topic, null, holder);    -- an interrupted hand_back() paused it
     return false;
   elsif state is null and exists (
     select from gapless.consumer_group c where c.group_id = _group_id and c.topic_id = made.topic_id

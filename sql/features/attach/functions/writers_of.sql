@@ -1,4 +1,4 @@
--- The transactions that hold a lock for writing to a table, other than the caller's, as pg_locks names them.
+-- Return the transactions that hold a lock for writing to a table, except the caller's, as pg_locks names them.
 create or replace function gapless.writers_of(_table oid)
 returns text[]
 language sql

@@ -71,7 +71,7 @@ from gapless.attachments a
 order by 1
 
 -- name: in_status
--- Attached tables of which not every row is published, or some were changed, or which wait to be copied to their end.
+-- Attached tables with unpublished or changed rows, or whose copy is not complete.
 -- returns: gapless.features.attach.section:FaultyAttachment
 select a.table_name as table, a.problem, a.remedy
 from gapless.attachments a

@@ -1,4 +1,4 @@
--- Attached tables, and what is wrong with each: null when every row of it is published, as it is. table_id null: it is
+-- Attached tables, with the problem of each: null when every row of it is published, as it is. table_id null: it is
 -- gone.
 create or replace view gapless.attachments as
 select

@@ -1,12 +1,12 @@
--- Publish what is written to a table, in the transaction that writes it: an event a row, one INSERT a statement.
--- Returns the number of the capture.
+-- Publish the changes of a table in the transaction that makes them: one event for each row, with one INSERT for each
+-- statement. Returns the number of the capture.
 --   select gapless.capture('public.orders', topic => 'orders.changes');
 --   select gapless.capture('public.orders', topic => 'orders.changes', key => '{region}/{id}',
 --     columns => array['id', 'region', 'total'], old => 'all');
--- source: the table as SQL spells it. key: a template of columns, {{ and }} are braces; default: the primary key.
--- columns: those of the payload; default: all there are, also those of later. old: what an update says of before:
--- 'changed' (default) only the columns that it changed, 'all', 'none'.
--- Runs with the rights of whoever calls: TRIGGER on the table and its partitions.
+-- source: the table as SQL spells it. key: a template of columns, in which {{ and }} are braces; default: the primary
+-- key. columns: the columns of the payload; default: all columns, also those that are added later. old: the old values
+-- in the event of an update: 'changed' (default) only the columns that it changed, 'all', 'none'.
+-- Runs with the rights of the caller, who needs TRIGGER on the table and its partitions.
 -- lock: the table and its partitions in share row exclusive mode: it waits for writers, and they wait for it.
 create or replace function gapless.capture(
   source text, topic text default null, key text default null, columns text[] default null,

@@ -1,5 +1,5 @@
--- What is wrong with the triggers and columns of a captured table; mendable: mend_capture() helps.
--- plan: the triggers of each table by their index (limit keeps the lookup lateral): status asks this of all captures.
+-- Return the problems of the triggers and columns of a captured table; mendable: mend_capture() helps.
+-- plan: the triggers of each table by their index (limit keeps the lookup lateral): status looks at all captures.
 create or replace function gapless.capture_defects(_asked gapless.captured, _root oid)
 returns table (n int, said text, mendable boolean)
 language sql

@@ -1,5 +1,5 @@
--- The number of the capture of a table: by its triggers, else by what was noted; null: it is not captured.
--- One whose triggers are on a table that is there has no other.
+-- Return the number of the capture of a table: by its triggers, else by its note; null: it is not captured. A capture
+-- whose triggers are on an existing table has no other.
 create or replace function gapless.capture_of(_table oid)
 returns int
 language sql

@@ -1,5 +1,5 @@
--- What keeps changes of a captured table from being published, or in order, the worst; and which command helps. No row
--- when nothing does.
+-- Return the worst problem that keeps changes of a captured table from being published, or in order; and the command
+-- that helps. No row when there is none.
 create or replace function gapless.capture_problem(_asked gapless.captured, _root oid)
 returns table (problem text, mended_by text)
 language plpgsql

@@ -1,8 +1,8 @@
 -- The trigger of captured tables: publish the rows of a statement, in its transaction. Its arguments: the number of the
--- capture; 'partition' where it is on a partition. docs/use/capture.md says what is published.
--- security definer: whoever writes to the table needs no right on gapless. So the search path is fixed, and what a key
--- or a payload is written with does not depend on the writer's session: one row, one key (I4).
--- MUST stay dynamic: a plan that was kept would be of the table as it was before an ALTER TABLE.
+-- capture; 'partition' where it is on a partition. docs/use/capture.md describes the events.
+-- security definer: writers need no right on gapless. So the search path is fixed, and the format of keys and payloads
+-- does not depend on the writer's session: one row, one key (I4).
+-- MUST stay dynamic: a kept plan would be of the table as it was before an ALTER TABLE.
 create or replace function gapless.capture_rows()
 returns trigger
 language plpgsql

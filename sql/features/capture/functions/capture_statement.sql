@@ -1,8 +1,8 @@
--- The statement that publishes what a statement of that kind did to a captured table; null: there is no such capture.
--- It reads the transition tables old_rows and new_rows. Names get into it quoted (%I), values quoted (%L).
--- An update pairs rows by their primary key. Where that changed, or the event's key did, it is a delete and an insert,
--- each with its own key; so are all updates where nothing tells which row became which. What changed no captured
--- column is nothing. Deletes come first: they may free what an insert of the same key takes.
+-- Return the statement that publishes the changes of a statement of that kind on a captured table; null: there is no
+-- such capture. It reads the transition tables old_rows and new_rows. Names get into it quoted (%I), values quoted
+-- (%L). An update pairs rows by their primary key. Where that changed, or the event's key did, it is a delete and an
+-- insert, each with its own key; so are all updates of a table in which rows cannot be paired. A change of no captured
+-- column publishes nothing. Deletes come first: they may free the key of an insert.
 create or replace function gapless.capture_statement(_capture_id int, _table oid, _operation text)
 returns text
 language plpgsql
@@ -14,7 +14,7 @@ declare
   into_log text := 'insert into gapless.outbox_message_t (topic_id, key, event_type, payload) ';
   identity text;
   key text;
-  -- Rows r of a transition table, and what of them is asked for, d. Put together, never a template of format(): a name
+  -- Rows r of a transition table, and the expressions over them, d. Concatenated, never a template of format(): a name
   -- may hold a %.
   rows_of text;
   head text;

@@ -1,5 +1,5 @@
--- What a column that was asked for by name is called now: by its number, if the table is still the one that it was
--- asked of (a restore gives tables and columns other numbers), else by its name; null: it is gone.
+-- Return the present name of a column that was given by name: by its number, if the table is still the same (a restore
+-- gives tables and columns other numbers), else by its name; null: it is gone.
 create or replace function gapless.captured_column(
   _asked gapless.captured, _root oid, _name text, _number smallint
 )

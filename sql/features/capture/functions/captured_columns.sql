@@ -1,7 +1,7 @@
--- The select list of a payload: the columns that were asked for and are there, in the table's order; '' when none is.
--- A virtual column is not stored, so it is left out.
--- A value of a type of somebody else's comes as that type's text: to make JSON of it the server would call a cast that
--- the type's owner may have made, with the rights of gapless.
+-- Return the select list of a payload: the requested columns that are there, in the table's order; '' when none is. A
+-- virtual column is not stored, so it is left out.
+-- A value of a user-defined type comes as that type's text: to make JSON of it the server would call a cast that the
+-- type's owner may have made, with the rights of gapless.
 create or replace function gapless.captured_columns(_asked gapless.captured, _root oid)
 returns text
 language sql

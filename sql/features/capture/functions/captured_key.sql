@@ -1,5 +1,5 @@
--- The expression of an event's key, over a row r. By the template, a column that is null or gone being ''; without one
--- the primary key; where that is gone, '' for all, so that they stay in order.
+-- Return the expression of an event's key, over a row r. By the template, a column that is null or gone being '';
+-- without one the primary key; where that is gone, '' for all, so that they stay in order.
 create or replace function gapless.captured_key(_asked gapless.captured, _root oid, _identity text)
 returns text
 language sql

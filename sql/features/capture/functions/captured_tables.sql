@@ -1,5 +1,5 @@
--- A table and all its partitions, with how deep each lies. Takes no lock, as pg_partition_tree() would: status asks
--- this, and must not wait for whoever alters a table.
+-- Return a table and all its partitions, with the depth of each. Unlike pg_partition_tree() it takes no lock: status
+-- calls it, and must not wait for a session that alters a table.
 create or replace function gapless.captured_tables(_root oid)
 returns table (relid oid, level int)
 language sql

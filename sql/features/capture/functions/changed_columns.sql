@@ -1,6 +1,6 @@
--- What of a row changed, as it was before: both are of the same columns, in the same order. With an escape in either
--- that no text can have (\u0000, half a surrogate pair: a column of type json may) json_each() fails, and the writer
--- with it; then it is the whole row.
+-- Return the changed columns of a row with their old values: both rows have the same columns, in the same order. With
+-- an escape in either that no text can have (\u0000, half a surrogate pair: a column of type json may) json_each()
+-- would fail, and the writer with it; then the whole row is returned.
 create or replace function gapless.changed_columns(_old json, _new json)
 returns json
 language sql

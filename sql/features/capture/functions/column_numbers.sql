@@ -1,5 +1,5 @@
--- The numbers of columns by their names, in that order; null for null. Raises GL400 for one that is not there, or
--- is not stored.
+-- Return the numbers of columns by their names, in that order; null for null. Raises GL400 for a missing or virtual
+-- column.
 create or replace function gapless.column_numbers(_table oid, _names text[])
 returns smallint[]
 language plpgsql

@@ -1,5 +1,5 @@
--- Forget a capture whose triggers are gone, and note in the audit who ended it. A part of release_capture().
--- Refuses one that has triggers: what writes to their table would fail (capture_rows.sql).
+-- Delete a capture whose triggers are gone, and audit its end. A part of release_capture().
+-- Refuses one that has triggers: writes to their table would fail (capture_rows.sql).
 create or replace function gapless.forget_capture(_capture_id int)
 returns void
 language plpgsql

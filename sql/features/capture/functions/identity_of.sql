@@ -1,5 +1,5 @@
--- The expression of what a row of a table is known by, over a row r: its primary key as text, of several columns as a
--- JSON array of texts; null when it has none.
+-- Return the expression that identifies a row of a table, over a row r: its primary key as text, or for several columns
+-- a JSON array of texts; null when it has none.
 create or replace function gapless.identity_of(_table oid)
 returns text
 language sql

@@ -1,5 +1,5 @@
--- A key's template taken apart: text, column, text, column, … text. {id} is a column, {{ and }} are braces; a column
--- with a brace in its name cannot be named. Raises GL400 for what is no template, or names no column.
+-- Split a key's template: text, column, text, column, … text. {id} is a column, {{ and }} are braces; a column with a
+-- brace in its name cannot be named. Raises GL400 for an invalid template, or one that names no column.
 create or replace function gapless.key_parts(_template text)
 returns text[]
 language plpgsql

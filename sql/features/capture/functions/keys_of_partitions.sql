@@ -1,4 +1,4 @@
--- A key for each of so many partitions, in their order: for what concerns all of them.
+-- Return a key for each of so many partitions, in their order: for an event that concerns all of them.
 create or replace function gapless.keys_of_partitions(_partitions int)
 returns text[]
 language plpgsql

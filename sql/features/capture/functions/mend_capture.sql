@@ -1,7 +1,8 @@
--- Make the triggers of a captured table anew where they are missing or disabled, or a partition came after them,
--- and note what its columns are called now. Returns how many triggers were made or enabled.
+-- Create the triggers of a captured table again where they are missing or disabled, or for a partition that is newer
+-- than they are, and note the present names of its columns. Returns the number of triggers that were created or
+-- enabled.
 --   select gapless.mend_capture('public.orders');
--- What was written in between is not in the topic. Runs with the rights of whoever calls: the table's owner.
+-- Changes that were made in between are not in the topic. Runs with the rights of the caller: the table's owner.
 create or replace function gapless.mend_capture(source text)
 returns int
 language plpgsql

@@ -1,4 +1,4 @@
--- Note a capture, and in the audit who made it; returns its number. A part of capture().
+-- Store a capture, and audit its creation; returns its number. A part of capture().
 create or replace function gapless.note_capture(_made gapless.captured)
 returns int
 language plpgsql

@@ -1,4 +1,5 @@
--- The numbers of columns by their names, 0 for one that is gone; null for null. As column_numbers(), but refuses none.
+-- Return the numbers of columns by their names, 0 for a missing one; null for null. As column_numbers(), without
+-- errors.
 create or replace function gapless.numbers_of(_table oid, _names text[])
 returns smallint[]
 language sql

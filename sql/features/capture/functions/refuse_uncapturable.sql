@@ -1,5 +1,5 @@
--- Raise GL404 or GL400 for what cannot be captured: no table, one of gapless or of the server, one of which a trigger
--- does not see every change.
+-- Raise GL404 or GL400 for a relation that cannot be captured: it is no table, it belongs to gapless or to the server,
+-- or a trigger would not see every change.
 create or replace function gapless.refuse_uncapturable(_source text, _table oid)
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- Publish no more of what is written to a table; what was published stays. False: it is not captured.
+-- Stop publishing the changes of a table; published events stay. False: it is not captured.
 --   select gapless.release_capture('public.orders');
--- One that was dropped is named as gapless.captures names it. Runs with the rights of whoever calls: the table's owner.
+-- A dropped table has the name that gapless.captures shows. Runs with the rights of the caller: the table's owner.
 create or replace function gapless.release_capture(source text)
 returns boolean
 language plpgsql

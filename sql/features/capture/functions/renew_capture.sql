@@ -1,4 +1,4 @@
--- Note what a captured table and its columns are called now, and their numbers. A part of mend_capture().
+-- Store the present names of a captured table and its columns, and their numbers. A part of mend_capture().
 create or replace function gapless.renew_capture(_capture_id int, _root oid)
 returns void
 language plpgsql

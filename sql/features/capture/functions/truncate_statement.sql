@@ -1,5 +1,6 @@
--- What a TRUNCATE publishes: an event in each partition of the topic, since each had some of the rows. TRUNCATE of a
--- partitioned table is one of its partitions, too, and theirs name themselves. A part of capture_statement().
+-- Return the statement for a TRUNCATE: an event in each partition of the topic, since each had some of the rows.
+-- TRUNCATE of a partitioned table truncates its partitions, too, and their own triggers name them. A part of
+-- capture_statement().
 create or replace function gapless.truncate_statement(_topic_id int, _root oid, _table oid)
 returns text
 language plpgsql

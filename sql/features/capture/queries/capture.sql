@@ -14,7 +14,7 @@ from gapless.captures c
 order by 1
 
 -- name: in_status
--- Captured tables of which not every change is published, or not in order.
+-- Captured tables with changes that are not published, or not in order.
 -- returns: gapless.features.capture.section:FaultyCapture
 select c.table_name as table, c.problem, c.remedy
 from gapless.captures c

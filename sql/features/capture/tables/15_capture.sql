@@ -1,8 +1,8 @@
--- Tables as topics: what is captured, and how. The triggers are on the tables themselves; each names its row.
+-- Tables as topics: the captured tables, and how. The triggers are on the tables themselves; each names its row.
 
 create table gapless.captured (
   capture_id int generated always as identity primary key,
-  table_name text not null,            -- schema and name, quoted where SQL wants it, when it was captured or mended
+  table_name text not null,            -- schema and name at capture or mending, quoted where SQL needs it
   table_id oid not null,               -- of this cluster: after a restore it is no table's, and names count
   topic_id int not null,
   key text,                            -- the template; null: the primary key

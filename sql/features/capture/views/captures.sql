@@ -1,5 +1,5 @@
--- Captured tables, and what is wrong with each: null when every change of it is published.
--- table_id: of the table that has the triggers, or had that name; null: it is gone.
+-- Captured tables, with the problem of each: null when every change of it is published. table_id: of the table that has
+-- the triggers, or had that name; null: it is gone.
 create or replace view gapless.captures as
 select
   c.capture_id,
@@ -21,7 +21,7 @@ from gapless.captured c
 left join gapless.topic t using (topic_id)
 left join lateral (
   select coalesce(
-    -- The usual case first: it is found by an index, where the next looks at the triggers of all captures.
+    -- The usual case first: an index finds it, where the next one looks at the triggers of all captures.
     (
       select g.tgrelid from gapless.capture_triggers() g
       where g.tgrelid = c.table_id and g.capture_id = c.capture_id and not g.on_partition limit 1
@@ -31,7 +31,7 @@ left join lateral (
       where g.capture_id = c.capture_id and not g.on_partition order by g.tgrelid limit 1
     ),
     (select k.oid from pg_class k where k.oid = c.table_id and k.relkind in ('r', 'p')),
-    -- Not to_regclass(): it refuses those who may not use the schema.
+    -- Not to_regclass(): it refuses roles that may not use the schema.
     (
       select k.oid from pg_class k join pg_namespace s on s.oid = k.relnamespace
       where format('%I.%I', s.nspname, k.relname) = c.table_name and k.relkind in ('r', 'p')

@@ -1,16 +1,16 @@
--- The units of the chain that a transaction belongs to, in the order in which they were published, each
--- with the one it came of. What came of one transaction has that transaction's id as its correlation; the
--- one that is asked for may be anywhere in the chain, or, having named itself, in several.
+-- Return the units of the chain that contains a transaction, in the order in which they were published, each with the
+-- unit that caused it. Events that a transaction caused have its id as their correlation; the requested transaction may
+-- be anywhere in the chain, or, if it has an id of its own, in several.
 --   first_id        the id of its first event, which is its name here
---   parent_id       the unit it came of; null when it came of none, or of none that is here
---   is_asked        it was published by the transaction that was asked for
---   cause_…         what its cause says, null where that is nothing
+--   parent_id       the unit that caused it; null when it has no cause, or none that is here
+--   is_asked        the requested transaction published it
+--   cause_…         the parts of its cause, null where that cannot be parsed
 --   partition_id …  null for events without offsets yet; they count as one unit for each cause
---   event_types, keys   ten of each at most
+--   event_types, keys   at most ten of each
 --   is_dropped      retention dropped its events; a group keeps them as dead letters
 -- events_max: look at so many events, or twice as many; null: at all.
--- MUST hold for any text and uuid that a producer may write (cause, correlation, transaction_id): a unit
--- comes only of what was published before it, so no circle can be written.
+-- MUST hold for any text and uuid that a producer may write (cause, correlation, transaction_id): the cause of a unit
+-- is always an earlier event, so no circle can be written.
 -- By index throughout: the events by transaction_id, xid or correlation, their segments by time.
 create or replace function gapless.chain_units(_transaction_id uuid, _events_max int default null)
 returns table (
@@ -63,7 +63,7 @@ begin
     select distinct on (x.id) x.*
     from (
       select o.*
-      -- What was asked for first: it is there, whatever the limit.
+      -- The requested units first: they are there, whatever the limit.
       from (
         select r.id, 0 as turn from unnest(array[_transaction_id]) as r (id)
         union all
@@ -100,7 +100,7 @@ begin
       limit _events_max::bigint * 2
     ) x
   ),
-  kept as (    -- as dead letters, of what retention has dropped
+  kept as (    -- as dead letters, of events that retention has dropped
     select distinct on (x.topic_id, x.partition_id, x.c_offset) x.*
     from (
       select e.*
@@ -154,7 +154,7 @@ begin
       k.cause, k.correlation, coalesce(k.key, k.host_id), k.event_type, k.created_ts, true
     from kept k
   ),
-  named as (    -- what named itself not is named as by gapless.read()
+  named as (    -- events without an id of their own are named as by gapless.read()
     select p.*,
       coalesce(p.transaction_id, gapless.transaction_uuid(p.xid, p.timeline)) as published_as,
       p.c_offset - row_number() over (
@@ -180,7 +180,7 @@ begin
       min(n.created_ts) as published_ts,
       bool_or(n.is_dropped) as is_dropped
     from named n
-    -- After a failover xids are given again: an event found by its xid may be of another one.
+    -- After a failover xids are used again: an event found by its xid may be of another transaction.
     where n.correlation is not null or n.published_as = any (roots)
       or n.published_as = _transaction_id
     group by n.topic_id, n.partition_id, n.xid, n.published_as, n.cause,
@@ -195,8 +195,8 @@ begin
   from units u
   cross join lateral gapless.parse_cause(u.cause) c
   left join gapless.topic t on t.name = c.topic
-  -- A cause names the first offset of a unit; a batch, and neighbours that groupBy merged, that of
-  -- their first.
+  -- A cause names the first offset of a unit; of a batch, and of neighbours that groupBy merged, the first offset of
+  -- the first unit.
   left join units p on p.topic_id = t.topic_id and p.partition_id = c.partition_id
     and p.first_offset = c.first_offset and p.timeline = c.timeline and p.first_id < u.first_id
   order by u.first_id;

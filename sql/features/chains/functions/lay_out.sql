@@ -1,6 +1,6 @@
--- Where the nodes of a forest stand in an answer of nodes_max: numbered so that each is followed by
--- what is below it; level, and how many below it are left out (of those whose nearest is this one). A
--- last row without node counts those below none. ids ascend, and a parent's is lower than its child's.
+-- Return the places of the nodes of a forest in an answer of nodes_max: numbered so that each is followed by its
+-- descendants; level, and the number of left-out descendants (those for which it is the nearest). A last row without
+-- node counts those without a parent in the answer. ids ascend, and a parent's is lower than its child's.
 create or replace function gapless.lay_out(
   _ids bigint[], _parents bigint[], _asked boolean[], _nodes_max int
 )
@@ -14,11 +14,11 @@ declare
   n int := coalesce(cardinality(_ids), 0);
   above int[] := array_fill(0, array[n]);      -- the parent's number, 0: none
   depth int[] := array_fill(0, array[n]);
-  leads boolean[] := array_fill(false, array[n]);    -- to one that was asked for
+  leads boolean[] := array_fill(false, array[n]);    -- to a requested one
   beside boolean[] := array_fill(false, array[n]);   -- below one that leads there
   stays boolean[] := array_fill(false, array[n]);
   nearest int[] := array_fill(0, array[n]);    -- itself, or the one above it that stays
-  size int[] := array_fill(0, array[n]);       -- of what stays: itself, and all below
+  size int[] := array_fill(0, array[n]);       -- of the remaining tree: itself, and its descendants
   lost bigint[] := array_fill(0::bigint, array[n]);
   place int[] := array_fill(0, array[n]);
   next_place int[] := array_fill(0, array[n]);
@@ -45,7 +45,7 @@ begin
   for i in 1..n loop
     beside[i] := leads[i] or (above[i] > 0 and beside[above[i]]);
   end loop;
-  -- Nearest to what was asked for, then to the roots; what is of another root comes last.
+  -- Nearest to the requested nodes, then to the roots; nodes of other roots come last.
   for k in
     select x.i
     from unnest(_asked, leads, beside, depth) with ordinality
@@ -59,7 +59,7 @@ begin
   for i in 1..n loop
     k := above[i];
     depth[i] := case when k > 0 and stays[k] then depth[k] + 1 else 0 end;
-    -- What led to the one that was asked for may begin anew; nothing else without what it came of.
+    -- The way to the requested node may begin anew; every other node needs its parent.
     stays[i] := stays[i] and depth[i] < 50 and (k = 0 or stays[k] or leads[i]);
     nearest[i] := case when stays[i] then i when k > 0 then nearest[k] else 0 end;
     continue when stays[i];

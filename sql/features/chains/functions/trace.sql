@@ -1,22 +1,22 @@
--- What came of a transaction: the whole tree it stands in, from the first event of its chain on, each
--- unit behind the one it came of (tell_cause()).
+-- Show the whole tree in which a transaction stands: from the first event of its chain on, each unit behind the unit
+-- that caused it (tell_cause()).
 --   select * from gapless.trace('…');
---   node, parent, level  1, 2, 3, …; the node it came of, null at level 0; how deep
---   is_asked      it was published by the transaction that was asked for
---   group_id, cause   who published it, while handling what; null when no handler did
---   detached      it names a cause, and stands at level 0: 'dropped' by retention, 'elsewhere' (of
---                 another chain, or of none), 'left-out' of this answer
+--   node, parent, level  1, 2, 3, …; the node that caused it, null at level 0; the depth
+--   is_asked      the transaction that was asked for published it
+--   group_id, cause   the group that published it, and the unit that the group was handling; null when no handler did
+--   detached      the reason why a unit that names a cause stands at level 0: its cause was 'dropped' by retention, is
+--                 'elsewhere' (in another chain, or in none), or 'left-out' of this answer
 --   topic, partition_id, first_offset, last_offset, events   the unit; no offsets: not sequenced yet
---   event_types, keys   of its events, ten at most
---   published_as, published_ts   its transaction_id; when its first event was inserted
+--   event_types, keys   of its events, at most ten
+--   published_as, published_ts   its transaction_id; the time at which its first event was inserted
 --   state         'sequenced', 'unsequenced', 'dropped' (by retention; known from a dead letter)
---   groups        an object for each group of its topic, and each that published because of it: group,
---                 and state, next_offset, letter, reason, attempts of gapless.unit_state()
---   left_out      how many units that came of it are not in this answer. A last row with no node counts
---                 those that came of none that is in it; null: there are more than were looked at
--- units_max: 1 to 10 000, of which those next to the root come first, but before them what was asked
--- for and the 30 units that led to it; nothing is deeper than 50 levels.
--- No row: nothing of it is there; gapless.transaction_fate() knows more.
+--   groups        an object for each group of its topic, and for each group that published because of it: group, and
+--                 state, next_offset, letter, reason, attempts of gapless.unit_state()
+--   left_out      the number of units that it caused and that are not in this answer. A last row without a node counts
+--                 the units whose cause is not in the answer either; null: there are more than were looked at
+-- units_max: 1 to 10 000. The 30 units that led to the requested one, and that one, come first, then the units nearest
+-- to the root; nothing is deeper than 50 levels.
+-- No row: no event of the transaction is there; gapless.transaction_fate() knows more.
 create or replace function gapless.trace(transaction_id uuid, units_max int default 1000)
 returns table (
   node int, parent int, level int, is_asked boolean, group_id text, cause text, detached text,

@@ -1,5 +1,5 @@
--- The name of a view as SQL spells it, with its schema. Raises GL400 for what is no such name, GL404 for a schema that
--- is not there.
+-- Return the name of a view as SQL spells it, with its schema. Raises GL400 for an invalid name, GL404 for an unknown
+-- schema.
 create or replace function gapless.classic_name(_said text)
 returns text
 language plpgsql

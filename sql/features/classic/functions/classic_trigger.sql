@@ -1,4 +1,4 @@
--- Whether the trigger that announces topics is there and enabled, as pg_trigger says it ('O'); null: it is gone.
+-- Return the state of the trigger that announces topics, as pg_trigger has it ('O' is enabled); null: it is gone.
 create or replace function gapless.classic_trigger()
 returns "char"
 language sql

@@ -1,5 +1,5 @@
--- The view of a name that reads gapless.classic_offsets; null: there is none, or what has that name is something else.
--- Not to_regclass(): it refuses those who may not use the schema.
+-- Return the view of that name that reads gapless.classic_offsets; null: there is none, or another object has that
+-- name. Not to_regclass(): it refuses roles that may not use the schema.
 create or replace function gapless.classic_view(_name text)
 returns oid
 language sql

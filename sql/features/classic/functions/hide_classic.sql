@@ -1,7 +1,7 @@
--- Show a group's offsets under the classic name no more; with the last group the view goes, too. False: it was not
+-- Stop showing a group's offsets under the classic name; the last group's end drops the view, too. False: they were not
 -- shown.
 --   select gapless.hide_classic('billing', 'orders');
--- Raises GL400, GL404. The view of another role stays, and shows nothing.
+-- Raises GL400, GL404. A view of another role stays, and shows no row.
 create or replace function gapless.hide_classic(group_id text, topic text default null)
 returns boolean
 language plpgsql

@@ -1,4 +1,4 @@
--- Alone change what is shown or announced under classic names, until the transaction ends: a part of show_classic(),
+-- Lock the list of names that are shown or announced, until the transaction ends: a part of show_classic(),
 -- hide_classic(), notify_classic() and silence_classic(). The first two have the caller's rights, which may not lock
 -- the table.
 -- lock: guard_classic

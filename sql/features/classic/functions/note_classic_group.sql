@@ -1,5 +1,5 @@
--- Note that a group is shown, or (without a view) that it is no longer, and in the audit by whom. False: it was so
--- before. A part of show_classic() and hide_classic().
+-- Record and audit that a group is shown, or (without a view) that it no longer is. False: it was so before. A part of
+-- show_classic() and hide_classic().
 create or replace function gapless.note_classic_group(_group_id text, _topic_id int, _view text)
 returns boolean
 language plpgsql

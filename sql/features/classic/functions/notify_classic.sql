@@ -1,7 +1,7 @@
--- NOTIFY a channel whenever events of a topic have got their offsets, with the payload that the classic trigger had,
--- 'new_event': in the transaction of the sequencer, so publishers pay nothing, and whoever hears it finds the events.
+-- NOTIFY a channel whenever events of a topic get their offsets, with the payload of the classic trigger, 'new_event'.
+-- The sequencer's transaction does it: it costs publishers nothing, and a listener that is notified finds the events.
 --   select gapless.notify_classic('orders');
--- channel: default event_channel; at most 63 bytes. False: it did so before. Other topics are not announced.
+-- channel: default event_channel; at most 63 bytes. False: it was announced before. Other topics are not announced.
 -- Raises GL400, GL404.
 -- lock: log_segment in share row exclusive mode, where it has no trigger yet: it waits for a run of the sequencer.
 create or replace function gapless.notify_classic(topic text, channel text default 'event_channel')

@@ -1,10 +1,11 @@
 -- Show a group's offsets as the classic consumer_offsets did, from now on: in a view with its three keys and
 -- next_offset.
 --   select gapless.show_classic('billing', 'orders');
--- topic: default, the group's only one. view: its name, as SQL spells it; all groups are shown in the same. False:
--- it was shown before. The view reads where the offsets are, so it is never behind, and no group pays for it.
--- Raises GL400, GL404; GL409 where something else has that name: nothing of anybody's is replaced.
--- With the rights of whoever calls: CREATE on the schema of the view.
+-- topic: by default the group's only one. view: its name as SQL spells it; all groups are shown in the same view.
+-- False: they were shown before. The view reads the offsets themselves, so it is never behind, and costs no group
+-- anything.
+-- Raises GL400 and GL404; GL409 where something else has that name: it replaces no foreign object. Runs with the rights
+-- of the caller, who needs CREATE on the schema of the view.
 create or replace function gapless.show_classic(
   group_id text, topic text default null, view text default 'public.consumer_offsets'
 )

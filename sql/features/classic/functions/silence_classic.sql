@@ -1,4 +1,5 @@
--- Announce a topic on the classic channel no more; with the last topic the trigger goes, too. False: it was not.
+-- Stop announcing a topic on the classic channel; the last topic's end drops the trigger, too. False: it was not
+-- announced.
 --   select gapless.silence_classic('orders');
 -- Raises GL404. lock: log_segment in access exclusive mode, with the last topic: it waits for a run of the sequencer.
 create or replace function gapless.silence_classic(topic text)

@@ -1,6 +1,6 @@
--- The trigger of log_segment while a topic is announced on a classic channel: one NOTIFY a channel and run. Made by
--- notify_classic(), dropped by silence_classic(): where nobody asks there is none.
--- security definer: whoever sequences needs no right on classic_channel.
+-- The trigger of log_segment while a topic is announced on a classic channel: one NOTIFY for each channel and run.
+-- Created by notify_classic(), dropped by silence_classic(): it exists only while a topic is announced.
+-- security definer: the sequencer's role needs no right on classic_channel.
 create or replace function gapless.tell_classic()
 returns trigger
 language plpgsql

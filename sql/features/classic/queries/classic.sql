@@ -17,7 +17,7 @@ from gapless.classics c
 order by 1, 2, 3
 
 -- name: in_status
--- Classic names that show or announce nothing, though somebody asked for it.
+-- Classic names that show or announce nothing, though they should.
 -- returns: gapless.features.classic.section:FaultyClassic
 select distinct c.name, c.problem, c.remedy
 from gapless.classics c

@@ -1,10 +1,10 @@
--- What the classic tables showed, for programs that still watch them: groups whose offsets are shown under the classic
--- name, topics that notify the classic channel.
+-- Classic names for programs that still use them: groups whose offsets are shown under the classic name, topics that
+-- notify the classic channel.
 
 create table gapless.classic_group (
   group_id text not null,
   topic_id int not null,
-  view_name text not null,             -- schema and name, quoted where SQL wants it
+  view_name text not null,             -- schema and name, quoted where SQL needs it
   asked_by name not null default session_user,
   created_ts timestamptz not null default clock_timestamp(),
   primary key (group_id, topic_id),

@@ -1,7 +1,7 @@
--- Offsets of groups that are shown as the classic consumer_offsets did. It reads where they are, in the snapshot of
--- whoever asks: never behind, and nothing is copied.
--- MUST stay a join: a view of one table could be written to, and a classic claim would move a group past events that
--- nobody handled.
+-- Offsets of the groups that are shown, in the form of the classic consumer_offsets. It reads the offsets themselves,
+-- in the snapshot of the query: never behind, and nothing is copied.
+-- MUST stay a join: a view of one table could be written to, and a classic claim would move a group past unhandled
+-- events.
 create or replace view gapless.classic_offsets as
 select c.group_id::varchar(255) as group_id, c.topic_id, c.partition_id, c.next_offset
 from gapless.consumer_offsets c

@@ -1,5 +1,5 @@
--- What is kept for programs that watch the classic tables, and what is wrong with it: null when it is as was asked.
--- kind: 'offsets' of a group, shown in a view; 'notify' of a topic, on a channel. name: of the view or the channel.
+-- Classic names that are shown or announced, with the problem of each: null when there is none. kind: 'offsets' of a
+-- group, shown in a view; 'notify' of a topic, on a channel. name: of the view or the channel.
 create or replace view gapless.classics as
 select 'offsets' as kind, k.group_id, t.name as topic, k.view_name as name, k.asked_by::text as asked_by, k.created_ts,
   case when gapless.classic_view(k.view_name) is null then format('view %s is gone, or is another one', k.view_name) end

@@ -1,6 +1,6 @@
--- Let the server end this session if its transaction is left open and idle for as long: a client that hangs, or never
--- commits, holds rows, and after planning a table, that others wait for (I8, I11). A shorter limit of its own stays.
--- Until the transaction ends; a statement at work is not cut off.
+-- Let the server end this session when its transaction is left open and idle for so long: a client that hangs, or never
+-- commits, holds rows, and after planning a table, for which others wait (I8, I11). A shorter limit of the session
+-- stays. The limit holds until the transaction ends; a running statement is not cut off.
 create or replace function gapless.bound_idle(_at_most interval)
 returns void
 language plpgsql

@@ -1,5 +1,5 @@
--- The lease of a partition that a client holds, its fence locked (I7). Raises GL007 when it is not, or no more, its
--- own.
+-- Return the lease of a partition that a client holds, with its fence locked (I7). Raises GL007 when it is not, or no
+-- longer, the client's own.
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.client_lease(
   _member_id uuid, _group_id text, _topic_id int, _partition_id int, out epoch bigint, out token uuid,
@@ -21,7 +21,7 @@ begin
   where l.group_id = _group_id and l.topic_id = _topic_id and l.partition_id = _partition_id and l.owner = _member_id;
   place := gapless.lock_offset(_group_id, _topic_id, _partition_id, epoch, token);
   select c.next_offset into next_offset from gapless.consumer_offsets c where c.ctid = place;
-  -- Waited for somebody? Then the lease is as it was before.
+  -- After a wait, the lease is as it was before the wait.
   if place is null or not exists (
     select from gapless.lease l
     where l.group_id = _group_id and l.topic_id = _topic_id and l.partition_id = _partition_id

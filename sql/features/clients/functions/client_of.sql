@@ -1,6 +1,5 @@
--- The client that a token is of, with its group. Its row is locked, so that nobody else takes it for gone, or works
--- with the token, before the transaction ends.
--- Raises GL006 when it is no member (any more), or its deadline has passed.
+-- Return the client of a token, with its group. Its row is locked, so that no other session evicts it, or works with
+-- the token, before the transaction ends. Raises GL006 when it is no member (any more), or its deadline has passed.
 -- locks: the member's row until the transaction ends
 create or replace function gapless.client_of(
   _token text, out member_id uuid, out name text, out group_id text, out topic_id int, out expires_at timestamptz,

@@ -1,10 +1,11 @@
--- Say that all of a partition below next_offset is handled; returns whether that moved the group's offset (false: it
--- was there already). The deadline is renewed.
+-- Commit all events of a partition below next_offset as handled, and renew the deadline. Returns whether the group's
+-- offset moved (false: it was there already).
 --   select gapless.commit('gm_…', 0, 17);
--- next_offset is last_offset + 1 of a unit that poll() gave this client, under the lease that it has now. In your own
--- transaction it commits, or not, with what you write: exactly once (I6).
--- Raises GL006 when the deadline has passed, GL007 when the partition went to another, or was never this one's; GL409
--- for an offset that was not handed out to it, or lies before the one committed. Whatever is raised, nothing has moved.
+-- next_offset is last_offset + 1 of a unit that poll() gave this client, under its present lease. In your own
+-- transaction, the offset commits or rolls back with your writes: exactly once (I6).
+-- Raises GL006 when the deadline has passed, GL007 when the partition went to another member, or never was this
+-- client's; GL409 for an offset that was not delivered to it, or lies before the committed one. On any error the offset
+-- stays where it is.
 create or replace function gapless.commit(token text, partition_id int, next_offset bigint)
 returns boolean
 language plpgsql
@@ -23,7 +24,7 @@ begin
   select h.* into held
   from gapless.client_lease(me.member_id, me.group_id, me.topic_id, commit.partition_id) h;
   if commit.next_offset is distinct from held.next_offset then
-    -- All in between, whole units, by this lease: after a seek it would be another place.
+    -- All units in between, whole, by this lease: after a seek it would be another place.
     select sum(d.last_offset - d.first_offset + 1) into handed
     from gapless.delivery d
     where d.group_id = me.group_id and d.topic_id = me.topic_id and d.partition_id = commit.partition_id

@@ -1,5 +1,5 @@
--- Say that a unit that poll() gave with redriven is handled; who was parked behind it follows. In your own
--- transaction it commits, or not, with what you write.
+-- Commit a redriven unit that poll() gave as handled; units that are parked behind it follow. In your own transaction
+-- it commits or rolls back with your writes.
 -- Raises GL006 and GL007 as commit(), GL409 when this member has no such unit in hand (any more).
 -- locks: the consumer_offsets row, the group's row of guard_keys, the unit's
 create or replace function gapless.commit_redriven(token text, partition_id int, first_offset bigint)

@@ -1,8 +1,8 @@
--- Hand out, to the client that owns a partition, its next units, whole and in order: from the group's offset on, so
--- what it has not committed comes again. Returns their events; attempt counts hand-outs, also to members before.
--- What was handed out before comes alone, one unit at a time: so a unit that kills its members is known by its offset
--- (I8). One that did so crashes_max times, under as many owners, is set aside as dead. A unit that touches a key
--- which an earlier unit holds is parked behind it, as by a worker. Raises GL409 when the group was given a filter.
+-- Deliver its next units to the client that owns a partition, whole and in order: from the group's offset on, so
+-- uncommitted units come again. Returns their events; attempt counts deliveries, also those to earlier members. Units
+-- that were delivered before come alone, one at a time: so a unit that kills its members is known by its offset (I8). A
+-- unit that did so crashes_max times, under as many owners, is set aside as dead. A unit that touches a key which an
+-- earlier unit holds is parked behind that unit, as by a worker. Raises GL409 when the group was given a filter.
 -- Before: the fence is locked. locks: guard_keys, when a key is held
 create or replace function gapless.deliver_units(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _max_events int, _crashes_max int,
@@ -24,7 +24,7 @@ declare
   claim record;
   head gapless.delivery;
   head_last bigint;
-  cut bigint;     -- hand out what lies before it
+  cut bigint;     -- deliver the units before it
   why text;
   topic_name text;
   told text;
@@ -63,7 +63,7 @@ begin
     where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
       and d.first_offset = claim.first_offset;
     why := null;
-    if head.finished then    -- ahead of the offset, by a worker before
+    if head.finished then    -- ahead of the offset, by an earlier worker
       null;
     elsif gapless.holds_keys(_group_id, _topic_id, _partition_id) then
       perform gapless.lock_keys(_group_id, _topic_id, _partition_id);
@@ -111,13 +111,14 @@ begin
     insert into gapless.delivery as d
       (group_id, topic_id, partition_id, first_offset, last_offset, attempts, crashes, epoch)
     select _group_id, _topic_id, _partition_id, e.unit, max(e.at), 1,
-      (e.unit = claim.first_offset and max(e.at) = cut - 1)::int, _epoch    -- who came alone is to blame
+      (e.unit = claim.first_offset and max(e.at) = cut - 1)::int, _epoch    -- a unit that came alone is to blame
     from events e
     where not exists (
       select from gapless.delivery f
       where f.group_id = _group_id and f.topic_id = _topic_id and f.partition_id = _partition_id
         and f.first_offset = e.unit and f.finished
-        -- MUST be said too: a join reads all that it may, and what went since a held snapshot is in the index.
+        -- MUST be a condition, too: a join reads all rows that it may, and deleted rows are in the index under a held
+        -- snapshot.
         and f.first_offset between claim.first_offset and claim.last_offset
     )
     group by e.unit

@@ -1,6 +1,7 @@
--- Hand out, to the client that owns a partition, units of it that were set aside and are due: what a person redrives,
--- what waits for another attempt, what was parked. Returns their events; each such unit ends with commit_redriven() or
--- reject_unit(). One that killed its members max_crashes times is given up. Before: the fence is locked.
+-- Deliver units that were set aside and are due to the client that owns their partition: redriven, waiting or parked
+-- ones.
+-- Returns their events; each such unit ends with commit_redriven() or reject_unit(). A unit that killed its members
+-- max_crashes times is given up. Before: the fence is locked.
 create or replace function gapless.deliver_units_again(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _max_events int, _crashes_max int,
   _worker text
@@ -31,7 +32,7 @@ begin
     where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
       and d.first_offset = due.at and coalesce(d.state, '') = 'waiting'
     for update skip locked;
-    exit when not found;    -- a person has it in hand: a later one must not go before it
+    exit when not found;    -- a person is changing it: a later unit must not overtake it
     if unit.epoch is distinct from _epoch then
       if unit.crashes >= _crashes_max then
         reason := format('handed out %s times to members that went away without an answer', unit.crashes);

@@ -1,8 +1,8 @@
--- End a client's membership by hand: others have its partitions at once, and its token counts no more. What it has not
--- committed is handed out to them. False: there is no such client (any more). A program that joins again is a member
--- again, so stop it first.
+-- End a client's membership by hand: other members get its partitions at once, and its token is invalid from then on.
+-- Events that it did not commit are delivered to them. False: there is no such client (any more). A program that joins
+-- again becomes a member again, so stop it first.
 --   select gapless.end_client('0b4f…');
--- For one that stands in the way (lease/views/obstacles.sql): whose deadline has passed needs nobody.
+-- For a client that stands in the way (lease/views/obstacles.sql); one whose deadline has passed goes by itself.
 -- locks: the member's row
 create or replace function gapless.end_client(member_id uuid)
 returns boolean

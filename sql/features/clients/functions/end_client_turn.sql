@@ -1,5 +1,5 @@
--- After a commit: renew the deadline; a partition that is to be another's is let go of as soon as nothing of it is in
--- hand.
+-- Renew the deadline after a commit, and release a partition that is planned for another member as soon as no unit of
+-- it is in hand.
 create or replace function gapless.end_client_turn(
   _member_id uuid, _group_id text, _topic_id int, _expires_at timestamptz, _ttl interval, _partition_id int,
   _epoch bigint, _token uuid, _is_going boolean

@@ -1,4 +1,4 @@
--- Has the client that owns a partition units of it in hand, handed out under this epoch?
+-- Tell whether the client that owns a partition has units of it in hand that were delivered under this epoch.
 create or replace function gapless.has_delivered(_group_id text, _topic_id int, _partition_id int, _epoch bigint)
 returns boolean
 language sql
@@ -11,7 +11,7 @@ as $$
   select exists (
     select from gapless.delivery d
     where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
-      and d.epoch = _epoch and not d.finished and d.first_offset >= coalesce(    -- below, all that went is in the index
+      and d.epoch = _epoch and not d.finished and d.first_offset >= coalesce(    -- deleted rows are in the index
         (
           select c.next_offset from gapless.consumer_offsets c
           where c.ctid = gapless.offset_row(_group_id, _topic_id, _partition_id)

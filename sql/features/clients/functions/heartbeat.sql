@@ -1,5 +1,5 @@
--- Renew a client's deadline while it is at work; says which partitions it holds, and why one of them stands still
--- (null: none does). What is to be another's, and not in hand, is let go of.
+-- Renew a client's deadline while it is at work. Returns the partitions that it holds, and why one of them stands still
+-- (null: none does). Partitions that are planned for another member, with no unit in hand, are released.
 -- Raises GL006 when the deadline has passed.
 create or replace function gapless.heartbeat(
   token text, out expires_at timestamptz, out partitions int[], out problem text, out topic text

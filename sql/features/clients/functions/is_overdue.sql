@@ -1,5 +1,5 @@
--- Has the deadline of a client passed? After a server start everyone gets its ttl once more, 5 s at least, as in
--- evict(): while the server was away nobody could renew it.
+-- Tell whether the deadline of a client has passed. After a server start every client gets its ttl once more, at least
+-- 5 s, as in evict(): no client could renew it while the server was down.
 create or replace function gapless.is_overdue(_expires_at timestamptz, _ttl interval)
 returns boolean
 language plpgsql

@@ -1,11 +1,11 @@
 -- Join an ordered group as a client, in any language: a member without a session, which lives until its deadline.
 --   select * from gapless.join('billing', 'orders', ttl => '30 s');
--- The token is shown this once; it is what poll(), commit() and the others take. Each of these renews the deadline, by
--- ttl (3 s to 1 h); who lets it pass is no member any more, and its partitions go to others. name: for people.
--- Partitions are shared evenly with the other members, supervisors too.
--- Raises GL404 without such a group or topic, GL400 for what is out of range, GL409 for what no client can serve: a
--- queue group, a group with a filter or subscriptions, one of a topic with direct messages, a webhook's, a replay; or
--- when the group has 1000 clients.
+-- The token is returned only here; poll(), commit() and the other functions of clients take it. Each of these renews
+-- the deadline by ttl (3 s to 1 h). A client that lets it pass is no member any more, and its partitions go to others.
+-- name: for people. Partitions are shared evenly with the other members, also with supervisors.
+-- Raises GL404 for an unknown group or topic, GL400 for a value that is out of range, GL409 for a group that clients
+-- cannot serve: a queue group, a group with a filter or subscriptions, one of a topic with direct messages, a
+-- webhook's, a replay; or when the group has 1000 clients.
 create or replace function gapless.join(
   group_id text, topic text, ttl interval default '30 s', name text default null
 )
@@ -32,7 +32,7 @@ begin
   if reason is not null then
     raise exception '%', reason using errcode = 'GL409';
   end if;
-  -- Those whose deadline has passed are evicted below, and no reason to refuse.
+  -- Clients whose deadline has passed are evicted below, and no reason to refuse.
   if (
     select count(*) from gapless.member_group mg
     join gapless.member m using (member_id)

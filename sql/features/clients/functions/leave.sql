@@ -1,5 +1,5 @@
--- A client leaves its group; others have its partitions at once. What it has not committed is handed out to them.
--- Returns false when it was no member (any more).
+-- Leave the group as a client; other members get its partitions at once. Events that it did not commit are delivered to
+-- them. Returns false when the client was no member (any more).
 -- locks: the member's row, then of each partition the consumer_offsets row and the lease
 create or replace function gapless.leave(token text)
 returns boolean

@@ -1,6 +1,6 @@
--- What a client that owns a partition would claim next: the events of whole units (I5), in offset order, and why there
--- are none. Nothing is written: the claim, which also looks at barriers and holes, is taken back.
---   outcome  as claim_at(); 'hole' only when nothing whole stands before it
+-- Return the events that a client which owns a partition would claim next, in whole units (I5) and offset order, or why
+-- there are none. Nothing is written: the claim, which also looks at barriers and holes, is rolled back.
+--   outcome  as claim_at(); 'hole' only when no whole unit stands before it
 -- units: the unit of each event, by its first offset. timelines: of the segment of each.
 create or replace function gapless.next_units(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _max_events int,
@@ -43,7 +43,7 @@ begin
       timelines := timelines || array_fill(coalesce(piece.timeline, 1), array[high - low + 1]);
     end loop;
     if outcome = 'claimed' then
-      raise exception using errcode = 'GL000';    -- what is handled elsewhere is not handled yet
+      raise exception using errcode = 'GL000';    -- undone: the units are not handled yet
     end if;
   exception
     when sqlstate 'GL000' then
@@ -55,7 +55,7 @@ begin
   -- As claim_events().
   select min(i), max(i), set_config('plan_cache_mode', 'force_custom_plan', true) into lowest, highest
   from unnest(message_ids) i;
-  -- Up to what is missing: a segment, or an event.
+  -- Up to the first missing segment or event.
   select coalesce(min(u.n) - 1, cardinality(message_ids)) into whole
   from unnest(message_ids) with ordinality as u (id, n)
   left join lateral (

@@ -1,4 +1,5 @@
--- Why no client can serve a group, in a sentence for people; null: one can. Raises GL404 without such a group.
+-- Explain, in a sentence for people, why clients cannot serve a group; null: they can. Raises GL404 for an unknown
+-- group.
 create or replace function gapless.no_client_reason(_group_id text, _topic_id int)
 returns text
 language plpgsql

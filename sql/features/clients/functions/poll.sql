@@ -1,14 +1,15 @@
--- The next events of the partitions that a client holds, whole units in order; and its deadline is renewed.
+-- Return the next events of the partitions that a client holds, whole units in order, and renew its deadline.
 --   select * from gapless.poll('gm_…', max_events => 100);
--- A unit (one publishing transaction's events of a partition) is first_offset to last_offset. When it is handled, and
--- all before it in the partition: gapless.commit(token, partition_id, last_offset + 1). What is not committed comes
--- again with the next poll, alone, with attempt one higher: so a lost answer loses nothing. One under which a member
--- went away comes with nothing beside it. A unit with redriven comes from the dead letter queue, out of order, and ends
--- with gapless.commit_redriven(token, partition_id, first_offset). What cannot be handled: gapless.reject_unit().
--- max_events (1 to 10000): the last unit is whole even if it is longer. partitions: only of these; a client that is at
--- work on one names the others. Of those that are not left out what is in hand is forgotten if another member is to
--- have them. No row: nothing new, or a notice that says why a partition stands still; heartbeat() says that too.
--- Call it in a transaction of its own, as READ COMMITTED.
+-- A unit (one publishing transaction's events of a partition) is first_offset to last_offset. When it is handled, with
+-- all units before it in the partition, call gapless.commit(token, partition_id, last_offset + 1). Uncommitted units
+-- come again with the next poll, alone, with attempt one higher, so a lost answer loses nothing. A unit during which a
+-- member disappeared comes with no other unit. A redriven unit comes from the dead letter queue, out of order, and ends
+-- with gapless.commit_redriven(token, partition_id, first_offset). Call gapless.reject_unit() for a unit that cannot be
+-- handled.
+-- max_events (1 to 10000): the last unit is whole even if it is longer. partitions: only these; a client that is at
+-- work on one partition names the others. In the named partitions, units in hand are forgotten if the partition is
+-- planned for another member. No row: nothing is new, or a notice says why a partition stands still, as heartbeat()
+-- does, too. Call it in a transaction of its own, under READ COMMITTED.
 -- Raises GL006 when the deadline has passed: join again; GL409 when the group was given a filter; GL400.
 create or replace function gapless.poll(token text, max_events int default 100, partitions int[] default null)
 returns table (
@@ -31,7 +32,7 @@ declare
   left_events int := poll.max_events;
   most int;
   given int;
-  suspect int;    -- the partition of a unit under which a member went away
+  suspect int;    -- the partition of a unit during which a member disappeared
   reason text;
 begin
   if (poll.max_events between 1 and 10000) is not true then
@@ -47,8 +48,9 @@ begin
   perform gapless.take_leases(me.member_id, me.group_id, me.topic_id, poll.partitions);
   select g.max_crashes into crashes_max from gapless.consumer_group g
   where g.group_id = me.group_id and g.topic_id = me.topic_id;
-  -- Such a unit comes with nothing beside it, of no partition, once: if this member goes away too, nothing else is
-  -- blamed for it. What this member had already does not count: who polls again gets the others, too.
+  -- Such a unit comes with no other unit, of any partition, once: if this member disappears too, no other unit is
+  -- blamed for it. Units that this member has in hand already do not count: a client that polls again gets the others,
+  -- too.
   select l.partition_id into suspect
   from gapless.lease l
   join gapless.consumer_offsets c on c.ctid = gapless.offset_row(l.group_id, l.topic_id, l.partition_id)
@@ -71,7 +73,7 @@ begin
     from gapless.lease l
     where l.group_id = me.group_id and l.topic_id = me.topic_id and l.owner = me.member_id
       and l.target = me.member_id and (poll.partitions is null or l.partition_id = any (poll.partitions))
-    -- At random, so that none waits forever behind one that is always full.
+    -- In random order, so that no partition waits forever behind one that is always full.
     order by l.partition_id is distinct from suspect, random()
   loop
     exit when left_events <= 0;
@@ -79,7 +81,7 @@ begin
     where c.ctid = gapless.offset_row(me.group_id, me.topic_id, here.partition_id)
       and c.epoch = here.epoch and c.token = here.token
     for update skip locked;
-    continue when not found;    -- a seek has it; or its row is gone
+    continue when not found;    -- a seek has locked it; or its row is gone
     continue when gapless.is_paused(me.group_id, me.topic_id, here.partition_id);
     most := case when here.partition_id = suspect then 1 else left_events end;
     return query

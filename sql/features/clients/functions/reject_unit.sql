@@ -1,8 +1,8 @@
--- Give up a unit that poll() gave: it is dead, with the reason, and stays in the dead letter queue until a person
--- redrives or discards it. The group continues behind it. Those before it in the partition are committed first.
+-- Reject a unit that poll() gave: it is dead, with the reason, and stays in the dead letter queue until a person
+-- redrives or discards it. The group continues behind it. The units before it in the partition are committed first.
 --   select gapless.reject_unit('gm_…', 0, 17, 'no such customer');
--- Raises GL400 without a reason; GL006 and GL007 as commit(); GL409 when it is not the first unit that this member
--- has in hand of the partition, nor a redriven one.
+-- Raises GL400 without a reason; GL006 and GL007 as commit(); GL409 for a unit that is neither the first that this
+-- member has in hand of the partition, nor a redriven one.
 -- locks: the consumer_offsets row, then the unit's
 create or replace function gapless.reject_unit(token text, partition_id int, first_offset bigint, reason text)
 returns void

@@ -1,5 +1,5 @@
--- A client lets go of a partition; what it had in hand is handed out again, to the next owner, and that it did not end
--- is no death. Returns false when it was not the owner.
+-- Release a partition that a client holds; its units in hand are delivered again, to the next owner, and do not count
+-- as deaths. Returns false when the client was not the owner.
 -- locks: the consumer_offsets row, then the lease
 create or replace function gapless.release_client_lease(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid

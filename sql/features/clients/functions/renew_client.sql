@@ -1,4 +1,4 @@
--- Renew the deadline of a client from now on, and notice members that are gone; returns the deadline. Before:
+-- Renew the deadline of a client from now on, and evict members that are gone; returns the deadline. Before:
 -- client_of() has its row.
 create or replace function gapless.renew_client(
   _member_id uuid, _group_id text, _topic_id int, _expires_at timestamptz, _ttl interval
@@ -14,7 +14,7 @@ as $$
 declare
   now_ts timestamptz := clock_timestamp();
 begin
-  -- Who polls all the time need not write each time.
+  -- A client that polls all the time need not write each time.
   if now_ts + _ttl - _expires_at > _ttl / 20 or _expires_at > now_ts + _ttl then
     update gapless.member m set beat = m.beat + 1, expires_at = now_ts + _ttl
     where m.ctid = gapless.member_row(_member_id);

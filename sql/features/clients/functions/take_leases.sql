@@ -1,9 +1,10 @@
--- A client lets go of partitions that are to be another's, or are paused, and takes those that are to be its own.
--- among: only these are let go of while it has units of them in hand; null: all. Waits for nobody: what somebody has
--- locked is left for the next time.
--- Lease and fence are changed in one transaction, so the rule of acquire() holds by not waiting for the second: a late
--- owner's batch has the consumer_offsets row locked. An advisory lock is looked for, not kept: it says that a worker's
--- session is still at work. The epoch is above both, for a retired partition may have left one (retire.sql).
+-- Release the client's partitions that are planned for another member, or are paused, and take those that are planned
+-- for it. among: only these are released while the client has units of them in hand; null: all. Waits for no session:
+-- locked rows are left for the next time.
+-- Lease and fence are changed in one transaction, so the rule of acquire() holds because the second is not waited for:
+-- a late owner's batch has the consumer_offsets row locked. An advisory lock is looked for, not kept: it shows that a
+-- worker's session is still at work. The epoch is above both, because a retired partition may have left one
+-- (retire.sql).
 -- locks: lease rows, then consumer_offsets rows, skipping those that are locked; (7427003, lease_no) by try
 create or replace function gapless.take_leases(
   _member_id uuid, _group_id text, _topic_id int, _among int[]
@@ -64,7 +65,7 @@ begin
     continue when each.is_paused
       or exists (select from gapless.member m where m.member_id = each.owner);
     if not pg_try_advisory_xact_lock(7427003, each.lease_no) then
-      -- The session of an owner that is no member any more; a peer's that only tries the lock is let alone.
+      -- The session of an owner that is no member any more; a peer's session that only tries the lock is left alone.
       perform pg_terminate_backend(k.pid) from pg_locks k
       where each.owner is not null and k.locktype = 'advisory' and k.classid = 7427003::oid
         and k.objid = each.lease_no::oid and k.objsubid = 2 and k.granted and k.pid = each.worker_pid
@@ -96,7 +97,7 @@ begin
     set epoch = fence.epoch, token = fence.token, installed_offset = c.next_offset
     where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = each.partition_id;
   end loop;
-  if was_held then    -- by a worker that is about to go; or by one who has no right to it (I11)
+  if was_held then    -- by a worker that is about to go; or by a session without a right to it (I11)
     perform gapless.end_foreign_locks();
   end if;
 end

@@ -1,5 +1,5 @@
--- A client's token, for programs that were told a group and a member beside it. Raises GL404 when it is of another.
--- Of a member that is gone nothing is known: client_of() says that.
+-- Return a client's token, for programs that also have a group and a member. Raises GL404 when it belongs to others. A
+-- member that is gone is unknown here: client_of() raises the error.
 create or replace function gapless.token_in(_token text, _group_id text, _member_id text)
 returns text
 language plpgsql

@@ -1,16 +1,13 @@
--- The part of claim_kept() for a group that began with the newest event of each key, and has not come to the log yet:
--- claims offsets from its next_offset on, below latest_upto, that hold batch_size rows of latest at most and
--- are scan_max
--- at most, and returns them as claim_kept() does: each row a unit of its own, at its own offset, and what lies
--- between
--- is passed, as if a filter did not keep it. From latest_upto on the group reads the log.
+-- Claim, as a part of claim_kept(), for a group that began with the newest event of each key, and has not reached the
+-- log yet: offsets from its next_offset on, below latest_upto, that hold at most batch_size rows of latest and are at
+-- most scan_max offsets. Returns them as claim_kept() does: each row a unit of its own, at its own offset; the offsets
+-- between them are passed, like events that a filter does not match. From latest_upto on the group reads the log.
 --
--- No gap, no doubles: when the group was made (add_partitions.sql) latest held, of everything below latest_upto, the
--- newest event of each key. Since then a row below it can only go: replaced, or removed, by an event at or above
--- latest_upto in the log, or behind a barrier (blockers.sql), which the group handles after this. So what is
--- read here
--- is never older than what it handled of the key, and what is missing here comes from there.
--- A filter of the group is asked about each row.
+-- No gap, no doubles: when the group was created (add_partitions.sql), latest held the newest event of each key among
+-- all events below latest_upto. Since then a row below it can only go: an event at or above latest_upto in the log, or
+-- behind a barrier (blockers.sql), replaced or removed it, and the group handles that event after this. So an event
+-- that is read here is never older than one of the same key that the group has handled, and a missing event comes from
+-- the log. A filter of the group is applied to each row.
 --   outcome 'filtered' something changed this moment: ask again
 -- locks: the consumer_offsets row until the transaction ends
 create or replace function gapless.claim_latest(
@@ -36,7 +33,7 @@ declare
   here record;
   held gapless.latest[];
   each gapless.latest;
-  verdicts text[];    -- of each row: null, it is not kept; else '', or why the filter could not be asked
+  verdicts text[];    -- of each row: null, it does not match; else '', or why the filter could not be evaluated
   upto bigint;
   base bigint;
 begin
@@ -116,7 +113,8 @@ begin
     );
   end if;
 
-  -- As segments: a row with what is passed before it, then what is passed at the end. Nothing has the id 0.
+  -- As segments: a row with the offsets that are passed before it, then those that are passed at the end. No event has
+  -- id 0.
   outcome := 'claimed';
   last_offset := upto;
   claim_xid := pg_current_xact_id()::text;

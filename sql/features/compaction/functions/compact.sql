@@ -1,8 +1,8 @@
--- Take events of compacted topics into latest, events_max at most, and remove what is kept of topics that are compacted
--- no longer, as many rows at most: one step, in the caller's transaction. Returns how many it was, 0 when there is
--- nothing to do now; null: no topic is compacted. To do all of it, call it until it returns 0, and commit each time.
--- Again: at any time, by anybody; the place of a partition moves in the same transaction. Needs READ COMMITTED.
--- Raises GL400 for what is out of range.
+-- Take at most events_max events of compacted topics into latest, and remove at most as many rows of topics that are no
+-- longer compacted: one step, in the caller's transaction. Returns the number of these events and rows; 0 when there is
+-- nothing to do now; null: no topic is compacted. To do everything, call it until it returns 0, and commit each time.
+-- It may be repeated at any time, by any session: the place of a partition moves in the same transaction. Needs READ
+-- COMMITTED. Raises GL400 for a value that is out of range.
 -- locks: the compaction rows of what it takes in; what somebody else has locked is left
 create or replace function gapless.compact(events_max int default 2000)
 returns bigint
@@ -15,12 +15,12 @@ declare
   part record;
 begin
   perform gapless.require_read_committed('compact');
-  -- A step is one transaction: what it holds, and what a kill undoes, has a bound.
+  -- A step is one transaction: its locks, and the work that a kill undoes, have a bound.
   if (events_max between 1 and 10000) is not true then
     raise exception 'events_max is from 1 to 10000, not %', coalesce(events_max::text, 'null')
       using errcode = 'GL400';
   end if;
-  -- Partitions that the topic got since. Nothing of them was dropped: retention waits for this row.
+  -- Partitions that are new in the topic. Nothing of them was dropped: retention waits for this row.
   insert into gapless.compaction (topic_id, partition_id, next_offset)
   select t.topic_id, p, gapless.log_first(t.topic_id, p)
   from gapless.topic t
@@ -38,7 +38,7 @@ begin
     exit when done >= events_max;
     done := done + gapless.forget_latest(part.topic_id, events_max - done);
   end loop;
-  -- Who waited longest first: one large partition does not keep the others back.
+  -- The longest waiting partition first: a large one does not keep the others back.
   for part in
     select c.topic_id, c.partition_id
     from gapless.compaction c

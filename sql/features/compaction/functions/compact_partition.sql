@@ -1,15 +1,13 @@
--- Take the next events of a partition into latest, events_max at most; returns how many. A part of compact().
+-- Take at most events_max next events of a partition into latest; returns their number. A part of compact().
 --
--- A key's events are taken in in their order, so what comes later replaces what is there, whatever its offset:
--- within a
--- partition by its offset, and over a change of the number of partitions because events of a layout are taken in when
--- those of all layouts before it are, in every partition. An offset says nothing about that of another partition.
--- So a tombstone may remove its row, and no older event comes after it.
--- Each event once: next_offset moves in this transaction. Redrive and replay put nothing into the log, so
--- nothing here.
+-- A key's events are taken in in their order, so a later event replaces the earlier one, whatever its offset: within a
+-- partition by its offset, and over a change of the number of partitions because events of a layout are taken in after
+-- those of all earlier layouts, in every partition. An offset says nothing about the offsets of another partition. So a
+-- tombstone may remove its row, and no older event comes after it.
+-- Each event once: next_offset moves in this transaction. Redrive and replay put nothing into the log, so nothing here.
 -- locks: the row of compaction; 0 when somebody has it.
 -- plan: events are looked up by an array of ids, which no join can turn into a scan; their chunks are known when it is
---   planned. First the few columns that say which is the newest of a key, then all of those that are kept.
+--   planned. First the few columns that decide which is the newest of a key, then all columns of those.
 create or replace function gapless.compact_partition(_topic_id int, _partition_id int, _events_max int)
 returns bigint
 language plpgsql
@@ -24,8 +22,8 @@ as $$
 declare
   here record;
   of_layout int;
-  is_direct boolean;    -- the topic takes messages for one group: else that is a header as any other
-  low bigint;           -- where the segment that holds next_offset begins
+  is_direct boolean;    -- the topic takes messages for one group: else that is an ordinary header
+  low bigint;           -- the beginning of the segment that holds next_offset
   upto bigint;
   low_id bigint;
   high_id bigint;
@@ -38,7 +36,7 @@ begin
   if not found then
     return 0;
   end if;
-  -- MUST be asked after the lock: it may have been switched off since.
+  -- MUST be read after the lock: it may have been switched off since.
   select t.direct into is_direct from gapless.topic t where t.topic_id = _topic_id and t.compacted;
   if not found then
     return 0;
@@ -52,7 +50,7 @@ begin
   ) then
     return 0;
   end if;
-  -- MUST be bounded by offsets: as many segments as events hold two hundred times as many of them.
+  -- MUST be bounded by offsets: as many segments as events hold two hundred times as many events.
   select least(max(s.last_offset), here.next_offset + _events_max - 1), min(u.id), max(u.id) into upto, low_id, high_id
   from gapless.log_segment s
   cross join lateral unnest(s.message_ids) as u (id)
@@ -67,7 +65,7 @@ begin
     where s.topic_id = _topic_id and s.partition_id = _partition_id and s.base_offset between low and upto
       and s.base_offset + u.n - 1 between here.next_offset and upto
   ),
-  -- What is for one group says nothing of the key to the others.
+  -- A message for one group does not concern the key of the others.
   events as materialized (
     select p.c_offset, p.timeline, p.id,
       gapless.order_key(m.key, m.host_id, m.transaction_id, m.xid) collate "C" as order_key,

@@ -1,6 +1,5 @@
--- Remove rows of a topic that is compacted no longer, rows_max at most; with the last one its compaction.
--- Returns how many
--- went, the end counted as one. A part of compact().
+-- Remove at most rows_max rows of a topic that is no longer compacted; with the last row its compaction. Returns the
+-- number of removed rows, with the end counted as one. A part of compact().
 -- locks: its compaction rows; 0 when somebody has one
 create or replace function gapless.forget_latest(_topic_id int, _rows_max bigint)
 returns bigint
@@ -17,7 +16,7 @@ begin
   select count(*) into parts from (
     select from gapless.compaction c where c.topic_id = _topic_id for update skip locked
   ) c;
-  -- MUST come after the locks: who was taking events in has ended, and who switched it on again is seen.
+  -- MUST come after the locks: earlier steps have ended, and a new compaction is visible.
   if parts <> (select count(*) from gapless.compaction c where c.topic_id = _topic_id)
     or (select t.compacted from gapless.topic t where t.topic_id = _topic_id)
   then

@@ -1,7 +1,7 @@
--- The newest event of a key of a compacted topic, as far as events were taken in (the view compactions says how far);
--- no row: there is none, or it was a tombstone. key null: of all keys, in any order; all rows are in memory.
+-- Return the newest event of a key of a compacted topic, as far as events were taken in (the view compactions says how
+-- far). No row: there is no event, or it was a tombstone. key null: of all keys, in any order; all rows are in memory.
 --   select payload from gapless.latest('prices', 'ACME');
--- Raises GL404 for a topic that is not there, GL409 for one that is not compacted.
+-- Raises GL404 for an unknown topic, GL409 for a topic that is not compacted.
 create or replace function gapless.latest(topic text, key text default null)
 returns table (
   event_key text, event_type text, payload json, headers jsonb, host_id text, user_id text, transaction_id uuid,

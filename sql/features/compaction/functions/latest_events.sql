@@ -1,7 +1,6 @@
--- Events that are not in the log any more, by their ids, as the query `fetch` returns them: those that are in latest.
--- Raises 40001 when retention dropped one and latest has it no longer: a newer event of its key has replaced it
--- since it
--- was found there, or somebody was overrun. Whoever asks begins anew, and finds what is true now.
+-- Return events of latest that are no longer in the log, by their ids, as the query `fetch` returns them. Raises 40001
+-- when retention dropped one and latest no longer has it: a newer event of its key has replaced it since it was found
+-- there, or a reader was overrun. The caller begins anew, and finds the present state.
 create or replace function gapless.latest_events(_message_ids bigint[])
 returns table (
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,

@@ -1,4 +1,4 @@
--- Raise 40001 when one of these events was dropped by retention and is not in latest: its key has a newer one by now.
+-- Raise 40001 when retention dropped one of these events and latest does not have it: its key has a newer one by now.
 create or replace function gapless.refuse_replaced(_message_ids bigint[])
 returns void
 language plpgsql

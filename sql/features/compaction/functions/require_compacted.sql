@@ -1,4 +1,4 @@
--- The id of a topic. Raises GL404 when it is not there, GL409 when it is not compacted.
+-- Return the id of a topic. Raises GL404 for an unknown one, GL409 when it is not compacted.
 create or replace function gapless.require_compacted(_topic text)
 returns int
 language plpgsql

@@ -1,7 +1,7 @@
--- Keep the newest event of each key of a topic (compact), or no longer. Returns whether that is a change.
--- What is in the log is taken in from its beginning, in steps (compact()). When switched off, what was kept
--- goes in steps.
--- Raises GL404 for a topic that is not there, GL409 as long as rows of a former time are there, or groups read them.
+-- Keep the newest event of each key of a topic (compact), or stop doing so. Returns whether that is a change. Events of
+-- the log are taken in from its beginning, in steps (compact()). After compaction is switched off, the kept rows go in
+-- steps.
+-- Raises GL404 for an unknown topic, GL409 as long as rows of an earlier compaction are there, or groups read them.
 -- locks: the topic's row: no group begins, and no chunk is dropped, at this moment
 create or replace function gapless.set_compaction(topic text, compact boolean)
 returns boolean

@@ -1,11 +1,8 @@
--- Compacted topics: lag, the events that have yet to be taken in, in steps; keys, those that have a value;
--- keyless, events
--- that have no key, or are for one group, and missing, events that somebody had deleted from the log: both were
--- passed.
--- bytes: of what is kept of all topics together.
--- stands_s: there are events, and for so long none were taken in (null: there are none). starting: groups that
--- read the
--- newest events and have not come to the log yet. One that is not compacted any more, and whose rows are being
+-- Compacted topics: lag, the events that are still to be taken in, in steps; keys, those with a value; keyless, events
+-- without a key, or for one group, and missing, events that are missing from the log: both were passed. bytes: of the
+-- events that are kept of all topics together.
+-- stands_s: there are events, and for so long none were taken in (null: there are none). starting: groups that read the
+-- newest events and have not reached the log yet. A topic that is no longer compacted, and whose rows are being
 -- removed, is here with is_on false.
 create or replace view gapless.compactions as
 select

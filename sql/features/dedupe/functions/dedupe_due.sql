@@ -1,4 +1,4 @@
--- The steps that are due, the most urgent one first.
+-- Return the steps that are due, the most urgent one first.
 create or replace function gapless.dedupe_due()
 returns table (step text, slot int)
 language sql
@@ -12,7 +12,7 @@ as $$
     from gapless.dedupe_state s
     where s.closing is not null and s.closes_at is null
     union all
-    -- An xid of the future is one of the cluster that this was dumped from: there, everybody is gone.
+    -- An xid of the future is one of the cluster from which this was dumped: there, every transaction is gone.
     select 2, 'close', s.closing
     from gapless.dedupe_state s
     where s.closing is not null

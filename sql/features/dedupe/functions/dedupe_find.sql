@@ -1,12 +1,11 @@
--- The key of a topic in one slot; no row when it is not there. It touches this slot and no other:
--- over the whole table a plan would lock all of them until the publisher commits, and a slot that
--- publishers have locked cannot be emptied.
+-- Return the key of a topic in one slot; no row when it is not there. It touches only this slot: over the whole table a
+-- plan would lock all slots until the publisher commits, and a slot that publishers have locked cannot be emptied.
 create or replace function gapless.dedupe_find(_slot int, _topic_id int, _dedupe_key text)
 returns setof gapless.dedupe
 language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
-set enable_seqscan = off    -- a slot that was empty when the plan was made
+set enable_seqscan = off    -- for a slot that was empty when the plan was made
 set jit = off
 as $$
 begin

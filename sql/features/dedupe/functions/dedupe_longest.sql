@@ -1,4 +1,4 @@
--- The longest window, in seconds, of the topics that have keys in a slot; null when none has.
+-- Return the longest window, in seconds, of the topics that have keys in a slot; null when none has.
 create or replace function gapless.dedupe_longest(_slot int)
 returns double precision
 language plpgsql

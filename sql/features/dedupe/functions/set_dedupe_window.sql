@@ -1,5 +1,5 @@
--- How long a topic remembers keys, in seconds. Counts from now on, also for keys that are there; those
--- that were dropped do not come back.
+-- Set the time for which a topic remembers keys, in seconds. The new window counts from now on, also for present keys;
+-- dropped keys do not come back.
 create or replace function gapless.set_dedupe_window(topic text, window_s double precision)
 returns void
 language plpgsql

@@ -1,4 +1,4 @@
--- Raise GL400 unless a group, or a subscription, may expire after that; null: never. what: who would, for the message.
+-- Raise GL400 unless a group, or a subscription, may expire after that; null: never. what: its name for the message.
 create or replace function gapless.check_expiry(_what text, _expires_after interval)
 returns void
 language plpgsql

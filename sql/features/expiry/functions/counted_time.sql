@@ -1,6 +1,6 @@
--- What of the time since a look at looked_ts counts as idle: gap_s seconds at most, and an hour. A time in which nobody
--- looked, for no supervisor ran, counts for next to nothing, and so does a clock that was set.
--- The clockwork of groups that expire (expire_groups.sql) and of subscriptions (expire_subscriptions.sql).
+-- Return the part of the time since a look at looked_ts that counts as idle: at most gap_s seconds, and an hour. Time
+-- without a look, because no supervisor ran, counts for next to nothing, and so does a change of the clock. Used for
+-- groups that expire (expire_groups.sql) and for subscriptions (expire_subscriptions.sql).
 create or replace function gapless.counted_time(
   _looked_ts timestamptz, _now_ts timestamptz, _gap_s double precision
 )

@@ -1,8 +1,7 @@
--- Look at the groups that expire (set_expiry.sql), and drop those whose time is over, with their letters: the
--- housekeeper calls it now and then. Returns those it dropped, and how many units they had set aside. Each is
--- audited (action expire, then drop).
--- A group is in use while it has a member, is paused, or has other traces (group_traces.sql) than at the look before.
--- Its idle time grows by what of the time since then counts (counted_time.sql): at most gap_s seconds.
+-- Drop the groups whose time is over (set_expiry.sql), with their dead letters: the housekeeper calls it now and then.
+-- Returns the dropped groups, with the number of units that they had set aside. Each is audited (action expire, then
+-- drop). A group is in use while it has a member, is paused, or has other traces (group_traces.sql) than at the look
+-- before. Its idle time grows by the counted part of the time since then (counted_time.sql): at most gap_s seconds.
 -- locks: the rows of group_expiry, by try; then as drop_group()
 create or replace function gapless.expire_groups(_gap_s double precision)
 returns table (group_id text, set_aside bigint)
@@ -44,7 +43,7 @@ begin
       group_id := each.group_id;
       delete from gapless.group_expiry e where e.group_id = each.group_id;
       return next;
-    exception when sqlstate 'GL423' then    -- somebody has just come to work for it
+    exception when sqlstate 'GL423' then    -- a member has just joined it
       update gapless.group_expiry e set idle = '0' where e.group_id = each.group_id;
     end;
   end loop;

@@ -1,4 +1,4 @@
--- A group that goes takes the time after which it expires; one that keeps other topics keeps it.
+-- Delete the expiry of a group that is deleted; a group that keeps other topics keeps it.
 create or replace function gapless.forget_expiry()
 returns trigger
 language plpgsql

@@ -1,7 +1,7 @@
--- Let a group be dropped, with its letters, when it has no member and no claim for so long (expire_groups.sql); null:
--- never, as is the default. Its time begins anew. Returns whether that is a change.
--- Raises GL404 for a group that is not there, GL400 for a time below a minute or above ten years, and for the group of
--- a pipeline.
+-- Let a group be dropped, with its dead letters, after so long without a member and a claim (expire_groups.sql); null:
+-- never, which is the default. Its time begins anew. Returns whether that is a change.
+-- Raises GL404 for an unknown group, GL400 for a time below a minute or above ten years, and for the group of a
+-- pipeline.
 create or replace function gapless.set_expiry(group_id text, expires_after interval)
 returns boolean
 language plpgsql

@@ -1,5 +1,5 @@
--- Groups that go when nobody uses them for long: never by default (set_expiry.sql). idle: for how long nobody has, as
--- far as somebody looked; seen: what was there at the last look (expire_groups.sql).
+-- Groups that expire when they are not used for long: never by default (set_expiry.sql). idle: for how long they were
+-- not used, as far as a supervisor looked; seen: the traces at the last look (expire_groups.sql).
 
 create table gapless.group_expiry (
   group_id text primary key,

@@ -1,5 +1,5 @@
--- Groups that go when nobody uses them for long: after how long, for how long nobody has, how long is left, and how
--- many units would go with each.
+-- Groups that expire when they are not used for long: the time after which they expire, their idle time, the remaining
+-- time, and the number of units that would go with each.
 create or replace view gapless.expiries as
 select
   e.group_id,

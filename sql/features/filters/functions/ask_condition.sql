@@ -1,6 +1,6 @@
--- For which of these events and subscriptions a condition holds: all pairs, or, with offsets and ids, these pairs
--- alone. It raises what the condition raises. Owned by gapless_condition, which may read nothing
--- (roles/condition.sql): whatever a condition should ever be able to do, it does with that role's rights.
+-- Return the events and subscriptions for which a condition holds: among all pairs, or, with offsets and ids, among
+-- these pairs alone. It raises the errors of the condition. Owned by gapless_condition, which may read nothing
+-- (roles/condition.sql): a condition has no other rights than that role.
 -- digest: of the condition; its function is inlined into this query, so a pair costs no call.
 create or replace function gapless.ask_condition(
   _digest uuid, _events gapless.condition_event[], _subscriptions gapless.condition_subscription[],

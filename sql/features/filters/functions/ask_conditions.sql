@@ -1,12 +1,12 @@
--- Ask the SQL conditions of a group's subscriptions about events: message_ids, the first at first_offset. One row:
---   offsets, matched  which of these events match, ascending, and which subscriptions each, numbers with commas between
---   failed, reasons   subscriptions whose condition raised for one of the events, and what it raised, without values
---   slow, rest        where the statement's time was over: those that were being asked then, those not asked at all
--- Each form is asked about all events at once. When that raises it is asked by halves, down to one subscription,
--- so that one that raises is found, and is no matter to the others. A failed one has no matches here.
--- Those that are stopped in this partition are not asked (stop_subscriptions.sql). only: ask these alone; null: all.
--- MUST be a statement of its own under a statement_timeout: it ends one that loops, and nothing else does.
--- Again: writes nothing.
+-- Evaluate the SQL conditions of a group's subscriptions for events: message_ids, the first at first_offset. One row:
+--   offsets, matched  the matching events, ascending, and for each its subscriptions, numbers with commas between
+--   failed, reasons   subscriptions whose condition raised for one of the events, with the errors, without values
+--   slow, rest        at a timeout: the subscriptions that were being evaluated then, and those not evaluated at all
+-- Each form is evaluated for all events at once. When that raises, it is evaluated by halves, down to one subscription,
+-- so that the failing one is found, and does not affect the others. A failed one has no matches here. Subscriptions
+-- that are stopped in this partition are left out (stop_subscriptions.sql). only: these alone; null: all.
+-- MUST be a statement of its own under a statement_timeout, which alone ends a condition that loops. It may be
+-- repeated: it writes nothing.
 create or replace function gapless.ask_conditions(
   _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _first_offset bigint,
   _only bigint[] default null
@@ -25,7 +25,7 @@ declare
   limit_ms double precision := extract(epoch from current_setting('statement_timeout')::interval) * 1000;
   form record;
   asked gapless.condition_subscription[];    -- of the form
-  places bigint[];      -- pairs to be asked, by match: offsets, and subscriptions; null: each with each
+  places bigint[];      -- pairs to evaluate, by match: offsets, and subscriptions; null: all pairs
   numbers bigint[];
   low int[];    -- slices of asked that are left, inclusive
   high int[];

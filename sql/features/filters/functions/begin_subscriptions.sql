@@ -1,5 +1,5 @@
--- Let a group take what its subscriptions match, and nothing else. Raises GL400 for a queue group, GL404 for
--- one that is not there, GL409 for one that reads latest. A part of subscribe().
+-- Let a group take only the events that its subscriptions match. Raises GL400 for a queue group, GL404 for an unknown
+-- one, GL409 for one that reads latest. A part of subscribe().
 -- locks: as set_filter()
 create or replace function gapless.begin_subscriptions(_group_id text, _topic text, _topic_id int)
 returns void
@@ -30,7 +30,7 @@ begin
       _group_id, 'it takes subscriptions when it has come to the log'
       using errcode = 'GL409';
   end if;
-  if gapless.lock_subscriptions(_group_id, _topic, _topic_id) then    -- somebody was faster
+  if gapless.lock_subscriptions(_group_id, _topic, _topic_id) then    -- another session was faster
     return;
   end if;
   insert into gapless.group_filter (group_id, topic_id, subscribed) values (_group_id, _topic_id, true)

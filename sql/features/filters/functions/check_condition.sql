@@ -1,6 +1,6 @@
--- Raise GL400 unless the compiled condition uses operators and functions of pg_catalog alone, immutable ones, or stable
--- ones that read nothing but what they are given (and the time). Judged by what the server made of the text: the parsed
--- body of the function, and what it depends on. digest: of a function that was made in this transaction.
+-- Raise GL400 unless the compiled condition uses only operators and functions of pg_catalog that are immutable, or
+-- stable and read nothing but their arguments (and the time). It checks the server's result: the parsed body of the
+-- function, and its dependencies. digest: of a function that was created in this transaction.
 create or replace function gapless.check_condition(_digest uuid)
 returns void
 language plpgsql
@@ -17,8 +17,8 @@ begin
   from pg_proc p
   where p.pronamespace = 'gapless'::regnamespace and p.proname = 'condition_' || replace(_digest::text, '-', '');
 
-  -- Kinds of nodes that may be there; another one is refused, also one that a later server invents. MUST have no
-  -- SUBLINK, AGGREF, WINDOWFUNC, NAMEDARGEXPR (a name of the user's in the text of the tree), XMLEXPR.
+  -- Allowed kinds of nodes; all others are refused, also new ones of a later server. MUST have no SUBLINK, AGGREF,
+  -- WINDOWFUNC, NAMEDARGEXPR (a name of the user's in the text of the tree), XMLEXPR.
   select string_agg(distinct m[1], ', ') into wrong
   from regexp_matches(body, E'\\{([A-Z]+)', 'g') m
   where m[1] <> all (array[
@@ -61,7 +61,7 @@ begin
   left join pg_proc p on p.oid = m[1]::oid
   where p.oid is null or p.pronamespace <> 'pg_catalog'::regnamespace or p.prokind <> 'f' or p.proretset
     or p.provolatile = 'v'
-    or p.proname in (    -- a gigabyte in a word, or what multiplies sizes: no time limit acts within one call
+    or p.proname in (    -- a gigabyte in a word, or functions that multiply sizes: no time limit acts within one call
       'repeat', 'lpad', 'rpad', 'array_fill', 'format', 'replace', 'regexp_replace', 'array_replace',
       'array_to_string', 'concat_ws', 'bpchar', 'bit', 'varbit'
     )

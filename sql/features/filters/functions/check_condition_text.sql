@@ -1,9 +1,10 @@
 -- Raise GL400 unless a text can stand in parentheses as one expression and nothing else, before anything parses it:
--- words, numbers, texts in single quotes, operators, balanced parentheses. No ";", no comments, no quoted names, no
--- $, no E'…': what a statement could be broken out of with. What the expression means is for check_condition().
--- Nor may it name a type of anybody's: the parser gives a text to its type's input function, and that of an array of a
--- domain, say, runs the domain's CHECK, with the rights of who parses. So a dot stands behind pg_catalog, or between
--- e or s and a field; and no word is a type of the session's temporary schema, the only other one on the search path.
+-- words, numbers, texts in single quotes, operators, balanced parentheses. No ";", no comments, no quoted names, no $,
+-- no E'…', with which a text could break out of a statement. check_condition() checks the meaning of the expression.
+-- The text may not name a user-defined type: the parser gives a text to its type's input function, and that of an array
+-- of a domain, for example, runs the domain's CHECK with the rights of the parsing role. So a dot stands behind
+-- pg_catalog, or between e or s and a field; and no word is a type of the session's temporary schema, the only other
+-- one on the search path.
 -- MUST run with standard_conforming_strings on, as make_condition() does: else a backslash ends no text.
 create or replace function gapless.check_condition_text(_text text)
 returns void
@@ -40,7 +41,7 @@ begin
   );
   if array_to_string(tokens, '') <> _text then
     high := cardinality(tokens);
-    while low < high loop    -- how many tokens there are before the first character that is in none
+    while low < high loop    -- the number of tokens before the first character that is in none
       middle := (low + high + 1) / 2;
       if starts_with(_text, array_to_string(tokens[1:middle], '')) then
         low := middle;

@@ -1,5 +1,5 @@
--- Raise GL400 unless a filter may have these event types (set_filter.sql). Three wildcards: the more there are, the
--- more ways there are to match a long text.
+-- Raise GL400 unless a filter may have these event types (set_filter.sql). Three wildcards: with more of them, there
+-- are more ways to match a long text.
 create or replace function gapless.check_event_types(_event_types text[])
 returns void
 language plpgsql

@@ -1,5 +1,5 @@
--- Return the jsonpath condition of a subscription; raise GL400 unless it may be called this and say this
--- (subscribe.sql). asks: it has an SQL condition, too.
+-- Return the jsonpath condition of a subscription; raise GL400 unless its name and content are valid (subscribe.sql).
+-- asks: it has an SQL condition, too.
 create or replace function gapless.check_subscription(
   _name text, _match jsonb, _params jsonb, _condition text, _asks boolean
 )

@@ -1,5 +1,5 @@
--- The jsonpath of a filter's condition, with a value for each of its variables; null for none. Raises GL400 for what is
--- no jsonpath, and for a variable without a value: that would raise at each event, "silent" or not.
+-- Return the jsonpath of a filter's condition, with a value for each of its variables; null for none. Raises GL400 for
+-- an invalid jsonpath, and for a variable without a value: that would raise at each event, "silent" or not.
 create or replace function gapless.checked_condition(_condition text, _params jsonb)
 returns jsonpath
 language plpgsql
@@ -31,12 +31,12 @@ begin
     raise exception 'the condition of a filter is no jsonpath: %: %', left(_condition, 100), sqlerrm
       using errcode = 'GL400';
   end;
-  -- Each more multiplies what is looked at by all that an event has (as printed; outside of texts).
+  -- Each one more multiplies the evaluation by the size of the event (as printed; outside of texts).
   if regexp_replace(path::text, E'"(?:[^"\\\\]|\\\\.)*"', '""', 'g') ~ E'\\*\\*.*\\*\\*' then
     raise exception 'the condition of a filter has ** more than once, which may take forever: once at most'
       using errcode = 'GL400';
   end if;
-  -- As printed a variable is $"name"; what stands in quotes without $ is text, or a key.
+  -- As printed a variable is $"name"; quoted words without $ are texts, or keys.
   select string_agg(distinct v.name, ', ' order by v.name) into missing
   from (
     select ('"' || m[2] || '"')::json #>> '{}' as name

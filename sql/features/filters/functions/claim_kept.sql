@@ -1,19 +1,19 @@
--- As claim_events(), for a group with a filter (set_filter.sql), or of a topic with direct messages
--- (set_direct.sql): the range has batch_size events that it keeps, at most, to the end of the last unit (I5), and
--- scan_max events of the log at most, and what it does not keep is passed with the range.
--- Returns the rows of claim_at(), then one per kept event with nothing but its columns; none of these when more than
--- events_max are kept.
+-- Claim as claim_events(), for a group with a filter (set_filter.sql), or of a topic with direct messages
+-- (set_direct.sql): the range has at most batch_size matching events, to the end of the last unit (I5), and at most
+-- scan_max events of the log; other events are passed with the range.
+-- Returns the rows of claim_at(), then one per matching event with only its columns; none of these when more than
+-- events_max match.
 -- The first row of a claim has kept, kept_offsets (in offset order, of the whole range), filter_errors and matched
 -- (kept_in.sql), and lost_id: an event of the range that is missing, so the range must not be passed (I3).
 --   outcome 'unfiltered' the group has no filter: ask claim_events()
 --   outcome 'filtered'   the filter was changed this moment: ask again
--- asks: the group has subscriptions with SQL conditions, so kept is what the others keep: the caller asks those about
--- all events of the range (ask_conditions.sql), reads what is kept, and counts (tally_filter.sql); a claim is
--- batch_size events of the log then. Raises GL409 for such a group unless _asks says that the caller does that.
--- Of a group that begins with the newest event of each key, the rows of claim_latest() until it has come to the log.
--- Of a replay it looks no further than its stop_offset.
--- Before a hole it claims what is whole; a unit with the hole is claimed for lost_id to be seen.
--- It counts what it keeps and passes (tally_filter.sql).
+-- asks: the group has subscriptions with SQL conditions, so kept has the matches of the others: the caller evaluates
+-- those conditions for all events of the range (ask_conditions.sql), reads the matches, and counts (tally_filter.sql);
+-- a claim is then batch_size events of the log. Raises GL409 for such a group unless _asks says that the caller does
+-- so. For a group that begins with the newest event of each key, the rows of claim_latest() until it has reached the
+-- log. For a replay it looks no further than its stop_offset.
+-- Before a hole it claims whole units; a unit with the hole is claimed so that lost_id shows it.
+-- It counts matching and passed events (tally_filter.sql).
 -- locks: as claim_at(), then the row of filter_tally. plan: as claim_events()
 create or replace function gapless.claim_kept(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
@@ -35,7 +35,7 @@ set jit = off
 as $$
 #variable_conflict use_column
 declare
-  here record;    -- where the group is, and its filter, if it has one
+  here record;    -- the group's place, and its filter, if it has one
   look record;
   at bigint;
   goal bigint;
@@ -94,8 +94,8 @@ begin
     end if;
   end if;
 
-  -- Slices that grow: of a filter that keeps most little is looked at in vain, one that keeps little takes
-  -- few statements.
+  -- Slices that grow: with a filter that most events match, little is read in vain; with one that few match, few
+  -- statements are needed.
   at := here.next_offset;
   most := greatest(at, least(at + _scan_max - 1, here.stop_offset - 1));
   size := least(greatest(_batch_size, 1), most - at + 1);
@@ -136,7 +136,7 @@ begin
     if outcome = 'claimed' and begun is null then
       begun := first_offset;
       ended := last_offset;
-      if begun <> here.next_offset then    -- somebody moved the group since
+      if begun <> here.next_offset then    -- another session has moved the group since
         ids := '{}'; offsets := '{}'; errors := '{}'; numbers := '{}';
         seen := begun - 1;
       end if;
@@ -156,7 +156,7 @@ begin
       kept_offsets := offsets[1 : size];
       if (here.filter).subscribed then
         matched := numbers[1 : size];
-        -- After the events were read: of a condition that is younger they are none of its.
+        -- After the events were read: a younger condition does not apply to them.
         is_asking := gapless.has_conditions(_group_id, _topic_id);
         asks := is_asking;
       end if;

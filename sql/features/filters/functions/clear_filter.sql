@@ -1,6 +1,6 @@
--- Let a group take all events of a topic again, from the next claim on. Returns whether it had a filter.
--- What was passed meanwhile stays passed: seek() moves the group back. Raises GL404 for a group that is not there,
--- GL400 for one with subscriptions; of one that had some it takes away that it takes nothing.
+-- Let a group take all events of a topic again, from the next claim on. Returns whether it had a filter. Events that
+-- were passed under the filter stay passed: seek() moves the group back. Raises GL404 for an unknown group, GL400 for a
+-- group with subscriptions. A group that lost its last subscription, and so takes nothing, takes all events again.
 -- locks: as set_filter()
 create or replace function gapless.clear_filter(group_id text, topic text)
 returns boolean

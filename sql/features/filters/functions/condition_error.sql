@@ -1,7 +1,7 @@
--- Whether a filter's condition holds for a payload: null: it does not; '': it does; else why it cannot be
--- asked (a payload that is no jsonb: \u0000, a number out of range). Such an event is delivered: a filter
--- that cannot be asked loses nothing. What says nothing of the event (out of memory, a lost session) is
--- raised, and so is a timeout.
+-- Tell whether a filter's condition holds for a payload: null: it does not; '': it does; else the reason why it cannot
+-- be evaluated (a payload that is no jsonb: \u0000, a number out of range). Such an event is delivered: a filter that
+-- cannot be evaluated loses nothing. Errors that do not concern the event (out of memory, a lost session) are raised,
+-- and so is a timeout.
 create or replace function gapless.condition_error(_payload json, _condition jsonpath, _params jsonb)
 returns text
 language plpgsql

@@ -1,6 +1,6 @@
--- These events as SQL conditions see them, in offset order; the first of message_ids is at first_offset. Left out are
--- those whose payload is no jsonb (match_events() has them delivered), and those for another group, or for one
--- subscription (direct_headers.sql), which match_events() knows.
+-- Return these events as SQL conditions see them, in offset order; the first of message_ids is at first_offset. Without
+-- events whose payload is no jsonb (match_events() delivers them), and without those for another group, or for one
+-- subscription (direct_headers.sql), which match_events() handles.
 create or replace function gapless.condition_events(
   _group_id text, _topic_id int, _message_ids bigint[], _first_offset bigint
 )
@@ -13,7 +13,7 @@ set jit = off
 set plan_cache_mode = force_custom_plan
 as $$
 declare
-  me text;    -- of direct messages those to this group; null: nobody looks
+  me text;    -- of direct messages those to this group; null: not checked
   found_events gapless.condition_event[] := '{}';
   each record;
   body jsonb;

@@ -1,4 +1,4 @@
--- Whether conditions are asked with the rights of a role that may read nothing (roles/condition.sql).
+-- Tell whether conditions are evaluated with the rights of a role that may read nothing (roles/condition.sql).
 create or replace function gapless.conditions_are_safe()
 returns boolean
 language sql

@@ -1,4 +1,4 @@
--- Take away a compiled condition that no subscription has any more. A part of forget_subscription().
+-- Drop a compiled condition that no subscription has any more. A part of forget_subscription().
 -- locks: condition, against others that compile or drop one
 create or replace function gapless.drop_condition(_digest uuid)
 returns void
@@ -8,7 +8,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 begin
   lock table gapless.condition in share row exclusive mode;
-  perform from gapless.condition c where c.digest = _digest for update;    -- somebody may just have found it
+  perform from gapless.condition c where c.digest = _digest for update;    -- another session may just have found it
   if exists (select from gapless.subscription_form f where f.condition_digest = _digest) then
     return;
   end if;

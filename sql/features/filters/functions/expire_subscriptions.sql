@@ -1,7 +1,7 @@
--- Look at the subscriptions that expire (subscribe.sql), and take away those that nobody has renewed for their time:
--- the housekeeper calls it now and then. gap_s: as in expire_groups(). Each is audited (action expire_subscription);
--- a thousand a look at most. Returns, for each group, how many went.
--- A group whose subscriptions somebody is changing keeps them until the next look.
+-- Remove the subscriptions that were not renewed in their time (subscribe.sql): the housekeeper calls it now and then.
+-- gap_s: as in expire_groups(). Each removal is audited (action expire_subscription); at most a thousand in one call.
+-- Returns, for each group, the number of removed subscriptions.
+-- A group whose subscriptions another session is changing keeps them until the next call.
 -- locks: the row of expiry_clock, then the groups' filter rows, by try
 create or replace function gapless.expire_subscriptions(_gap_s double precision)
 returns table (group_id text, topic text, subscriptions bigint)
@@ -16,7 +16,7 @@ declare
 begin
   update gapless.expiry_clock k
   set watched = k.watched + gapless.counted_time(k.looked_ts, clock_timestamp(), _gap_s),
-    looked_ts = clock_timestamp()    -- of this moment, also behind another one, and when the clock was put back
+    looked_ts = clock_timestamp()    -- the present moment, also after a newer one, when the clock was put back
   returning k.watched into reading;
   for each in
     select s.group_id, s.topic_id, t.name as topic, array_agg(s.name order by s.name) as names
@@ -34,7 +34,7 @@ begin
     where f.group_id = each.group_id and f.topic_id = each.topic_id
     for no key update skip locked;
     continue when not found;
-    with over as materialized (    -- somebody may have renewed one before the lock
+    with over as materialized (    -- one may have been renewed before the lock
       select s.name, s.expires_after, reading - s.renewed_at as idle
       from gapless.subscription s
       where s.group_id = each.group_id and s.topic_id = each.topic_id and s.name = any (each.names)

@@ -1,5 +1,5 @@
--- What the clock of subscriptions that expire says now: how long somebody has looked after them, and what of the
--- time since the last look counts, an hour at most (counted_time.sql).
+-- Return the present reading of the clock of subscriptions that expire: the time in which a supervisor ran, and the
+-- part of the time since the last look that counts, at most an hour (counted_time.sql).
 create or replace function gapless.expiry_reading()
 returns interval
 language sql

@@ -1,4 +1,4 @@
--- The last form that has an SQL condition takes it away, whether a subscription goes or its group: drop_condition().
+-- Drop an SQL condition with the last form that has it, whether a subscription goes or its group: drop_condition().
 -- locks: as drop_condition()
 create or replace function gapless.forget_condition()
 returns trigger

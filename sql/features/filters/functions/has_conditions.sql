@@ -1,4 +1,4 @@
--- Whether a group has subscriptions with SQL conditions.
+-- Tell whether a group has subscriptions with SQL conditions.
 create or replace function gapless.has_conditions(_group_id text, _topic_id int)
 returns boolean
 language sql

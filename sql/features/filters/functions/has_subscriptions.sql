@@ -1,4 +1,4 @@
--- Whether a group is one with subscriptions.
+-- Tell whether a group is one with subscriptions.
 create or replace function gapless.has_subscriptions(_group_id text, _topic_id int)
 returns boolean
 language sql

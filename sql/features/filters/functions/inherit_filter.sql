@@ -1,4 +1,4 @@
--- A row of offsets that is new (another partition, or one that was lost) begins with its group's filter: the
+-- A new row of offsets (another partition, or a restored one) begins with its group's filter, as the
 -- others have it. locks: the group's row, so that no filter is set at this moment.
 create or replace function gapless.inherit_filter()
 returns trigger
@@ -9,7 +9,7 @@ as $$
 begin
   perform from gapless.consumer_group g
   where g.group_id = new.group_id and g.topic_id = new.topic_id
-  for share;    -- what sets a filter has it for no key update, with which a key share does not conflict
+  for share;    -- setting a filter locks it for no key update, with which a key share does not conflict
   new.filter_no := coalesce(
     (
       select f.filter_no from gapless.group_filter f

@@ -1,11 +1,10 @@
--- What a group's filter keeps of the events with offsets first .. last (both inclusive) of a partition: kept
--- events in offset order, and why the filter could not be asked about some of them (filter_errors, as long
--- as kept; null: none). upto: the last offset looked at; less than last at the end of the log, or before an offset
+-- Return the matches of a group's filter among the events with offsets first .. last (both inclusive) of a partition:
+-- the matching events in offset order, and why the filter could not be evaluated for some of them (filter_errors, as
+-- long as kept; null: none). upto: the last examined offset; less than last at the end of the log, or before an offset
 -- or an event that is missing (lost_offset, and lost_id, null where the segment is gone too).
--- filter: a row of group_filter; of nulls it keeps all. Of a group with subscriptions, it keeps what they match;
--- matched: by which ones, as long as kept, each a text of numbers with commas between.
--- to_group: of events for one group, those for this one are kept
--- (direct_headers.sql); null: nobody looks.
+-- filter: a row of group_filter; a row of nulls matches all events. For a group with subscriptions, it matches their
+-- events; matched: the subscriptions, as long as kept, each a text of numbers with commas between.
+-- to_group: of events for one group, those for this group match (direct_headers.sql); null: not checked.
 -- plan: as claim_kept() says, who calls it.
 create or replace function gapless.kept_in(
   _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter,
@@ -30,12 +29,12 @@ declare
   ids bigint[];
   found_events bigint;
   hits bigint[];
-  odd bigint[];    -- hits about which the filter could not be asked, and why
+  odd bigint[];    -- matches for which the filter could not be evaluated, and why
   why text[];
   exact text[];
   patterns text[];
 begin
-  -- Nearly always one segment has them all.
+  -- Nearly always one segment has all of them.
   select s.message_ids[_first - s.base_offset + 1 : _last - s.base_offset + 1], _last into ids, newest
   from gapless.log_segment s
   where s.topic_id = _topic_id and s.partition_id = _partition_id and s.last_offset >= _last
@@ -121,7 +120,7 @@ begin
         and o.id = any ((select ids)::bigint[])
       offset 0
     ) x;
-    if found_events < cardinality(ids) then    -- an event is missing (I3): what stands before it counts
+    if found_events < cardinality(ids) then    -- an event is missing (I3): the events before it count
       select u.n, u.id into lost_offset, lost_id
       from unnest(ids) with ordinality as u (id, n)
       where not exists (select from gapless.outbox_message_t o where o.id = u.id and o.id between low and high)

@@ -1,4 +1,4 @@
--- Which subscriptions the events of a unit that was set aside are for, of those that are still there, as they are now.
+-- Return the subscriptions that the events of a unit set aside are for: those that still exist, as they are now.
 create or replace function gapless.letter_matches(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
 )

@@ -1,5 +1,5 @@
--- The numbers of the subscriptions that an event which was set aside is for: those that it matched; of a message to one
--- (direct_headers.sql) the one that has that name now. Null, or a number that nobody has: it is for none.
+-- Return the numbers of the subscriptions for an event that was set aside: those that it matched; for a message to one
+-- (direct_headers.sql), the one that has that name now. Null, or an unused number: the event is for none.
 create or replace function gapless.letter_subscriptions(_event gapless.dead_letter_event)
 returns bigint[]
 language sql

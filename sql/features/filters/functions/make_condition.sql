@@ -1,10 +1,10 @@
--- Compile the text of a SQL condition, unless it is, and return its digest. It becomes the body of a function of two
--- arguments, e and s, in gapless's own schema, whose name is its digest; subscriptions of all groups with the same text
--- share it, and drop_condition() takes it away. A part of subscribe().
--- Raises GL400, with what is wrong as a sentence that begins behind "the condition": for what is no such expression,
--- and for what it may not use (check_condition_text.sql, check_condition.sql). Also for 'today' and its like where it
--- is read as a time, for the server would read it once, here, and mean that day forever: it is compiled without such
--- words first (without_times.sql), which fails there and nowhere else.
+-- Compile the text of an SQL condition, unless it is compiled already, and return its digest. It becomes the body of a
+-- function of two arguments, e and s, in gapless's own schema, whose name is its digest; subscriptions of all groups
+-- with the same text share it, and drop_condition() drops it. A part of subscribe().
+-- Raises GL400, with the problem as a sentence that begins behind "the condition": for an invalid expression, and for
+-- forbidden parts (check_condition_text.sql, check_condition.sql). Also for 'today' and similar words where they are
+-- read as a time, because the server would read them once, here, and mean that day forever: the text is compiled
+-- without such words first (without_times.sql), which fails only there.
 -- locks: condition, against others that compile or drop one
 create or replace function gapless.make_condition(_text text)
 returns uuid
@@ -12,7 +12,7 @@ language plpgsql
 security definer
 set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
--- One text means one thing, whoever's session compiles it or asks it.
+-- One text has one meaning, whichever session compiles or evaluates it.
 set timezone = 'UTC'
 set datestyle = 'ISO, MDY'
 set intervalstyle = 'postgres'
@@ -31,7 +31,7 @@ begin
       'run gapless init as a role that may create roles'
       using errcode = 'GL400';
   end if;
-  perform from gapless.condition c where c.digest = wanted for key share;    -- from now on nobody drops it
+  perform from gapless.condition c where c.digest = wanted for key share;    -- from now on it cannot be dropped
   if found then
     return wanted;
   end if;
@@ -55,7 +55,7 @@ begin
           if said = _text or left(sqlstate, 2) in ('40', '53', '57', '58', 'XX') then
             raise;
           end if;
-          reads_time := left(sqlstate, 4) = '2200';    -- of what is no time; all else the text itself says
+          reads_time := left(sqlstate, 4) = '2200';    -- an invalid time; other errors come from the text itself
       end;
     end loop;
     perform gapless.check_condition(wanted);

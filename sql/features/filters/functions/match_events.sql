@@ -1,14 +1,14 @@
--- Which subscriptions of a group match these events: rows of (n, matched), n the place of the event in message_ids,
--- from 1, perhaps several for one event; none for an event that no subscription matches. error: why none could be
--- asked (a payload that is no jsonb); such an event is delivered, with no subscription.
--- to_group: as of kept_in(); what is for another group matches nothing here. A message to one subscription
--- (direct_headers.sql) is matched by that one alone, whatever it says, an SQL condition too; by none as long as that
--- one is stopped in this partition (resume_subscription() brings it then); and one to a subscription that is not there
--- is delivered, with error, so that it is not lost.
--- The forms are read after the caller has read which events there are: what was published after subscribe() committed
+-- Return the subscriptions of a group that match these events: rows of (n, matched), n the place of the event in
+-- message_ids, from 1, perhaps several for one event; none for an event that no subscription matches. error: why none
+-- could be evaluated (a payload that is no jsonb); such an event is delivered, with no subscription.
+-- to_group: as in kept_in(); events for another group match nothing here. A message to one subscription
+-- (direct_headers.sql) matches that one alone, whatever its conditions, also SQL conditions; none as long as that one
+-- is stopped in this partition (resume_subscription() delivers it then); and a message to an unknown subscription is
+-- delivered, with error, so that it is not lost.
+-- The forms are read after the caller has read the events: an event that was published after subscribe() committed
 -- finds the subscription.
--- Those that are stopped in this partition match nothing (stop_subscriptions.sql). only: ask these alone; null: all.
--- Of SQL conditions it knows nothing: those are asked by the worker, under a time limit (ask_conditions.sql).
+-- Subscriptions that are stopped in this partition match nothing (stop_subscriptions.sql). only: these alone; null:
+-- all. It ignores SQL conditions: the worker evaluates those, under a time limit (ask_conditions.sql).
 -- plan: for each event and form one look-up in subscription_match; a condition is asked of what that finds
 create or replace function gapless.match_events(
   _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _to_group text default null,
@@ -37,7 +37,7 @@ declare
   body jsonb;
   found_values jsonb;
 begin
-  -- EXECUTE plans it each time, as claim_events() does, and nothing that is asked of each event.
+  -- EXECUTE plans it anew each time, as claim_events() does; the queries for each event keep their plans.
   for event in execute $query$
     select u.n, o.payload, o.event_type, o.key, o.host_id, o.user_id,
       case
@@ -94,7 +94,8 @@ begin
         where s.form_id = form.form_id
           and jsonb_hash_extended(s.match_values, 0) = jsonb_hash_extended(found_values, 0)
           and s.match_values = found_values
-          -- MUST ask of the form again: the server asks in its own order, and one of another form lacks variables.
+          -- MUST check the form again: the server chooses the order of evaluation, and another form's condition lacks
+          -- variables.
           and (
             form.condition is null
             or case

@@ -1,4 +1,4 @@
--- What an event has at these paths (subscription_form), as a JSON array in their order; null where it has nothing.
+-- Return an event's values at these paths (subscription_form), as a JSON array in their order; null for a missing one.
 create or replace function gapless.match_values(
   _paths text[], _payload jsonb, _event_type text, _key text, _host_id text, _user_id text
 )

@@ -1,5 +1,5 @@
--- Begin the time of a subscription that expires anew (subscribe.sql); to subscribe again does that, too. Returns
--- whether it is there: one that has gone is made again by subscribe(). Raises GL404 for a group that is not there.
+-- Restart the time of a subscription that expires (subscribe.sql); to subscribe again does that, too. Returns whether
+-- the subscription is there; subscribe() creates one that has gone. Raises GL404 for an unknown group.
 -- locks: the subscription's row
 create or replace function gapless.renew_subscription(group_id text, topic text, name text)
 returns boolean

@@ -1,12 +1,12 @@
--- Ask a subscription that was stopped (stop_subscriptions.sql) again, first about what it missed: in each partition the
--- events from where it was stopped up to where the group is, or has finished ahead of that. Units with matches are
--- set aside as waiting, so that workers handle them soon, for this subscription alone; then it is asked like all
--- others. Returns how many units these are; null: it was not stopped. Raises GL409 when its condition raises still: it
--- stays stopped then, and nothing was changed; subscribe() by its name gives it another condition. Raises GL404 for no
--- such subscription.
--- Audited. It is asked about one event, then 2, 4 … up to 1000 at a time; when that takes longer than 5 s, as long as
--- a claim may take, it is too slow and stays stopped (GL409). Only statement_timeout ends a single question that does
--- not end; from Python and the command line there is one.
+-- Resume a subscription that was stopped (stop_subscriptions.sql). First it is asked about the events that it missed:
+-- in each partition, those from the offset at which it was stopped up to the group's offset, or further where the group
+-- has finished more. Units with matches are set aside as waiting, so that workers handle them soon, for this
+-- subscription alone; then it is asked like all others. Returns the number of these units; null: it was not stopped.
+-- Raises GL409 when its condition still raises: it stays stopped, and nothing was changed; subscribe() by its name
+-- gives it another condition. Raises GL404 for an unknown subscription.
+-- The call is audited. The subscription is asked about one event, then 2, 4, … up to 1000 at a time. When that takes
+-- longer than 5 s, as long as a claim may take, it is too slow and stays stopped (GL409). Only statement_timeout ends a
+-- single evaluation that does not end; Python and the command line set it.
 -- Workers of these partitions are fenced, and begin anew: an at-least-once handler has read ahead without it.
 -- locks: the group's filter row; at the end the group's offsets, so workers wait while the last events are asked about
 create or replace function gapless.resume_subscription(group_id text, topic text, name text)
@@ -21,13 +21,13 @@ declare
   stops gapless.subscription_stop[];
   stop gapless.subscription_stop;
   upto bigint;
-  starts bigint[];    -- where each of them was stopped
+  starts bigint[];    -- the offsets at which it was stopped
   next_from bigint;
-  unit bigint;         -- the first offset of the one that the next event is of
+  unit bigint;         -- the first offset of the next event's unit
   matched bigint;
   units bigint := 0;
   is_last boolean;
-  size bigint := 1;    -- so what is slow is found early: a question takes about twice as long as the one before
+  size bigint := 1;    -- so a slow condition is found early: each evaluation takes about twice as long
 begin
   if gapless.lock_subscriptions(resume_subscription.group_id, resume_subscription.topic, wanted) then
     select s.subscription_id into number from gapless.subscription s
@@ -39,7 +39,7 @@ begin
       resume_subscription.group_id, resume_subscription.name, resume_subscription.topic
       using errcode = 'GL404';
   end if;
-  -- From here on it is asked, by this transaction alone: others see it stopped until the COMMIT.
+  -- From here on this transaction alone asks it: others see it stopped until the COMMIT.
   with gone as (
     delete from gapless.subscription_stop p where p.subscription_id = number returning p
   )
@@ -48,7 +48,7 @@ begin
   if stops is null then
     return null;
   end if;
-  -- Most of it without a lock, then what has come since, with the offsets locked: up to exactly there it was missed.
+  -- Most events without a lock, then the newer ones with the offsets locked: it missed them up to exactly there.
   foreach is_last in array array[false, true] loop
     for i in 1 .. cardinality(stops) loop
       stop := stops[i];
@@ -57,7 +57,7 @@ begin
         where c.group_id = resume_subscription.group_id and c.topic_id = wanted
           and c.partition_id = stop.partition_id
         returning c.next_offset into upto;
-        -- What is in hand there ends without being noted: that says nothing of it (I8). As forget_deliveries().
+        -- Deliveries in hand there end without being noted: that says nothing of the unit (I8). As forget_deliveries().
         update gapless.delivery d set crashes = d.crashes - 1
         where d.group_id = resume_subscription.group_id and d.topic_id = wanted
           and d.partition_id = stop.partition_id and not d.finished and d.crashes > 0;
@@ -69,7 +69,8 @@ begin
         where c.group_id = resume_subscription.group_id and c.topic_id = wanted
           and c.partition_id = stop.partition_id;
       end if;
-      -- What an at-least-once handler finished ahead of the offset, without this one, is called no more either.
+      -- Units that an at-least-once handler finished ahead of the offset, without this subscription, are not handled
+      -- again either.
       upto := greatest(upto, (
         select max(d.last_offset) + 1 from gapless.delivery d
         where d.group_id = resume_subscription.group_id and d.topic_id = wanted
@@ -81,7 +82,7 @@ begin
           resume_subscription.group_id, wanted, stop.partition_id, number, stop.from_offset, next_from - 1
         );
         unit := gapless.unit_start(wanted, stop.partition_id, stop.from_offset);
-        if matched > 0 and (    -- the first of these units was found by the questions before, too
+        if matched > 0 and (    -- the questions before found the first of these units, too
           select bool_or(e.c_offset < stop.from_offset) and bool_or(e.c_offset >= stop.from_offset)
           from gapless.dead_letter_event e
           where e.group_id = resume_subscription.group_id and e.topic_id = wanted

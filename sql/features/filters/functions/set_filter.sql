@@ -1,11 +1,11 @@
--- Let a group take, of a topic, only the events that match; what does not is passed by its offset, neither sent nor
--- handled. It acts from the next claim on, and on what the group has yet to handle only.
--- event_types: 1 to 100 types, each 1 to 200 characters, in which at most 3 * stand for any characters; null: any.
--- condition: a jsonpath predicate over the payload, '$.total > $min'; null: none. An event for which it is false, or
--- not to be said (another type, no such field), does not match; one whose payload is no jsonb does (kept_in.sql).
+-- Let a group take only the matching events of a topic; the group's offset passes other events without reading or
+-- handling them. The filter acts from the next claim on, and only on events that the group has not handled yet.
+-- event_types: 1 to 100 types of 1 to 200 characters each, in which at most 3 * stand for any characters; null: any.
+-- condition: a jsonpath predicate over the payload, '$.total > $min'; null: none. An event does not match if the
+-- condition is false or unknown for it (another type, no such field), nor if its payload is no jsonb (kept_in.sql).
 -- params: an object with a value for each variable of the condition.
--- Returns whether that is another filter than before. Raises GL400 for what is no filter, for a queue group, and for a
--- group with subscriptions, GL404 for a group that is not there.
+-- Returns whether the filter changed. Raises GL400 for an invalid filter, for a queue group, and for a group with
+-- subscriptions; GL404 for an unknown group.
 -- locks: the group's row, then those of its offsets: it waits for the batches in hand
 create or replace function gapless.set_filter(
   group_id text, topic text, event_types text[] default null, condition text default null, params jsonb default null

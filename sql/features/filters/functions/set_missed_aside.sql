@@ -1,8 +1,8 @@
--- Ask one subscription about events that its group has passed, offsets first to last (both inclusive), and set the
+-- Match one subscription against events that its group has passed, offsets first to last (both inclusive), and set the
 -- units with matches, and with messages to it (direct_headers.sql), aside, to be handled again at once, for this
--- subscription alone. Returns how many matched. A unit that waits already gets it in addition. A part of
--- resume_subscription() and, with _replays, of replay_webhook(). Raises GL409 when its condition raises, took longer
--- than 5 s, or is still being asked when statement_timeout is over.
+-- subscription alone. Returns the number of matching events. A unit that waits already gets it in addition. A part of
+-- resume_subscription() and, with _replays, of replay_webhook(). Raises GL409 when its condition raises, takes longer
+-- than 5 s, or is still running at statement_timeout.
 -- locks: the letters of these units
 create or replace function gapless.set_missed_aside(
   _group_id text, _topic_id int, _partition_id int, _subscription_id bigint, _first bigint, _last bigint,
@@ -41,12 +41,12 @@ begin
       so, _first, _last, _partition_id, answer.reasons[1]
       using errcode = 'GL409';
   end if;
-  if answer.slow <> '{}' or answer.rest <> '{}' then    -- it was not asked about all of them
+  if answer.slow <> '{}' or answer.rest <> '{}' then    -- it was not evaluated for all of them
     raise exception '%its condition takes longer than statement_timeout about offsets % to % of partition %',
       so, _first, _last, _partition_id
       using errcode = 'GL409';
   end if;
-  -- Messages to it, about which its condition is not asked; and of one without, what matches by values or jsonpath.
+  -- Messages to it, which its condition does not concern; without a condition, the matches by values or jsonpath.
   answer.offsets := answer.offsets || array(
     select _first + m.n - 1
     from gapless.match_events(
@@ -102,7 +102,7 @@ begin
       )
     where e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id
       and e.first_offset = unit.first_offset and e.c_offset = any (unit.hits);
-    -- No person was told that this one waits: it does not wait for a person, nor for the others' delay.
+    -- This unit waits neither for a person, nor for the delay of the other subscriptions.
     update gapless.dead_letter d set state = 'waiting', next_attempt_ts = clock_timestamp()
     where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id
       and d.first_offset = unit.first_offset and d.state in ('waiting', 'dead');

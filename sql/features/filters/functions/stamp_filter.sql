@@ -1,6 +1,5 @@
--- Write down at each offset of a group which filter its next claim has to know (claim_at.sql); 0, or -1: none
--- (unfiltered.sql). What is
--- counted begins anew.
+-- Write the filter that the next claim has to know to each offset of a group (claim_at.sql); 0, or -1: none
+-- (unfiltered.sql). The counts begin anew.
 create or replace function gapless.stamp_filter(_group_id text, _topic_id int, _filter int)
 returns void
 language plpgsql

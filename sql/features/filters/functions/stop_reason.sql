@@ -1,6 +1,6 @@
--- What a condition raised, without what it was asked about: a payload may be private, and a reason is in the audit, the
--- log and the view of subscriptions. Of the message stays what stands before the first colon or number, with what is in
--- double quotes left out; in another language of messages, perhaps less. message, state: SQLERRM, SQLSTATE.
+-- Return the error of a condition without the data: a payload may be private, and a reason is in the audit, the log and
+-- the view of subscriptions. The message is cut at the first colon or number, without the parts in double quotes; in
+-- another language of messages, perhaps earlier. message, state: SQLERRM, SQLSTATE.
 create or replace function gapless.stop_reason(_message text, _state text)
 returns text
 language sql

@@ -1,7 +1,9 @@
--- Stop subscriptions of a group in a partition, for their SQL conditions raised or were slow: ids, and why (reasons).
--- They are asked no more about this partition; their events wait from where the group is, until resume_subscription().
--- Returns how many were stopped now; null: (epoch, token) is no longer the partition's owner (I7). Audited.
--- MUST commit before a claim passes the first of these events: who claims rolls back, stops, and claims again.
+-- Stop subscriptions of a group in a partition, because their SQL conditions raised or were slow: ids, with reasons.
+-- They are no longer evaluated for this partition; their events wait from the group's offset on, until
+-- resume_subscription().
+-- Returns the number of subscriptions that it stopped; null: (epoch, token) is no longer the partition's owner (I7).
+-- Audited.
+-- MUST commit before a claim passes the first of these events: the claiming worker rolls back, stops, and claims again.
 -- locks: the fence
 create or replace function gapless.stop_subscriptions(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _ids bigint[], _reasons text[]

@@ -1,21 +1,24 @@
--- Let a group take, of a topic, the events that this subscription matches; what none of its subscriptions matches is
--- passed by the group's offset, neither sent nor handled. Events that are published afterwards are matched.
--- name: 1 to 200 characters; one that is there is replaced, under its number: what waits for it (letters, what was
--- stopped, a batch in hand) is handled for the one of that name, as it is then.
--- match: which of the params have to be equal to which part of an event, '{"customer": "$.customer_id"}'. A part is
--- a field of the payload, or event_type, key, host_id or user_id. One that is missing counts as null.
--- condition: a jsonpath predicate over the payload, with params as its variables, '$.total > $min'. Of the
--- subscriptions whose values match, those take the event for which it is true too.
+-- Let a group take the events of a topic that this subscription matches; the group's offset passes events that none of
+-- its subscriptions matches, without handling them. Events that are published afterwards are matched.
+-- name: 1 to 200 characters. A subscription of that name is replaced under its number: its waiting work (dead letters,
+-- stopped units, a batch in hand) is handled for the new subscription.
+-- match: the params that have to be equal to parts of an event, '{"customer": "$.customer_id"}'. A part is a field of
+-- the payload, or event_type, key, host_id or user_id. A missing part counts as null.
+-- condition: a jsonpath predicate over the payload, with params as its variables, '$.total > $min'. Among the
+-- subscriptions whose values match, those take the event for which the condition is true, too.
 -- sql_condition: an SQL expression over e, the event (condition_event), and s, the subscription (name, params), which
 -- has to be true as well, '(e.payload ->> ''total'')::numeric > (s.params ->> ''min'')::numeric': make_condition.sql
--- says what it may be. One that raises, or is slow, is stopped alone, and its events wait (stop_subscriptions.sql).
--- Give match, condition, sql_condition or several. What was stopped of one that is replaced stays so until it is
--- resumed. params: an object of at most 10000 characters, with a value for each name of match and variable of
--- condition; handlers see it.
--- expires_after: it goes when nobody renews it for so long (renew_subscription(), or to subscribe again), 1 minute to
--- ten years; null: never. A time in which no supervisor ran does not count (expire_subscriptions.sql).
--- Returns whether that is a change. Raises GL400 for what is no subscription, for a queue group, and for a group
--- with a filter; GL404 for a group that is not there.
+-- says which expressions are allowed. A subscription whose condition raises, or is slow, is stopped alone, and its
+-- events wait (stop_subscriptions.sql).
+-- Give match, condition, sql_condition or several. Units that were stopped for a replaced subscription stay so until it
+-- is resumed.
+-- params: an object of at most 10000 characters, with a value for each name of match and variable of condition;
+-- handlers see it.
+-- expires_after: the subscription goes when it was not renewed for so long (by renew_subscription(), or by subscribing
+-- again), 1 minute to ten years; null: never. Time in which no supervisor ran does not count
+-- (expire_subscriptions.sql).
+-- Returns whether that is a change. Raises GL400 for an invalid subscription, for a queue group, and for a group with a
+-- filter; GL404 for an unknown group.
 -- locks: the group's filter row: one at a time. The first one of a group as set_filter()
 create or replace function gapless.subscribe(
   group_id text, topic text, name text, match jsonb default '{}', params jsonb default '{}',
@@ -53,7 +56,7 @@ begin
   from jsonb_each_text(subscribe.match) m;
   wanted_digest := md5(jsonb_build_array(names, paths, path::text)::text || coalesce(compiled::text, ''))::uuid;
 
-  -- One that says the same is renewed.
+  -- The same subscription again is a renewal.
   select s.expires_after into before from gapless.subscription s
   join gapless.subscription_form f using (form_id)
   where s.group_id = subscribe.group_id and s.topic_id = wanted and s.name = subscribe.name

@@ -1,4 +1,4 @@
--- The subscriptions with these numbers that are still there, as they are now.
+-- Return the subscriptions with these numbers that still exist, as they are now.
 create or replace function gapless.subscriptions_of(_ids bigint[])
 returns table (subscription_id bigint, name text, params text)
 language sql

@@ -1,5 +1,6 @@
--- Count what a claim of `events` events kept (kept_offsets) and passed, for a group with this filter; filter_errors, as
--- long as kept_offsets: why it could not be asked about some of them (null: none). Another filter begins anew.
+-- Count the matching (kept_offsets) and passed events of a claim of `events` events, for a group with this filter;
+-- filter_errors, as long as kept_offsets: why it could not be evaluated for some of them (null: none). Another filter
+-- begins anew.
 -- locks: the tally's row of this partition, until the transaction ends: the claim has the partition anyway
 create or replace function gapless.tally_filter(
   _group_id text, _topic_id int, _partition_id int, _filter int, _events bigint, _kept_offsets bigint[],

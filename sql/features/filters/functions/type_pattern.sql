@@ -1,4 +1,4 @@
--- An event type of a filter, in which * stands for any characters, as a pattern of LIKE.
+-- Return an event type of a filter, in which * stands for any characters, as a pattern of LIKE.
 create or replace function gapless.type_pattern(_event_type text)
 returns text
 language sql

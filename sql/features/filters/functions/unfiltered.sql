@@ -1,4 +1,4 @@
--- What consumer_offsets.filter_no says of a group without a filter: 0, or -1 where it has to look for whom an event is.
+-- Return consumer_offsets.filter_no for a group without a filter: 0, or -1 where events may be for one group.
 create or replace function gapless.unfiltered(_topic_id int)
 returns int
 language sql

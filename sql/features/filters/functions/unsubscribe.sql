@@ -1,5 +1,5 @@
--- Take a subscription away: from now on nothing is matched for it. Returns whether it was there. A group whose last one
--- goes takes nothing; clear_filter() lets it take all events. Raises GL404 for a group that is not there.
+-- Remove a subscription: from now on nothing is matched for it. Returns whether it was there. A group without its last
+-- subscription takes nothing; clear_filter() lets it take all events. Raises GL404 for an unknown group.
 -- locks: the group's filter row
 create or replace function gapless.unsubscribe(group_id text, topic text, name text)
 returns boolean

@@ -1,6 +1,6 @@
--- A text of SQL in which no text in single quotes has a word that means another time each day: of now, today, tomorrow
--- and yesterday the first letter stays (it may be part of an escape, as in JSON), so it is no time. A part of
--- make_condition(). The text MUST have passed check_condition_text(): a quote begins or ends a text.
+-- Return a text of SQL in which no text in single quotes has a word that means another time each day: now, today,
+-- tomorrow and yesterday are cut to their first letters (which may be a part of an escape, as in JSON), so they are no
+-- times. A part of make_condition(). The text MUST have passed check_condition_text(): a quote begins or ends a text.
 create or replace function gapless.without_times(_text text)
 returns text
 language sql

@@ -1,5 +1,5 @@
 -- name: in_status
--- Groups that take some events only, and what that came to. unasked_s: how long ago the filter could not be asked.
+-- Groups that take some events only, with counts. unasked_s: how long ago the filter could not be evaluated.
 -- returns: gapless.features.filters.section:Filtered
 select f.group_id, f.topic,
   concat_ws(' ', array_to_string(f.event_types, ', '), 'where ' || f.condition) as takes,
@@ -14,7 +14,7 @@ where not g.is_scratch
 order by f.group_id, f.topic
 
 -- name: subscribed_in_status
--- Groups with subscriptions, and those whose last one has gone.
+-- Groups with subscriptions, and those that lost their last one.
 -- returns: gapless.features.filters.subscribed:Subscribed
 select v.group_id, v.topic, v.subscriptions, v.forms, v.may_expire, v.near, v.stopped,
   extract(epoch from v.first_left)::float8 as first_left_s

@@ -19,7 +19,7 @@ select gapless.subscribe(
 select gapless.renew_subscription(%(group)s, %(topic)s, %(name)s)
 
 -- name: limit_resume
--- Before it is resumed: a minute, for locks, and 5 ms for each event that it missed; less where the session says less.
+-- Before it is resumed: a minute, for locks, and 5 ms for each missed event; less where the session's limit is lower.
 select current_setting('statement_timeout'),
   set_config(
     'statement_timeout',

@@ -1,5 +1,5 @@
--- Groups that take some events only: by a filter (set_filter()), by subscriptions, or by SQL
--- conditions of these. consumer_offsets.filter_no says which filter a claim has to know.
+-- Groups that take some events only: by a filter (set_filter()), by subscriptions, or by SQL conditions of these.
+-- consumer_offsets.filter_no is the filter that a claim has to know.
 
 create table gapless.group_filter (
   group_id text not null,
@@ -20,8 +20,8 @@ comment on table gapless.group_filter is
 comment on column gapless.group_filter.subscribed is
   'Whether the group takes what its subscriptions match, and nothing else.';
 
--- How many events each filter kept and passed, and about which it could not be asked. Written by claim_kept() in the
--- transaction that claims, so it counts what is committed; groups without a filter have no row here.
+-- The number of events that each filter matched and passed, and for which it could not be evaluated. Written by
+-- claim_kept() in the claiming transaction, so it counts committed claims; groups without a filter have no row here.
 create table gapless.filter_tally (
   group_id text not null,
   topic_id int not null,
@@ -40,8 +40,7 @@ create table gapless.filter_tally (
 comment on table gapless.filter_tally is
   'What the filter of a group kept and passed of a partition, and the last event about which it could not be asked.';
 
--- SQL conditions of subscriptions (make_condition()): a function for each distinct text, which
--- forms refer to.
+-- SQL conditions of subscriptions (make_condition()): a function for each distinct text, to which forms refer.
 create type gapless.condition_event as (
   c_offset bigint, event_type text, key text, payload jsonb, headers jsonb, host_id text, user_id text,
   transaction_id uuid, created_ts timestamptz
@@ -76,7 +75,7 @@ create table gapless.subscription_form (
 comment on table gapless.subscription_form is
   'What subscriptions of a group have in common: a condition, and which params equal which parts of an event.';
 
--- A subscription that changes gets another number: what is known of a number stays true.
+-- A subscription that changes gets another number: facts about a number stay true.
 create table gapless.subscription (
   subscription_id bigint generated always as identity primary key,
   group_id text not null,
@@ -100,7 +99,7 @@ comment on column gapless.subscription.expires_after is
 comment on column gapless.subscription.renewed_at is
   'When it was made or renewed last, on expiry_clock.';
 
--- By their hash: a value may be longer than what an index holds.
+-- By their hash: a value may be longer than an index entry.
 create index subscription_match on gapless.subscription (form_id, jsonb_hash_extended(match_values, 0));
 create index subscription_expiring on gapless.subscription ((renewed_at + expires_after))
   where expires_after is not null;
@@ -118,8 +117,8 @@ create table gapless.subscription_stop (
 comment on table gapless.subscription_stop is
   'Subscriptions that are stopped in a partition (a condition raised, an endpoint is dead): their events wait there.';
 
--- Idle time is read from one clock that stands still while nobody looks (expire_subscriptions.sql): ten thousand rows
--- are not written at each look.
+-- Idle time is read from one clock that stands still while no supervisor runs (expire_subscriptions.sql): so a look
+-- does not write ten thousand rows.
 create table gapless.expiry_clock (
   only_row boolean primary key default true check (only_row),
   watched interval not null default '0',

@@ -1,5 +1,5 @@
--- Groups that take some events of a topic only, and which (set_filter()); what the filter kept and
--- passed since it was set, and about how many it could not be asked, with the last of them.
+-- Groups that take only some events of a topic, with their filters (set_filter()); the numbers of events that the
+-- filter matched and passed since it was set, and of those for which it could not be evaluated, with the last of these.
 create or replace view gapless.filters as
 select
   f.group_id,

@@ -1,6 +1,6 @@
--- Groups that take what their subscriptions match (subscribe()): how many these are, of how
--- many forms, how many may expire, how many do so soon (in the last tenth of their time), and when the first; and how
--- many were stopped, for their SQL conditions raised or were slow.
+-- Groups that take the events that their subscriptions match (subscribe()): the number of subscriptions and of their
+-- forms; of subscriptions that may expire, and that do so soon (in the last tenth of their time), with the first time;
+-- and of those that were stopped, because their SQL conditions raised or were slow.
 create or replace view gapless.subscribed_groups as
 select
   f.group_id,

@@ -1,6 +1,6 @@
--- Subscriptions of groups, as they were made (subscribe()). expires_after: null: never; else
--- it goes in time_left unless somebody renews it. stopped_partitions: in which its SQL condition raised or was slow,
--- so its events wait there (stop_subscriptions.sql); null: in none.
+-- Subscriptions of groups, with their definitions (subscribe()). expires_after: null: never; else the subscription goes
+-- in time_left unless it is renewed. stopped_partitions: those in which its SQL condition raised or was slow, so its
+-- events wait there (stop_subscriptions.sql); null: in none.
 create or replace view gapless.subscriptions as
 select
   s.group_id,

@@ -1,7 +1,7 @@
--- Make a key of the gateway; an operator's. digest: SHA-256 of its secret, which nobody but its owner has.
+-- Create a key of the gateway; for operators. digest: SHA-256 of its secret, which only its owner has.
 --   select gapless.create_api_key('a1b2c3d4e5f60718', 'shop', sha256('…'), array['publish:orders', 'read:orders.*']);
 -- scopes: publish:TOPIC, read:TOPIC, consume:GROUP, each with * at its end for any, or operate. requests_s: requests a
--- second; expires_in: how long it counts. Raises GL400 for what is none of it, GL409 for a key_id that is taken.
+-- second; expires_in: the lifetime of the key. Raises GL400 for invalid arguments, GL409 for a key_id that is taken.
 create or replace function gapless.create_api_key(
   key_id text, name text, digest bytea, scopes text[], requests_s double precision default null,
   expires_in interval default null

@@ -1,4 +1,4 @@
--- What a gateway has to know of a key that counts now; no row: none does. The caller compares the digest. Notes, to the
+-- Return a gateway's view of a valid key; no row: there is no valid one. The caller compares the digest. Notes, to the
 -- minute, that it was used.
 create or replace function gapless.find_api_key(
   _key_id text, out key_id text, out name text, out digest bytea, out scopes text[],
@@ -21,7 +21,7 @@ begin
     return;
   end if;
   if (found_key.last_used_ts between now_ts - interval '1 minute' and now_ts) is not true then
-    -- One that was made by a clock which was ahead lives for its own time from now on.
+    -- A key that a clock which was ahead made lives for its own time from now on.
     update gapless.api_key k
     set last_used_ts = now_ts, created_ts = least(k.created_ts, now_ts),
       expires_ts = least(k.expires_ts, now_ts + (k.expires_ts - k.created_ts))

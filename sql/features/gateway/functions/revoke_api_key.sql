@@ -1,5 +1,5 @@
--- Let a key of the gateway count no more; an operator's. False: it did not any more. It stays in the list. Gateways
--- that have just seen it take it for at most 5 s. Raises GL404 when there is none.
+-- Revoke a key of the gateway; for operators. False: it was invalid already. It stays in the list. Gateways that have
+-- just seen the key accept it for at most 5 s. Raises GL404 for an unknown key.
 --   select gapless.revoke_api_key('a1b2c3d4e5f60718');
 create or replace function gapless.revoke_api_key(key_id text)
 returns boolean

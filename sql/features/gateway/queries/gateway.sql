@@ -19,5 +19,5 @@ from gapless.api_key k
 order by k.created_ts, k.key_id
 
 -- name: say_who
--- Whom this transaction is for, in the audit.
+-- The caller for which this transaction acts, in the audit.
 select set_config('gapless.asked_by', %(who)s, true)

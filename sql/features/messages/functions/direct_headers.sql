@@ -1,9 +1,8 @@
--- The headers of a direct message: those given, and the group that it is for, and of that the only subscription that it
--- is for, by its name (null: no such). Raises GL404 unless the topic has such a group, and that such a subscription;
--- GL409 unless the topic takes direct messages (set_direct.sql), 22023 for headers that are no object, and for a
--- subscription of no group.
--- A plain INSERT sets the headers itself, and nobody looks whether there is such a group: then all pass it. Of a
--- subscription that is not there match_events() has it delivered to the group.
+-- Return the headers of a direct message: the given ones with its group, and the name of its only subscription in that
+-- group (null: none). Raises GL404 unless the topic has such a group, and the group such a subscription; GL409 unless
+-- the topic takes direct messages (set_direct.sql), 22023 for headers that are no object, and for a subscription
+-- without a group. A plain INSERT sets the headers itself, without a check that there is such a group: then all groups
+-- pass it. If there is no such subscription, match_events() delivers it to the group.
 create or replace function gapless.direct_headers(
   _topic text, _headers jsonb, _to_group text, _to_subscription text default null
 )

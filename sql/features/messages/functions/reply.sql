@@ -1,5 +1,5 @@
 -- Reply to a request, in the transaction that handles it; headers are the request's. Returns false, and publishes
--- nothing, when its time is over. The reply is an event of the topic that is for no group.
+-- nothing, when the request's time is over. The reply is an event of the topic that no group handles.
 --   select gapless.reply('prices', headers, '{"price": 12.5}');
 -- Raises GL400 for an event that is no request.
 create or replace function gapless.reply(topic text, headers jsonb, payload json)

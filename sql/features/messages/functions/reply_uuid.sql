@@ -1,4 +1,4 @@
--- The transaction_id of the reply to a request: it follows from the request's, so that nothing has to be noted.
+-- Return the transaction_id of the reply to a request: it follows from the request's, so nothing has to be stored.
 create or replace function gapless.reply_uuid(_request_id uuid)
 returns uuid
 language sql

@@ -1,9 +1,9 @@
--- Publish an event to which whoever handles it replies (reply.sql); returns the request's id, which is its
--- transaction_id and what wait_reply() takes. Commit, then wait: nobody handles what is not committed.
+-- Publish a request: an event whose handler replies (reply.sql). Returns the request's id, which is its transaction_id
+-- and the argument of wait_reply(). Commit, then wait: no handler sees an uncommitted event.
 --   select gapless.request('prices', '{"of": "AA"}', timeout => '5 s', to_group => 'quotes');
--- timeout: when it is over nobody replies any more. The topic has to take direct messages (set_direct.sql), for the
--- reply is an event of it that every group passes. Raises GL409 when it does not, 22023 for
--- headers that are no object, and what publish() raises.
+-- timeout: after it no handler replies any more. The topic has to take direct messages (set_direct.sql), because the
+-- reply is an event of it that every group passes. Raises GL409 when it does not, 22023 for headers that are no object,
+-- and the errors of publish().
 create or replace function gapless.request(
   topic text, payload json, timeout interval default '30 s', to_group text default null, key text default null,
   event_type text default null, headers jsonb default null, host_id text default null, user_id text default null,
@@ -26,7 +26,7 @@ begin
       request.topic, request.topic
       using errcode = 'GL409';
   end if;
-  if jsonb_typeof(request.headers) <> 'object' then    -- who handles it would find no request in them
+  if jsonb_typeof(request.headers) <> 'object' then    -- its handler would find no request in them
     perform gapless.refuse_headers(request.headers);
   end if;
   perform gapless.publish(

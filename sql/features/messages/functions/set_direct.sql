@@ -1,6 +1,6 @@
 -- Let a topic take direct messages: events for one group, which all others pass. Every group of the topic looks for
--- that from its next claim on. It is not taken back: messages may be in the log, and would be everybody's.
--- Returns whether that is a change. Raises GL404 for a topic that is not there.
+-- them from its next claim on. This cannot be undone: messages may be in the log, and every group would handle them.
+-- Returns whether that is a change. Raises GL404 for an unknown topic.
 -- locks: the topic's row, so that no group is made at this moment; then those of its groups, then of their offsets:
 --   it waits for the batches in hand
 create or replace function gapless.set_direct(topic text)
@@ -27,7 +27,7 @@ begin
     order by g.group_id
     for no key update
   loop
-    -- A filter gets another number: a claim that read it a moment ago is to read it again.
+    -- A new number for the filter: a claim that has just read the filter reads it again.
     update gapless.group_filter f set filter_no = default
     where f.group_id = each.group_id and f.topic_id = here.topic_id
     returning f.filter_no into number;

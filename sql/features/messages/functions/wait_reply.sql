@@ -1,7 +1,7 @@
--- Wait for the reply to a request; no row: there was none in that time. It looks every 2 to 50 ms.
+-- Wait for the reply to a request; no row: no reply came in that time. It looks every 2 to 50 ms.
 --   select payload from gapless.wait_reply('prices', request_id, '5 s');
--- Who knows the id of a request may read its reply. Call it after the transaction that asked has committed, under READ
--- COMMITTED, and not for long at a time: while it waits vacuum does.
+-- Any caller that knows the id of a request may read its reply. Call it after the requesting transaction has committed,
+-- under READ COMMITTED, and for a short time: vacuum is held back while it waits.
 -- index: outbox_message_transaction
 create or replace function gapless.wait_reply(topic text, request_id uuid, timeout interval default '10 s')
 returns table (payload json, headers jsonb, created_ts timestamptz)
@@ -22,7 +22,7 @@ declare
 begin
   perform gapless.require_read_committed('wait_reply');
   loop
-    -- Undone, so that no chunk stays locked while it waits: none could be made (create_chunks.sql).
+    -- Undone, so that no chunk stays locked during the wait: no chunk could be created (create_chunks.sql).
     begin
       select o.payload, o.headers, o.created_ts into reply from gapless.outbox_message_t o
       where o.transaction_id = reply_id and o.topic_id = wanted

@@ -1,5 +1,5 @@
 -- name: standings
--- How every group stands in every partition, whoever works on it.
+-- The state of every group in every partition, whatever worker owns it.
 -- returns: gapless.features.metrics.look:GroupStanding
 -- index: log_segment_pkey and the chunks' primary keys, two look-ups for each partition
 select
@@ -40,8 +40,7 @@ group by l.group_id, t.name, w.state
 order by 1, 2, 3
 
 -- name: chunks
--- held_s: when all that keeps the oldest chunk is somebody who is behind, for how long its topics have had
--- enough of it.
+-- held_s: when only consumers that are behind keep the oldest chunk, for how long its topics have not needed it.
 -- returns: gapless.features.metrics.look:ChunkState
 select
   (select count(*) from gapless.chunk) as chunks,
@@ -62,8 +61,8 @@ from (
 ) o
 
 -- name: happened
--- What happened in the last so many seconds, the newest first, as far as tables tell: of a partition its
--- newest hand-over and error, of a unit what became of it last.
+-- Events of the last so many seconds, the newest first, as far as tables show them: for a partition its newest
+-- hand-over and error, for a unit its last change of state.
 -- returns: gapless.ops.happened:HappenedRow
 -- index: dead_letter_failed, audit_at
 with

@@ -1,8 +1,8 @@
--- Say that what a receipt of take() holds was handled; returns how many events. In your own transaction it commits, or
--- not, with what you write: exactly once. c_offset: of that event only.
+-- Acknowledge the events of a receipt of take() as handled; returns the number of events. In your own transaction, this
+-- commits or rolls back with your writes: exactly once. c_offset: only the event at that offset.
 --   select gapless.acknowledge('sender', 'mails', receipt => '…');
--- A receipt counts until somebody else took the events, also after its time. Raises GL003 when it counts no more, GL400
--- when it is none of this group and topic.
+-- A receipt is valid until another session took its events, also after its time. Raises GL003 when it is no longer
+-- valid, GL400 when it is no receipt of this group and topic.
 create or replace function gapless.acknowledge(group_id text, topic text, receipt text, c_offset bigint default null)
 returns bigint
 language plpgsql

@@ -1,5 +1,5 @@
--- acknowledge() for programs: the receipt says which group it is. Returns how many events. Raises GL003 when
--- it counts no more.
+-- acknowledge() for programs: the receipt names the group. Returns the number of events. Raises GL003 when the receipt
+-- is no longer valid.
 create or replace function gapless.acknowledge_receipt(_receipt text, _c_offset bigint default null)
 returns bigint
 language sql

@@ -1,4 +1,5 @@
--- Put each event of a range aside as a unit of its own, as set_aside(); returns how many. The caller marks the range.
+-- Put each event of a range aside as a unit of its own, as set_aside(); returns their number. The caller marks the
+-- range.
 create or replace function gapless.aside_events(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint,
   _state text, _reason text, _exception text,

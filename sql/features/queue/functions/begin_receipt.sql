@@ -1,8 +1,7 @@
--- Begin to handle what a receipt holds, as the first statement of the handler's transaction: from now on it
--- counts as handled, and commits as that, or not, with whatever the handler writes (Q4). While the
--- transaction is open nobody takes it over, whatever the deadline. Then finish_units(claim_xid, 1) and
--- COMMIT; or ROLLBACK, after which the receipt counts as before. c_offset: that event only. Returns
--- claim_xid. Raises GL003 when the receipt counts no more.
+-- Begin to handle the events of a receipt, as the first statement of the handler's transaction: from now on they count
+-- as handled, which commits or rolls back with the handler's writes (Q4). While the transaction is open no other worker
+-- takes them over, whatever the deadline. Then finish_units(claim_xid, 1) and COMMIT; or ROLLBACK, after which the
+-- receipt is as before. c_offset: only that event. Returns claim_xid. Raises GL003 when the receipt is no longer valid.
 create or replace function gapless.begin_receipt(_receipt text, _c_offset bigint default null)
 returns text
 language plpgsql

@@ -1,5 +1,5 @@
--- Make a queue of an ordered group, or the other way, as long as it has handled nothing. Raises GL409 when it has,
--- or somebody works for it.
+-- Turn an ordered group into a queue, or the other way round, as long as it has handled nothing. Raises GL409 when it
+-- has, or when a member works for it.
 create or replace function gapless.change_mode(_here gapless.consumer_group, _mode text, _block int)
 returns void
 language plpgsql

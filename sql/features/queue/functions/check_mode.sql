@@ -1,5 +1,5 @@
--- Raise GL400 unless mode, block and max_crashes of create_group() can be; GL409 when another topic of the group is
--- of the other mode: what a handler may rely on would depend on where an event came from.
+-- Raise GL400 for an invalid mode, block or max_crashes of create_group(); GL409 when the group has the other mode for
+-- another topic: the guarantees for a handler would depend on the topic of an event.
 create or replace function gapless.check_mode(_group_id text, _topic_id int, _mode text, _block int, _max_crashes int)
 returns void
 language plpgsql

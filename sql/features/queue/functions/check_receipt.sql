@@ -1,5 +1,5 @@
--- Raise GL400 when a receipt is none, or of another group or topic; GL404, GL409 as require_queue(); GL003 when its
--- partition is gone.
+-- Raise GL400 when a text is no receipt, or one of another group or topic; GL404 and GL409 as require_queue(); GL003
+-- when its partition is gone.
 create or replace function gapless.check_receipt(_group_id text, _topic text, _receipt text)
 returns void
 language plpgsql

@@ -1,8 +1,8 @@
--- A process that took events as this worker is gone: what it has in hand by reservation lapses now, so that
--- others take it, one event at a time. Returns how many ranges and units; null: some of it is in a transaction
--- that has not ended, perhaps the dead one's last, which may still commit: ask again. Waits for nobody. worker is a
--- text that no other process has. The token goes (Q2): should it live after all, its answers are refused.
--- Reads the ranges above all floors of queue groups: for a death, not for a loop.
+-- End the reservations of a process that took events and is gone: they lapse now, and other workers take the events one
+-- at a time. Returns the number of ranges and units; null: some of them are in a transaction that has not ended,
+-- perhaps the dead process's last one, which may still commit: ask again. Waits for no session. worker: a text that no
+-- other process has. The token is removed (Q2): if the process lives after all, its answers are refused.
+-- Reads the ranges above all floors of queue groups: call it after a death, not in a loop.
 create or replace function gapless.end_holder(_worker text)
 returns int
 language plpgsql

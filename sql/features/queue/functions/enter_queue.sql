@@ -1,4 +1,4 @@
--- Give each partition of a queue group that has none its floor, at its offset. Before: the topic is locked.
+-- Give each partition of a queue group that has no floor its floor, at its offset. Before: the topic is locked.
 create or replace function gapless.enter_queue(_group_id text, _topic_id int, _block int)
 returns void
 language sql

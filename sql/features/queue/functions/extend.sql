@@ -1,5 +1,6 @@
--- Keep what a receipt of take() holds for so long from now on; returns until when. c_offset: of that event only.
--- Raises GL400 for a visibility that is not above zero, or infinite; GL003 when the receipt counts no more.
+-- Hold the events of a receipt of take() for so long from now on; returns until when. c_offset: only the event at that
+-- offset.
+-- Raises GL400 for a visibility that is not above zero, or infinite; GL003 when the receipt is no longer valid.
 create or replace function gapless.extend(
   group_id text, topic text, receipt text, visibility interval default '60 s', c_offset bigint default null
 )

@@ -1,4 +1,4 @@
--- extend() for programs. Returns until when. Raises GL003 when the receipt counts no more.
+-- extend() for programs. Returns the new deadline. Raises GL003 when the receipt is no longer valid.
 create or replace function gapless.extend_receipt(
   _receipt text, _visibility interval, _c_offset bigint default null
 )

@@ -1,7 +1,7 @@
--- Say that what a receipt holds failed: it is set aside, each event a unit of its own, to be handled again
--- once retry_after has passed (state 'waiting'), or for a person ('dead'); returns how many events. c_offset:
--- that one only. counted: false when its handler was not called. In a transaction of its own. Raises GL003
--- when the receipt counts no more.
+-- Report that the events of a receipt failed: each is set aside as a unit of its own, to be handled again after
+-- retry_after (state 'waiting'), or by a person ('dead'). Returns the number of events. c_offset: only that event.
+-- counted: false when its handler was not called. Call it in a transaction of its own. Raises GL003 when the receipt is
+-- no longer valid.
 create or replace function gapless.fail_receipt(
   _receipt text, _c_offset bigint, _state text, _reason text, _exception text,
   _exception_class text default null, _sqlstate text default null, _retry_after interval default null,

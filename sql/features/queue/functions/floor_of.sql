@@ -1,4 +1,4 @@
--- Where a queue group is in a partition; nulls when it is none, or has no such partition.
+-- Return a queue group's place in a partition; nulls when the group is no queue, or has no such partition.
 create or replace function gapless.floor_of(_lease_no int)
 returns gapless.queue_floor
 language sql

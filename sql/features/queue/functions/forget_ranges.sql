@@ -1,5 +1,5 @@
--- A lease that goes, with its group or with its partition, takes what a queue has written of it: ranges and floors.
--- No foreign key does: it would lock the lease's row for each range that is taken.
+-- Delete the ranges and floors of a lease that is deleted, with its group or with its partition.
+-- This is no foreign key, which would lock the lease's row for each range that is taken.
 create or replace function gapless.forget_ranges()
 returns trigger
 language plpgsql

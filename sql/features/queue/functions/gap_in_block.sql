@@ -1,5 +1,5 @@
--- The first offsets of a block that are open in front of a range of it; nulls: none are. A block is taken from its
--- beginning on, so there are none but where a range was noted that should not have been. MUST stay one statement: a
+-- Return the first open offsets of a block that lie in front of one of its ranges; nulls: there are none. A block is
+-- taken from its beginning on, so a gap exists only where a range was noted by mistake. MUST stay one statement: a
 -- sweep moves the floor and forgets the ranges below it. Before: the caller has the block's lock.
 -- index: queue_range_pkey, from the last range on that begins before the block
 create or replace function gapless.gap_in_block(

@@ -1,5 +1,5 @@
--- Has a group, ordered or queue, handled or set aside anything of a topic, or does anybody work for it? Taken for
--- certain only while nobody has one of its partitions: takes their locks, by try.
+-- Tell whether a group, ordered or queue, has handled or set aside an event of a topic, or a member works for it. This
+-- is certain only while no worker has one of the partitions: it takes their locks, by try.
 create or replace function gapless.has_begun(_group_id text, _topic_id int)
 returns boolean
 language plpgsql

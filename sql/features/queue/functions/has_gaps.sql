@@ -1,4 +1,5 @@
--- Is anything open between the ranges of a queue group's partitions, or between a floor and the first of them?
+-- Tell whether events are open between the ranges of a queue group's partitions, or between a floor and its first
+-- range.
 create or replace function gapless.has_gaps(_group_id text, _topic_id int)
 returns boolean
 language sql

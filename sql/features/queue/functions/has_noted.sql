@@ -1,5 +1,5 @@
--- Is there anything in a partition of a queue group that was given out before, and is open again: ranges whose
--- holder let them lapse, gave them back or died, and letters that are due? Writes nothing.
+-- Tell whether a partition of a queue group has events that were delivered before and are open again: ranges that
+-- lapsed, were given back or lost their holder, and dead letters that are due. Writes nothing.
 -- index: queue_range_pkey from the floor on, dead_letter_open
 create or replace function gapless.has_noted(_group_id text, _topic_id int, _partition_id int, _lease_no int)
 returns boolean
@@ -11,7 +11,7 @@ set enable_seqscan = off
 set jit = off
 as $$
 declare
-  now_ts timestamptz := clock_timestamp();    -- an index takes no function that is volatile
+  now_ts timestamptz := clock_timestamp();    -- an index takes no volatile function
 begin
   return not gapless.is_paused(_group_id, _topic_id, _partition_id) and (
     exists (

@@ -1,4 +1,4 @@
--- Has a queue group anything in a partition that is finished or in hand above its floor? For an ordered group: no.
+-- Tell whether a queue group has finished events, or events in hand, above its floor. False for an ordered group.
 create or replace function gapless.has_ranges(_group_id text, _topic_id int, _partition_id int)
 returns boolean
 language sql

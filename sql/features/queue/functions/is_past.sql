@@ -1,5 +1,5 @@
--- Has a group handled, or set aside, all events from first_offset to last_offset of a partition? A queue group may have
--- finished them above its floor.
+-- Tell whether a group has handled, or set aside, all events from first_offset to last_offset of a partition. A queue
+-- group may have finished them above its floor.
 -- index: queue_range_pkey, those ranges alone, and never below the floor
 create or replace function gapless.is_past(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint, _next_offset bigint

@@ -1,4 +1,4 @@
--- Why an event is dead that nobody ever answered for, for people.
+-- Explain to people why an event that was never answered for is dead.
 create or replace function gapless.lapse_reason(_tries int)
 returns text
 language sql

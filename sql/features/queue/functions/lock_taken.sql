@@ -1,5 +1,6 @@
--- Lock what a receipt holds of a range, all of it or the event at c_offset, which becomes a range of its own; returns
--- how many events that are. 0: it holds them no more.
+-- Lock the events that a receipt holds of a range, all of them or the event at c_offset, which becomes a range of its
+-- own.
+-- Returns the number of these events; 0: the receipt no longer holds them.
 -- locks: the rows of queue_range until the transaction ends; waits for one who takes them over at this moment
 create or replace function gapless.lock_taken(
   _lease_no int, _first_offset bigint, _last_offset bigint, _token uuid, _c_offset bigint

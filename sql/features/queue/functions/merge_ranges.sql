@@ -1,4 +1,4 @@
--- Make one range of neighbours that are finished; fewer than 64 are not worth it.
+-- Merge neighbouring finished ranges into one; fewer than 64 are not worth it.
 create or replace function gapless.merge_ranges(
   _lease_no int, _first_offset bigint, _last_offset bigint, _rows int
 )

@@ -1,6 +1,6 @@
--- The offsets around one that are missing from a partition of the log: what retention dropped, a hole between
--- segments, or one event that is not there. No row of values (nulls): it is there, or not yet.
--- MUST stay one statement: in a later snapshot, segments written meanwhile would look like a hole.
+-- Return the offsets around one that are missing from a partition of the log: events that retention dropped, a hole
+-- between segments, or a single missing event. A row of nulls: the offset is there, or will come.
+-- MUST stay one statement: in a later snapshot, segments that were written in between would look like a hole.
 create or replace function gapless.missing_at(
   _topic_id int, _partition_id int, _c_offset bigint, out first_offset bigint, out last_offset bigint
 )

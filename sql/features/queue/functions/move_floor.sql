@@ -1,6 +1,6 @@
--- A queue group is moved to another place by a seek: all that is there from now on is open, and no receipt
--- counts any more. Before: the partition's lock is held alone, and its consumer_offsets row. Nothing for
--- ordered groups.
+-- Move a queue group to the place of a seek: all events from there on are open, and no receipt is valid any more.
+-- Before: the partition's lock is held exclusively, and its consumer_offsets row is locked. Does nothing for ordered
+-- groups.
 create or replace function gapless.move_floor(_group_id text, _topic_id int, _partition_id int, _next_offset bigint)
 returns void
 language plpgsql

@@ -1,8 +1,8 @@
--- Whoever had this range of a queue group in hand died: note it, so that it is taken one event at a time from
--- now on, each attempt written down before. Returns 'noted'; 'done' when it was committed after all, or is
--- below the floor, or is not what comes next in its block and in the log: it was given out before a seek, or by a
--- server that is gone; 'busy' when the session is still there: end it, or ask again. A reservation that it had
--- lapses at once. holder: who died; what others have in hand since stays theirs.
+-- Note that the worker that had this range of a queue group in hand died, so that the range is taken one event at a
+-- time from now on, each attempt written down before. Returns 'noted'; 'done' when the range was committed after all,
+-- is below the floor, or is not next in its block and in the log: it was delivered before a seek, or by a server that
+-- is gone; 'busy' when the session is still there: end it, or ask again. A reservation of the worker lapses at once.
+-- holder: the worker that died; events that others took since stay theirs.
 -- locks: (7427003, lease_no) shared and the block's, by try
 create or replace function gapless.note_death(
   _lease_no int, _first_offset bigint, _last_offset bigint, _holder text default null
@@ -42,7 +42,7 @@ begin
     ));
   if not found then
     block_last := ((_first_offset - 1) / here.block + 1) * here.block;
-    -- MUST be what take_next() would take next: it looks for what is open of a block behind all ranges.
+    -- MUST be the offset that take_next() would take next: it looks for open events of a block behind all ranges.
     if _first_offset <> greatest(block_last - here.block + 1, here.next_offset, (
         select r.last_offset + 1 from gapless.queue_range r
         where r.lease_no = _lease_no and r.first_offset between here.next_offset and block_last

@@ -1,4 +1,4 @@
--- Put the floor of a queue group's partition higher, its consumer_offsets row being locked, and forget what is below.
+-- Raise the floor of a queue group's partition, with its consumer_offsets row locked, and forget the rows below it.
 create or replace function gapless.put_floor(
   _lease_no int, _group_id text, _topic_id int, _partition_id int, _place tid,
   _here gapless.queue_floor, _next_offset bigint

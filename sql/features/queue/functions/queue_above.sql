@@ -1,6 +1,6 @@
--- The state above the floors of these partitions of queue groups, in the order given: has_gap, something is open
--- between the ranges; has_due, a range lapsed, was given back, or was given out by a clock that was ahead; is_finished,
--- sweep() finds work. By all ranges there.
+-- Return the state above the floors of these partitions of queue groups, in the order given: has_gap, events are open
+-- between the ranges; has_due, a range lapsed, was given back, or was delivered by a clock that was ahead; is_finished,
+-- sweep() has work to do. It reads all ranges there.
 -- index: queue_range_pkey from the floor on
 create or replace function gapless.queue_above(_lease_nos int[])
 returns table (has_gap boolean, has_due boolean, is_finished boolean)

@@ -1,5 +1,5 @@
--- Is there anything in a topic that a queue group gave out before, and that is to be taken again: due says
--- that reserve() will find something; else wait_s, in how many seconds the next will be due. No row: nothing
+-- Tell whether a queue group has delivered events of a topic before that are to be taken again: due means that
+-- reserve() will find some; else wait_s is the seconds until the next are due. No row: none
 -- is in hand or waits. index: dead_letter_open; queue_range_pkey from the floors on
 create or replace function gapless.queue_aside(_group_id text, _topic_id int)
 returns table (due boolean, wait_s double precision)
@@ -11,7 +11,7 @@ set enable_seqscan = off
 set jit = off
 as $$
   select min(n.at_ts) <= clock_timestamp(),
-    -- Each by itself: -infinity (give it out again now) less a time is an error before PostgreSQL 17.
+    -- Each by itself: -infinity (deliver again now) minus a time is an error before PostgreSQL 17.
     greatest((extract(epoch from min(n.at_ts)) - extract(epoch from clock_timestamp()))::float8, 0)
   from gapless.lease l
   cross join lateral (

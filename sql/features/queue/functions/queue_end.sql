@@ -1,6 +1,6 @@
--- Why no segment shows an offset that take_next() came to. outcome 'there': one does now; 'idle': it is the
--- end of the log; 'overrun', 'hole': as claim_at(); 'beyond': the floor is behind it. MUST be one statement:
--- in a later snapshot, segments written meanwhile would look like a hole.
+-- Explain why no segment has an offset that take_next() reached. outcome 'there': one has it now; 'idle': the offset is
+-- the end of the log; 'overrun', 'hole': as claim_at(); 'beyond': the floor is behind it. MUST be one statement: in a
+-- later snapshot, segments that were written in between would look like a hole.
 create or replace function gapless.queue_end(_topic_id int, _partition_id int, _lease_no int, _start bigint)
 returns table (outcome text, last_offset bigint)
 language sql

@@ -1,6 +1,6 @@
--- The first offset, from `from` on (null: from the floor), that no range covers and whose block nobody has in
--- hand; the caller has that block's lock from now on, and looks again. Null: there is none up to the end of the log.
--- Never locks a block without an event: those who could take what comes next would wait for the caller.
+-- Return the first offset, from `from` on (null: from the floor), that no range covers and whose block no session has
+-- in hand; the caller has that block's lock from now on, and looks again. Null: there is none up to the end of the log.
+-- Never locks a block without an event: sessions that could take the next events would wait for the caller.
 -- index: queue_range_pkey. MUST begin at the floor, and again behind a range that many were made one of: the rows
 --   that were there are in the index as long as an old snapshot is held.
 create or replace function gapless.queue_gap(

@@ -1,7 +1,7 @@
--- What a queue group's partition cannot get past: the first offsets, from its floor on, that are missing from the log
--- and that nobody has passed or has in hand. outcome 'overrun': retention dropped them; 'hole': they, or their
--- events, are missing. No row: nothing is. Looks at 1000 segments from the first open offset on, and for the
--- events of its block, events_max of them. Reads only. MUST read the segments in one statement, as queue_end().
+-- Return the offsets that a queue group's partition cannot pass: the first ones, from its floor on, that are missing
+-- from the log and that are neither passed nor in hand. outcome 'overrun': retention dropped them; 'hole': they, or
+-- their events, are missing. No row: none is missing. Looks at 1000 segments from the first open offset on, and for the
+-- events of its block, at most events_max. Reads only. MUST read the segments in one statement, as queue_end().
 -- index: log_segment_pkey; queue_range_pkey from the floor on
 create or replace function gapless.queue_missing(
   _topic_id int, _partition_id int, _lease_no int, _events_max int,
@@ -25,7 +25,7 @@ begin
   if pos is null then
     return;
   end if;
-  for each in    -- over what is finished or in hand
+  for each in    -- over finished events and events in hand
     select r.first_offset, r.last_offset from gapless.queue_range r
     where r.lease_no = _lease_no and r.first_offset >= here.next_offset
       and (r.deadline is null or r.deadline > clock_timestamp())

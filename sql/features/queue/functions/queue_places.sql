@@ -1,7 +1,7 @@
--- The partitions of a queue group in a topic, the laggiest first: open is what nobody has taken yet, above
--- all that anybody has; unfinished is what is above the floor: with 0 there is nothing open, in hand or
--- finished ahead. What lease_no and block are is asked again after take_next() said 'moved'. Raises GL404
--- when there is no such group, GL409 when it is an ordered one.
+-- Return the partitions of a queue group in a topic, the partition with the largest backlog first: open counts events
+-- above all ranges, which no worker has taken yet; unfinished counts events above the floor: 0 means that none is open,
+-- in hand or finished ahead. lease_no and block are read again after take_next() returned 'moved'. Raises GL404 for an
+-- unknown group, GL409 for an ordered one.
 -- index: queue_range_pkey from the floor on (what is below it stays in the index while an old snapshot is held),
 -- queue_floor_pkey and log_segment_pkey, a look-up in each for each partition
 create or replace function gapless.queue_places(_group_id text, _topic_id int)

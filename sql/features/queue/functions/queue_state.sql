@@ -1,12 +1,11 @@
--- How a queue group is, a row for each partition; reads only.
---   next_offset  the floor: all below is finished or set aside; end_offset: the next event's
---   open         events that anybody may take: nobody has yet, or they were given back or lapsed; those that workers
---     have in
---                hand at this moment are among them, in_work says in how many blocks
---   in_hand      events that were given out, and their time is not over; lapsed: it is
---   finished_ahead  events above the floor that are finished
+-- Show the state of a queue group, a row for each partition; it only reads.
+--   next_offset  the floor: all events below are finished or set aside; end_offset: the offset of the next event
+--   open         events that anyone may take: new ones, and ones that were given back or whose time is over; they
+--                include events that workers have in hand at this moment; in_work counts the blocks of those
+--   in_hand      events that were delivered and whose time is not over; lapsed: delivered events whose time is over
+--   finished_ahead  finished events above the floor
 --   waiting, dead   units that were set aside
---   oldest_open_s   seconds since the event at the floor was published; 0: all is finished
+--   oldest_open_s   seconds since the event at the floor was published; 0: all events are finished
 create or replace function gapless.queue_state(group_id text)
 returns table (
   topic text, partition_id int, next_offset bigint, end_offset bigint, open bigint, in_work bigint, in_hand bigint,
@@ -24,7 +23,7 @@ begin
   perform gapless.require_queue(queue_state.group_id, g.topic_id)
   from (select distinct p.topic_id from gapless.group_partitions(queue_state.group_id) p) g;
   return query
-  with working as materialized (    -- once: to list the locks costs as much as there are
+  with working as materialized (    -- once: listing the locks costs as much as there are locks
     select k.objid, count(distinct k.pid) as blocks from pg_locks k
     where k.locktype = 'advisory' and k.classid = 7427003::oid and k.objsubid = 2
       and k.granted and k.mode = 'ShareLock' and k.pid <> pg_backend_pid()

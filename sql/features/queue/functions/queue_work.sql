@@ -1,6 +1,6 @@
--- The partitions of a queue group in which something may be taken, the laggiest first: something is above the floor, or
--- a unit that was set aside is due. What is paused, or idle, is left out, so that a look at a thousand idle partitions
--- costs no more than that. open: as queue_places().
+-- Return the partitions of a queue group that have work, the partition with the largest backlog first: events above the
+-- floor, or a unit set aside that is due. Paused and idle partitions are left out, so a look at a thousand idle
+-- partitions costs no more than that. open: as in queue_places().
 -- index: as queue_places(); dead_letter_open. MUST NOT call a function for each partition.
 create or replace function gapless.queue_work(_group_id text, _topic_id int)
 returns table (partition_id int, lease_no int, block int, open bigint, has_due boolean)
@@ -14,7 +14,7 @@ set plan_cache_mode = force_generic_plan
 as $$
 #variable_conflict use_column
 declare
-  now_ts timestamptz := clock_timestamp();    -- an index takes no function that is volatile
+  now_ts timestamptz := clock_timestamp();    -- an index takes no volatile function
   has_letters boolean := exists (
     select from gapless.dead_letter d
     where d.group_id = _group_id and d.topic_id = _topic_id and d.state in ('waiting', 'parked', 'dead')

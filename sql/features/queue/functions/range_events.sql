@@ -1,5 +1,5 @@
--- The events of a range of the log, in offset order, with the timeline of each. Raises GL410 when one is missing.
--- OFFSET 0: one look-up an id, as in read().
+-- Return the events of a range of the log, in offset order, with the timeline of each. Raises GL410 when one is
+-- missing. OFFSET 0: one look-up an id, as in read().
 create or replace function gapless.range_events(
   _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint
 )

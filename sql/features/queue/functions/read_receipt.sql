@@ -1,5 +1,5 @@
--- What a receipt of take() or reserve() stands for: kind 'R', a range of the log, or 'L', a unit that was set aside.
--- Raises GL400 for what is no receipt, GL003 when its partition is gone.
+-- Parse a receipt of take() or reserve(): kind 'R' is a range of the log, 'L' a unit that was set aside.
+-- Raises GL400 for an invalid receipt, GL003 when its partition is gone.
 create or replace function gapless.read_receipt(_receipt text)
 returns table (
   kind text, lease_no int, group_id text, topic_id int, partition_id int, first_offset bigint, last_offset bigint,
@@ -14,7 +14,7 @@ as $$
 declare
   part text[] := string_to_array(_receipt, ':');
 begin
-  -- MUST stay without {m,n}: a pattern that counts takes half a millisecond, which is more than the answer itself.
+  -- MUST stay without {m,n}: a pattern that counts takes half a millisecond, longer than the rest of the answer.
   if (
     _receipt ~ '^[RL][0-9]+:[0-9]+:[0-9]+:[0-9a-f-]+$'
     and length(part[1]) <= 10 and length(part[2]) <= 18 and length(part[3]) <= 18

@@ -1,6 +1,6 @@
--- Refuses the COMMIT of events that a worker has taken and not declared finished, as refuse_early_commit() does for
--- batches: a handler that says COMMIT would otherwise finish events it has not handled (Q4).
--- Rows with a holder are of clients that decide themselves when they commit.
+-- Refuse the COMMIT of events that a worker has taken and not declared finished, as refuse_early_commit() does for
+-- batches: otherwise a handler that executes COMMIT would finish events that it has not handled (Q4).
+-- Rows with a holder belong to clients, which decide themselves when they commit.
 create or replace function gapless.refuse_early_take()
 returns trigger
 language plpgsql

@@ -1,4 +1,4 @@
--- Raise GL410 when take_next() met a hole in the log, or the end of it before where the group is; else nothing.
+-- Raise GL410 when take_next() met a hole in the log, or its end before the group's place; else do nothing.
 create or replace function gapless.refuse_hole(
   _group_id text, _topic_id int, _partition_id int, _outcome text, _first_offset bigint, _last_offset bigint
 )

@@ -1,4 +1,4 @@
--- Raise GL410: the log says that there is an event, and there is none.
+-- Raise GL410: the log refers to an event that does not exist.
 create or replace function gapless.refuse_missing(_topic_id int, _partition_id int, _c_offset bigint)
 returns bigint
 language plpgsql

@@ -1,4 +1,4 @@
--- Raises GL003: what a receipt was for is not in its holder's hands any more (Q2).
+-- Raise GL003: the events of a receipt are no longer in its holder's hands (Q2).
 create or replace function gapless.refuse_receipt(_receipt text)
 returns void
 language plpgsql

@@ -1,7 +1,7 @@
--- Give up what a receipt of take() holds: it is dead, with the reason, and stays in the dead letter queue
--- until a person redrives or discards it; returns how many events. c_offset: of that event only.
+-- Reject the events of a receipt of take(): they are dead, with the reason, and stay in the dead letter queue until a
+-- person redrives or discards them. Returns the number of events. c_offset: only the event at that offset.
 --   select gapless.reject('sender', 'mails', receipt, 'bad address');
--- Raises GL400 without a reason, GL003 when the receipt counts no more.
+-- Raises GL400 without a reason, GL003 when the receipt is no longer valid.
 create or replace function gapless.reject(
   group_id text, topic text, receipt text, reason text, c_offset bigint default null
 )

@@ -1,4 +1,4 @@
--- Let go of a partition after its last batch; tells the group, so that the next owner starts at once.
+-- Release a partition after its last batch, and notify the group, so that the next owner starts at once.
 create or replace function gapless.release(
   _group_id text, _topic_id int, _partition_id int, _token uuid
 )
@@ -24,12 +24,12 @@ begin
 end
 $$;
 
--- Give back what a receipt of take() holds; returns how many events. c_offset: of that event only.
+-- Give back the events of a receipt of take(); returns the number of events. c_offset: only the event at that offset.
 --   select gapless.release('sender', 'mails', receipt, delay => '30 s');
--- Without a delay anybody takes it at once. With one each event is set aside until then, with the reason, and
--- seen in the dead letter queue as 'waiting'. Neither counts as a failed attempt. Name what comes behind the
--- receipt: four bare literals would do for a lease as well. Raises GL400 for a delay below zero, or infinite;
--- GL003 when the receipt counts no more.
+-- Without a delay, any worker may take them at once. With one, each event is set aside until then, with the reason, and
+-- is in the dead letter queue as 'waiting'. Neither counts as a failed attempt. Name the arguments after the receipt:
+-- four bare literals would fit a lease as well. Raises GL400 for a delay below zero, or infinite; GL003 when the
+-- receipt is no longer valid.
 create or replace function gapless.release(
   group_id text, topic text, receipt text, delay interval default '0 s', c_offset bigint default null,
   reason text default null

@@ -1,5 +1,5 @@
--- Give back what a receipt holds: anybody takes it at once, and it does not count as an attempt. Returns how
--- many events.
+-- Give back the events of a receipt: any worker may take them at once, and this does not count as an attempt. Returns
+-- the number of events.
 create or replace function gapless.release_receipt(_receipt text, _c_offset bigint default null)
 returns bigint
 language plpgsql

@@ -1,5 +1,5 @@
--- Say for status why workers of a queue rest: in the lease of its first partition, for they share all of them;
--- null clears it. The view `leases` shows it as long as it is repeated: who said it may be gone.
+-- Record for status why the workers of a queue rest: in the lease of its first partition, because they share all
+-- partitions; null clears it. The view `leases` shows it as long as it is repeated: its reporter may be gone.
 create or replace function gapless.report_queue_error(_group_id text, _topics text[], _error text)
 returns void
 language sql

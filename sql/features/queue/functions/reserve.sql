@@ -1,15 +1,15 @@
--- Give out events of a queue group until a deadline, for calls outside of a transaction, and of what was given out
--- before and nobody answered for. Returns the events with a receipt, in offset order; no row: there is nothing.
--- The events of one range, and those of one unit that was set aside, share a receipt.
---   partition_id null: of any partition, the laggiest first
---   what 'any'; 'aside': only what was given out before, came back or is due again
---   crashes_max: what was given out so often, and nobody answered for, becomes dead here; null: the caller decides by
+-- Deliver events of a queue group until a deadline, for calls outside of a transaction, and for events that were
+-- delivered before and not answered for. Returns the events with a receipt, in offset order; no row: there is none. The
+-- events of one range, and those of one unit that was set aside, share a receipt.
+--   partition_id null: of any partition, the partition with the largest backlog first
+--   what 'any'; 'aside': only events that were delivered before, came back or are due again
+--   crashes_max: events that were delivered so often without an answer become dead here; null: the caller decides by
 --     crashes
--- attempts: calls that ended badly; crashes: times it was given out without an answer, this one included.
--- What lapsed or killed its worker comes alone, so that its neighbours do not suffer with it.
--- A partition that stands before a hole gives nothing; the others are served. When these have nothing either, a worker
--- (crashes_max null) is told by GL410, and anybody else by a notice.
--- Of a range that lapsed, MUST the row be locked, not the block: whoever answers late waits, and then has lost (Q2).
+-- attempts: calls that failed; crashes: deliveries without an answer, this one included.
+-- Events that lapsed or killed their worker come alone, so that their neighbours do not suffer with them. A partition
+-- before a hole returns no event; the others are served. When these have none either, a worker (crashes_max null) gets
+-- GL410, and all other callers a notice.
+-- For a range that lapsed, the row MUST be locked, not the block: a late answer waits, and is then refused (Q2).
 -- locks: as take_next(); the rows of what it gives out, until the transaction ends, by try
 create or replace function gapless.reserve(
   _group_id text, _topic_id int, _partition_id int, _max_events int, _visibility interval, _worker text,
@@ -53,7 +53,7 @@ begin
     perform gapless.heal_letters(), gapless.require_queue(_group_id, _topic_id);
     return;
   end if;
-  -- What was given out before is looked for when nothing else is left, and now and then.
+  -- Events that were delivered before are looked for when none is left, and now and then.
   <<rounds>>
   foreach round in array case
     when _what = 'aside' then array['aside']
@@ -73,7 +73,7 @@ begin
         when 'gaps' then opens[n] = 0 and gaps[n]
         else letters[n] or lapsed[n]
       end;
-      -- MUST be caught here: what was written on the way to a hole is undone, and its block is free again.
+      -- MUST be caught here: the writes on the way to a hole are undone, and its block is free again.
       begin
         if round = 'aside' then
           return query
@@ -91,10 +91,10 @@ begin
         hole := coalesce(hole, sqlerrm);
       end;
       exit rounds when is_given;
-      finished[n] := finished[n] or round = 'aside';    -- what is given up is finished
+      finished[n] := finished[n] or round = 'aside';    -- a unit that is given up is finished
     end loop;
   end loop;
-  -- Nobody else may be there to do it.
+  -- There may be no other session to do it.
   if not is_given or random() < 0.0156 then
     if finished is null then
       select array_agg(a.is_finished) into finished from gapless.queue_above(leases) a;

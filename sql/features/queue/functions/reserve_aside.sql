@@ -1,6 +1,6 @@
--- Give out what was given out before in a partition: reserve(). A unit that is due first, else a range that lapsed,
--- was given back, or killed its worker. A range that was given out, or extended, by a clock that was ahead (since_ts)
--- lapses after its own length from now on.
+-- Deliver events of a partition that were delivered before, for reserve(): a unit that is due first, else a range that
+-- lapsed, was given back, or killed its worker. A range that was delivered, or extended, by a clock that was ahead
+-- (since_ts) lapses after its own length from now on.
 -- index: dead_letter_open; queue_range_pkey from the floor on
 create or replace function gapless.reserve_aside(
   _group_id text, _topic_id int, _partition_id int, _lease_no int, _max_events int, _worker text,
@@ -77,7 +77,7 @@ begin
       where r.lease_no = _lease_no and r.first_offset = old.first_offset;
       continue;
     end if;
-    -- What was given back comes as it was; what nobody answered for comes alone.
+    -- A range that was given back comes as it was; one that was not answered for comes alone.
     upto := least(old.last_offset, old.first_offset + case when old.tries = 0 then _max_events else 1 end - 1);
     if upto < old.last_offset then
       insert into gapless.queue_range (lease_no, first_offset, last_offset, tries, deadline, holder, since_ts)

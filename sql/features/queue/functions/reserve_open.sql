@@ -1,4 +1,4 @@
--- Give out events of a partition that nobody has taken yet: reserve(). Raises GL410 when the log has a hole there.
+-- Deliver new events of a partition, for reserve(). Raises GL410 when the log has a hole there.
 create or replace function gapless.reserve_open(
   _group_id text, _topic_id int, _partition_id int, _lease_no int, _block int, _max_events int, _worker text,
   _deadline timestamptz
@@ -44,7 +44,7 @@ begin
     left join lateral unnest(t.message_ids) with ordinality as u (id, n) on true
     left join taken o on o.id = u.id
     where t.outcome is not null
-      -- An error, where there is a hole. MUST be a condition: a column that nobody reads is not computed.
+      -- An error, where there is a hole. MUST be a condition: an unused column is not computed.
       and case
         when t.outcome = 'claimed' then true
         else gapless.refuse_hole(_group_id, _topic_id, _partition_id, t.outcome, t.first_offset, t.last_offset) is null

@@ -1,5 +1,5 @@
--- Set a queue group's block and max_crashes; null leaves each as it is. Another block takes effect only when
--- nobody has a partition in hand at this moment, else it stays: two that cut the log differently would take
+-- Set a queue group's block and max_crashes; null leaves either as it is. A new block takes effect only when no worker
+-- has a partition in hand at this moment, else the old one stays: two workers that cut the log differently would take
 -- the same events (Q2).
 create or replace function gapless.set_queue(_here gapless.consumer_group, _block int, _max_crashes int)
 returns void
@@ -29,7 +29,7 @@ begin
       return;
     end if;
   end loop;
-  -- A block is taken from its beginning on: another cut would pass what is open between ranges.
+  -- A block is taken from its beginning on: another cut would pass open events between ranges.
   if gapless.has_gaps(_here.group_id, _here.topic_id) then
     return;
   end if;

@@ -1,5 +1,5 @@
--- Mark as handled what a receipt holds; returns how many events. holder: who says so, and decides when to commit; null:
--- a worker, whose COMMIT must be declared. Raises GL003 when the receipt counts no more (Q2).
+-- Mark the events of a receipt as handled; returns their number. holder: the caller, which decides when to commit;
+-- null: a worker, whose COMMIT must be declared. Raises GL003 when the receipt is no longer valid (Q2).
 create or replace function gapless.settle_receipt(
   _receipt text, _c_offset bigint, _holder text
 )

@@ -1,7 +1,7 @@
--- skip_hole() of a queue group: what is missing around c_offset counts as finished from now on, and nothing else. What
--- nobody has taken yet in front of it in its block is given back, for a block is taken from its beginning on.
--- Waits for the transactions that have the first and the last block of it in hand. What is in hand with a
--- receipt stays so. Raises GL409 where nothing is missing, or the group is past it. Before: the topic is locked.
+-- skip_hole() of a queue group: the missing offsets around c_offset count as finished from now on, and no others. Open
+-- events in front of them in their block are given back, because a block is taken from its beginning on. Waits for the
+-- transactions that have the first and the last of these blocks in hand. Events in hand with a receipt stay so. Raises
+-- GL409 where nothing is missing, or the group is past it. Before: the topic is locked.
 -- locks: (7427003, lease_no) shared, the two blocks', until the transaction ends; lapsed ranges
 create or replace function gapless.skip_missing(
   _group_id text, _topic text, _topic_id int, _partition_id int, _c_offset bigint,
@@ -57,7 +57,7 @@ begin
     values (place, pos, skip_missing.first_offset - 1, 0, '-infinity', 'skip', clock_timestamp());
   end if;
 
-  -- What lapsed of it is nobody's: its events are gone.
+  -- Lapsed parts of it belong to no worker: their events are gone.
   for each in
     select r.* from gapless.queue_range r
     where r.lease_no = place and r.first_offset between here.next_offset and skip_missing.last_offset

@@ -1,7 +1,7 @@
--- Move the floor of a queue group's partition over what is finished, and forget the ranges below it; returns how many
--- events it moved. Behind a straggler, neighbours that are finished become one range, so that looks stay short
--- however long it takes. Waits for nobody: one at a time, others return 0. Writes nothing when there is nothing.
--- Call it in a transaction of its own, with synchronous_commit off: what is lost of it is done again.
+-- Move the floor of a queue group's partition over finished events, and forget the ranges below it; returns the number
+-- of events that it passed. Behind a straggler, neighbouring finished ranges become one, so that looks stay short
+-- however long it takes. Waits for no session: one sweep at a time, others return 0. Without work it writes nothing.
+-- Call it in a transaction of its own, with synchronous_commit off: lost work is done again.
 -- locks: the consumer_offsets row, by try
 -- index: queue_range_pkey from the floor on, 5000 rows at most
 create or replace function gapless.sweep(_lease_no int)
@@ -25,7 +25,7 @@ declare
   run_rows int;
 begin
   here := gapless.floor_of(_lease_no);
-  -- Is it worth a lock, which is a write? Behind a straggler, once there is something to make one of.
+  -- Is it worth a lock, which is a write? Behind a straggler, once there are ranges to merge.
   select count(*) filter (where a.is_finished) >= 256 or bool_or(a.is_finished and a.first_offset = here.next_offset)
   into is_due
   from (

@@ -1,11 +1,11 @@
--- Take events of a queue group in any language; nobody else gets them for the time of visibility. Answer for each with
--- acknowledge(), release() or reject(), or keep it longer with extend().
+-- Take events of a queue group, in any language; no other worker gets them during the visibility time. Answer for each
+-- with acknowledge(), release() or reject(), or keep it longer with extend().
 --   select * from gapless.take('sender', 'mails', max_events => 10, visibility => '60 s');
--- Returns no row when there is nothing. attempt: which call of it this is, 1 the first. Events that were taken together
--- share a receipt; those of a unit that was set aside have another. At most max_events, and one block of the group.
--- A partition that stands before a hole gives nothing: a notice says so when the others have nothing either.
--- Call it in a transaction of its own: until it commits, others wait for these events.
--- Raises GL404 for a group or topic that is not there, GL409 for an ordered group, GL400 for what is out of range.
+-- Returns no row when there is no event. attempt: the number of this delivery, from 1. Events that were taken together
+-- share a receipt; those of a unit that was set aside have another. Returns at most max_events, and at most one block
+-- of the group. A partition before a hole returns no event; a notice says so when the other partitions have none
+-- either. Call it in a transaction of its own: until it commits, other workers wait for these events.
+-- Raises GL404 for an unknown group or topic, GL409 for an ordered group, GL400 for a value that is out of range.
 create or replace function gapless.take(
   group_id text, topic text, max_events int default 1, visibility interval default '60 s'
 )

@@ -1,4 +1,4 @@
--- take() of a topic with direct messages: what is for another group is acknowledged here, and the next events are
+-- take() for a topic with direct messages: events for other groups are acknowledged here, and the next events are
 -- taken.
 -- locks: as reserve()
 create or replace function gapless.take_direct(
@@ -15,7 +15,7 @@ as $$
 #variable_conflict use_column
 declare
   each record;
-  receipts text[];    -- of what is for others, and the offsets
+  receipts text[];    -- of events for other groups, and the offsets
   offsets bigint[];
   kept int := 0;
 begin

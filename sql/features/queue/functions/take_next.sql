@@ -1,23 +1,24 @@
--- Take the next events of a partition for a queue group, in the caller's open transaction: they count as finished
--- now, and that commits, or not, with whatever the handler writes (Q4). Any number of sessions may.
+-- Take the next events of a partition for a queue group, in the caller's open transaction: they count as finished now,
+-- which commits or rolls back with the handler's writes (Q4). Any number of sessions may call it.
 --
--- Returns the rows of claim_events(), and outcomes as there: a row for each piece of a segment, message_ids being
--- what was taken of it and every event a unit of its own; then a row for each event, in any order.
+-- Returns the rows of claim_events(), and its outcomes: a row for each piece of a segment, in which message_ids are the
+-- taken events, each a unit of its own; then a row for each event, in any order.
 --   outcome 'claimed'  offsets first_offset .. last_offset are this transaction's; claim_xid as in claim_at()
---   outcome 'idle'     nothing there, or paused; nothing was written: no xid, no WAL
---   outcome 'noted'    what is there was given out before: reserve() takes it; nothing was written
---   outcome 'moved'    lease_no or block are not (any more) what they are: ask queue_places()
+--   outcome 'idle'     no event is there, or it is paused; nothing was written: no xid, no WAL
+--   outcome 'noted'    events there were delivered before: reserve() takes them; nothing was written
+--   outcome 'moved'    lease_no or block are outdated: ask queue_places()
 --   outcome 'held'     as 'idle', but the rest of a block that others have in hand may be open in a moment
---   outcome 'busy'     somebody has the partition alone, to seek or to drop the group
+--   outcome 'busy'     another session has the partition exclusively, to seek or to drop the group
 --   outcome 'overrun', 'hole'  as claim_at(): first_offset .. last_offset are missing
--- hint: where to begin, at best the end of what the session took last; null: at the floor, which finds gaps and
---   what was given back, and costs a look at each range that is not swept yet.
+-- hint: where to begin, at best the end of the session's last call; null: at the floor, which finds gaps and events
+-- that were given back, and costs a look at each range that is not swept yet.
 -- token, deadline, holder: the range is in hand until then, not finished (reserve()); GL410 if an event is not there.
 --
--- A block of offsets is the caller's while it has the block's advisory lock. MUST look in a statement of its own
--- after it has the lock: an older snapshot may not show what the one before it committed (Q2). The rest of the block
--- is taken, up to max_events and to the end of the log.
--- Locks of blocks where nothing was left are kept until the transaction ends, so at the end of the log it stops.
+-- A block of offsets is the caller's while it has the block's advisory lock. MUST look in a statement of its own after
+-- it has the lock: an older snapshot may not show the commit of the block's previous owner (Q2). The rest of the block
+-- is taken, at most max_events events and up to the end of the log.
+-- Locks of blocks without a remaining event are kept until the transaction ends, so the call stops at the end of the
+-- log.
 -- locks: (7427003, lease_no) shared, (7427006, block_key()); both by try, until the transaction ends
 -- plan: as claim_events()
 create or replace function gapless.take_next(
@@ -44,7 +45,7 @@ declare
   block_last bigint;
   cut int;           -- the block size in force
   is_paused boolean;
-  log_last bigint;   -- the last offset of the segment that shows first_offset
+  log_last bigint;   -- the last offset of the segment that contains first_offset
   ids bigint[];
   goal bigint;
   low bigint;
@@ -75,9 +76,9 @@ begin
     block_no := (pos - 1) / _block;
     block_last := (block_no + 1) * _block;
     if pg_try_advisory_xact_lock(7427006, ((_lease_no::bigint * 1000003 + block_no) & 2147483647)::int) then
-      -- A subselect and a statement more, for joins cost more to set up than they find.
+      -- A subselect and a second statement: joins cost more to set up than they find.
       select greatest(block_last - _block + 1, q.next_offset, (
-          -- Not below the floor: while an old snapshot is held, all that was ever swept is still in the index.
+          -- Not below the floor: while an old snapshot is held, all swept rows are still in the index.
           select r.last_offset + 1 from gapless.queue_range r
           where r.lease_no = _lease_no and r.first_offset between q.next_offset and block_last
           order by r.first_offset desc limit 1
@@ -107,7 +108,7 @@ begin
       elsif is_paused then
         outcome := 'idle';
       elsif first_offset <= block_last then
-        -- Behind the last segment, or before one that is missing; unless it has just come.
+        -- Behind the last segment, or before a missing one, unless it has just come.
         pos := first_offset;
         if first_offset = log_last + 1 and not exists (
           select from gapless.log_segment s
@@ -120,7 +121,7 @@ begin
         end if;
       elsif _hint is null then
         pos := gapless.queue_gap(_topic_id, _partition_id, _lease_no, _block, block_last + 1);
-      else    -- finished, or reserved: beyond all that anybody has taken there is most
+      else    -- finished, or reserved: beyond all taken offsets, mostly
         select r.last_offset + 1 into pos from gapless.queue_range r
         where r.lease_no = _lease_no and r.first_offset >= take_next.first_offset
         order by r.first_offset desc limit 1;
@@ -131,7 +132,7 @@ begin
     else
       pos := block_last + 1;
       tries := tries + 1;
-      -- Two conditions in one would be a query for each block that is in hand: what is not asked is set up, too.
+      -- Two conditions in one would be a query for each block in hand: unused subqueries are set up, too.
       if tries % 64 = 0 then
         if pos > (
           select g.last_offset from gapless.log_segment g

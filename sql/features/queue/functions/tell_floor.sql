@@ -1,4 +1,4 @@
--- A pause of a queue group, or its end, is written beside the floor: a claim looks at nothing else.
+-- Write a pause of a queue group, or its end, beside the floor: a claim looks at nothing else.
 -- locks: the consumer_offsets rows, as sweep()
 create or replace function gapless.tell_floor()
 returns trigger

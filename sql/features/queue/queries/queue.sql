@@ -1,10 +1,10 @@
 -- name: queue_places
--- The partitions of a topic as a queue group sees them, the laggiest first.
+-- The partitions of a topic as a queue group sees them, the partition with the largest backlog first.
 select partition_id, lease_no, block, open, unfinished
 from gapless.queue_places(%(group_id)s, %(topic_id)s)
 
 -- name: queue_aside
--- Is anything lapsed, noted or set aside due; else in how many seconds. Nothing: no row, or nulls.
+-- Whether events are due that lapsed, were noted or set aside; else in how many seconds. None: no row, or nulls.
 select due, wait_s
 from gapless.queue_aside(%(group_id)s, %(topic_id)s)
 
@@ -20,7 +20,7 @@ from gapless.take_next(
 )
 
 -- name: take_reserved
--- The same in no transaction: they are this worker's for so long, by the token.
+-- The same outside of a transaction: the token holds them for this worker for so long.
 select outcome, first_offset, last_offset, claim_xid, place_after::text, base_offset, message_ids, unit_ends,
   timeline, id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts,
   cause, correlation
@@ -30,7 +30,7 @@ from gapless.take_next(
 )
 
 -- name: reserve
--- At most max_events events of a topic, or what was left of others ('aside'), for so long.
+-- At most max_events events of a topic, or those that other workers left ('aside'), for so long.
 select receipt, partition_id, c_offset, attempts, crashes, is_letter, was_dead, timeline,
   id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts,
   cause, correlation
@@ -40,7 +40,7 @@ from gapless.reserve(
 )
 
 -- name: begin_receipt
--- The first statement of a handler's transaction: what is reserved counts as handled if it commits.
+-- The first statement of a handler's transaction: reserved events count as handled if it commits.
 select gapless.begin_receipt(%(receipt)s, %(c_offset)s)
 
 -- name: acknowledge
@@ -60,8 +60,8 @@ select gapless.release_receipt(%(receipt)s, %(c_offset)s)
 select gapless.extend_receipt(%(receipt)s, make_interval(secs => %(visibility_s)s))
 
 -- name: note_death
--- Somebody died at work on these: they are tried one at a time from now on. No row: they were given on a timeline
--- that is gone, and are other events now, if there are such.
+-- A worker died while it handled these events: they are tried one at a time from now on. No row: they were delivered on
+-- a timeline that is gone, and their offsets may have other events now.
 select gapless.note_death(%(lease_no)s, %(first_offset)s, %(last_offset)s, %(worker)s)
 where gapless.timeline() = %(timeline)s
 
@@ -69,11 +69,11 @@ where gapless.timeline() = %(timeline)s
 select gapless.timeline()
 
 -- name: end_holder
--- All that a process had reserved is to be had again: it is gone. Null: not all yet.
+-- Free all events that a process had reserved: it is gone. Null: not all yet.
 select gapless.end_holder(%(worker)s)
 
 -- name: group_channel
--- What tells that a group was paused, resumed or moved.
+-- The channel that announces that a group was paused, resumed or moved.
 select 'gapless_g_' || g.group_no
 from gapless.consumer_group g
 where g.group_id = %(group_id)s and g.topic_id = %(topic_id)s
@@ -112,7 +112,7 @@ from gapless.queue_state(%(group)s) s
 order by s.topic, s.partition_id
 
 -- name: peek
--- The oldest of each partition in these states; the view costs what is asked of it.
+-- The oldest of each partition in these states; the view costs as much as the query asks for.
 -- returns: gapless.features.queue.ops:QueueJob
 select j.group_id as "group", j.topic, j.partition_id as partition, j.c_offset as offset, j.state, j.attempts,
   j.holder, j.since, j.key, j.event_type

@@ -1,9 +1,9 @@
--- Every event of queue groups as a row of a status table, for those who come from one; nothing is stored for it.
---   ENQUEUED   open: nobody has it, or it waits for its next attempt
+-- Every event of queue groups as a row of a status table, for users of such tables; nothing is stored for it.
+--   ENQUEUED   open: no worker has it, or it waits for its next attempt
 --   PROCESSING in hand until its deadline; or in a worker's open transaction, whose process is the holder
 --   FAILED     dead, until a person redrives or discards it
---   PROCESSED  finished above the floor. Below the floor, all that is not here was PROCESSED or discarded.
--- Reads all from the floor to the end of the log: ask for a group and a topic, and for a LIMIT.
+--   PROCESSED  finished above the floor. Below the floor, every event without a row was PROCESSED or discarded.
+-- Reads all events from the floor to the end of the log: ask for a group and a topic, and with a LIMIT.
 create or replace view gapless.queue_jobs as
 select g.group_id, t.name as topic, l.partition_id, j.c_offset,
   case

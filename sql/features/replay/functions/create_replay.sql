@@ -1,9 +1,9 @@
--- Replay: a scratch group handles a range of a topic once. It has no members and no plan: whoever runs
--- it takes partitions one by one, by their advisory lock and their fence. It neither lags nor holds
--- retention, and no other group's offset moves.
+-- Replay: a scratch group handles a range of a topic once. It has no members and no plan: a running replay takes
+-- partitions one by one, by their advisory lock and their fence. It neither lags nor holds retention, and no other
+-- group's offset moves.
 
--- Make a scratch group over a range: from (one of them, inclusive; all null: the oldest event) to (one
--- of them, exclusive; both null: the end as it is now). Returns how many events are in it.
+-- Create a scratch group over a range: from (one of them, inclusive; all null: the oldest event) to (one of them,
+-- exclusive; both null: the end as it is now). Returns the number of events in it.
 -- Raises as seek_plan(), and GL409 when there is such a group.
 create or replace function gapless.create_replay(
   _group_id text, _topic text, _partition_id int default null,

@@ -1,7 +1,7 @@
--- Make a scratch group for a transaction that is to be rolled back: a dry run. The ranges are those that
+-- Create a scratch group for a transaction that is to be rolled back: a dry run. The ranges are those that
 -- create_replay() found; start inclusive, stop exclusive.
--- MUST NOT lock the topic, as create_replay() does: who changes its partitions would wait for the dry run,
--- and the sequencer for them.
+-- MUST NOT lock the topic, as create_replay() does: a change of its partitions would wait for the dry run, and the
+-- sequencer for the change.
 create or replace function gapless.create_trial(
   _group_id text, _topic text, _partitions int[], _starts bigint[], _stops bigint[]
 )

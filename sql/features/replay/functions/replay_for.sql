@@ -1,4 +1,4 @@
--- Let a scratch group take the direct messages of another group: a replay is of a handler of that one.
+-- Let a scratch group take the direct messages of another group, whose handler it replays.
 create or replace function gapless.replay_for(_group_id text, _topic_id int, _for text)
 returns void
 language sql

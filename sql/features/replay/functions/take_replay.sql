@@ -1,5 +1,5 @@
--- Take a partition of a replay: this session holds its advisory lock (7427003, lease_no). A former
--- holder cannot commit any more (I7). Returns the new epoch, and whether the former one died at work.
+-- Take a partition of a replay: this session holds its advisory lock (7427003, lease_no). A former holder cannot commit
+-- any more (I7). Returns the new epoch, and whether the former holder died at work.
 create or replace function gapless.take_replay(
   _group_id text, _topic_id int, _partition_id int, _token uuid, out epoch bigint, out unclean boolean
 )

@@ -1,5 +1,5 @@
--- Replays that are not done, or were kept: events in their range, and how many are done (handled or
--- dead); letters counts units in their dead letter queue; is_running: somebody is at it now.
+-- Replays that are not done, or were kept: events in their range, and the number of done ones (handled or dead);
+-- letters counts units in their dead letter queue; is_running: a session is running it now.
 create or replace view gapless.replays as
 select
   g.group_id,

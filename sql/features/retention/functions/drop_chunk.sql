@@ -1,10 +1,10 @@
--- Drop what retention_plan() says may go, step by step; each function here is a transaction of its own,
--- may be called by anybody at any time, and continues where another one was interrupted.
+-- Drop the chunks that retention_plan() releases, step by step; each function here is a transaction of its own, may be
+-- called by any session at any time, and continues where another one was interrupted.
 --
--- A chunk is emptied by TRUNCATE, which locks the chunk alone: its room is free at once, whatever
--- transaction is open elsewhere. The empty table is taken out of outbox_message_t later, at a moment
--- when nobody has that locked. Not by DETACH … CONCURRENTLY: PostgreSQL refuses that while there is a
--- default chunk, and the default chunk is what keeps a publisher from failing (create_chunks.sql).
+-- A chunk is emptied by TRUNCATE, which locks the chunk alone: its room is free at once, whatever transaction is open
+-- elsewhere. The empty table is taken out of outbox_message_t later, at a moment when no session has that locked. Not
+-- by DETACH … CONCURRENTLY: PostgreSQL refuses that while there is a default chunk, and the default chunk keeps a
+-- publisher from failing (create_chunks.sql).
 
 -- Drop the events of the oldest chunk, if it may go; returns its name, or null when none may.
 -- Raises 55P03 (lock_not_available) when a reader has it locked: try again later.
@@ -28,14 +28,14 @@ begin
       return null;
   end;
   perform gapless.look_at_clock();
-  -- What a clock wrote that was ahead counts from now on.
+  -- A time from a clock that was ahead counts from now on.
   update gapless.chunk_end e set newest_ts = clock_timestamp() where e.newest_ts > clock_timestamp();
   -- Look first, then lock.
   if (select p.goes from gapless.retention_plan() p order by p.upto limit 1) is not true then
     return null;
   end if;
   perform from gapless.topic t order by t.topic_id for no key update;
-  -- MUST be looked at again: what holds the topics now has committed.
+  -- MUST be looked at again: the session that held the topics has committed.
   select * into oldest from gapless.retention_plan() p order by p.upto limit 1;
   if oldest.goes is not true then
     return null;

@@ -1,7 +1,7 @@
--- Take emptied chunks out of the table; returns how many. Needs the whole table for a moment, and raises
--- 55P03 when that cannot be had. Without patience it does not wait at all; with it, 20 ms for each of
--- them and 1 s at most, in which publishers wait, too: the longer it did not succeed, the more it is
--- worth. Not while a transaction that uses the log is older than that: it would wait in vain.
+-- Take emptied chunks out of the table; returns their number. Needs the whole table for a moment, and raises 55P03 when
+-- that cannot be had. Without patience it does not wait at all; with it, 20 ms for each of them and at most 1 s, in
+-- which publishers wait, too: the longer it did not succeed, the more it is worth. It does not wait while a transaction
+-- that uses the log is older than that: it would wait in vain.
 create or replace function gapless.drop_emptied_chunks(_patient boolean default false)
 returns int
 language plpgsql

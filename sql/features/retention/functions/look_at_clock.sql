@@ -1,9 +1,8 @@
--- Look at the clock before something is destroyed by what it says, and each minute while somebody sequences. A step
--- ahead of more than 5 minutes since the look before (before the first: the newest run) is doubted for an hour by
--- sure_clock().
--- is_step: the sequencer's role is held, so somebody looked all the time, and the clock was set; else it may be that
--- nobody did. A clock that is put back to before the step ends the doubt.
--- Writes once a minute at most. locks: clock_look, by try
+-- Look at the clock before it decides about deletions, and each minute while a sequencer runs. sure_clock() doubts a
+-- step ahead of more than 5 minutes since the look before (before the first: the newest run) for an hour.
+-- is_step: the sequencer's role is held, so there were looks all the time, and the clock was set; else it may be that
+-- there were none. A clock that is put back to before the step ends the doubt.
+-- Writes at most once a minute. locks: clock_look, by try
 create or replace function gapless.look_at_clock()
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- Remove what only people look back at, older than they want it: units that were handled after all or
--- discarded (letters_s), and what was done to groups (audit_s); rows_max of each. Who discarded a unit, and
--- why, goes to the audit. Returns how many rows of each went. Units that wait, or are dead, are not touched.
+-- Remove old history that is only for people: units that were handled after all or discarded (letters_s), and actions
+-- on groups (audit_s); rows_max of each. The person who discarded a unit, and the reason, go to the audit. Returns the
+-- numbers of removed rows. Units that wait, or are dead, are not touched.
 create or replace function gapless.purge_history(
   _letters_s double precision, _audit_s double precision, _rows_max int default 1000,
   out letters int, out audits int
@@ -19,9 +19,9 @@ begin
     where d.state in ('redriven', 'discarded')
       and d.closed_ts < now_ts - make_interval(secs => _letters_s)
     limit _rows_max
-    for update skip locked    -- somebody mends it
+    for update skip locked    -- a person may be mending it
   ),
-  -- A group that was moved back may have set some of the offsets aside again: first_offset tells.
+  -- A group that was moved back may have set some of the offsets aside again: first_offset decides.
   events as (
     delete from gapless.dead_letter_event e using closed c
     where e.group_id = c.group_id and e.topic_id = c.topic_id and e.partition_id = c.partition_id

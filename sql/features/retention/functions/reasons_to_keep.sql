@@ -1,7 +1,7 @@
--- Why the events of a chunk stay, for people; no row: they may go. is_behind: for somebody who has not
--- come so far. A dead letter is no reason, it has its events with it (I9); nor is a replay.
--- Ages are seconds on the database's clock, as far as that is sure (sure_clock.sql): an interval of days would depend
--- on a time zone.
+-- Return the reasons why the events of a chunk stay, for people; no row: they may go. is_behind: for a consumer that
+-- has not reached them. A dead letter is no reason, because it has its events with it (I9); nor is a replay. Ages are
+-- seconds on the database's clock, as far as that is sure (sure_clock.sql): an interval of days would depend on a time
+-- zone.
 create or replace function gapless.reasons_to_keep(_upto bigint)
 returns table (reason text, is_behind boolean)
 language sql

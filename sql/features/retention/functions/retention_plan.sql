@@ -1,6 +1,6 @@
--- The chunks that are there, oldest first: does each go, and if not, why it stays. Changes nothing.
--- Chunks go oldest first, so one that stays keeps those after it. is_behind: it stays only because
--- somebody has not come so far. The default chunk is the last one, if something is in it; it never goes.
+-- Return the present chunks, oldest first: whether each goes, and if not, why it stays. Changes nothing. Chunks go
+-- oldest first, so one that stays keeps those after it. is_behind: it stays only because a consumer has not reached its
+-- end. The default chunk is the last one, if it has events; it never goes.
 --   select * from gapless.retention_plan();
 create or replace function gapless.retention_plan()
 returns table (

@@ -1,6 +1,7 @@
--- How long a topic keeps its events, in seconds (null: forever); the pipeline that has to have archived them first
--- (null: none); the groups that need not have handled them. Counts from now on, also for what is there.
--- Raises GL404 for a group that there is not, unless the topic names it already.
+-- Set the time for which a topic keeps its events, in seconds (null: forever); the pipeline that has to have archived
+-- them first (null: none); and the groups for which retention does not wait. The settings count from now on, also for
+-- present events.
+-- Raises GL404 for an unknown group, unless the topic names it already.
 create or replace function gapless.set_retention(
   topic text, keep_s double precision, archive text, overrun text[]
 )

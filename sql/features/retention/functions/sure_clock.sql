@@ -1,7 +1,7 @@
--- The time that it is at least: the clock, or, for an hour after a step ahead, what it would say without that step
--- (look_at_clock.sql). What is destroyed by time goes by it, so a clock that is ahead for a moment destroys nothing.
--- only_steps: a time in which nobody looked, for no supervisor ran, counts as time: publishers ask so, whose keys must
--- not last longer for that. While one runs, a step that it has yet to look at is doubted, too.
+-- Return a time that has certainly come: the clock, or, for an hour after a step ahead, the clock without that step
+-- (look_at_clock.sql). Deletions by age use it, so a clock that is ahead for a moment deletes nothing.
+-- only_steps: time without a look, because no supervisor ran, counts as time: publishers ask for this, whose keys must
+-- not last longer for that. While a supervisor runs, a step that it has yet to look at is doubted, too.
 create or replace function gapless.sure_clock(_only_steps boolean default false)
 returns timestamptz
 language sql

@@ -1,4 +1,4 @@
--- Why a chunk is not complete yet, for people (close_chunks.sql).
+-- Explain to people why a chunk is not complete yet (close_chunks.sql).
 create or replace function gapless.why_open(_upto bigint)
 returns text
 language plpgsql

@@ -1,12 +1,12 @@
--- Publish into a topic again and again: by a cron text (cron_next.sql) or every so often, from starts_at on
--- (default: now). Returns the first due time.
+-- Publish into a topic again and again: by a cron text (cron_next.sql) or at an interval, from starts_at on (default:
+-- now). Returns the first due time.
 --   select gapless.add_schedule('nightly', 'reports', cron => '0 3 * * *', zone => 'Europe/Berlin');
 --   select gapless.add_schedule('pulse', 'pulses', every => '30 s');
 -- payload: of each event; default: {"schedule": name, "due": time}. event_type: default the name. Headers
--- gapless-schedule and gapless-due are added. missed: what becomes of due times that passed while nobody was
--- there to publish: 'once' (one event), 'all', 'skip'.
--- One of the name that is there gets what is said here; if its rhythm stays the same, so do its next due time and
--- a pause. Nothing is due twice: its next time is after its last one, whatever the clock does.
+-- gapless-schedule and gapless-due are added. missed: the events for due times that passed while no publisher ran:
+-- 'once' (one event), 'all', 'skip'.
+-- A schedule of that name gets the new values; while its times stay the same, its next due time and a pause stay, too.
+-- No due time is published twice: the next time is after the last one, whatever the clock does.
 create or replace function gapless.add_schedule(
   name text, topic text, cron text default null, every interval default null, zone text default 'UTC',
   payload json default null, key text default null, event_type text default null,

@@ -1,5 +1,5 @@
--- What tells that the database's clock was ahead of what it is now, by a second at least: the one that is furthest
--- ahead; no row: nothing does, or no longer.
+-- Return the stored time that is furthest ahead of the database's clock, by at least a second: the clock was ahead when
+-- it was stored. No row: no stored time is ahead.
 create or replace function gapless.ahead_times()
 returns table (what text, ahead_s double precision)
 language sql

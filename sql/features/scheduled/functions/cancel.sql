@@ -1,9 +1,9 @@
--- Take back an event that waits for its time: true: it will not be delivered, its dedupe_key is free again;
--- false: it is in the log already, was cancelled, or there is no such id.
+-- Cancel an event that waits for its time. True: it will not be delivered, and its dedupe_key is free again. False: it
+-- is in the log already, was cancelled, or the id is unknown.
 --   select gapless.cancel(17);
--- It counts when the caller's transaction commits. While another session promotes or cancels it, it waits
--- for that one (S2). A producer may cancel what it scheduled itself (by the role that logged in), an operator
--- anything; another one is refused (42501).
+-- The cancellation counts when the caller's transaction commits. While another session promotes or cancels the event,
+-- it waits for that session (S2). A producer may cancel events that it scheduled itself (by the role that logged in),
+-- an operator may cancel any event; all other calls are refused (42501).
 -- locks: the row of scheduled
 create or replace function gapless.cancel(scheduled_id bigint)
 returns boolean

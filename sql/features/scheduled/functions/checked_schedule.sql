@@ -1,5 +1,5 @@
--- A schedule of what somebody said, checked: a topic that there is, one rhythm that comes round, a known zone. Raises
--- GL400, GL404 (topic).
+-- Check the arguments of a schedule and return it: an existing topic, a cron text or interval that comes round, a known
+-- zone. Raises GL400, GL404 (topic).
 create or replace function gapless.checked_schedule(
   _name text, _topic text, _cron text, _every interval, _zone text, _missed text, _starts_at timestamptz
 )
@@ -19,7 +19,7 @@ begin
     raise exception 'schedule "%": give cron or every, and not both', _name
       using errcode = 'GL400';
   end if;
-  -- Each part, for '1 month -40 days' is positive at times.
+  -- Each part, because '1 month -40 days' is sometimes positive.
   if _every < interval '1 second' or extract(epoch from _every - date_trunc('day', _every)) < 0
     or extract(day from _every) < 0 or extract(month from _every) < 0
     or not _every < interval '1000 years'

@@ -1,5 +1,5 @@
--- What time it is for events for later, for schedules and for deadlines of clients: the clock of the database's
--- machine. The one place where they ask for it, so that tests can put another one in its place.
+-- Return the present time for scheduled events, for schedules and for deadlines of clients: the clock of the database's
+-- machine. They ask only here, so that tests can replace it.
 create or replace function gapless.clock()
 returns timestamptz
 language sql

@@ -1,5 +1,5 @@
--- The numbers that a field of a cron text means, in order: *, a, a-b, each with /step, several with commas.
--- names: what stands for the numbers from low on (jan, mon). Raises GL400 with the field's text.
+-- Return the numbers that a field of a cron text means, in order: *, a, a-b, each with /step, several with commas.
+-- names: the names of the numbers from low on (jan, mon). Raises GL400 with the field's text.
 create or replace function gapless.cron_field(
   _cron text, _what text, _field text, _low int, _high int, _names text[] default '{}'
 )
@@ -21,7 +21,7 @@ begin
     end loop;
     pieces := regexp_match(part, E'^(?:(\\*)|(\\d{1,4})(?:-(\\d{1,4}))?)(?:/(\\d{1,4}))?$');
     first := case when pieces[1] is null then pieces[2]::int else _low end;
-    -- 5/10 is from 5 to the end, as everywhere.
+    -- 5/10 is from 5 to the end, as in every cron.
     last := case
       when pieces[1] is not null or (pieces[3] is null and pieces[4] is not null) then _high
       else coalesce(pieces[3]::int, first)

@@ -1,13 +1,13 @@
--- The first time after `after` at which a cron text is due, by the clock of a named zone.
+-- Return the first time after `after` at which a cron text is due, by the clock of a named zone.
 --   select gapless.cron_next('0 3 * * mon-fri', now(), 'Europe/Berlin');
 -- Five fields: minute, hour, day of month, month, day of week (0 and 7 are Sunday; names as jan, mon); or
--- @hourly, @daily, @weekly, @monthly, @yearly. If both days are said, one of them is enough, as in every cron.
+-- @hourly, @daily, @weekly, @monthly, @yearly. If both days are given, one of them is enough, as in every cron.
 --
--- When clocks change: with a * in front of minute or hour it follows time as it passes (*/15 comes every 15
--- minutes, also in the hour that comes twice). Else each local time comes once: one that is left out comes as
--- much later as the clock was put forward (02:30 at 03:30), one that comes twice is the first of the two.
+-- When clocks change: with a * in front of minute or hour the text follows time as it passes (*/15 is due every 15
+-- minutes, also in the hour that comes twice). Otherwise each local time is due once: a time that is left out is due as
+-- much later as the clock was put forward (02:30 at 03:30), and of a time that comes twice the first is due.
 --
--- Raises GL400 for a text that is none or never fires, 22023 for a zone that the server does not know.
+-- Raises GL400 for a text that is no cron text or is never due, 22023 for a zone that the server does not know.
 create or replace function gapless.cron_next(cron text, after timestamptz, zone text default 'UTC')
 returns timestamptz
 language plpgsql

@@ -1,13 +1,13 @@
--- When an event is to be delivered, from what its publisher said; null: now. All events of a transaction that
--- say the same have the same time: it counts from the beginning of the transaction, and so does "now".
--- Raises 22023 for what is no time to wait for.
+-- Return the time at which an event is to be delivered, from its publisher's arguments; null: now. All events of a
+-- transaction with the same arguments have the same time: it counts from the beginning of the transaction, and so does
+-- "now". Raises 22023 for an invalid time.
 create or replace function gapless.deliver_time(_at timestamptz, _in interval)
 returns timestamptz
 language plpgsql
 stable
 as $$
 declare
-  -- Not added, a delay that is too long: what PostgreSQL says then names no field.
+  -- A delay that is too long is not added: PostgreSQL's error names no field.
   due timestamptz := coalesce(_at, case when _in between '0' and '8000 years' then now() + _in end);
 begin
   if _at is not null and _in is not null then

@@ -1,13 +1,13 @@
--- The part of promote() that publishes what schedules owe: one event for each schedule and due time, with the
--- move of next_due in the same transaction; returns how many. Its caller has guard_promoting.
--- What was due more than once since the last look is `missed`: 'once' publishes the newest of it, 'all' each in
--- turn (at most max_events in a call), 'skip' the newest if it is no older than a minute.
--- A schedule that has no next time any more, as its zone is gone, is stopped and says so (trouble); the others
--- continue.
--- MUST compare next_due and last_due: a clock that is put back publishes nothing again. Behind one that was ahead a
--- schedule continues with the next due time from now on; those that have their events already, from jumped_ts to
--- last_due, are remembered (ahead) for a day, and pass. jumped_ts: where the last gap ended, of more than 5 minutes, or
--- behind what was skipped, which has no event (last_due, too).
+-- Publish the due events of schedules, as a part of promote(): one event for each schedule and due time, and the move
+-- of next_due in the same transaction; returns their number. Its caller has guard_promoting.
+-- Several due times since the last look are `missed`: 'once' publishes the newest, 'all' publishes each in turn (at
+-- most max_events in a call), 'skip' publishes the newest if it is no older than a minute.
+-- A schedule without a next due time, because its zone is gone, is stopped with the reason (trouble); the others
+-- continue. MUST compare next_due and last_due: a clock that is put back publishes nothing again. After a clock that
+-- was ahead, a schedule continues with the next due time from now on; due times that have their events already, from
+-- jumped_ts to last_due, are remembered (ahead) for a day, and pass.
+-- jumped_ts: the end of the last gap of more than 5 minutes, or a moment after the last skipped due time, which has no
+-- event although it is last_due, too.
 -- locks: rows of schedule
 create or replace function gapless.fire_schedules(_max_events int)
 returns bigint
@@ -22,8 +22,8 @@ declare
   later timestamptz;
   published bigint := 0;
   count_fired int;
-  is_jump boolean;    -- so much was missed at once that a clock may have gone ahead: what lies between is not passed
-  is_late boolean;    -- what was missed is to be skipped
+  is_jump boolean;    -- so much was missed at once that a clock may have gone ahead: the times between are not passed
+  is_late boolean;    -- the missed times are to be skipped
   error_text text;
 begin
   for each in

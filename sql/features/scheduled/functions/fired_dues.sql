@@ -1,5 +1,5 @@
--- The due times that have their events, as far as a schedule remembers: those from before a gap, and those since the
--- last one.
+-- Return the due times that have their events, as far as a schedule remembers them: those before a gap, and those since
+-- the last gap.
 create or replace function gapless.fired_dues(_schedule gapless.schedule)
 returns tstzmultirange
 language sql

@@ -1,11 +1,11 @@
--- When it is this local time in a zone: of two the first; one that the clock leaves out is as much later as it
--- was put forward.
+-- Return the instant of a local time in a zone: of two instants the first; a local time that the clock leaves out is as
+-- much later as the clock was put forward.
 create or replace function gapless.first_instant(_local timestamp, _zone text)
 returns timestamptz
 language sql
 stable
 as $$
-  -- PostgreSQL takes the second of two. Clocks are put back by two hours at most.
+  -- PostgreSQL takes the second of two instants. Clocks are put back by at most two hours.
   select coalesce(
     (
       select min(at - g)

@@ -1,6 +1,7 @@
--- Events for later whose publisher gave a length, while the clock was ahead, come within that length from now on. By a
--- second at least, as heal_letters(). Events of one transaction and time stay together (S3): those that an open
--- cancel() has heal at a later call. Called by promote(), which has guard_promoting. Returns how many these were.
+-- Correct the times of scheduled events whose publishers gave a delay while the clock was ahead: they come within that
+-- delay from now on. Only differences of at least a second count, as in heal_letters(). Events of one transaction and
+-- time stay together (S3): those that an open cancel() holds are corrected at a later call. promote(), which has
+-- guard_promoting, calls it. Returns the number of these events.
 -- locks: the rows, by try. index: scheduled_counts_from, scheduled_xid
 create or replace function gapless.heal_later()
 returns bigint

@@ -1,5 +1,5 @@
--- The transaction that has a lock, by the columns of pg_locks: the session's pid, or null and the gid of one that was
--- prepared; its role, and for how long it has been open (null: not shown to this role).
+-- Return the transaction that has a lock, by the columns of pg_locks: the session's pid, or null and the gid of a
+-- prepared transaction; its role, and for how long it has been open (null: not shown to this role).
 create or replace function gapless.holder_of(
   _pid int, _virtualtransaction text, out pid int, out gid text, out owner text, out open_s double precision
 )

@@ -1,6 +1,6 @@
--- The first time after `after` that is a whole number of intervals after starts_at, by the clock of a zone: each
--- is counted from starts_at, so months do not drift (31 January, 28 February, 31 March). Days are days of the
--- zone's calendar; hours and less pass as they pass.
+-- Return the first time after `after` that is a whole number of intervals after starts_at, by the clock of a zone. Each
+-- is counted from starts_at, so months do not drift (31 January, 28 February, 31 March). Days are days of the zone's
+-- calendar; hours and smaller units are elapsed time.
 create or replace function gapless.interval_next(
   _every interval, _starts_at timestamptz, _after timestamptz, _zone text
 )
@@ -9,7 +9,7 @@ language plpgsql
 stable
 as $$
 declare
-  -- So long at most: what is counted from it is never too late.
+  -- An upper bound of the interval: a time that is counted from it is never too late.
   longest_s numeric := extract(year from _every) * 31622400 + extract(month from _every) * 2678400
     + extract(day from _every) * 90000
     + extract(epoch from _every - date_trunc('day', _every));

@@ -1,5 +1,5 @@
--- A zone's name, if the server knows it. Raises GL400.
--- MUST be one of the names: `at time zone` takes any text that looks like POSIX, and a typing error is UTC then.
+-- Return a zone's name, if the server knows it. Raises GL400.
+-- MUST be one of the names: `at time zone` takes any text that looks like POSIX, and reads a typing error as UTC.
 create or replace function gapless.known_zone(_zone text)
 returns text
 language plpgsql

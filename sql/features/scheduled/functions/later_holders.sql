@@ -1,11 +1,11 @@
--- Transactions that keep events for later from the log that are due, and have not ended for 2 s, as in
--- left_prepared.sql: with a cancel(), or another lock on their rows. All of the transaction that published such an
--- event waits (S3). Or that have locked the table, or the guard: then nothing is promoted (events: null).
--- pid: of the session; null: it was prepared, as gid. events: of the first 1000 that are due. since_s: for so long.
--- A row tells in xmax who deletes it: a number of a transaction, which has a lock on it, or that of a savepoint that
--- was released, or of several that share the row: then it may be each transaction that has locked rows of the table.
--- MUST NOT look at the table while it is locked: it would wait.
--- plan: the primary key of scheduled. Where somebody sequences nothing is overdue, and nothing else is asked
+-- Return transactions that keep due events out of the log, and have not ended for 2 s, as in left_prepared.sql: by a
+-- cancel(), or by another lock on the rows. All events of a transaction wait for such an event (S3). A transaction may
+-- also have locked the table, or the guard: then nothing is promoted (events: null).
+-- pid: of the session; null: the transaction was prepared, as gid. events: among the first 1000 due ones. since_s: for
+-- so long. The xmax of a row is the deleting transaction: a transaction that has a lock on it, or a released savepoint,
+-- or several transactions that share the row: then it may be each transaction that has locked rows of the table. MUST
+-- NOT look at the table while it is locked: it would wait.
+-- plan: the primary key of scheduled. Where a sequencer runs no event is overdue, and nothing else is asked
 create or replace function gapless.later_holders()
 returns table (pid int, gid text, owner text, events bigint, since_s double precision)
 language plpgsql
@@ -28,7 +28,7 @@ begin
       and l.relation in ('gapless.scheduled'::regclass, 'gapless.guard_promoting'::regclass)
       and l.mode in ('ShareLock', 'ShareRowExclusiveLock', 'ExclusiveLock', 'AccessExclusiveLock')
   loop
-    if since_s > 2 then    -- who promotes has the guard for a moment
+    if since_s > 2 then    -- a promoting session has the guard for a moment
       return next;
     end if;
   end loop;

@@ -1,13 +1,12 @@
--- The part of promote() that moves events: of those with a deliver_at up to now_ts it looks at the first max_events,
--- from (low, low_id) on, and moves their transactions as far as these are of one deliver_at, whole. Its caller has
+-- Move due events, as a part of promote(): it looks at the first max_events with a deliver_at up to now_ts, from (low,
+-- low_id) on, and moves their transactions whole, as far as their events have one deliver_at. Its caller has
 -- guard_promoting.
--- moved: how many. held: how many are of transactions of which an open cancel() has an event; they wait whole (S3).
--- next_at, next_id: where the next look begins; null: nothing was due. A transaction is looked at where its first event
--- stands: so all events of a cancel that does not commit are looked at once (I11).
--- MUST stay one statement: what is counted, locked and deleted is of one snapshot.
--- MUST join no two of its parts: nothing is known of how many rows they have, and the plan would be a loop over
--- each other, 1 s for 1000 events.
--- MUST insert transaction_id and cause: without them all that moves at once would be one unit (S3).
+-- moved: the number of events. held: the number of events in transactions with an event that an open cancel() holds;
+-- they wait whole (S3). next_at, next_id: where the next look begins; null: no event was due. A transaction is looked
+-- at at the place of its first event: so all events of a cancel that does not commit are looked at once (I11).
+-- MUST stay one statement: the counted, locked and deleted rows are of one snapshot.
+-- MUST join no two of its parts: their sizes are unknown, and the plan would be a nested loop, 1 s for 1000 events.
+-- MUST insert transaction_id and cause: without them all events that move at once would be one unit (S3).
 create or replace function gapless.move_due(
   _max_events int, _low timestamptz, _low_id bigint, _now_ts timestamptz,
   out moved bigint, out held bigint, out next_at timestamptz, out next_id bigint

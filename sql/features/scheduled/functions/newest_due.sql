@@ -1,5 +1,5 @@
--- The newest due time of a schedule that is not after a time; its next_due if there is no later one. It is looked
--- for from ever longer ago, so an outage of a year costs no more than one of a minute.
+-- Return the newest due time of a schedule that is not after a time; its next_due if there is no later one. The search
+-- goes back in growing steps, so an outage of a year costs no more than one of a minute.
 create or replace function gapless.newest_due(_schedule gapless.schedule, _now_ts timestamptz)
 returns timestamptz
 language plpgsql

@@ -1,4 +1,4 @@
--- Write down what a person did to a schedule, and wake the sequencer, which learns what is due next.
+-- Audit a person's change of a schedule, and wake the sequencer, which learns the next due time.
 create or replace function gapless.note_schedule(_action text, _name text, _topic_id int)
 returns void
 language plpgsql

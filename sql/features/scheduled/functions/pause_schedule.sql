@@ -1,5 +1,5 @@
--- Let a schedule rest until resume_schedule(); false: it rests already. Its due times pass, and are not
--- made up for.
+-- Pause a schedule until resume_schedule(); false: it is paused already. Due times in that time pass, and are not made
+-- up for.
 create or replace function gapless.pause_schedule(name text)
 returns boolean
 language plpgsql

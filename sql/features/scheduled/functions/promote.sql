@@ -1,23 +1,23 @@
--- Move what is due into the log's table, max_events at a time and the rest of their transactions; the next
--- run of the sequencer gives offsets. Whoever sequences calls it, in a transaction of its own, and again while
--- `promoted` says that there was something. Due schedules are published first.
+-- Move due events into the log's table, at most max_events at a time and the rest of their transactions; the next run
+-- of the sequencer gives them offsets. The active sequencer calls it, in a transaction of its own, and again as long as
+-- `promoted` is above 0. Due schedules are published first.
 --   select * from gapless.promote();
--- low, low_id: where to begin, as the call before returned them (low_at, low_id): what is due before it was looked at,
--- and is in the hands of a cancel() that has not ended (held), or has committed since. So what is held is stepped over
--- once (I11), and what was promoted before is not walked through again, which stays in the index under a held snapshot.
--- Such a call looks at max_events at most; look from the beginning now and then. low_id null: nothing is
--- remembered, and it steps over all that is held, until it finds something to promote.
--- promoted: how many; null: another session is at it. wait_s: in so many seconds something is due, null:
--- nothing waits; due_s: the same, of events for later alone.
+-- low, low_id: where to begin, as the previous call returned them (low_at, low_id). Events that are due before it were
+-- looked at, and either a cancel() that has not ended holds them (held), or they were committed later. So held events
+-- are stepped over once (I11), and promoted events, which stay in the index under a held snapshot, are not walked
+-- through again. Such a call looks at max_events events at most; look from the beginning now and then. low_id null:
+-- nothing is remembered, and the call steps over all held events until it finds an event to promote.
+-- promoted: the number of events; null: another session is promoting. wait_s: seconds until an event or a schedule is
+-- due, null: none waits; due_s: the same, for scheduled events alone.
 --
--- S1: due is what gapless.clock() has passed. S2: a row is deleted by whoever has it, cancel() or this. S3:
--- events of one transaction and deliver_at move together, neighbours, with their transaction_id and cause: if
--- one of them is in a cancel() that has not ended, all wait. S4: by deliver_at, then transactions in the order
--- of their first event, then events as they were published.
--- Looks first: what finds nothing due writes nothing, and takes no xid and no lock.
--- MUST compare with a variable: deliver_at <= clock_timestamp() is no condition of an index, for that
--- function is volatile.
--- Raises 55P03 when somebody has locked a table that it writes: try again later (later_holders.sql names them).
+-- S1: an event is due when gapless.clock() has passed its time. S2: cancel() or this function deletes a row, whichever
+-- has it locked. S3: events of one transaction and deliver_at move together, as neighbours, with their transaction_id
+-- and cause: if a cancel() that has not ended holds one of them, all wait. S4: the order is by deliver_at, then by the
+-- first event of each transaction, then as published.
+-- It looks first: a call that finds no due event writes nothing, and takes no xid and no lock.
+-- MUST compare with a variable: deliver_at <= clock_timestamp() is no condition of an index, because that function is
+-- volatile.
+-- Raises 55P03 when another session has locked a table that it writes: try again later (later_holders.sql names them).
 -- locks: guard_promoting, then the rows; never waits for one, and 100 ms for a table: who sequences calls it (I11)
 -- index: primary key of scheduled, scheduled_xid, scheduled_counts_from, schedule_due, schedule_last_due
 create or replace function gapless.promote(
@@ -39,8 +39,8 @@ declare
   first_id bigint;
   part record;
 begin
-  -- MUST stay one statement: each of PL/pgSQL's own is set up anew in each transaction, and most looks find nothing.
-  -- So is each expression, those that give variables a value at the start included.
+  -- MUST stay one statement: PL/pgSQL sets up each of its statements anew in each transaction, and most looks find
+  -- nothing. So it does with each expression, also with the initial values of variables.
   select 0, 0, case when x.due_at <= x.now_ts then low else x.now_ts end,
     case when x.due_at <= x.now_ts then coalesce(low_id, 0) else 0 end, x.due_at, x.next_due, x.now_ts,
     extract(epoch from x.due_at - x.now_ts), extract(epoch from least(x.due_at, x.next_due) - x.now_ts)
@@ -52,9 +52,9 @@ begin
         order by s.deliver_at, s.scheduled_id limit 1
       ) as due_at, least((
         select s.next_due from gapless.schedule s where s.paused_ts is null order by s.next_due limit 1
-      ), (    -- the clock was put back behind what was published last (fire_schedules.sql)
+      ), (    -- the clock was put back behind the last published time (fire_schedules.sql)
         select n.now_ts from gapless.schedule s where s.last_due > n.now_ts + interval '1 s' limit 1
-      ), (    -- or of what somebody said how long it waits (heal_later.sql)
+      ), (    -- or behind the reading of a waiting event (heal_later.sql)
         select n.now_ts from gapless.scheduled s where s.counts_from > n.real_ts + interval '1 s' limit 1
       )) as next_due
     from (select gapless.clock() as now_ts, clock_timestamp() as real_ts offset 0) n

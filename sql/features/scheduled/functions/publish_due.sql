@@ -1,5 +1,5 @@
--- Publish the event of a schedule for one due time. Its transaction_id follows from both, so it is the same
--- whoever asks; its headers say which schedule and when it was due.
+-- Publish the event of a schedule for one due time. Its transaction_id follows from both, so it is the same for every
+-- caller; its headers name the schedule and the due time.
 create or replace function gapless.publish_due(
   _schedule gapless.schedule, _due timestamptz, _by_hand boolean default false
 )

@@ -1,9 +1,9 @@
--- Publish one event in the caller's transaction that gets its offset not before deliver_at, or deliver_in
--- after the transaction began. Give one of the two; a time that has passed means now.
+-- Publish one event in the caller's transaction that gets its offset at deliver_at, or deliver_in after the transaction
+-- began, and not before. Give one of the two; a time in the past means now.
 --   select scheduled_id from gapless.publish_later('mails', '{"to": "a"}', deliver_in => '1 hour');
--- scheduled_id: for cancel(); null when it is published at once, or is a duplicate. transaction_id: as
--- publish() returns it. With a dedupe_key as publish_once(): the window counts from now, not from deliver_at.
--- A producer may call this; it can read nothing of what waits.
+-- scheduled_id: for cancel(); null when the event is published at once, or is a duplicate. transaction_id: as publish()
+-- returns it. A dedupe_key works as in publish_once(): the window counts from now, not from deliver_at. Producers may
+-- call this function; they cannot read waiting events.
 create or replace function gapless.publish_later(
   topic text, payload json, deliver_at timestamptz default null, deliver_in interval default null,
   key text default null, event_type text default null, headers jsonb default null,

@@ -1,4 +1,4 @@
--- Forget a schedule; what it has published stays. False: there is none.
+-- Remove a schedule; its published events stay. False: there is none of that name.
 create or replace function gapless.remove_schedule(name text)
 returns boolean
 language plpgsql

@@ -1,4 +1,4 @@
--- A schedule by its name, locked. Raises GL404.
+-- Return a schedule by its name, locked. Raises GL404.
 create or replace function gapless.require_schedule(_name text)
 returns gapless.schedule
 language plpgsql

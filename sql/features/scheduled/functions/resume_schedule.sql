@@ -1,4 +1,4 @@
--- Let a paused schedule continue with its next due time from now; false: it was not paused.
+-- Resume a paused schedule with its next due time from now; false: it was not paused.
 create or replace function gapless.resume_schedule(name text)
 returns boolean
 language plpgsql

@@ -1,4 +1,4 @@
--- Publish the event of a schedule now, once more, paused or not; its due times stay. Returns the transaction_id.
+-- Publish the event of a schedule once more now, paused or not; its due times stay. Returns the transaction_id.
 create or replace function gapless.run_schedule(name text)
 returns uuid
 language plpgsql

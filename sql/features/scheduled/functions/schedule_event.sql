@@ -1,6 +1,6 @@
--- The one place where an event begins to wait; returns its scheduled_id. What a handler says of its unit
--- (tell_cause) is kept with it. counts_from: now(), if it waits for a length, else null.
--- Called by functions that have checked all of it.
+-- Store an event that waits for its time; returns its scheduled_id. No other function does. The cause that a handler
+-- named (tell_cause) is kept with it. counts_from: now() if the event waits for a delay, else null.
+-- Called by functions that have checked all arguments.
 create or replace function gapless.schedule_event(
   _deliver_at timestamptz, _topic_id int, _payload json, _key text, _event_type text, _headers jsonb,
   _host_id text, _user_id text, _transaction_id uuid, _dedupe_key text default null,

@@ -1,4 +1,4 @@
--- The first due time of a schedule after a time. Raises GL400 for one that has none.
+-- Return the first due time of a schedule after a time. Raises GL400 for a schedule that has none.
 create or replace function gapless.schedule_next(_schedule gapless.schedule, _after timestamptz)
 returns timestamptz
 language sql

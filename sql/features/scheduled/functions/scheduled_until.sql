@@ -1,5 +1,5 @@
--- Until when events of a published transaction wait, the last of them; null: none waits.
--- topic_ids: of these only.
+-- Return the latest time for which events of a published transaction wait; null: none waits.
+-- topic_ids: only events of these topics.
 create or replace function gapless.scheduled_until(transaction_id uuid, topic_ids int[] default null)
 returns timestamptz
 language sql

@@ -28,7 +28,7 @@ where %(name)s::text is null or s.name = %(name)s
 order by s.name
 
 -- name: is_schedule
--- Whether a schedule says just this, so that nothing is to be done.
+-- Whether a schedule has exactly these values, so that there is nothing to do.
 select exists (
   select from gapless.schedule s
   join gapless.topic t using (topic_id)
@@ -58,7 +58,7 @@ select gapless.remove_schedule(%(name)s)
 select gapless.run_schedule(%(name)s)
 
 -- name: in_status
--- What waits for its time. Counted up to a limit: 10^7 may wait.
+-- Waiting events. Counted up to a limit, as 10^7 may wait.
 -- returns: gapless.features.scheduled.section:Later
 select x.scheduled, x.next_ts, x.strays,
   greatest(coalesce(extract(epoch from gapless.clock() - x.next_ts), 0), 0)::double precision as late_s,

@@ -1,10 +1,10 @@
--- Events for later, and schedules: what waits for its time is outside of the log until then.
--- Nothing here is read or written by whoever uses neither, but for a look of the sequencer.
+-- Scheduled events, and schedules: a waiting event is outside of the log until its time.
+-- Programs that use neither read and write nothing here, except for a look of the sequencer.
 
 create sequence gapless.scheduled_id_seq as bigint cache 1;
 
--- Rows come and go: publish_later() inserts, promote() moves what is due into outbox_message_t, cancel()
--- deletes. xid and timeline tell which transaction published it, as in outbox_message_t.
+-- Rows come and go: publish_later() inserts, promote() moves due events into outbox_message_t, cancel() deletes. xid
+-- and timeline identify the publishing transaction, as in outbox_message_t.
 create table gapless.scheduled (
   deliver_at timestamptz not null,
   scheduled_id bigint not null default nextval('gapless.scheduled_id_seq'),
@@ -40,8 +40,8 @@ create index scheduled_counts_from on gapless.scheduled (counts_from) where coun
 
 comment on table gapless.scheduled is
   'Events that wait for deliver_at; then they move to outbox_message_t, and get their offsets.';
--- A clock that was ahead for a moment: what a time was counted from is kept beside it, so that it can be brought back
--- (heal_later.sql, fire_schedules.sql).
+-- For a clock that was ahead for a moment: the start of a delay is kept beside the time, so that the time can be
+-- corrected (heal_later.sql, fire_schedules.sql).
 comment on column gapless.scheduled.counts_from is
   'When its transaction began, if its publisher gave a length; null: it gave a time.';
 

@@ -1,5 +1,5 @@
--- Events that wait for their time, with the topic's name (null: it is gone) and the transaction_id that their
--- publisher was told.
+-- Events that wait for their time, with the topic's name (null: it is gone) and the transaction_id that their publisher
+-- got.
 create or replace view gapless.later as
 select
   s.scheduled_id,

@@ -1,4 +1,4 @@
--- Schedules, with the topic's name (null: it is gone) and by how long the next event is late.
+-- Schedules, with the topic's name (null: it is gone) and the delay of the next event.
 create or replace view gapless.schedules as
 select
   s.name,

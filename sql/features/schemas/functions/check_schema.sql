@@ -1,4 +1,4 @@
--- Refuse what cannot be a schema of a type of events: GL400. Whether it is one of JSON Schema the server cannot tell.
+-- Raise GL400 for an invalid schema of an event type. The server cannot check that it is valid JSON Schema.
 create or replace function gapless.check_schema(_schema json, _event_type text, _compatibility text)
 returns void
 language plpgsql

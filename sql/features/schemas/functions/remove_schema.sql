@@ -1,7 +1,7 @@
--- Take a version of the schema of a type of events away, or all of them: the newest that is left counts from then on,
--- within 5 s; without one the type is checked by that of *, if there is one. An operator's.
--- event_type: null, or *: the one for types without a schema of their own. version: null: all.
--- Returns how many versions there were. Raises GL404 for an unknown topic, and where there is none.
+-- Remove a version of the schema of an event type, or all versions; for operators. The newest version that is left
+-- counts from then on, within 5 s; without one, the schema of * checks the type, if there is one.
+-- event_type: null, or *: the schema for types without a schema of their own. version: null: all.
+-- Returns the number of removed versions. Raises GL404 for an unknown topic, and where there is no version.
 -- locks: the topic's row
 create or replace function gapless.remove_schema(topic text, event_type text default null, version int default null)
 returns int

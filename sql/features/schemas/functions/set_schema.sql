@@ -1,10 +1,11 @@
--- Give a type of events of a topic a new version of its schema; an operator's. Those who check see it within 5 s.
+-- Give an event type of a topic a new version of its schema; for operators. Checking programs see it within 5 s.
 -- event_type: 1 to 200 characters; null, or *: every type that has no schema of its own, and events without a type.
--- compatibility: what the version has to be to the one before: backward, forward, full or none; null: as of the one
--- before, else backward. PostgreSQL cannot compare schemas, nor tell whether one is well made: gapless schemas add, and
--- ops.add_schema(), do, and then say after_version, the newest they compared with, 0: none. null: nobody compared.
--- Returns the number of the version; that of the newest one, if nothing would change.
--- Raises GL400 for what cannot be a schema, GL404 for an unknown topic, GL409 when after_version is not the newest.
+-- compatibility: how the version has to relate to the one before: backward, forward, full or none; null: as for the one
+-- before, else backward. PostgreSQL cannot compare schemas, nor validate one: gapless schemas add, and
+-- ops.add_schema(), do so, and then pass after_version, the newest version that they compared with (0: none). null: no
+-- comparison was made.
+-- Returns the number of the version; the number of the newest one, if nothing would change.
+-- Raises GL400 for an invalid schema, GL404 for an unknown topic, GL409 when after_version is not the newest.
 -- locks: the topic's row
 create or replace function gapless.set_schema(
   topic text, schema json, event_type text default null, compatibility text default null, after_version int default null

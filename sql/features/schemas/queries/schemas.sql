@@ -15,7 +15,7 @@ select gapless.set_schema(
 select gapless.remove_schema(%(topic)s, %(event_type)s, %(version)s::int)
 
 -- name: newest_events
--- Of each partition the newest events, at most so many.
+-- The newest events of each partition, at most so many.
 -- returns: gapless.features.schemas.ops:LoggedPayload
 select e.partition_id as partition, r.c_offset as "offset", r.event_type, coalesce(r.payload::text, 'null') as payload
 from gapless.ends(array[%(topic)s::text]) e
@@ -35,7 +35,7 @@ group by l.group_id, t.name
 order by l.group_id, t.name
 
 -- name: in_status
--- Topics with schemas. Letters are not indexed by what was raised, so a bounded number of them is looked at.
+-- Topics with schemas. Dead letters have no index by exception, so a bounded number of them is examined.
 -- returns: gapless.features.schemas.section:Checked
 with letters as materialized (
   select l.topic_id, l.state, l.exception_class from gapless.dead_letter l limit 10000

@@ -1,8 +1,8 @@
--- Schemas of payloads (set_schema()): versions of a JSON Schema for a topic and a type of
--- events. The server does not read them: publish() of Python, the gateway and groups that say so check by them.
--- topic.schemas_no is another one after each change of a topic's schemas, and in a schema that was made anew, so that
--- who has read them sees with one row that nothing changed.
--- A number of a version is used once, so what was removed stays, with removed_ts.
+-- Schemas of payloads (set_schema()): versions of a JSON Schema for a topic and an event type. The server does not read
+-- them: Python's publish(), the gateway and groups with that option check events against them.
+-- topic.schemas_no changes with each change of a topic's schemas, and differs in a recreated database schema, so that a
+-- reader sees by one row that nothing changed.
+-- A version number is used once, so removed versions stay, with removed_ts.
 
 create table gapless.topic_schema (
   topic_id int not null references gapless.topic,

@@ -1,5 +1,5 @@
--- Schemas that count (set_schema()): publishers are checked by the newest version of a type,
--- groups that check take what any version takes.
+-- Valid schemas (set_schema()): publishers are checked against the newest version of a type, groups that check accept
+-- the events of any version.
 create or replace view gapless.schemas as
 select
   t.name as topic,

@@ -1,11 +1,11 @@
--- A transactionally consistent place in the log, after the one given, with at most events_max events
--- between the two: of every publishing transaction either all events lie before it, in all
--- partitions, or none. A transaction that has more than that is taken whole, alone.
--- Given and returned: the offset to read next, of each partition (the n-th of the three arrays).
+-- Return a transactionally consistent place in the log, after the given one, with at most events_max events between the
+-- two: of every publishing transaction either all events lie before it, in all partitions, or none. A transaction that
+-- has more than that is taken whole, alone.
+-- The argument and the result are the offset to read next, of each partition (the n-th of the three arrays).
 --
--- A run of the sequencer is such a place: it gives offsets to whole transactions. One run of more
--- than events_max events is cut inside: its events lie in every partition in the order of the highest
--- id of their transaction (functions/sequence_events.sql), so whatever is up to one of these is whole.
+-- The end of a sequencer's run is such a place: a run gives offsets to whole transactions. One run of more than
+-- events_max events is cut inside: its events lie in every partition in the order of the highest id of their
+-- transaction (functions/sequence_events.sql), so the events up to one of these are whole.
 create or replace function gapless.cut(
   _topic_ids int[], _partition_ids int[], _next_offsets bigint[], _events_max bigint
 )
@@ -51,8 +51,8 @@ begin
     return;
   end if;
 
-  -- The first run alone is too much. One event more than may be taken: so a transaction that is not
-  -- seen whole never seems to fit.
+  -- The first run alone is too much. One event more than allowed is read: so a transaction that is not seen whole never
+  -- seems to fit.
   return query
   with
   ahead as (
@@ -101,7 +101,7 @@ begin
     where p.last_id <= c.upto
     group by p.topic_id, p.partition_id
   ),
-  -- Not even the first transaction fits: all of it, however long it is.
+  -- Not even the first transaction fits: take all of it, however long it is.
   whole as (
     select p.topic_id, p.partition_id, (
       select max(s.base_offset + u.n)

@@ -1,4 +1,4 @@
--- Drop stages that nobody will take: those named, and those older than an interval.
+-- Drop unused stages: the named ones, and those older than an interval.
 create or replace function gapless.drop_stages(_tokens uuid[], _older_than interval default null)
 returns int
 language plpgsql

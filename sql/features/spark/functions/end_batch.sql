@@ -1,6 +1,6 @@
--- Move a pipeline from one place to the next, in the transaction of its effects. The n-th of the arrays
--- belong together. Refused with GL409 unless the pipeline is at this batch and at these offsets: then
--- another run has been faster, and nothing of this one may commit.
+-- Move a pipeline from one place to the next, in the transaction of its effects. The n-th of the arrays belong
+-- together. Raises GL409 unless the pipeline is at this batch and at these offsets: then another run has been faster,
+-- and nothing of this one may commit.
 -- locks: the pipeline's row, then its consumer_offsets rows
 create or replace function gapless.end_batch(
   _name text, _batch bigint, _topic_ids int[], _partition_ids int[],

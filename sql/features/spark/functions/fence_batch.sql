@@ -1,6 +1,6 @@
--- Say, in the transaction that publishes a batch, that it does; false when it was published before.
--- Waits for another transaction that is publishing the same batch right now. Of a sink only the
--- newest batches are kept: an older one than those was published, too.
+-- Mark a batch as published, in the transaction that publishes it; false when it was published before. Waits for
+-- another transaction that is publishing the same batch right now. Only the newest batches of a sink are kept: an older
+-- one than those counts as published, too.
 create or replace function gapless.fence_batch(_sink_id text, _batch_id bigint, _events bigint)
 returns boolean
 language plpgsql

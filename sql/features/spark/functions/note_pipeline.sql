@@ -1,4 +1,4 @@
--- What stops a pipeline, for status; and when a run of it began.
+-- Record for status why a pipeline stopped, and when a run of it began.
 create or replace function gapless.note_pipeline(_name text, _error text)
 returns void
 language sql

@@ -1,8 +1,8 @@
--- Stages: where tasks of a cluster leave events until all of a batch is there. Unlogged: they cost no
--- WAL, and whoever takes one counts its rows, since a crash of the server empties it.
+-- Stages: tasks of a cluster leave their events there until the batch is complete. Unlogged: they cost no WAL, and a
+-- reader counts the rows, since a crash of the server empties them.
 
--- Make the stage of an attempt, and return the name of its table for COPY. In the same transaction as
--- the COPY, so that an attempt that dies leaves nothing.
+-- Create the stage of an attempt, and return the name of its table for COPY. In the same transaction as the COPY, so
+-- that an attempt that dies leaves nothing.
 create or replace function gapless.open_stage(_token uuid)
 returns text
 language plpgsql

@@ -1,4 +1,4 @@
--- The offsets a pipeline is at, by topic and partition.
+-- Return the offsets of a pipeline, by topic and partition.
 create or replace function gapless.pipeline_place(_name text)
 returns jsonb
 language sql

@@ -1,4 +1,4 @@
--- Is a run of the pipeline under way, here or on another machine? It holds the lock of its name.
+-- Tell whether a run of the pipeline is under way, here or on another machine: it holds the lock of its name.
 create or replace function gapless.pipeline_runs(_name text)
 returns boolean
 language sql

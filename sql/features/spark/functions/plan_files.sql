@@ -1,5 +1,5 @@
--- Write down the files of a batch before they get their names: from here on the batch is finished by
--- moving them, however often that is interrupted, and never written again.
+-- Record the files of a batch before they get their names: from here on the batch is finished by moving them, however
+-- often that is interrupted, and never written again.
 create or replace function gapless.plan_files(_name text, _batch bigint, _planned jsonb, _files jsonb)
 returns boolean
 language sql

@@ -1,5 +1,5 @@
--- Publish what lies in a stage, in the order it was sent, and drop it; events is how many that must
--- be. Call it in the transaction that fenced the batch.
+-- Publish the events of a stage, in the order they were sent, and drop it; events is their expected number. Call it in
+-- the transaction that fenced the batch.
 create or replace function gapless.publish_stage(_token uuid, _events bigint)
 returns void
 language plpgsql

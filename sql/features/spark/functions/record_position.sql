@@ -1,6 +1,6 @@
--- Record how far a reader that keeps its own position is (a Spark query, say), as a consumer group
--- that status and retention know. The n-th of the arrays belong together. Moves forward only.
--- Refused with GL409 for a group that supervisors work for: their offsets are theirs alone (I7).
+-- Record the position of a reader that keeps its own (for example a Spark query), as a consumer group that status and
+-- retention know. The n-th of the arrays belong together. Moves forward only. Raises GL409 for a group with
+-- supervisors: their offsets are theirs alone (I7).
 -- locks: the consumer_group row, then the group's consumer_offsets rows
 create or replace function gapless.record_position(
   _group_id text, _topic text, _partition_ids int[], _next_offsets bigint[]

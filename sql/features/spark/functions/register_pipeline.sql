@@ -1,7 +1,7 @@
--- Pipelines: where each is, and the one statement that ends a batch. A pipeline's position is that of the
--- consumer group pipeline.<name>, so status shows its lag, and retention waits for it.
+-- Pipelines: the place of each, and the one statement that ends a batch. A pipeline's position is that of the consumer
+-- group pipeline.<name>, so status shows its lag, and retention waits for it.
 
--- Make a pipeline known; start counts when it is new: earliest or latest. Repeat freely.
+-- Register a pipeline; start counts when it is new: earliest or latest. It may be called again.
 create or replace function gapless.register_pipeline(
   _name text, _topics text[], _start text, _target text
 )

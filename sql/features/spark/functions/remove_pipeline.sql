@@ -1,5 +1,5 @@
--- Forget a pipeline, where it was, and that retention waits for it; what it wrote stays, and so does the
--- log. The caller holds its run lock. gapless.audit keeps what it was and how far it had come.
+-- Remove a pipeline, its position, and retention's wait for it; its output stays, and so does the log. The caller holds
+-- the pipeline's run lock. gapless.audit keeps its definition and its position.
 -- locks: the pipeline's row, the topics', then as drop_group()
 create or replace function gapless.remove_pipeline(name text)
 returns void

@@ -1,5 +1,5 @@
--- Put a pipeline to the beginning or the end of what the log holds; the caller holds its run lock.
--- Refused with GL409 while a batch's files are on their way.
+-- Move a pipeline to the beginning or the end of the log; the caller holds its run lock. Raises GL409 while a batch's
+-- files are being moved.
 create or replace function gapless.reset_pipeline(_name text, _goal text)
 returns void
 language plpgsql

@@ -1,4 +1,4 @@
--- The segments of a partition from the one that holds next_offset on, at most so many.
+-- Return the segments of a partition from the one that holds next_offset on, at most so many.
 create or replace function gapless.segments_from(
   _topic_id int, _partition_id int, _next_offset bigint, _segments_max bigint
 )

@@ -11,12 +11,12 @@ from gapless.cut(
 ) c
 
 -- name: now_xid
--- Whatever committed before this has an xid below it.
+-- Earlier commits have an xid below it.
 select pg_snapshot_xmax(pg_current_snapshot())::text
 
 -- name: is_sequenced_up_to
--- Has all that committed before now_xid its offsets? MUST look at those in progress at the last run, too: that run may
--- have begun before the call, and one of them have committed in between.
+-- Whether all events that committed before now_xid have their offsets. MUST look at transactions in progress at the
+-- last run, too: that run may have begun before the call, and one of them may have committed in between.
 select pg_snapshot_xmax(s.snapshot) >= %(xid)s::text::xid8 and not exists (
     select from pg_snapshot_xip(s.snapshot) x
     where x < %(xid)s::text::xid8 and pg_visible_in_snapshot(x, pg_current_snapshot())
@@ -58,9 +58,9 @@ cross join lateral (
 order by r.n, s.base_offset
 
 -- name: events
--- As `fetch` of the log: an index look-up for each id, whatever the planner guesses. What belongs
--- between select and from is put in by features/spark/fetch.py, from a list of our own columns.
--- event_types, where: null for all; a payload of which where cannot be asked is kept (condition_error.sql).
+-- As `fetch` of the log: an index look-up for each id, whatever the planner guesses. features/spark/fetch.py inserts
+-- the columns between select and from, from a fixed list.
+-- event_types, where: null for all; a payload for which where cannot be evaluated is included (condition_error.sql).
 -- index: primary key of a chunk
 select o.id
 from gapless.outbox_message_t o
@@ -72,8 +72,8 @@ where o.id between %(low)s and %(high)s and o.id = any ((select %(ids)s::bigint[
   )
 
 -- name: events_between
--- As `events`, when most ids between the two are wanted: no look-up for each of them, no page of the
--- table twice. What is not wanted is left out by features/spark/fetch.py.
+-- As `events`, when most ids between the two are wanted: no look-up for each of them, no page of the table twice.
+-- features/spark/fetch.py leaves out the other events.
 -- index: primary key of a chunk
 select o.id
 from gapless.outbox_message_t o
@@ -135,14 +135,14 @@ from gapless.pipeline p
 order by p.name
 
 -- name: archive
--- What an archive has to hold: from begun up to place, exclusive.
+-- The events that an archive must hold: from begun up to place, exclusive.
 -- returns: gapless.features.spark.pipeline.verify:Archive
 select p.target, coalesce(p.begun, '{}') as begun, gapless.pipeline_place(p.name) as place
 from gapless.pipeline p
 where p.name = %(name)s
 
 -- name: database_identity
--- Another cluster's, or another database's, is another one; a copy that is brought back is the same.
+-- A different cluster, or database, counts as another one; a copy that is brought back is the same.
 select c.system_identifier || '.' || d.oid
 from pg_control_system() c, pg_database d
 where d.datname = current_database()
@@ -182,7 +182,7 @@ where t.archive = %(name)s::text or exists (
 order by t.name
 
 -- name: behind
--- The partitions a member owns in which there is something to handle.
+-- The partitions of a member that have events to handle.
 select c.group_id, c.topic_id, c.partition_id
 from gapless.lease l
 join gapless.consumer_offsets c on c.ctid = gapless.offset_row(l.group_id, l.topic_id, l.partition_id)

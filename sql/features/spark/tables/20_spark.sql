@@ -1,7 +1,7 @@
--- Spark as a producer, and pipelines: what was published of a query's batches, and how far pipelines are.
+-- Spark as a producer, and pipelines: the published batches of queries, and the progress of pipelines.
 
--- The batches of a Spark query that are in the log. The row is written in the transaction that
--- publishes the batch: a batch that is sent again finds it, and nothing is published twice.
+-- The batches of a Spark query that are in the log. The row is written in the transaction that publishes the batch: a
+-- batch that is sent again finds it, and nothing is published twice.
 create table gapless.sink_batch (
   sink_id text not null,
   batch_id bigint not null,
@@ -10,26 +10,26 @@ create table gapless.sink_batch (
   primary key (sink_id, batch_id)
 );
 
--- Rows that a task has sent and no batch has taken yet: one unlogged table for each attempt, named
--- stage_<token>. What a job that failed left behind is dropped by age.
+-- Rows that a task has sent and no batch has taken yet: one unlogged table for each attempt, named stage_<token>.
+-- Leftovers of failed jobs are dropped by age.
 create table gapless.stage (
   token uuid primary key,
   created_ts timestamptz not null default clock_timestamp()
 );
 
--- A pipeline and the batch it is at. Its position is that of the consumer group of its name: the two
--- move together, in the transaction that makes a batch's effects visible, or that ends the batch.
+-- A pipeline and its present batch. Its position is that of the consumer group of its name: the two move together, in
+-- the transaction that makes a batch's effects visible, or that ends the batch.
 create table gapless.pipeline (
   name text primary key,
-  batch bigint not null default 0,             -- batches that are done
-  planned jsonb,                               -- where the batch at hand ends; null: none is at hand
-  files jsonb,                                 -- files that are written, on their way to their names
+  batch bigint not null default 0,             -- finished batches
+  planned jsonb,                               -- the end of the present batch; null: there is none
+  files jsonb,                                 -- files that are written, and are being moved to their names
   events bigint not null default 0,
   target text not null,
   error text,
   started_ts timestamptz,
   done_ts timestamptz,
-  begun jsonb,                                 -- where an archive begins, by topic and partition; not named there: at 1
+  begun jsonb,                                 -- the beginning of an archive, by topic and partition; default 1
   constraint pipeline_name_form check (name ~ '^[A-Za-z0-9._-]{1,200}$'),
   constraint pipeline_files_of_a_batch check (files is null or planned is not null)
 );

@@ -1,15 +1,15 @@
--- Have an endpoint called with the events of a topic, or change the one of that name. Returns whether it is new.
+-- Call an endpoint with the events of a topic, or change the webhook of that name. Returns whether it is new.
 --   select gapless.add_webhook('shop', 'orders', 'https://shop.example/hooks', array['env:SHOP_SECRET']);
--- secrets: where whoever delivers finds them, 'env:NAME' or 'file:/PATH'; two while one replaces the other.
--- event_types, condition, params: which events, as set_filter() takes them; none: all. rate: requests a second.
+-- secrets: where the delivering worker finds them, 'env:NAME' or 'file:/PATH'; two while one replaces the other.
+-- event_types, condition, params: the events to send, as set_filter() takes them; none: all. rate: requests a second.
 -- concurrency: requests at a time. keeps_order: later events of a key wait behind one that failed.
--- retry_delays_s: seconds until the second, third, … attempt; null: as whoever delivers has it. allow_http: the URL
--- may begin with http. start: 'latest' or 'earliest', where a new one begins.
--- shared: it is a subscription of the group that the topic's webhooks share, not a group; one worker serves all of
--- these. matches: which of its params have to be equal to what of the event, and sql_condition, as subscribe() takes
--- them; for one that is shared alone. It has no concurrency, keeps_order, retry_delays_s and start of its own.
--- Its group is made here, so it misses nothing from this commit on. One that is there continues where it is; it keeps
--- its topic. Raises GL400, GL404 (topic), GL409 (another topic; it is being removed).
+-- retry_delays_s: seconds until the second, third, … attempt; null: the setting of the delivering worker. allow_http:
+-- the URL may begin with http. start: 'latest' or 'earliest', where a new webhook begins.
+-- shared: the webhook is a subscription of the group that the topic's webhooks share, instead of a group; one worker
+-- serves all of these. matches: the params that have to be equal to parts of the event, and sql_condition, as
+-- subscribe() takes them; for shared webhooks alone. A shared one has no concurrency, keeps_order, retry_delays_s and
+-- start of its own. Its group is created here, so it misses nothing from this commit on. An existing webhook continues
+-- where it is, and keeps its topic. Raises GL400, GL404 (topic), GL409 (another topic; it is being removed).
 -- locks: the webhook's row, then as create_group() and set_filter()
 create or replace function gapless.add_webhook(
   name text, topic text, url text, secrets text[], event_types text[] default null, condition text default null,

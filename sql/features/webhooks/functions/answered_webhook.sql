@@ -1,5 +1,5 @@
--- An endpoint that shares a group, and was stopped for its requests failed, answers again: let it continue. For whoever
--- delivers. False: it was removed, or a person has paused or resumed it meanwhile.
+-- Resume an endpoint that shares a group, and was stopped because its requests failed: it answers again. For delivering
+-- workers. False: it was removed, or a person has paused or resumed it in between.
 create or replace function gapless.answered_webhook(_name text)
 returns boolean
 language plpgsql

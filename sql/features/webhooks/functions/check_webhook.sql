@@ -1,5 +1,4 @@
--- Refuse what no webhook may be, in one line each. Whether an address may be called is asked where it is called.
--- Raises GL400.
+-- Raise GL400 for invalid values of a webhook, one line each. Whether an address may be called is checked at the call.
 create or replace function gapless.check_webhook(_wanted gapless.webhook)
 returns void
 language plpgsql

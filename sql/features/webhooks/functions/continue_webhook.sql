@@ -1,5 +1,5 @@
--- Let a webhook that shares a group continue: what it missed is set aside for it alone (resume_subscription.sql), and
--- what was set aside for it is due at once. Returns whether it was stopped.
+-- Let a webhook that shares a group continue: its missed events are set aside for it alone (resume_subscription.sql),
+-- and units that were set aside for it are due at once. Returns whether it was stopped.
 -- locks: the webhook's row, as resume_subscription(), then letters that nobody else has locked
 create or replace function gapless.continue_webhook(_webhook gapless.webhook)
 returns boolean

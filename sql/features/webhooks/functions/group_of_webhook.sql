@@ -1,4 +1,4 @@
--- The consumer group that a webhook is, or the one that it shares.
+-- Return the consumer group of a webhook, its own or the shared one.
 create or replace function gapless.group_of_webhook(_webhook gapless.webhook)
 returns text
 language sql

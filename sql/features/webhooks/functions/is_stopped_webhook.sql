@@ -1,4 +1,4 @@
--- Is a webhook that shares a group stopped, in a partition at least?
+-- Tell whether a webhook that shares a group is stopped in at least one partition.
 create or replace function gapless.is_stopped_webhook(_webhook gapless.webhook)
 returns boolean
 language sql

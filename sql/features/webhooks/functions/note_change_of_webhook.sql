@@ -1,4 +1,4 @@
--- Write down what a person did to a webhook. A URL may be a secret: only its host is kept.
+-- Audit a person's change of a webhook. A URL may be a secret: only its host is kept.
 create or replace function gapless.note_change_of_webhook(_action text, _webhook gapless.webhook)
 returns void
 language sql

@@ -1,6 +1,6 @@
--- Add to what is known of an endpoint: requests that succeeded and failed since the caller noted last, why the last one
--- failed (null: it did not), and whether the caller's circuit is open. Called every few seconds at most.
--- The circuit is closed by whoever had a success.
+-- Update the record of an endpoint: requests that succeeded and failed since the caller's last call, why the last one
+-- failed (null: it did not), and whether the caller's circuit is open. Called every few seconds at most. A worker that
+-- had a success closes the circuit.
 create or replace function gapless.note_webhook(
   _name text, _delivered bigint, _failed bigint, _error text, _is_open boolean
 )

@@ -1,4 +1,4 @@
--- As note_webhook(), of several that share a group: none has a circuit of one worker alone (stop_webhook.sql).
+-- As note_webhook(), for several that share a group: none has a circuit of one worker alone (stop_webhook.sql).
 create or replace function gapless.note_webhooks(
   _names text[], _delivered bigint[], _failed bigint[], _errors text[]
 )

@@ -1,5 +1,5 @@
--- Let an endpoint rest: requests under way end, no other begins, and its place is kept. False: it rests already.
--- It is a pause() of its group; of one that shares its group, a stop of its subscription. Raises GL404.
+-- Pause an endpoint: requests under way end, no other begins, and its place is kept. False: it is paused already. It is
+-- a pause() of its group; for a webhook that shares a group, a stop of its subscription. Raises GL404.
 create or replace function gapless.pause_webhook(name text, reason text default null)
 returns boolean
 language plpgsql

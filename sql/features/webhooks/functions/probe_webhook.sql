@@ -1,5 +1,5 @@
--- May an endpoint whose circuit is open be tried once? Of all who ask, one in each `every` may.
--- 'probe': the caller makes one request. 'wait': not yet. 'closed': another had a success, or a person resumed it.
+-- Tell whether an endpoint whose circuit is open may be tried once: one caller in each `every` may. 'probe': the caller
+-- makes one request. 'wait': not yet. 'closed': another worker had a success, or a person resumed it.
 create or replace function gapless.probe_webhook(_name text, _every interval)
 returns text
 language plpgsql
@@ -15,7 +15,7 @@ begin
   end if;
   update gapless.webhook_state s set probe_ts = clock_timestamp()
   where s.name = _name and s.circuit_ts is not null
-    -- Further ahead it is of a clock that was wrong.
+    -- A time further ahead was set by a wrong clock.
     and (s.probe_ts > clock_timestamp() - _every and s.probe_ts <= clock_timestamp() + _every) is not true;
   return case when found then 'probe' else 'wait' end;
 end

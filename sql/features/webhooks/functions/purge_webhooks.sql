@@ -1,5 +1,5 @@
--- Drop the groups of webhooks that were removed, and forget these, as far as nobody works for them any more.
--- Returns how many are left. A consumer may call it: it drops nothing that an operator has not removed.
+-- Drop the groups of removed webhooks, and delete these webhooks, as far as no worker serves them any more. Returns the
+-- number of the remaining ones. A consumer may call it: it drops only webhooks that an operator has removed.
 -- locks: the rows of removed webhooks that nobody else has locked, then as drop_group()
 create or replace function gapless.purge_webhooks()
 returns bigint
@@ -28,7 +28,7 @@ begin
       delete from gapless.webhook w where w.name = gone.name;
     exception
       when sqlstate 'GL423' then
-        null;    -- somebody still works for it: later
+        null;    -- a worker still serves it: later
     end;
   end loop;
   return (select count(*) from gapless.webhook w where w.removed_ts is not null);

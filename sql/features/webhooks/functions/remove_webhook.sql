@@ -1,5 +1,5 @@
--- Call an endpoint no more, and forget it: its place in the log, and what was set aside for it. False: there is none.
--- Whoever delivers lets go of it within a heartbeat; then purge_webhooks(), which they call too, drops its group.
+-- Stop calling an endpoint, and forget its place in the log and its units set aside. False: there is none. Delivering
+-- workers release it within a heartbeat; then purge_webhooks(), which they also call, drops its group.
 create or replace function gapless.remove_webhook(name text)
 returns boolean
 language plpgsql

@@ -1,8 +1,8 @@
--- Send a webhook that shares a group again what was published at that time or later and was sent already: units with
--- events that it matches now are set aside for it alone, to be sent at once (set_missed_aside.sql), as the same
--- messages with the same ids. Returns how many units. What its group has not come to is sent to it anyway; to an
--- endpoint that rests, from where it rests. Others see nothing of it, and nobody is fenced.
--- Raises GL404 for no such webhook; GL409 for one that has a group of its own (seek() is for that), for more than
+-- Send a webhook that shares a group the events once more that were published at that time or later and were sent
+-- already. Units with events that it matches now are set aside for it alone, to be sent at once (set_missed_aside.sql),
+-- as the same messages with the same ids. Returns the number of units. Events that its group has not reached are sent
+-- anyway; a paused endpoint gets them from its place on. Other webhooks see nothing of it, and no worker is fenced.
+-- Raises GL404 for an unknown webhook; GL409 for one that has a group of its own (seek() is for that), for more than
 -- 100 000 events, and for a condition that raises or is slow; GL400 when events since then are gone. Audited.
 -- locks: the webhook's row, the group's filter row, the letters of these units
 create or replace function gapless.replay_webhook(name text, since timestamptz)
@@ -14,7 +14,7 @@ as $$
 #variable_conflict use_column
 declare
   most constant int := 100000;    -- events
-  step constant int := 1000;      -- as resume_subscription() asks about at most
+  step constant int := 1000;      -- resume_subscription() asks about as many at most
   own gapless.webhook := gapless.require_webhook(replay_webhook.name);
   own_group text := gapless.group_of_webhook(own);
   of_topic text := (select t.name from gapless.topic t where t.topic_id = own.topic_id);
@@ -47,7 +47,7 @@ begin
     raise exception 'since then % events were passed: at most % at a time can be looked at again', events, most
       using errcode = 'GL409';
   end if;
-  -- Of one that rests nothing matches: until the COMMIT it is asked by this transaction alone.
+  -- A paused one matches nothing: until the COMMIT this transaction alone asks it.
   with gone as (
     delete from gapless.subscription_stop p where p.subscription_id = number returning p
   )

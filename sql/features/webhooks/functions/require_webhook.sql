@@ -1,4 +1,4 @@
--- A webhook by its name, locked; one that was removed is none. Raises GL404.
+-- Return a webhook by its name, locked; a removed one counts as unknown. Raises GL404.
 create or replace function gapless.require_webhook(_name text)
 returns gapless.webhook
 language plpgsql

@@ -1,4 +1,4 @@
--- Let an endpoint that rests continue where it was, and try one that failed again at once. False: it did not rest.
+-- Let a paused endpoint continue where it was; for a failed one, try again at once. False: it was not paused.
 -- Raises GL404.
 create or replace function gapless.resume_webhook(name text)
 returns boolean

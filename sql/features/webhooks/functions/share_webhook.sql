@@ -1,6 +1,6 @@
--- Make a webhook a subscription of the group that its topic's webhooks share; a part of add_webhook(), which has looked
--- whether it may be one. The group is made with the first of them. Raises GL400 for what is no subscription, GL409 when
--- there is a group of that name that is none of webhooks.
+-- Make a webhook a subscription of the group that its topic's webhooks share; a part of add_webhook(), which has
+-- checked that it may be one. The group is created with the first of them. Raises GL400 for an invalid subscription,
+-- GL409 when a group of that name is not one of webhooks.
 -- locks: as create_group() and subscribe()
 create or replace function gapless.share_webhook(
   _webhook gapless.webhook, _topic text, _event_types text[], _match jsonb, _params jsonb, _condition text,
@@ -27,7 +27,7 @@ begin
       using errcode = 'GL409';
   end if;
   perform gapless.create_group(own_group, _topic, 'latest');
-  if _event_types is not null then    -- one text for all of them: what differs is a param
+  if _event_types is not null then    -- one text for all of them: the differences are params
     given := given || jsonb_build_object('gapless-types', (
       select '^(' || string_agg(
         replace(regexp_replace(t, '([^[:alnum:]_*])', E'\\\\\\1', 'g'), '*', '.*'), '|'

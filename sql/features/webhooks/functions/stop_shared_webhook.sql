@@ -1,8 +1,8 @@
--- Set a webhook that shares a group apart: in each partition its events wait from where the group is, as those of a
+-- Stop a webhook that shares a group: in each partition its events wait from the group's offset on, as those of a
 -- subscription whose condition raised (stop_subscriptions.sql), until resume_subscription(). Where it is stopped
--- already it stays so, with the new reason; null: the one it has. False: it was stopped everywhere.
--- What workers have in hand, or have read ahead, is told of it still: who delivers drops what is at or after the
--- place, for it is set aside again when it is resumed.
+-- already it stays so, with the new reason; null: its present one. False: it was stopped everywhere.
+-- Workers still get its events that they have in hand or have read ahead: the delivering worker drops those at or after
+-- the place, because they are set aside again when it is resumed.
 -- locks: the group's offsets, shared, by partition: so no seek passes the place by
 create or replace function gapless.stop_shared_webhook(_webhook gapless.webhook, _reason text)
 returns boolean

@@ -1,5 +1,6 @@
--- An endpoint said 410 Gone: let it rest until a person resumes it. For whoever delivers, who may pause nothing else.
--- tries: of one that shares a group, whose requests fail: it is tried now and then (probe_webhook()), and continues
+-- Pause an endpoint that answered 410 Gone until a person resumes it. For delivering workers, which may pause nothing
+-- else.
+-- tries: for one that shares a group, whose requests fail: it is tried now and then (probe_webhook()), and continues
 -- with the first request that succeeds (answered_webhook()).
 create or replace function gapless.stop_webhook(_name text, _reason text, _tries boolean default false)
 returns void

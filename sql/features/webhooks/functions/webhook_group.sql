@@ -1,4 +1,4 @@
--- The consumer group of a webhook: as Python's group_of().
+-- Return the consumer group of a webhook: as Python's group_of().
 create or replace function gapless.webhook_group(_name text)
 returns text
 language sql

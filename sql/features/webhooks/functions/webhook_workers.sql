@@ -1,4 +1,4 @@
--- How many processes deliver for a group of webhooks now, by the locks of their leases, as works().
+-- Return the number of processes that deliver for a group of webhooks now, by the locks of their leases, as works().
 create or replace function gapless.webhook_workers(_group_id text)
 returns int
 language sql

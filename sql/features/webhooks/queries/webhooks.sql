@@ -33,7 +33,7 @@ select gapless.replay_webhook(%(name)s, coalesce(%(since)s::timestamptz, clock_t
 select exists (select from gapless.webhook w where w.removed_ts is not null)
 
 -- name: declared
--- What a supervisor has to know of each webhook.
+-- A supervisor's view of each webhook.
 -- returns: gapless.features.webhooks.record:DeclaredWebhook
 select w.name, t.name as topic, t.partitions, w.concurrency, w.keeps_order, w.rate, w.retry_delays_s
 from gapless.webhook w
@@ -42,8 +42,8 @@ where w.removed_ts is null and not w.shared
 order by w.name
 
 -- name: endpoint
--- What whoever delivers has to know of one; no row: it was removed. workers: sessions that deliver for it, by their
--- locks. now_s: the database's clock.
+-- A delivering worker's view of one; no row: it was removed. workers: sessions that deliver for it, by their locks.
+-- now_s: the database's clock.
 -- returns: gapless.features.webhooks.record:Endpoint
 select w.url, w.secrets, w.allow_http, w.rate, s.circuit_ts is not null as is_open,
   gapless.webhook_workers(gapless.group_of_webhook(w)) as workers,
@@ -63,7 +63,7 @@ where exists (
 order by t.name
 
 -- name: shared
--- What whoever delivers has to know of those that share a topic's group; probe_due: it may be tried.
+-- A delivering worker's view of those that share a topic's group; probe_due: it may be tried.
 -- returns: gapless.features.webhooks.record:SharedEndpoint
 select w.name, w.url, w.secrets, w.allow_http, w.rate, gapless.is_stopped_webhook(w) as is_stopped,
   s.circuit_ts is not null and (
@@ -76,13 +76,14 @@ join gapless.webhook_state s on s.name = w.name
 where t.name = %(topic)s and w.shared and w.removed_ts is null
 
 -- name: shared_clock
--- The database's clock, in seconds since 1970, and how many processes deliver for a topic's group, by their locks.
+-- The database's clock, in seconds since 1970, and the number of processes that deliver for a topic's group, by their
+-- locks.
 select extract(epoch from clock_timestamp())::double precision,
   gapless.webhook_workers(gapless.shared_webhook_group(%(topic)s))
 
 -- name: stopped_at
--- From which offset on these subscriptions are stopped in a partition: what is there waits in the log for them, and is
--- set aside when they are resumed.
+-- The offsets from which on these subscriptions are stopped in a partition: later events wait in the log for them, and
+-- are set aside when they are resumed.
 select p.subscription_id, p.from_offset
 from gapless.subscription_stop p
 where p.subscription_id = any (%(ids)s::bigint[]) and p.partition_id = %(partition_id)s

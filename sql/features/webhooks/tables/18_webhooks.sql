@@ -1,7 +1,7 @@
--- Endpoints that are called with the events of a topic. Each is a consumer group of its own, named
--- webhook-<name>, so that one that is dead stops itself only; one that is shared is a subscription of the one group
--- webhooks-<topic> instead. Who delivers: `gapless run --webhooks`.
--- A secret is not stored: `secrets` says where whoever delivers finds it, env:NAME or file:PATH.
+-- Endpoints that are called with the events of a topic. Each is a consumer group of its own, named webhook-<name>, so
+-- that a dead one stops only itself; a shared one is a subscription of the one group webhooks-<topic> instead. `gapless
+-- run --webhooks` delivers.
+-- A secret is not stored: `secrets` says where the delivering worker finds it, env:NAME or file:PATH.
 
 create table gapless.webhook (
   name text primary key,
@@ -12,10 +12,10 @@ create table gapless.webhook (
   keeps_order boolean not null,        -- of a key, also behind an event that failed (park-key)
   concurrency int not null,            -- requests at a time
   rate double precision,               -- requests a second; null: no limit
-  retry_delays_s int[],                -- null: as whoever delivers has it
+  retry_delays_s int[],                -- null: the setting of the delivering worker
   added_by text not null default session_user,
   added_ts timestamptz not null default clock_timestamp(),
-  removed_ts timestamptz,              -- its group is dropped as soon as nobody works for it
+  removed_ts timestamptz,              -- its group is dropped as soon as no worker serves it
   shared boolean not null default false,
   constraint webhook_name_form check (name ~ '^[A-Za-z0-9_-]{1,100}$')
 );
@@ -24,15 +24,15 @@ comment on table gapless.webhook is 'Endpoints that are called with the events o
 comment on column gapless.webhook.shared is
   'Whether it is a subscription of the group that webhooks of its topic share, and has none of its own.';
 
--- What is learned of an endpoint by those who deliver: written when it changes, every few seconds at most.
+-- The state of an endpoint as delivering workers see it: written when it changes, every few seconds at most.
 create table gapless.webhook_state (
   name text primary key references gapless.webhook on delete cascade,
   delivered bigint not null default 0,
   failed bigint not null default 0,
   last_error text,                     -- null: the last request succeeded
   last_ts timestamptz,
-  circuit_ts timestamptz,              -- since when only one request in a while is made; null: it is closed
-  probe_ts timestamptz                 -- when the last of these was
+  circuit_ts timestamptz,              -- since when requests are only tried now and then; null: it is closed
+  probe_ts timestamptz                 -- the time of the last such request
 ) with (fillfactor = 50);
 
 comment on table gapless.webhook_state is 'What became of the requests to each endpoint.';

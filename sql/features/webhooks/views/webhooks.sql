@@ -1,6 +1,6 @@
--- Webhooks, with what is known of each: how far it is, what waits, what is dead, and why it does not continue.
--- lag: events that its group has not passed, and those from where it was stopped, if it shares a group. A webhook that
--- is being removed is not here.
+-- Webhooks, with the state of each: its progress, waiting and dead units, and why it does not continue. lag: events
+-- that its group has not passed, and those from the offset where it was stopped, if it shares a group. Removed webhooks
+-- are not here.
 create or replace view gapless.webhooks as
 select
   w.name,

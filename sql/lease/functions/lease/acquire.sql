@@ -1,8 +1,8 @@
 -- Take a partition's lease for a member; the worker's session already holds lock (7427003, lease_no).
--- Returns the new epoch, or null: not the target (any more), paused, or the former owner still lives.
--- What stopped the former owner was for that one to say, and it may have died before it continued.
--- MUST be one statement of its own, and touch only the lease row: the next step may have to wait for
--- a late owner's batch, and no plan may queue behind that.
+-- Returns the new epoch, or null: not the target (any more), paused, or the former owner still lives. The former owner
+-- had to report its own problem, and may have died before it continued.
+-- MUST be one statement of its own, and touch only the lease row: the next step may have to wait for a late owner's
+-- batch, and no plan may queue behind that.
 create or replace function gapless.acquire(
   _group_id text, _topic_id int, _partition_id int, _member_id uuid, _token uuid
 )

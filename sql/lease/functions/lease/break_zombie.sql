@@ -1,5 +1,5 @@
--- End the sessions that hold a partition's lock although the lease's owner is no longer a member.
--- The pid is looked up now, never taken from a column. Returns how many were ended.
+-- End the sessions that hold a partition's lock although the lease's owner is no longer a member. The pid is looked up
+-- now, never taken from a column. Returns the number of ended sessions.
 create or replace function gapless.break_zombie(
   _group_id text, _topic_id int, _partition_id int
 )

@@ -1,5 +1,5 @@
--- What must be true of leases whenever one looks; no row when it is. docs/why/leases.md names the invariants:
--- S5 the fence's epoch is one that the lease gave out; S6 one owner, who has what the fence says;
+-- Check the invariants of leases, at any time; no row when they hold. docs/why/leases.md names them: S5 the fence's
+-- epoch is one that the lease gave out; S6 one owner, with the fence's values;
 -- P1 a plan that knows the present members is balanced to within one, inside capacities.
 create or replace function gapless.check_leases()
 returns table (invariant text, place text, problem text)

@@ -1,4 +1,4 @@
--- A supervisor gives up a lease whose worker died; the fence still guards what the worker left.
+-- Give up a lease whose worker died, as its supervisor; the fence still guards the worker's open work.
 create or replace function gapless.disown(
   _member_id uuid, _group_id text, _topic_id int, _partition_id int
 )

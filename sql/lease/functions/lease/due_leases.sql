@@ -1,5 +1,5 @@
--- The leases of a member whose workers may have something to do, by number; null: none. One look for all of them, which
--- writes nothing: workers that it does not name would find nothing (claim_at()), no unit set aside that is due
+-- Return the leases of a member whose workers may have something to do, by number; null: none. One look for all of
+-- them, which writes nothing: the other workers would find no event (claim_at()), no due unit set aside
 -- (letters_due()), no change of layout, and no other owner.
 -- index: consumer_offsets_pkey and log_segment's key, backwards, and dead_letter_open, a look-up for each partition
 create or replace function gapless.due_leases(_member_id uuid)

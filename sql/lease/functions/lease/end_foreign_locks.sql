@@ -1,5 +1,5 @@
--- End the sessions that hold a lock of ours without a right to it (lease/views/foreign_locks.sql); returns them, and
--- whether it could be done: the schema's owner may need pg_signal_backend for it.
+-- End the sessions that hold a lock of gapless without a right to it (lease/views/foreign_locks.sql); returns them, and
+-- whether each could be ended: the schema's owner may need pg_signal_backend for it.
 create or replace function gapless.end_foreign_locks()
 returns table (pid int, role text, holds text, is_ended boolean)
 language plpgsql

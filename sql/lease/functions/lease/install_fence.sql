@@ -1,8 +1,7 @@
--- Put the new fence into the row that every batch locks and compares (I7): from here on a former
--- owner cannot commit. Waits for its open transaction (set lock_timeout, and try again).
--- Raises GL410 when the group's row is gone. Returns null when a higher epoch stands there; otherwise
--- whether the predecessor ended uncleanly, that is, without release: then the first units are to be
--- handled one by one.
+-- Put the new fence into the row that every batch locks and compares (I7): from here on a former owner cannot commit.
+-- Waits for its open transaction (set lock_timeout, and try again).
+-- Raises GL410 when the group's row is gone. Returns null when a higher epoch stands there; otherwise whether the
+-- predecessor ended uncleanly, that is, without release: then the first units are to be handled one by one.
 create or replace function gapless.install_fence(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )

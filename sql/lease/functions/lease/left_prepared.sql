@@ -1,7 +1,7 @@
--- Transactions that were prepared and left, and hold offsets, members, leases, or a guard of gapless: nothing but a
--- person ends one. From 2 s on: that is less than any ttl, and whoever uses two-phase commit as it is meant needs no
--- such time. since_s: for so long; 0: a clock that was ahead said when.
--- It asks catalogs only: supervisors call it at each heartbeat, which must not wait for anybody's lock on a table.
+-- Return transactions that were prepared and left, and hold offsets, members, leases, or a guard of gapless: only a
+-- person can end them. From 2 s on: that is less than any ttl, and normal use of two-phase commit needs no such time.
+-- since_s: the time since then; 0: a clock that was ahead set it.
+-- It asks catalogs only: supervisors call it at each heartbeat, which must not wait for a lock on a table.
 create or replace function gapless.left_prepared()
 returns table (gid text, owner text, xid xid, since_s double precision)
 language sql

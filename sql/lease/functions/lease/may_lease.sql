@@ -1,4 +1,4 @@
--- Tell whether a role may take leases: may call acquire(), also as a role that it can change to.
+-- Tell whether a role may take leases: it, or a role that it can change to, may call acquire().
 create or replace function gapless.may_lease(role oid)
 returns boolean
 language sql

@@ -1,11 +1,12 @@
--- Write a target for every partition of a group: balanced to within one (inside capacities), and with
--- the fewest moves there can be. Returns how many targets changed.
+-- Write a target for every partition of a group: balanced to within one (inside capacities), with as few moves as
+-- possible.
+-- Returns the number of changed targets.
 --
--- Water level: quota is min(capacity, level), and one more for as many members as the remainder
--- allows, those first who hold most now: that order is what makes the moves minimal. A member keeps
--- what it holds up to its quota; the rest goes to members below theirs. Without room anywhere the
--- target is null: the partition is unserved, and status says so. Who holds a partition is whom it is
--- promised to; its owner, if that one is gone before it took it.
+-- Water level: the quota is min(capacity, level), and one more for as many members as the remainder allows, first for
+-- those that hold most now: that order makes the moves minimal. A member keeps its partitions up to its quota; the rest
+-- goes to members below theirs. Without room anywhere the target is null: the partition is unserved, and status says
+-- so. A partition's holder is the member to which it is promised; or its owner, if that member went before it took the
+-- partition.
 --
 -- plan: leases are rarely analysed, and nested loops over the CTEs take 100 times as long (4096
 --   partitions, 64 members: 8 s against 60 ms); compiling the plan would take 1.5 s.

@@ -1,4 +1,4 @@
--- What stops a partition, for status; null clears it.
+-- Record for status why a partition stands still; null clears it.
 create or replace function gapless.report_error(
   _group_id text, _topic_id int, _partition_id int, _token uuid, _error text
 )

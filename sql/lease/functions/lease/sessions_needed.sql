@@ -1,7 +1,7 @@
--- How many sessions the members that are present take, and one more that is about to join, when every partition
--- is served; and how many the server admits to ordinary roles. own: what the supervisors have for themselves,
--- each control and sequencer candidate, one that is measured its exporter too. Topics that do not exist yet
--- count with total_partitions.
+-- Return the number of sessions that the present members take, with one more that is about to join, when every
+-- partition is served; and the number that the server admits to ordinary roles. own: the supervisors' own sessions, for
+-- each its control session and sequencer candidate, and the exporter of a supervisor with metrics. Topics that do not
+-- exist yet count with total_partitions.
 create or replace function gapless.sessions_needed(
   _capacity int, _partitions_per_worker int, _groups text[], _topics text[], _total_partitions int,
   _sessions int default 2,

@@ -1,5 +1,5 @@
--- Bring the plan of a group (for one topic) up to date with its members. Any member may call it.
--- Returns true when leases changed; null when another session is planning right now.
+-- Bring the plan of a group (for one topic) up to date with its members. Any member may call it. Returns true when
+-- leases changed; null when another session is planning right now.
 -- locks: the consumer_group row (skipped when busy), then guard_planning, so that two groups
 --   that are planned at once do not fill one member's capacity twice, then lease rows. Waits for
 --   no worker.
@@ -23,7 +23,7 @@ begin
   end if;
   live := gapless.live_members(_group_id, _topic_id);
   retired := gapless.retire(_group_id, _topic_id);
-  -- Nobody owns a partition of a queue group: there is nothing to plan.
+  -- A partition of a queue group has no owner: there is nothing to plan.
   if retired = 0 and live = grp.planned_for and (grp.mode = 'queue' or cardinality(live) = 0 or not exists (
     select from gapless.lease l
     where l.group_id = _group_id and l.topic_id = _topic_id and l.target is null

@@ -1,4 +1,4 @@
--- Still here. Returns false when this member was evicted: kill the workers, join anew.
+-- Record a heartbeat. Returns false when this member was evicted: kill the workers, and join anew.
 create or replace function gapless.beat(_member_id uuid)
 returns boolean
 language plpgsql
@@ -11,7 +11,7 @@ as $$
 declare
   place tid;
 begin
-  -- The newest version, as member_row(), and whatever a peer makes of it meanwhile.
+  -- The newest version, as member_row(), also if a peer has just changed it.
   select m.ctid into place from gapless.member m
   where m.member_id between _member_id and _member_id
   order by m.member_id desc limit 1

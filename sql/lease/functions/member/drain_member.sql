@@ -1,4 +1,4 @@
--- SIGTERM: no partition is planned for this member any more.
+-- Drain a member (SIGTERM): no partition is planned for it any more.
 create or replace function gapless.drain_member(_member_id uuid)
 returns void
 language sql

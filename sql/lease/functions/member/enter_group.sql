@@ -1,4 +1,4 @@
--- A supervisor that runs joins one more group. False: there is no such group any more, or no such member.
+-- Let a running supervisor join one more group. False: there is no such group any more, or no such member.
 create or replace function gapless.enter_group(_member_id uuid, _group_id text, _topic_id int)
 returns boolean
 language plpgsql

@@ -1,16 +1,15 @@
--- Remove members that are gone; returns how many were. Any member may call it at any time.
+-- Remove members that are gone; returns their number. Any member may call it at any time.
 --
--- Gone is: its presence lock is free, and no worker session holds a lock of a partition it owns
--- (nothing is left that could work), or it has been free, with no heartbeat, for reconnect_grace;
--- or it is overdue, and was already suspected suspect_grace ago and has not beaten since. Two looks,
--- because the database's clock may jump; the first when half the ttl has passed without a heartbeat,
--- so that the second need not come after the ttl. After a server start everyone gets its ttl, 5 s at least, to
--- come back, and what was suspected before is not any more: while the server was away nobody could beat. It
--- is the WAL writer's start that counts, after a recovery, also one from the crash of a single backend.
--- A deadline further ahead than its ttl is of a clock that was ahead: it counts from now on.
--- A heartbeat ends a suspicion: beat(). Nothing uses member.suspect_beat any more; to drop it would fail calls of the
--- former evict() that wait for the table.
--- A client (client/join.sql) has no session: it is gone at its deadline, whatever its peers are (is_overdue()).
+-- A member is gone when its presence lock is free, and no worker session holds a lock of a partition that it owns
+-- (nothing is left that could work), or the lock has been free, with no heartbeat, for reconnect_grace; or when it is
+-- overdue, and was already suspected suspect_grace ago and has not beaten since. Two looks, because the database's
+-- clock may jump; the first when half the ttl has passed without a heartbeat, so that the second need not come after
+-- the ttl. After a server start every member gets its ttl, at least 5 s, to come back, and earlier suspicions end: no
+-- member could beat while the server was down. The start of the WAL writer counts, after a recovery, also after the
+-- crash of a single backend. A deadline further ahead than its ttl was set by a clock that was ahead: it counts from
+-- now on. A heartbeat ends a suspicion: beat(). Nothing uses member.suspect_beat any more; to drop it would fail calls
+-- of the former evict() that wait for the table.
+-- A client (client/join.sql) has no session: it is gone at its deadline, whatever its peers do (is_overdue()).
 -- locks: the rows of other members, skipping those another session looks at
 create or replace function gapless.evict(
   _me uuid, _suspect_grace interval default '3 s', _reconnect_grace interval default '1 s'
@@ -31,8 +30,8 @@ begin
   for other in
     select m.* from gapless.member m
     where m.member_id <> _me
-      -- Only of whom there is something to decide: of the others the next heartbeat would wait for the caller's
-      -- COMMIT, which may be a client's.
+      -- Only members about which there is something to decide: for the others the next heartbeat would wait for the
+      -- caller's COMMIT, which may be a client's.
       and (
         m.expires_at - case m.kind when 'client' then interval '0' else m.ttl / 2 end < clock_timestamp()
         or m.expires_at > clock_timestamp() + m.ttl

@@ -1,4 +1,4 @@
--- As programs called it that knew nothing of partitions_per_worker.
+-- Join as programs called it that did not know partitions_per_worker.
 create or replace function gapless.join_group(
   _member_id uuid, _member_no int, _name text, _capacity int, _ttl interval,
   _groups text[], _topics text[]

@@ -1,6 +1,6 @@
--- A supervisor joins as a member, and its groups with it. It already holds the presence lock (7427002,
--- member_no), so that a member row never exists without one; the number comes from next_member_no().
--- sessions: of its own, its workers aside.
+-- Let a supervisor join as a member, and its groups with it. It already holds the presence lock (7427002, member_no),
+-- so that a member row never exists without one; the number comes from next_member_no(). sessions: its own, without its
+-- workers'.
 create or replace function gapless.join_groups(
   _member_id uuid, _member_no int, _name text, _capacity int, _partitions_per_worker int, _ttl interval,
   _groups text[], _topics text[], _sessions int default 2

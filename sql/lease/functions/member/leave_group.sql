@@ -1,4 +1,4 @@
--- A supervisor leaves all its groups: its member row goes, and what it is planned for with it.
+-- Let a supervisor leave all its groups: its member row is deleted, and its planned partitions are free.
 create or replace function gapless.leave_group(_member_id uuid)
 returns void
 language sql

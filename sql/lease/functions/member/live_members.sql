@@ -1,4 +1,4 @@
--- The members a plan is made for, in a fixed order.
+-- Return the members for which a plan is made, in a fixed order.
 create or replace function gapless.live_members(_group_id text, _topic_id int)
 returns uuid[]
 language sql

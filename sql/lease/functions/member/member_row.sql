@@ -1,4 +1,5 @@
--- Where the newest version of a member's row is, whatever a held snapshot keeps of older ones: as offset_row().
+-- Return the place of the newest version of a member's row, whatever a held snapshot keeps of older ones: as
+-- offset_row().
 create or replace function gapless.member_row(_member_id uuid)
 returns tid
 language sql

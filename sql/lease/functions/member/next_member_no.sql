@@ -1,4 +1,4 @@
--- The number of the next member: of the presence lock that it takes before it joins.
+-- Return the number of the next member: the key of the presence lock that it takes before it joins.
 create or replace function gapless.next_member_no()
 returns int
 language sql

@@ -1,4 +1,4 @@
--- A supervisor leaves one of its groups, and stays in the others: what it was planned for goes to its peers.
+-- Let a supervisor leave one of its groups, and stay in the others: its planned partitions go to its peers.
 create or replace function gapless.quit_group(_member_id uuid, _group_id text, _topic_id int)
 returns void
 language sql

@@ -1,5 +1,5 @@
--- Since when the server is up: it is the WAL writer's start that counts, after a recovery, also one from the crash of a
--- single backend. -infinity: the clock was ahead when it started, so nobody knows.
+-- Return the time since when the server is up: the start of the WAL writer counts, after a recovery, also after the
+-- crash of a single backend. -infinity: the clock was ahead at the start, so the time is unknown.
 create or replace function gapless.up_since()
 returns timestamptz
 language sql

@@ -1,9 +1,8 @@
--- One look, no write: is there a reason to call gapless.evict() or gapless.sync() for this member's groups?
--- True when the next member in the ring has lost its session, when some member has been silent for
--- half its ttl, or a client's deadline has passed, or one is further ahead than its ttl, when the newest plan of one of
--- its groups does not fit the members
--- that are there, when this member has room (it gave back partitions of another group) and partitions are unserved,
--- or when leases are to be retired.
+-- Tell, in one look without a write, whether there is a reason to call gapless.evict() or gapless.sync() for this
+-- member's groups. True when the next member in the ring has lost its session; when a member has been silent for half
+-- its ttl, or a client's deadline has passed, or a deadline is further ahead than its ttl; when the newest plan of one
+-- of its groups does not fit the present members; when this member has room (it gave back partitions of another group)
+-- and partitions are unserved; or when leases are to be retired.
 create or replace function gapless.watch(_member_id uuid)
 returns boolean
 language plpgsql

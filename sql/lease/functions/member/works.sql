@@ -1,5 +1,5 @@
--- Does a worker of this member hold the lock of a partition that the member owns? Its own: the lock of
--- a dead one goes to the successor's worker that queued for it, who cannot take the lease yet.
+-- Tell whether a worker of this member holds the lock of a partition that the member owns. Only the member's own worker
+-- counts: a dead one's lock goes to the successor's worker that queued for it, which cannot take the lease yet.
 create or replace function gapless.works(_member_id uuid)
 returns boolean
 language sql

@@ -1,5 +1,5 @@
--- The transaction_id of what a handler publishes without one: it follows from what it came of, so that
--- it is the same at every attempt. A UUID of version 8.
+-- Return the transaction_id of events that a handler publishes without one. It follows from their cause, so it is the
+-- same at every attempt. A UUID of version 8.
 create or replace function gapless.cause_uuid(cause text)
 returns uuid
 language sql

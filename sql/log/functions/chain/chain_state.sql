@@ -1,12 +1,11 @@
--- What several groups, one behind the other, have done with a transaction and what came of it: the first
--- has to handle the events of the transaction; each one after it the same, and what the one before
--- published for what it had to handle itself; all this in the topics that it covers.
+-- Tell the state of a transaction, and of events that it caused, in several groups, one behind the other. The first
+-- group has to handle the events of the transaction; each later group has to handle the same events, and those that the
+-- group before it published for them; all this in the topics that the group covers.
 --   select * from gapless.chain_state(array['billing', 'shipping'], '…');
--- state, and of which group: that of the first one that is not done, as gapless.transaction_state() says
--- it; when all are done, 'handled', or 'dead' and the first that has dead letters of it. A group that
--- publishes nothing ends the chain: what comes behind has nothing to do. 'elsewhere' is said of the
--- first group alone.
--- Looks, waits for nothing. Raises GL404 for an unknown group.
+-- Returns a state and its group: those of the first group that is not done, as gapless.transaction_state() gives them.
+-- When all are done: 'handled', or 'dead' and the first group that has dead letters of it. A group that publishes
+-- nothing ends the chain: later groups have nothing to do. Only the first group can have the state 'elsewhere'. It
+-- reads only, and waits for nothing. Raises GL404 for an unknown group.
 create or replace function gapless.chain_state(
   groups text[], transaction_id uuid, out state text, out group_id text
 )
@@ -19,7 +18,7 @@ as $$
 #variable_conflict use_column
 declare
   died_in text;
-  to_handle bigint[];    -- the units that the last group that was looked at has to handle
+  to_handle bigint[];    -- the units that the last examined group has to handle
   found_states text[];
 begin
   if coalesce(cardinality(groups), 0) = 0 then
@@ -43,8 +42,8 @@ begin
     return;
   end if;
 
-  -- MUST look for what a group published in a statement after the one that saw that it was done: then
-  -- that has committed, too.
+  -- MUST look for a group's events in a later statement than the one that saw the group done: then those events have
+  -- committed, too.
   for link in 2..cardinality(groups) loop
     group_id := groups[link];
     if gapless.chain_waits(chain_state.transaction_id, groups[link - 1], group_id) then

@@ -1,5 +1,5 @@
--- Does anything wait for its time that a group published for later in the chain of a transaction, into a topic
--- that another group covers? MUST be asked in a statement after the one that saw that the group was done.
+-- Tell whether an event of the chain of a transaction waits for its time that a group scheduled into a topic which
+-- another group covers. MUST be asked in a statement after the one that saw that the group was done.
 create or replace function gapless.chain_waits(_transaction_id uuid, _cause_group text, _group_id text)
 returns boolean
 language sql

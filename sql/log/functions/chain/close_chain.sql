@@ -1,4 +1,4 @@
--- From here on, until COMMIT, nothing is published that is not known to come of one unit.
+-- Close the chain: from here on, until COMMIT, every published event is known to come from one unit.
 create or replace function gapless.close_chain(_units int)
 returns void
 language plpgsql

@@ -1,9 +1,9 @@
--- Where the events of a transaction are: their partitions, first and last offset inclusive; a row with
+-- Return the places of a transaction's events: their partitions, first and last offset inclusive; a row with
 -- partition_id null for events of a topic that have no offset yet. No row: no event is there.
--- topic_ids: look in these only.
+-- topic_ids: only in these topics.
 --   select * from gapless.locate('…');
--- By index throughout: the events by transaction_id or xid, their segments by the time from which on
--- they can have been sequenced; a transaction that was open for hours takes longer.
+-- By index throughout: the events by transaction_id or xid, their segments by the earliest time at which they can have
+-- been sequenced; a transaction that was open for hours takes longer.
 create or replace function gapless.locate(transaction_id uuid, topic_ids int[] default null)
 returns table (
   topic_id int, partition_id int, first_offset bigint, last_offset bigint, events bigint
@@ -19,7 +19,7 @@ as $$
 #variable_conflict use_column
 declare
   own_xid xid8 := gapless.xid_of(transaction_id);
-  own_timeline int := gapless.timeline_of(transaction_id);    -- null: nothing has it from its xid
+  own_timeline int := gapless.timeline_of(transaction_id);    -- null: no transaction_id was made of its xid
   last_seen pg_snapshot := (
     select s.snapshot from gapless.sequencer s order by s.run desc limit 1
   );
@@ -51,9 +51,8 @@ begin
     group by 1, 2, 3, 4
     order by 1, 2
   loop
-    -- After a failover xids are given again. What was sequenced says on which timeline, of the rest it
-    -- is the one of now; an event that was published before a failover and sequenced behind it has
-    -- another id than its publisher was told.
+    -- After a failover, xids are used again. Sequenced events carry their timeline, all others are of the present one.
+    -- An event that was published before a failover and sequenced after it has another id than its publisher was told.
     if part.is_sequenced then
       return query
       select part.topic_id, p.partition_found, min(p.c_offset), max(p.c_offset), count(*)

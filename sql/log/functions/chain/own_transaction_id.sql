@@ -1,4 +1,4 @@
--- The transaction_id of what is published now without one: by its cause, else by this transaction.
+-- Return the transaction_id of events that are published now without one: by their cause, else by this transaction.
 create or replace function gapless.own_transaction_id()
 returns uuid
 language sql

@@ -1,5 +1,5 @@
--- What a cause names (tell_cause()), `group/topic/partition@offset`: with `..offset` of a batch, `~timeline`
--- where that is not 1. All null for anything else: a producer may write what it likes.
+-- Parse a cause (tell_cause()), `group/topic/partition@offset`: with `..offset` for a batch, and `~timeline` where that
+-- is not 1. All columns are null for any other text: producers may write any text.
 --   select * from gapless.parse_cause('billing/orders/3@17');
 create or replace function gapless.parse_cause(
   cause text, out group_id text, out topic text, out partition_id int, out first_offset bigint,

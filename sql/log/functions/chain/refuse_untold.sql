@@ -1,4 +1,4 @@
--- Raises GL004: it is not known what this was published for (tell_cause()).
+-- Raise GL004: the cause of a published event is unknown (tell_cause()).
 create or replace function gapless.refuse_untold()
 returns void
 language plpgsql

@@ -1,5 +1,5 @@
--- Of the events from first_offset to last_offset that belong to a transaction: is some of them put
--- aside, to be tried again ('waiting') or for good ('dead')?
+-- Tell whether one of the events from first_offset to last_offset that belong to a transaction is put aside, to be
+-- tried again ('waiting') or for good ('dead').
 create or replace function gapless.states_aside(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint,
   _transaction_id uuid

@@ -1,16 +1,16 @@
--- What is published while a unit is handled is a unit of its own (I10), and says what it came of.
+-- Events that are published while a unit is handled are a unit of their own (I10), and name their cause.
 --
--- A consuming transaction handles many units, and all it publishes carries one xid. So it says which
--- unit is being handled, in two settings of its own that the defaults of outbox_message_t read:
---   gapless.cause        the unit's idempotency key; empty: nobody has said
+-- A consuming transaction handles many units, and all events that it publishes carry one xid. So it names the unit that
+-- is being handled in two settings of its own, which the defaults of outbox_message_t read:
+--   gapless.cause        the unit's idempotency key; empty: no cause was named
 --   gapless.correlation  the transaction_id of the first event of the chain
--- To say it costs a round trip a unit, so nobody does for a handler that publishes nothing. A third
--- setting finds out which ones do; a claim begins it:
---   gapless.chain        'open' from the claim on; 'untold' once something was published without a
---                        cause (wake_sequencer()); 'closed' from finish_units() on
--- finish_units() refuses the COMMIT of what is 'untold': the batch is handled once more, and told.
+-- This costs a round trip a unit, so it is not done for a handler that publishes nothing. A third setting finds out
+-- which handlers publish; a claim begins it:
+--   gapless.chain        'open' from the claim on; 'untold' once an event was published without a cause
+--   (wake_sequencer()); 'closed' from finish_units() on
+-- finish_units() refuses the COMMIT of an 'untold' batch: the batch is handled once more, with causes.
 
--- Say what is being handled, for the rest of the transaction, or until somebody else says it.
+-- Name the unit that is being handled, until the transaction ends or the next call.
 create or replace function gapless.tell_cause(cause text, correlation uuid)
 returns void
 language plpgsql

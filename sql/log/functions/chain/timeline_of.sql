@@ -1,4 +1,4 @@
--- The timeline that a transaction_id of gapless.transaction_uuid() carries; null for any other.
+-- Return the timeline that a transaction_id of gapless.transaction_uuid() carries; null for any other.
 create or replace function gapless.timeline_of(_transaction_id uuid)
 returns int
 language sql

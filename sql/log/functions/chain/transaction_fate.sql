@@ -1,4 +1,4 @@
--- What became of a transaction without events, by its xid: 'open', 'rolled-back', else 'unknown'.
+-- Return the fate of a transaction without events, by its xid: 'open', 'rolled-back', else 'unknown'.
 create or replace function gapless.transaction_fate(_transaction_id uuid)
 returns text
 language plpgsql
@@ -15,7 +15,7 @@ begin
     when 'aborted' then 'rolled-back'
     else 'unknown'
   end;
-exception when invalid_parameter_value then    -- an xid that nobody has had yet
+exception when invalid_parameter_value then    -- an xid that no transaction has had yet
   return 'unknown';
 end
 $$;

@@ -1,4 +1,4 @@
--- What a group has done with a published transaction, over all topics and partitions it covers:
+-- Tell the state of a published transaction in a group, over all topics and partitions that the group covers:
 --   'handled'      all its events were handled, and the effects are committed
 --   'dead'         passed, but some of its events are dead letters, or were discarded
 --   'waiting'      passed, but some of its events wait to be tried again
@@ -6,11 +6,11 @@
 --   'scheduled'    committed, but some of its events wait for their time (scheduled_until())
 --   'unsequenced'  committed, but not all of its events have an offset yet
 --   'open'         not committed yet, as far as this session can see
---   'rolled-back'  it never was
+--   'rolled-back'  it was rolled back
 --   'elsewhere'    it published, but into no topic of this group
---   'unknown'      no event of that transaction is there: it published none, was not committed yet, was
---                  rolled back, or is older than the log
--- Looks, waits for nothing. Raises GL404 for an unknown group.
+--   'unknown'      no event of that transaction is there: it published none, was not committed yet, was rolled back, or
+--                  is older than the log
+-- It reads only, and waits for nothing. Raises GL404 for an unknown group.
 create or replace function gapless.transaction_state(group_id text, transaction_id uuid)
 returns text
 language plpgsql
@@ -25,7 +25,7 @@ declare
   place record;
   found_any boolean := false;
   passed boolean := true;
-  aside text[] := '{}';     -- states of what was put aside
+  aside text[] := '{}';     -- states of units that were put aside
 begin
   select array_agg(g.topic_id) into covered
   from gapless.consumer_group g where g.group_id = transaction_state.group_id;
@@ -33,7 +33,7 @@ begin
     raise exception 'there is no group "%": gapless groups lists them', transaction_state.group_id
       using errcode = 'GL404';
   end if;
-  -- MUST look first: what is promoted after this is found below.
+  -- MUST look first: the query below finds events that are promoted after this.
   if gapless.scheduled_until(transaction_state.transaction_id, covered) is not null then
     return 'scheduled';
   end if;
@@ -44,7 +44,7 @@ begin
       on c.ctid = gapless.offset_row(transaction_state.group_id, l.topic_id, l.partition_id)
   loop
     if place.partition_id is null then
-      -- 'open': this session's own, whose events it sees before anybody else does
+      -- 'open': this session's own transaction, whose events it sees before other sessions do
       return case gapless.transaction_fate(transaction_state.transaction_id)
         when 'open' then 'open' else 'unsequenced'
       end;

@@ -1,11 +1,11 @@
--- What a group has done with a unit of the log:
+-- Return the state of a unit of the log in a group:
 --   'handled'  passed, and not set aside (a redriven one was handled since)
 --   'dead'     passed, and a dead letter, or discarded
 --   'waiting'  passed, and waits to be tried again
 --   'pending'  the group has not come to it yet
 --   'removed'  there is no such group of this topic any more
--- next_offset: where the group stands; letter: the state of its dead letter, if there is one (0005);
--- reason, attempts: what is known of that. By primary key throughout.
+-- next_offset: the group's offset; letter, reason, attempts: of its dead letter, if there is one (0005). By primary key
+-- throughout.
 create or replace function gapless.unit_state(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint,
   out state text, out next_offset bigint, out letter text, out reason text, out attempts int
@@ -29,7 +29,7 @@ begin
   select c.next_offset into next_offset from gapless.consumer_offsets c
   where c.ctid = gapless.offset_row(_group_id, _topic_id, _partition_id);
   if gapless.is_past(_group_id, _topic_id, _partition_id, _first_offset, _last_offset, next_offset) then
-    -- A unit is set aside as a whole (I5): its first event tells. A queue group sets events aside: the worst tells.
+    -- A unit is set aside as a whole (I5): its first event decides. A queue group sets events aside: the worst decides.
     select d.state, left(coalesce(d.discard_reason, d.reason), 200), d.attempts
     into letter, reason, attempts
     from gapless.dead_letter_event e

@@ -1,5 +1,5 @@
--- Wait until a group has handled a published transaction, or put it aside for good; returns what
--- gapless.transaction_state() says then, or when the time is over, or when waiting cannot help.
+-- Wait until a group has handled a published transaction, or has put it aside for good. Returns the state that
+-- gapless.transaction_state() gives then, or when the time is over, or when waiting cannot help.
 --   select gapless.wait_for('billing', gapless_transaction_id, '5 s') = 'handled';
 -- Call it outside the publishing transaction, under READ COMMITTED. It looks every 2 to 50 ms.
 create or replace function gapless.wait_for(

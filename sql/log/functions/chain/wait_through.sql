@@ -1,5 +1,5 @@
--- Wait until these groups, one behind the other, have handled a published transaction and what came of
--- it, or put it aside for good; returns what gapless.chain_state() says then, or when the time is over, or
+-- Wait until these groups, one behind the other, have handled a published transaction and the events that it caused, or
+-- have put them aside for good. Returns the state that gapless.chain_state() gives then, or when the time is over, or
 -- when waiting cannot help.
 --   select * from gapless.wait_through(array['billing', 'shipping'], gapless_transaction_id, '5 s');
 -- Call it outside the publishing transaction, under READ COMMITTED. It looks every 2 to 50 ms.

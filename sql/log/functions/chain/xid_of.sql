@@ -1,4 +1,4 @@
--- The xid that a transaction_id of gapless.transaction_uuid() carries; null for any other.
+-- Return the xid that a transaction_id of gapless.transaction_uuid() carries; null for any other.
 create or replace function gapless.xid_of(_transaction_id uuid)
 returns xid8
 language sql

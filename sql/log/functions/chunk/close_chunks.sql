@@ -1,8 +1,8 @@
--- Write down where the events of chunks lie that are complete: none of their ids can be given to an
--- event any more, and all that were published with them have their offsets. Returns how many chunks.
--- The sequencer's floor says so: ids up to it belong to transactions that have ended and were seen. One with
--- an event of a topic id that nobody made stays open: it may be adopted yet.
--- Cost: the segments written since the chunk before are read once.
+-- Record where the events of complete chunks lie. A chunk is complete when none of its ids can be given to an event any
+-- more, and all events that were published with them have their offsets. Returns the number of chunks that it closed.
+-- The sequencer's floor decides: ids up to it belong to transactions that have ended and were seen. A chunk with an
+-- event of an unknown topic id stays open: the id may be adopted yet.
+-- Cost: the segments written since the previous chunk are read once.
 -- locks: guard_retention, so that one session does it
 create or replace function gapless.close_chunks()
 returns int
@@ -15,7 +15,7 @@ set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits 
 as $$
 declare
   state gapless.sequencer;
-  bounds bigint[];      -- the first id after each chunk that is complete, ascending
+  bounds bigint[];      -- the first id after each complete chunk, ascending
   part record;
 begin
   perform gapless.require_read_committed('close_chunks');

@@ -1,5 +1,6 @@
--- The slice of the default chunk that first_id is in: from the end of the chunk before to the beginning of the next,
--- or chunk_events rows further. upto: null while an event may still come into it (the floor says so: close_chunks.sql).
+-- Return the slice of the default chunk that contains first_id: from the end of the chunk before to the beginning of
+-- the next, or chunk_events rows further. upto: null while an event may still come into it (by the floor:
+-- close_chunks.sql).
 create or replace function gapless.closed_slice(_first_id bigint, out from_id bigint, out upto bigint)
 language sql
 stable

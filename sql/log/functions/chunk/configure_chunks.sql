@@ -1,4 +1,4 @@
--- Set how many ids a chunk holds and how many stand ready; counts for chunks made from now on.
+-- Set the number of ids in a chunk, and of ids that stand ready; counts for chunks that are created from now on.
 create or replace function gapless.configure_chunks(_chunk_events bigint, _chunks_ahead int)
 returns void
 language sql

@@ -1,12 +1,13 @@
--- Make the chunks of outbox_message_t that will be needed soon; returns how many were made.
--- A chunk is made as a plain table and attached: CREATE TABLE … PARTITION OF would take ACCESS
--- EXCLUSIVE on the parent and stop every publisher behind one open transaction.
+-- Create the chunks of outbox_message_t that will be needed soon; returns their number.
+-- A chunk is created as a plain table and attached: CREATE TABLE … PARTITION OF would take ACCESS EXCLUSIVE on the
+-- parent and stop every publisher behind one open transaction.
 --
--- What no chunk covers goes to the default chunk: the new ones begin above it. MUST leave room: a publisher with an id
--- above the last chunk is on its way to the default chunk, and would fail when a new chunk took that id. Such ids are
--- drawn while the default chunk is locked, too: when it is done half of the room has to be left, else it begins anew
--- with more. (Before the first id nobody is on the way: locked out.) leave_default_chunk() then draws what is left.
--- Raises 55P03 when somebody has locked what it needs: try again later.
+-- Events without a chunk go to the default chunk, and new chunks begin above them. MUST leave room: a publisher with an
+-- id above the last chunk is on its way to the default chunk, and would fail if a new chunk took that id. Such ids are
+-- drawn while the default chunk is locked, too: half of the room has to be left at the end, else it begins anew with
+-- more. (Before the first id no publisher is on its way: they are locked out.) leave_default_chunk() then draws the
+-- remaining ids.
+-- Raises 55P03 when another session has locked a table that it needs: try again later.
 -- locks: SHARE UPDATE EXCLUSIVE on the parent (nobody who reads or writes waits for it); ACCESS
 --   EXCLUSIVE on the default chunk, for which it waits 100 ms at most. 1 s when events go there already, for who
 --   handles them holds it, unless somebody has had it for as long and it would wait in vain;
@@ -23,14 +24,14 @@ declare
   config gapless.log_config;
   next_id bigint;
   room bigint;
-  covered bigint;      -- first id no chunk covers
+  covered bigint;      -- the first id without a chunk
   first_id bigint;     -- of the new chunks
   bound bigint;
   made int;
   chunk text;
 begin
   select * into config from gapless.log_config;
-  -- Only one session makes chunks; the others have nothing to do.
+  -- One session at a time creates chunks; the others have nothing to do.
   begin
     lock table gapless.guard_chunks in exclusive mode nowait;
   exception
@@ -43,8 +44,9 @@ begin
     return 0;
   end if;
   if next_id = 1 and covered = 1 then
-    -- The first chunk leaves no room below it. So who is about to draw the first id MUST wait for the parent, which is
-    -- locked before that, and not for the default chunk, for which it would have decided: it would fail.
+    -- The first chunk leaves no room below it. So a publisher that is about to draw the first id MUST wait for the
+    -- parent, which is locked before that, and not for the default chunk, for which it would have decided: it would
+    -- fail.
     lock table only gapless.outbox_message_t in share row exclusive mode nowait;
   end if;
   if next_id > covered and not exists (
@@ -52,7 +54,7 @@ begin
     left join pg_stat_activity a using (pid)
     where k.relation = 'gapless.outbox_message_default'::regclass
       and k.database = (select d.oid from pg_database d where d.datname = current_database())
-      -- One that was prepared has no session.
+      -- A prepared one has no session.
       and (a.pid is null or a.xact_start < clock_timestamp() - interval '1 s')
   ) then
     perform set_config('lock_timeout', '1s', true);

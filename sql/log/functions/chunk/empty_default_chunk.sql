@@ -1,14 +1,15 @@
--- Empty the default chunk, step by step: what is in it becomes chunks of its own. Does the next step, and returns
--- whether there was one; each call is a transaction, may be made by anybody at any time, and continues where another
--- one was interrupted. Raises 55P03 when somebody has locked what it takes: try again later.
+-- Empty the default chunk, step by step: its events become chunks of their own. Does the next step, and returns whether
+-- there was one. Each call is a transaction, may be made by any session at any time, and continues where another was
+-- interrupted.
+-- Raises 55P03 when another session has locked a table that it needs: try again later.
 --
--- 1. Copy: a slice of the default chunk, of chunk_events rows at most, into a table of the slice's name. Only when it
---    is closed, as in close_chunks(): no event can come into it any more. Nobody reads the copy yet.
+-- 1. Copy: a slice of the default chunk, of at most chunk_events rows, into a table of the slice's name. Only when the
+--    slice is closed, as in close_chunks(): no event can come into it any more. No reader uses the copy yet.
 -- 2. Note which transactions are open now that the copy is there.
--- 3. Once they have ended, and all of the default chunk is copied: truncate that, and attach the copies.
+-- 3. Once they have ended, and all of the default chunk is copied: truncate it, and attach the copies.
 -- MUST NOT attach before: in a snapshot that is older than the copy its rows are not there yet, and those of the
 -- default chunk would be gone.
--- What retention has dropped already is not copied.
+-- Events that retention has dropped are not copied.
 -- locks: guard_retention, guard_chunks; in step 3 ACCESS EXCLUSIVE on the default chunk, for which it waits 100 ms, and
 --   SHARE UPDATE EXCLUSIVE on the parent (nobody who reads or writes waits for it)
 create or replace function gapless.empty_default_chunk()
@@ -36,7 +37,7 @@ begin
     when lock_not_available then
       return false;
   end;
-  first_id := gapless.next_to_copy();    -- somebody may have copied it meanwhile
+  first_id := gapless.next_to_copy();    -- another session may have copied it since
   if first_id is not null then
     select * into slice from gapless.closed_slice(first_id);
     if slice.upto is null then
@@ -75,7 +76,7 @@ begin
   end if;
 
   lock table gapless.outbox_message_default in access exclusive mode;
-  -- MUST be looked at again: whoever was publishing into it has committed.
+  -- MUST be looked at again: sessions that were publishing into it have committed.
   if gapless.next_to_copy() is not null then
     return false;
   end if;

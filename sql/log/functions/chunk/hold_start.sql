@@ -1,5 +1,5 @@
--- Let retention wait until this transaction is over: it puts a group to a place in this topic, which
--- MUST not be dropped between the look and the commit.
+-- Let retention wait until this transaction is over: it moves a group to a place in this topic, which MUST not be
+-- dropped between the look and the commit.
 create or replace function gapless.hold_start(_topic_ids int[])
 returns void
 language sql

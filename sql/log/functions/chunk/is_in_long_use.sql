@@ -1,5 +1,5 @@
--- Has a transaction that is older than a second the log locked? Of other roles' transactions only
--- those with pg_read_all_stats see the age.
+-- Tell whether a transaction that is older than a second has locked the log. The age of other roles' transactions is
+-- visible only with pg_read_all_stats.
 create or replace function gapless.is_in_long_use()
 returns boolean
 language sql
@@ -12,7 +12,7 @@ as $$
     left join pg_stat_activity a using (pid)
     where k.relation = 'gapless.outbox_message_t'::regclass
       and k.database = (select d.oid from pg_database d where d.datname = current_database())
-      -- One that was prepared has no session.
+      -- A prepared one has no session.
       and (a.pid is null or a.xact_start < clock_timestamp() - interval '1 s')
   )
 $$;

@@ -1,10 +1,10 @@
--- Let the next event go to a chunk, if one lies above the next id: draw the ids that nobody has made a chunk for. Else
--- the default chunk would take what comes up to there, and not be closed before. Ids need not be neighbours. Returns
--- how many were drawn.
--- MUST draw them one by one: to set the sequence would put it back when others were faster. MUST wait until all
--- publishers have ended: a statement that began before the chunk was there has its next rows go to the default
--- chunk, and would fail when their ids are the chunk's. So it locks the table for a moment, 100 ms at most; else
--- nothing is drawn.
+-- Let the next event go to a chunk, if one lies above the next id, by drawing the ids that have no chunk. Otherwise the
+-- default chunk would take the events up to that chunk, and could not be closed before. Ids need not be neighbours.
+-- Returns the number of drawn ids.
+-- MUST draw them one by one: setval() would put the sequence back when other sessions were faster. MUST wait until all
+-- publishers have ended: a statement that began before the chunk was there sends its next rows to the default chunk,
+-- and would fail when their ids are the chunk's. So it locks the table for a moment, at most 100 ms; else nothing is
+-- drawn.
 create or replace function gapless.leave_default_chunk()
 returns bigint
 language plpgsql
@@ -31,7 +31,7 @@ begin
   end if;
   begin
     lock table only gapless.outbox_message_t in share mode;
-    raise exception using errcode = 'GL000';    -- and is free again: who comes now knows the chunk
+    raise exception using errcode = 'GL000';    -- and is free again: new publishers know the chunk
   exception
     when sqlstate 'GL000' then
       null;

@@ -1,4 +1,4 @@
--- The first id of the default chunk that stands in no copy and was not dropped; null: there is none
+-- Return the first id of the default chunk that is in no copy and was not dropped; null: there is none
 -- (empty_default_chunk.sql). By index: a look-up for each copy.
 create or replace function gapless.next_to_copy()
 returns bigint

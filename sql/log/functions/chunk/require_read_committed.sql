@@ -1,4 +1,4 @@
--- Raise unless each statement of the caller sees what committed before it.
+-- Raise unless each statement of the caller sees earlier commits.
 create or replace function gapless.require_read_committed(_caller text)
 returns void
 language plpgsql

@@ -1,7 +1,7 @@
--- Have readers of the default chunk let go of it at once (is_in_default.sql), from now on until it is
--- empty; for a session that could not lock it. A table without rows or columns says so: its name is looked up without a
--- lock, and from the copies on (empty_default_chunk.sql) no transaction is open that has not seen it.
--- Does nothing when nothing is in the default chunk. Raises 55P03 as create_chunks().
+-- Make readers of the default chunk release it at once (is_in_default.sql), from now on until it is empty; for a
+-- session that could not lock it. A table without rows or columns is the mark: its name is looked up without a lock,
+-- and from the copies on (empty_default_chunk.sql) no transaction is open that has not seen it.
+-- Does nothing when the default chunk is empty. Raises 55P03 as create_chunks().
 create or replace function gapless.want_default_chunk()
 returns void
 language plpgsql

@@ -1,6 +1,6 @@
--- A host_id as publish() stores it, and as order_key() reads what a plain INSERT stored: a UUID in lower case,
--- without braces, for without a key it is what keeps events in order, and one host that is spelled in two ways
--- would be in two partitions. Any other text, keys included, is what it says.
+-- Return a host_id as publish() stores it, and as order_key() reads one from a plain INSERT: a UUID in lower case,
+-- without braces. Without a key the host_id keeps events in order, and one host in two spellings would be in two
+-- partitions. Any other text, also a key, stays as it is.
 create or replace function gapless.canonical_host(host_id text)
 returns text
 language sql

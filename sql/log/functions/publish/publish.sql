@@ -1,9 +1,8 @@
--- Publish one event in the caller's transaction; returns its transaction_id. With a dedupe_key that an event
--- of the topic has had, nothing is stored: the transaction_id is that event's (publish_once.sql). With
--- deliver_at, or deliver_in, it gets its offset not before that; who may want to cancel it calls
--- publish_later(), which returns the id as well.
--- With to_group it is for that group of the topic only, with to_subscription beside it for that subscription of the
--- group only (direct_headers.sql).
+-- Publish one event in the caller's transaction; returns its transaction_id. If the topic has had an event with this
+-- dedupe_key, nothing is stored, and the transaction_id is that event's (publish_once.sql). With deliver_at, or
+-- deliver_in, the event gets its offset not before that time; to cancel it, call publish_later() instead, which returns
+-- the id as well. With to_group, only that group of the topic gets the event; with to_subscription as well, only that
+-- subscription of the group (direct_headers.sql).
 --   select gapless.publish('orders', '{"total": 5}', key => 'AA', event_type => 'order.created');
 --   select gapless.publish('mails', '{"to": "a"}', deliver_in => '1 hour');
 create or replace function gapless.publish(

@@ -1,8 +1,8 @@
--- Publish many events in the order given, each with a dedupe_key or without, as publish_once() and
--- publish() do; a row for each (message_id is null for one without). The arrays are as long as
--- payloads, or null where no event has anything; texts, as the Python publish() has them. deliver_ats and
--- deliver_ins: as publish_later() has them; scheduled_id is null for what is published at once. to_groups and
--- to_subscriptions: as of publish().
+-- Publish many events in the order given, each with a dedupe_key or without, as publish_once() and publish() do.
+-- Returns a row for each (message_id is null for one without a dedupe_key). The arrays are as long as payloads, or null
+-- where no event has a value; they are texts, as in Python's publish(). deliver_ats and deliver_ins: as in
+-- publish_later(); scheduled_id is null for events that are published at once. to_groups and to_subscriptions: as in
+-- publish().
 --   select * from gapless.publish_each('orders', array['1', '2'], dedupe_keys => array['a', 'b']);
 create or replace function gapless.publish_each(
   topic text, payloads text[], keys text[] default null, event_types text[] default null,

@@ -1,5 +1,5 @@
--- Publish for a unit that is being handled, by whoever knows which one: gapless.publish() of Python. What
--- was said of the transaction before, if anything, holds again behind it (tell_cause()).
+-- Publish for a unit that is being handled, as a caller that names the unit: Python's gapless.publish(). Afterwards the
+-- transaction's cause is the one from before the call, if any (tell_cause()).
 create or replace function gapless.publish_from(
   cause text, correlation uuid,
   topic text, payload json, key text default null, event_type text default null,

@@ -1,20 +1,20 @@
--- Publish one event in the caller's transaction unless its topic has one with this dedupe_key already,
--- no older than the topic's dedupe_window. A duplicate stores nothing, whatever its payload; then
--- transaction_id and message_id are those of the event that came first.
+-- Publish one event in the caller's transaction, unless its topic has one with this dedupe_key that is not older than
+-- the topic's dedupe_window. A duplicate stores nothing, whatever its payload; its transaction_id and message_id are
+-- those of the event that came first.
 --   select * from gapless.publish_once('orders', '{"total": 5}', 'order-17', key => 'AA');
 --
--- If another transaction is publishing with the same key, it waits for that to commit (this is a
--- duplicate) or to roll back (this is the first). Two that use several keys in opposite orders
--- deadlock, as with any unique key: the server ends one of them. In a REPEATABLE READ or SERIALIZABLE
--- transaction what began after its snapshot is a serialization failure (40001): repeat it.
+-- If another transaction is publishing with the same key, the call waits for it to commit (then this is a duplicate) or
+-- to roll back (then this is the first). Two transactions that use several keys in opposite orders deadlock, as with
+-- any unique key: the server ends one of them. In a REPEATABLE READ or SERIALIZABLE transaction, a conflict with a
+-- transaction that began after its snapshot is a serialization failure (40001): repeat it.
 --
--- deliver_at, deliver_in: as publish_later(); the key counts from now. Then scheduled_id is for cancel(), which
--- makes the key free again, and message_id is null, also for its duplicates.
--- digest: of what the key stands for, if the caller wants a key with other contents refused (GL422) instead of
--- taken for a duplicate; so is a key that came with one and now without, or the other way round: a request's key
--- and an event's are two things, and neither is to be lost for the other.
--- A dedupe_key has 1 to 500 characters. A producer may call this; it cannot read keys, nor make one
--- without publishing the event.
+-- deliver_at, deliver_in: as in publish_later(); the key counts from now. Then scheduled_id is for cancel(), which
+-- makes the key free again, and message_id is null, also for duplicates.
+-- digest: of the contents for which the key stands, if the caller wants a key with other contents refused (GL422)
+-- instead of taken for a duplicate. A key that came with a digest and now comes without one, or the other way round, is
+-- refused, too: a request's key and an event's key are two things, and neither is to be lost for the other.
+-- A dedupe_key has 1 to 500 characters. Producers may call this function; they cannot read keys, nor create one without
+-- publishing the event.
 -- locks: the key, until the transaction ends; dedupe_state (SHARE) in those two isolation levels
 create or replace function gapless.publish_once(
   topic text, payload json, dedupe_key text, key text default null, event_type text default null,
@@ -29,7 +29,7 @@ set search_path = pg_catalog, pg_temp
 as $$
 #variable_conflict use_column
 declare
-  -- MUST come before the look at dedupe_state: who turns the slots waits for xids that are in progress.
+  -- MUST come before the look at dedupe_state: turn_dedupe_slots() waits for xids that are in progress.
   own xid8 := pg_current_xact_id();
   given uuid := coalesce(
     publish_once.transaction_id,
@@ -55,9 +55,9 @@ begin
   select t.topic_id, extract(epoch from t.dedupe_window)::float8 as window_s into strict here
   from gapless.topic t where t.topic_id = gapless.topic_id(publish_once.topic);
   if current_setting('transaction_isolation') in ('repeatable read', 'serializable') then
-    -- MUST be the state of now: this fails (40001) if slots were turned after the caller's snapshot, for
-    -- that may not see keys of a slot that is only looked at. KEY SHARE would not fail. Until the
-    -- transaction ends no slot is turned.
+    -- MUST be the present state: this fails (40001) if slots were turned after the caller's snapshot, because that may
+    -- not see keys of a slot that is only looked at. KEY SHARE would not fail. No slot is turned until the transaction
+    -- ends.
     perform from gapless.dedupe_state s for share;
   end if;
   select s.* into strict state from gapless.dedupe_state s;
@@ -89,12 +89,12 @@ begin
       exit when duplicate;
       entered := entered || each;
     end loop;
-    if duplicate then    -- somebody was faster, and has committed
+    if duplicate then    -- another transaction was faster, and has committed
       select d.* into strict first
       from gapless.dedupe_find(each, here.topic_id, publish_once.dedupe_key) d;
     else
-      -- MUST come after the wait: with an id from before it the event could come before those of
-      -- transactions that committed meanwhile (I4).
+      -- MUST come after the wait: with an id from before it, the event could come before those of transactions that
+      -- committed in between (I4).
       if due is null then
         insert into gapless.outbox_message_t as o
           (topic_id, key, event_type, payload, headers, host_id, user_id, transaction_id)
@@ -111,7 +111,7 @@ begin
         );
       end if;
     end if;
-    -- Both slots say the same, also if only the second one knew. Not an UPDATE: its plan would lock all
+    -- Both slots get the same values, even if only the second one knew the key. Not an UPDATE: its plan would lock all
     -- slots (dedupe_find).
     foreach each in array entered loop
       insert into gapless.dedupe as d
@@ -126,7 +126,7 @@ begin
     end loop;
   end if;
   if duplicate and first.slot = any (slots) and first.published_ts > clock_timestamp() + interval '1 s' then
-    -- It was published by a clock that was ahead: its window counts from now on.
+    -- A clock that was ahead published it: its window counts from now on.
     insert into gapless.dedupe as d select (first).*
     on conflict (topic_id, dedupe_key, slot) do update set published_ts = clock_timestamp();
   end if;

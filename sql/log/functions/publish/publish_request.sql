@@ -1,9 +1,9 @@
--- Publish the events of one request once, in the caller's transaction, whatever number there is of them, 1 or more: a
--- request that comes again with its key stores nothing. The first event has the key as its dedupe_key.
+-- Publish the events of one request, one or more, once, in the caller's transaction: a request that comes again with
+-- its key stores nothing. The first event has the key as its dedupe_key.
 --   select * from gapless.publish_request('orders', 'key-17', sha256('…'), array['{"total": 5}']);
--- digest: of the body; GL422 when the key came with another. The arrays are as publish_each() takes them.
--- duplicate: it came before; transaction_id is then that of the first time, and scheduled_ids is null.
--- Whoever comes while the first is still being published waits for it, 5 s at most: then 55P03.
+-- digest: of the body; GL422 when the key came with another. The arrays are as in publish_each().
+-- duplicate: the request came before; transaction_id is then that of the first time, and scheduled_ids is null. A call
+-- that comes while the first is still being published waits for it, at most 5 s: then 55P03.
 create or replace function gapless.publish_request(
   topic text, request_key text, digest bytea, payloads text[], keys text[] default null,
   event_types text[] default null, headers text[] default null, host_ids text[] default null,

@@ -1,5 +1,4 @@
--- publish_from() for several events, in the order given; an array that is null is a column that nobody
--- fills.
+-- Publish several events in the order given, as publish_from(); an array that is null is a column without values.
 create or replace function gapless.publish_some_from(
   cause text, correlation uuid,
   topic text, payload text[], key text[], event_type text[], headers text[], host_id text[],

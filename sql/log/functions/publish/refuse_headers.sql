@@ -1,5 +1,5 @@
--- Refuse headers that are no JSON object: a handler would find nothing in them. Of a plain INSERT or COPY the
--- constraint headers_are_an_object refuses them.
+-- Refuse headers that are no JSON object: a handler could not read them. For a plain INSERT or COPY the constraint
+-- headers_are_an_object refuses them.
 create or replace function gapless.refuse_headers(_headers jsonb)
 returns void
 language plpgsql

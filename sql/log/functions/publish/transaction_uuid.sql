@@ -1,7 +1,7 @@
--- The transaction_id of events that named none: a UUID (version 8) that carries the publishing xid, and
--- the timeline it was given on if that is not the first.
--- MUST stay one expression: such a function is put in the place of its call; with FROM it would run as
--- a query of its own, which every event that is published would pay for.
+-- Return the transaction_id of events without one of their own: a UUID (version 8) that carries the publishing xid, and
+-- the timeline on which it was given, unless that is the first.
+-- MUST stay one expression: such a function is inlined; with FROM it would run as a query of its own for every
+-- published event.
 create or replace function gapless.transaction_uuid(xid xid8, timeline int default null)
 returns uuid
 language sql

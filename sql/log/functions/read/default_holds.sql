@@ -1,4 +1,5 @@
--- Is an event between the lowest and the highest of these ids in the default chunk? A part of is_in_default().
+-- Tell whether the default chunk has an event between the lowest and the highest of these ids. A part of
+-- is_in_default().
 -- locks: the default chunk, until it returns
 create or replace function gapless.default_holds(_ids bigint[])
 returns boolean

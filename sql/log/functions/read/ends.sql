@@ -1,6 +1,6 @@
--- The ends of the partitions of some topics, of one snapshot: what the log holds, first_offset to
--- next_offset - 1; of a partition without events 1 and 1. Partitions are those that log_segment knows,
--- whatever the topic has now, and those that the topic has.
+-- Return the ends of the partitions of some topics, in one snapshot: the log holds first_offset to next_offset - 1; for
+-- a partition without events both are 1. Partitions are those that log_segment knows, whatever the topic has now, and
+-- those that the topic has.
 --   select * from gapless.ends(array['orders', 'payments']);
 create or replace function gapless.ends(topics text[])
 returns table (topic text, topic_id int, partition_id int, first_offset bigint, next_offset bigint)

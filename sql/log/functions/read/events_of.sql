@@ -1,5 +1,5 @@
--- The events with these ids, in any order, for a transaction that lasts: nothing that was read stays locked.
--- The rows outlive the subtransaction in which they were read. MUST be whole: a composite value has no part of it in
+-- Return the events with these ids, in any order, for a transaction that lasts: no table that was read stays locked.
+-- The rows outlive the subtransaction in which they were read. MUST be whole: a composite value refers to nothing in
 -- the chunk any more, which may be emptied before they are sent.
 -- plan: as claim_events()
 create or replace function gapless.events_of(_ids bigint[])

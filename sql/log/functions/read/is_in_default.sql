@@ -1,6 +1,6 @@
--- Does somebody wait for the default chunk (want_default_chunk.sql), and is an event between the lowest and the highest
--- of these ids in it? Then a reader in a transaction that lasts lets go of it at once: by events_of(), or in
--- a block that ends with GL000.
+-- Tell whether a session waits for the default chunk (want_default_chunk.sql), and it has an event between the lowest
+-- and the highest of these ids. Then a reader in a transaction that lasts releases it at once: by events_of(), or in a
+-- block that ends with GL000.
 -- plan: inlined. MUST NOT lock anything where nobody waits: all claims ask, and would wait while a chunk is made.
 create or replace function gapless.is_in_default(_ids bigint[])
 returns boolean

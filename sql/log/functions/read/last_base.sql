@@ -1,4 +1,4 @@
--- The base_offset of the newest segment of a partition.
+-- Return the base_offset of the newest segment of a partition.
 create or replace function gapless.last_base(_topic_id int, _partition_id int)
 returns bigint
 language sql

@@ -1,4 +1,4 @@
--- The oldest offset that is there, and the offset that the next event gets.
+-- Return the oldest offset that is there, and the offset that the next event gets.
 create or replace function gapless.log_ends(
   _topic_id int, _partition_id int, out first_offset bigint, out end_offset bigint
 )

@@ -1,4 +1,4 @@
--- The oldest offset of a partition that retention has not dropped.
+-- Return the oldest offset of a partition that retention has not dropped.
 create or replace function gapless.log_first(_topic_id int, _partition_id int)
 returns bigint
 language sql

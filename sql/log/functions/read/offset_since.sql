@@ -1,4 +1,4 @@
--- The first offset whose event was published (created_ts) at that time or later, else the end.
+-- Return the first offset whose event was published (created_ts) at that time or later, else the end.
 create or replace function gapless.offset_since(_topic_id int, _partition_id int, _since timestamptz)
 returns bigint
 language plpgsql
@@ -29,7 +29,7 @@ begin
     where o.created_ts >= _since
     order by u.n
     limit 1;
-    if found then    -- maybe an event that was dropped, but for its chunk
+    if found then    -- possibly of a dropped event whose chunk remains
       return greatest(place, gapless.log_first(_topic_id, _partition_id));
     end if;
   end loop;

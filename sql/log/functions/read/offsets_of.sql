@@ -1,6 +1,6 @@
--- The offsets of sequenced events: those of `ids` that are found, each with its partition, and the
--- timeline on which it was given. partition_id: where their keys lead now; a topic that had another
--- number of partitions has them elsewhere, and is searched. since: they were not sequenced before.
+-- Return the offsets of sequenced events: those of `ids` that are found, each with its partition and the timeline on
+-- which it was given. partition_id: where their keys lead now; a topic that had another number of partitions has them
+-- elsewhere, and is searched. since: they were not sequenced before.
 -- By index: the segments from that time on, few at first.
 create or replace function gapless.offsets_of(
   _topic_id int, _partition_id int, _ids bigint[], _since timestamptz

@@ -1,7 +1,7 @@
--- The events of a partition from first_offset to last_offset, both inclusive, in offset order.
+-- Return the events of a partition from first_offset to last_offset, both inclusive, in offset order.
 --   select * from gapless.read('outbox', 3, 1, 100);
--- An offset beyond the end is simply not there. The ids are collected into an array first and looked
--- up by index: joining log_segment to the outbox lets the planner hash the whole outbox.
+-- An offset beyond the end has no row. The ids are collected into an array first and looked up by index: if log_segment
+-- were joined to the outbox, the planner might hash the whole outbox.
 create or replace function gapless.read(
   topic text, partition_id int, first_offset bigint default 1, last_offset bigint default null
 )
@@ -58,8 +58,8 @@ begin
       o.user_id, coalesce(o.transaction_id, gapless.transaction_uuid(o.xid, segment.timeline)),
       o.created_ts, o.id
     from unnest(segment.message_ids) with ordinality as u (id, n)
-    -- OFFSET 0: one look-up an id. As a join it may read all that lies between low and high, which is
-    -- everything that was published while a long transaction was open.
+    -- OFFSET 0: one look-up an id. As a join it may read all rows between low and high: every event that was published
+    -- while a long transaction was open.
     cross join lateral (
       select * from gapless.outbox_message_t e
       where e.id = u.id and e.id between segment.low and segment.high

@@ -1,5 +1,5 @@
--- The first segment (its base_offset) that was sequenced at that time or later; null: none yet. No
--- event in a segment before it can be newer. Runs follow each other, so it is found by halving.
+-- Return the first segment (its base_offset) that was sequenced at that time or later; null: none yet. No event in a
+-- segment before it can be newer. Runs follow each other, so a binary search finds it.
 create or replace function gapless.segment_since(_topic_id int, _partition_id int, _since timestamptz)
 returns bigint
 language plpgsql

@@ -1,5 +1,5 @@
--- The last offset of the unit that an offset belongs to (I5), and when it was sequenced. A run ends its
--- last unit, so there is one.
+-- Return the last offset of the unit that contains an offset (I5), and when it was sequenced. A run ends its last unit,
+-- so there is one.
 create or replace function gapless.unit_end(
   _topic_id int, _partition_id int, _c_offset bigint, out last_offset bigint, out sequenced_ts timestamptz
 )

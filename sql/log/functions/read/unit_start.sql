@@ -1,4 +1,4 @@
--- The first offset of the unit that an offset belongs to (I5); of an offset that is not there, itself.
+-- Return the first offset of the unit that contains an offset (I5); for a missing offset, that offset itself.
 create or replace function gapless.unit_start(_topic_id int, _partition_id int, _c_offset bigint)
 returns bigint
 language plpgsql
@@ -10,7 +10,7 @@ set jit = off
 as $$
 declare
   place record;
-  before text;      -- the unit ends of what lies before, in its segment
+  before text;      -- the unit ends before it, in its segment
 begin
   for place in
     select s.base_offset, s.last_offset, s.unit_ends

@@ -1,5 +1,5 @@
--- End the session that has the sequencer's role, lock (7427001, 3), if the log still stands still at
--- that run: its process was stopped, or its machine is cut off, and its lock keeps all others out (I8).
+-- End the session that has the sequencer's role, lock (7427001, 3), if the log still stands still at that run: its
+-- process was stopped, or its machine is cut off, and its lock keeps all others out (I8).
 create or replace function gapless.break_sequencer(_run bigint)
 returns boolean
 language plpgsql

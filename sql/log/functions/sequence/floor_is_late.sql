@@ -1,9 +1,9 @@
--- Is there a complete chunk that the floor has not passed, or something in the default chunk, so that retention waits
--- for a run that finds no events?
--- All who might have ids up to `allocated` have ended when nobody runs that began before the
--- run which looked; the run itself decides that anew, in its own snapshot.
--- Chunks of the size that is configured begin at its multiples: that is known without asking for them;
--- others are asked for when the log has been quiet for a second.
+-- Tell whether retention waits for a run that finds no events: there is a complete chunk that the floor has not passed,
+-- or an event in the default chunk.
+-- All transactions that might have ids up to `allocated` have ended when none is running that began before the run
+-- which looked; the run itself decides that anew, in its own snapshot.
+-- Chunks of the configured size begin at its multiples, which needs no look at them; others are looked at when the log
+-- has been quiet for a second.
 create or replace function gapless.floor_is_late(_state gapless.sequencer, _allocated bigint)
 returns boolean
 language plpgsql

@@ -1,6 +1,6 @@
--- Were data restored over the rows that gapless init had made? Its row of the sequencer, which says that no run has
--- been, is there, and beside it are runs of another cluster, offsets, or events of other transactions than of here.
--- Looks at all events while there was no run.
+-- Tell whether data were restored over the rows that gapless init had made: its row of the sequencer, which stands for
+-- no run yet, is there, and beside it are runs of another cluster, offsets, or events of foreign transactions. Looks at
+-- all events while there was no run.
 create or replace function gapless.is_overlaid()
 returns boolean
 language sql

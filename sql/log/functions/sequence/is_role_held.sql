@@ -1,4 +1,4 @@
--- Does a sequencer live, at work or not? It has its role's lock.
+-- Tell whether a sequencer lives, at work or not: a session has its role's lock.
 create or replace function gapless.is_role_held()
 returns boolean
 language sql

@@ -1,7 +1,7 @@
--- The first table whose rows are missing though others need them, after a restore that failed in part; null: none is
--- known. Where it is cheap each row is looked at, else whether all are gone.
--- Tables that may be empty in a living schema, and that no other tells of, are not known: barrier, queue_range,
--- delivery, scheduled, schedule, group_pause, dedupe, latest and what is kept for people.
+-- Return the first table that lacks rows which other tables need, after a restore that failed in part; null: none is
+-- known. Where it is cheap each row is checked, else whether all are gone.
+-- Tables that may be empty in a living schema, and to which no other table refers, are not checked: barrier,
+-- queue_range, delivery, scheduled, schedule, group_pause, dedupe, latest and tables for people.
 create or replace function gapless.lost_rows()
 returns text
 language plpgsql

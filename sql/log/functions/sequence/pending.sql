@@ -1,5 +1,5 @@
--- Is there a committed event without an offset yet? Looks, writes nothing. Stable: sees what the rest
--- of its statement sees, so that "nothing is pending, and nobody lags" can be asked in one.
+-- Tell whether there is a committed event without an offset; it writes nothing. Stable: it sees the snapshot of its
+-- statement, so that "nothing is pending, and no group lags" can be asked in one.
 create or replace function gapless.pending()
 returns boolean
 language plpgsql

@@ -1,14 +1,15 @@
--- Prepare the next run of a log whose xids mean nothing, for it was restored into another cluster: returns
--- the state to continue from. Gives no offsets. The run then takes, beside what it always takes, what stands
--- in no segment although its id is at or below the floor.
+-- Prepare the next run of a log whose xids mean nothing, because it was restored into another cluster; returns the
+-- state to continue from. Gives no offsets. In addition to its usual events, the run then takes events that are in no
+-- segment although their ids are at or below the floor.
 --
--- Ids jump to one that no restored row and no publisher has: that is the floor. Whoever is in progress may
--- still hold an id below the jump: these are the stragglers. All others that have one are seen by the run.
+-- Ids jump to one that no restored row and no publisher has: that is the floor. Transactions in progress may still hold
+-- an id below the jump: these are the stragglers. The run sees all other events below it.
 --
 -- All restored rows have lower ids than those that were published here since: restored_upto. pg_upgrade keeps xids, so
--- there all of them mean what they meant.
+-- all of them keep their meaning there.
 --
--- MUST jump first: setval() takes our xid while it has the sequence, so that later ones get ids above it.
+-- MUST jump first: setval() takes this transaction's xid while it has the sequence, so that later ones get ids above
+-- it.
 -- Before: the caller has guard_sequencing.
 create or replace function gapless.rebase(_state gapless.sequencer)
 returns gapless.sequencer

@@ -1,6 +1,6 @@
--- Of a reader whose next event is at next_offset, and who read up to there on this timeline or before it: the first
--- offset that was given to another event since, by a failover to a server that lacked what the reader had. Null: what
--- the reader has is what the log has.
+-- Return the first offset that was given to another event after a reader had read it, by a failover to a server that
+-- lacked the reader's events. The reader's next event is at next_offset, and it read up to there on this timeline or an
+-- earlier one. Null: the reader's events are those of the log.
 create or replace function gapless.replaced_from(
   _topic_id int, _partition_id int, _next_offset bigint, _timeline int
 )

@@ -1,21 +1,20 @@
--- Give offsets to all events committed since the last run; returns how many, or null when another
--- session is sequencing right now. Events of a topic_id that nobody made get none: they are kept (I1) and
--- counted (gapless.unrouted), and get theirs in the first run that finds the topic (adopt_topic.sql).
+-- Give offsets to all events committed since the last run; returns their number, or null when another session is
+-- sequencing right now. Events of an unknown topic_id get none: they are kept (I1) and counted (gapless.unrouted), and
+-- get theirs in the first run that finds the topic (adopt_topic.sql).
 --
--- Call it alone, in autocommit: it is one short transaction of its own. Safe to call from anywhere,
--- as often as you like; a run that finds nothing writes nothing, unless a chunk is complete by it: then
--- one moves the floor behind that chunk, or two, and the next ones write nothing.
+-- Call it alone, in autocommit: it is one short transaction of its own. It may be called by any session, at any time; a
+-- run that finds no event writes nothing, unless it completes a chunk: then one or two runs move the floor behind that
+-- chunk, and the next ones write nothing.
 --
--- How: the newest row of gapless.sequencer holds the snapshot of the last run. What that snapshot
--- could not see is what is pending: rows whose xid is at or above its xmax, or was in progress then.
--- MVCC itself hides what has not committed, so nothing is lost to a late commit (I1) and nothing of a
--- rolled-back transaction is seen (I2). Within a partition the order is (highest id of the row's
--- transaction, id): with the lowest id a transaction that committed before another one inserted
--- could come after it (I4).
+-- How: the newest row of gapless.sequencer holds the snapshot of the last run. Events that this snapshot could not see
+-- are pending: rows whose xid is at or above its xmax, or was in progress then. MVCC itself hides uncommitted rows, so
+-- a late commit loses nothing (I1), and a rolled-back transaction is never seen (I2). Within a partition the order is
+-- (highest id of the row's transaction, id): with the lowest id, a transaction that committed before another one
+-- inserted could come after it (I4).
 --
--- A log that was restored into another cluster is prepared by rebase() first.
+-- For a log that was restored into another cluster, rebase() runs first.
 --
--- MUST store the snapshot that the events were read with: sequence_few() and sequence_many() return it.
+-- MUST store the snapshot with which the events were read: sequence_few() and sequence_many() return it.
 --
 -- locks: guard_sequencing
 -- plan: the settings below force index look-ups whatever the statistics say; a chunk that was never
@@ -38,9 +37,9 @@ declare
   cluster bigint;
   xmax_seen xid8;
   in_progress xid8[];
-  allocated bigint;     -- ids up to here were taken by transactions that already had an xid
+  allocated bigint;     -- ids up to here belong to transactions that already had an xid
   is_restored boolean;
-  looks_back boolean;   -- events from before may get offsets: of a restored log, of an id that has a topic now
+  looks_back boolean;   -- earlier events may get offsets: of a restored log, of an id that has a topic now
   is_pending boolean;
   sequenced bigint;
   seen pg_snapshot;
@@ -104,8 +103,8 @@ begin
       perform set_config('plan_cache_mode', 'force_custom_plan', true);
     end if;
 
-    -- Look first: an idle log costs no xid and no WAL. One after the other: each costs as much to
-    -- begin as to run, and the first nearly always tells.
+    -- Look first: an idle log costs no xid and no WAL. One after the other: each costs as much to begin as to run, and
+    -- the first nearly always decides.
     is_pending := looks_back or exists (
       select from gapless.outbox_message_t o
       where o.xid >= xmax_seen and o.id > state.floor_id
@@ -152,7 +151,7 @@ begin
     state.restored_upto
   from (select pg_snapshot_xmin(seen) >= state.next_floor_xid as raised) f;
 
-  -- The newest row is all that is needed; keep some for people.
+  -- Only the newest row is needed; the others are for people.
   if (state.run + 1) % 1000 = 0 then
     delete from gapless.sequencer s where s.run < state.run - 1000;
   end if;

@@ -1,8 +1,8 @@
--- Give offsets to what is pending, where that is little and usual: 64 events at most, all of topics that are there.
--- Returns how many, 0 where nothing is pending, and the snapshot that saw it; null, and nothing is written, where
--- sequence_many() has to look. sequence_events(), which calls both, says what is pending and in which order.
+-- Give offsets to pending events in the usual case: at most 64 events, all of existing topics. Returns their number, 0
+-- where none is pending, and the snapshot that saw them; null, without a write, where sequence_many() has to look.
+-- sequence_events(), which calls both, defines the pending events and their order.
 --
--- MUST give the same segments as sequence_many(). It is there for its plans: to set up those of sequence_many() takes
+-- MUST give the same segments as sequence_many(). It exists for its plans: to set up those of sequence_many() takes
 -- longer than they run for one event.
 --
 -- MUST read events, topics and snapshot in one statement: under READ COMMITTED each has a snapshot of its own.
@@ -15,7 +15,7 @@ declare
   few constant int := 64;
   xmax_seen constant xid8 := pg_snapshot_xmax(_state.snapshot);
   in_progress constant xid8[] := array(select pg_snapshot_xip(_state.snapshot));
-  -- Of each pending event, in the order of offsets.
+  -- For each pending event, in the order of offsets.
   ids bigint[];
   topics int[];
   parts int[];
@@ -24,7 +24,7 @@ declare
   transactions uuid[];
   causes text[];
   has_strays boolean;
-  -- Of each partition: its events in these arrays, from `firsts` to `lasts`; units end where a mark is 1.
+  -- For each partition: its events in these arrays, from `firsts` to `lasts`; units end where a mark is 1.
   firsts int[];
   lasts int[];
   marks text := '';

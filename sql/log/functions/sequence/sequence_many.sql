@@ -1,8 +1,8 @@
--- Give offsets to all that is pending, however much and of whatever kind (sequence_events(), which calls this).
--- Returns how many events got one, the snapshot that saw them, and whether events without a topic are left.
+-- Give offsets to all pending events, however many and of whatever kind (sequence_events(), which calls this).
+-- Returns the number of events that got one, the snapshot that saw them, and whether events without a topic are left.
 --
--- MUST stay one statement: under READ COMMITTED each statement has its own snapshot, and the one that is stored must be
--- the one that was read.
+-- MUST stay one statement: under READ COMMITTED each statement has its own snapshot, and the stored snapshot must be
+-- the one with which the events were read.
 create or replace function gapless.sequence_many(
   _state gapless.sequencer, _is_restored boolean,
   out sequenced bigint, out seen pg_snapshot, out has_unrouted boolean
@@ -37,7 +37,7 @@ begin
     union all
     select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id, o.cause
     from gapless.outbox_message_t o
-    -- Only those that have ended: the rows of one that is still open would all be visited in vain.
+    -- Only those that have ended: rows of an open one would all be visited in vain.
     where o.xid = any (
         array(select x from unnest(in_progress) x where pg_visible_in_snapshot(x, pg_current_snapshot()))
       ) and o.id > _state.floor_id
@@ -52,13 +52,13 @@ begin
     where _is_restored and o.id <= _state.floor_id and o.xid <> all (_state.stragglers)
       and not exists (select from known k where k.id = o.id)
     union all
-    -- What earlier runs saw and could not route. What they did not see is in one of the other parts.
+    -- Events that earlier runs saw and could not route. Events that they did not see are in one of the other parts.
     select o.id, o.xid, o.topic_id, o.key, o.host_id, o.transaction_id, o.cause
     from gapless.outbox_message_t o
     where _state.has_unrouted
       and o.topic_id = any (array(select a.topic_id from adopted a))
       and o.id between (select min(a.first_id) from adopted a) and (select max(a.last_id) from adopted a)
-      -- Up to the floor ids say it, for xids of a cluster that was restored from mean nothing.
+      -- Up to the floor ids decide, because xids of the cluster that was restored from mean nothing.
       and (o.id <= _state.floor_id or pg_visible_in_snapshot(o.xid, _state.snapshot))
       and o.xid <> all (_state.stragglers)
       and o.id not in (
@@ -98,7 +98,7 @@ begin
     from pending p
     where p.id > _state.restored_upto
     union all
-    -- Their xids are of another cluster: who has one of them here is another transaction.
+    -- Their xids are of another cluster: a transaction of here with the same xid is another transaction.
     select o.*, max(o.id) over (partition by o.xid), true
     from pending o
     where o.id <= _state.restored_upto
@@ -124,8 +124,8 @@ begin
       r.partition_id,
       r.id,
       row_number() over w - 1 as n,
-      -- A unit is a run of neighbours of one publishing transaction, cut where their transaction_id or
-      -- what they came of differs, and never gathered across others (I5, I10).
+      -- A unit is a run of neighbours of one publishing transaction, cut where their transaction_id or their cause
+      -- differs, and never gathered across others (I5, I10).
       (r.xid, r.transaction_id, r.cause) is distinct from
         (lead(r.xid) over w, lead(r.transaction_id) over w, lead(r.cause) over w)
         or r.is_old is distinct from lead(r.is_old) over w as ends_unit
@@ -142,8 +142,8 @@ begin
     from placed p
     group by p.topic_id, p.partition_id, p.n / 200
   ),
-  -- MUST be looked up once a partition: what this statement inserts is in the index already, though not visible, and a
-  -- look-up for each of a thousand segments would pass all before it.
+  -- MUST be looked up once a partition: the rows that this statement inserts are in the index already, though not
+  -- visible, and a look-up for each of a thousand segments would pass all earlier ones.
   heads as materialized (
     select
       c.topic_id,

@@ -1,5 +1,5 @@
--- Tell whether a sleeping sequencer has to look by itself, for nobody who publishes wakes it: NOTIFY would keep
--- them from PREPARE TRANSACTION, and whether it sleeps they cannot know.
+-- Tell whether a sleeping sequencer has to look by itself, because publishers do not wake it: NOTIFY would keep them
+-- from PREPARE TRANSACTION, and they cannot know whether it sleeps.
 create or replace function gapless.sequencer_polls()
 returns boolean
 language sql

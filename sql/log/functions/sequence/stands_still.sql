@@ -1,5 +1,5 @@
--- The newest run of the sequencer if committed events wait for the next one and nobody is at it; else
--- null. Looks, writes nothing. An active sequencer leaves nothing lying for longer than a moment.
+-- Return the newest run of the sequencer if committed events wait for the next one and no session is sequencing; else
+-- null. It writes nothing. An active sequencer leaves no event waiting for longer than a moment.
 create or replace function gapless.stands_still()
 returns bigint
 language plpgsql

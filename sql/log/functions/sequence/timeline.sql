@@ -1,6 +1,6 @@
--- The timeline this server writes on: a promoted standby, or a restore to a point in time, begins
--- another one. Offsets, ids and xids given on the old one after it parted are given again; with the
--- timeline beside them they are not taken for the same.
+-- Return the timeline on which this server writes: a promoted standby, or a restore to a point in time, begins another
+-- one. Offsets, ids and xids that were given on the old one after the split are given again; the timeline beside them
+-- tells them apart.
 create or replace function gapless.timeline()
 returns int
 language sql

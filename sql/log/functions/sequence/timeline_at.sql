@@ -1,4 +1,4 @@
--- The timeline on which an offset was given; null when that is not known.
+-- Return the timeline on which an offset was given; null when it is unknown.
 create or replace function gapless.timeline_at(_topic_id int, _partition_id int, _c_offset bigint)
 returns int
 language sql

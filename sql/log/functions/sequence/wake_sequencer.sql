@@ -1,12 +1,11 @@
--- The producer's side of the wake handshake (docs/learn/concepts.md, Publishing): a sleeping sequencer holds
--- lock (7427001, 2) exclusively. If we get it shared, the sequencer is awake, and cannot fall asleep
--- before we end: nothing to do. If not, it sleeps: notify it. So NOTIFY, which serialises commits, is rare.
--- It runs once for each; `later` says that it should look for what is due as well.
--- It also notices what a consuming transaction publishes without a cause (cause.sql).
--- PostgreSQL refuses to prepare a transaction that has notified. So nobody notifies on a server where
--- transactions can be prepared (max_prepared_transactions), or who says `set gapless.wake = off`: there the
--- sequencer polls (sequencer_polls). `alter database … set gapless.wake = on` is for one where nobody who
--- publishes does.
+-- The producer's side of the wake handshake (docs/learn/concepts.md, Publishing): a sleeping sequencer holds lock
+-- (7427001, 2) exclusively. If this session gets it shared, the sequencer is awake, and cannot fall asleep before the
+-- transaction ends: nothing to do. If not, it sleeps: notify it. So NOTIFY, which serialises commits, is rare.
+-- It runs once for each statement; `later` tells the sequencer to look for due events as well.
+-- It also detects events that a consuming transaction publishes without a cause (cause.sql).
+-- PostgreSQL refuses to prepare a transaction that has notified. So publishers do not notify on a server where
+-- transactions can be prepared (max_prepared_transactions), nor after `set gapless.wake = off`: there the sequencer
+-- polls (sequencer_polls). Use `alter database … set gapless.wake = on` where no publisher prepares transactions.
 create or replace function gapless.wake_sequencer()
 returns trigger
 language plpgsql
@@ -34,7 +33,7 @@ create or replace trigger wake_sequencer
   before insert on gapless.outbox_message_t
   for each statement execute function gapless.wake_sequencer();
 
--- What waits for its time: so a sequencer that sleeps learns until when it may.
+-- A scheduled event: so a sleeping sequencer learns until when it may sleep.
 create or replace trigger wake_sequencer
   before insert on gapless.scheduled
   for each statement execute function gapless.wake_sequencer();

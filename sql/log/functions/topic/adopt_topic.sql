@@ -1,7 +1,7 @@
--- Make a topic of an id that producers have used and nobody had made: events that were kept get their
--- offsets in the next run of the sequencer, before newer ones of the topic. Returns how many were kept.
+-- Create a topic for an id that producers have used before it had one. Its kept events get their offsets in the next
+-- run of the sequencer, before newer events of the topic. Returns their number.
 --   select gapless.adopt_topic(77, 'orders', 8);
--- An id that has no events is refused, and so is a name that there is.
+-- Raises an error for an id that has no events, and for a name that exists.
 create or replace function gapless.adopt_topic(
   topic_id int, name text, partitions int, keep_s double precision default null
 )

@@ -1,4 +1,4 @@
--- Raises GL400 for what is no name of a topic, or no number of partitions.
+-- Raise GL400 for an invalid topic name, or number of partitions.
 create or replace function gapless.check_topic(_name text, _partitions int)
 returns void
 language plpgsql

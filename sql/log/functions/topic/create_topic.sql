@@ -1,7 +1,7 @@
--- Create a topic; returns its id. One that exists with the same number of partitions is left as it
--- is; with another number it is refused, since the keys would move between partitions.
--- Id 1 is that of the topic outbox, made or not: it is what an INSERT means that names no topic_id. All
--- others come from the identity, never from data; an id that has events already is left to adopt_topic().
+-- Create a topic; returns its id. An existing topic with the same number of partitions is left as it is; another number
+-- is refused, because keys would move between partitions.
+-- Id 1 is that of the topic outbox, created or not: an INSERT that names no topic_id means it. All other ids come from
+-- the identity, never from data; an id that has events already is left to adopt_topic().
 create or replace function gapless.create_topic(name text, partitions int)
 returns int
 language plpgsql
@@ -42,8 +42,8 @@ begin
 end
 $$;
 
--- Likewise; if it is new, it keeps its events for keep_s seconds (null: forever), and remembers dedupe keys
--- for window_s (null: the default).
+-- The same; a new topic keeps its events for keep_s seconds (null: forever), and remembers dedupe keys for window_s
+-- (null: the default).
 create or replace function gapless.create_topic(
   name text, partitions int, keep_s double precision, window_s double precision default null
 )

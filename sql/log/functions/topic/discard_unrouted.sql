@@ -1,5 +1,5 @@
--- Give up the events of an id that nobody made (null: of all such ids): they are deleted, for no group has
--- ever seen them. Returns how many. One that the sequencer has yet to see stays.
+-- Discard the events of an id without a topic (null: of all such ids): they are deleted, because no group has ever seen
+-- them. Returns their number. An event that the sequencer has not seen yet stays.
 create or replace function gapless.discard_unrouted(topic_id int default null)
 returns bigint
 language plpgsql
@@ -15,7 +15,7 @@ begin
     perform gapless.list_unrouted(discard_unrouted.topic_id);
   end if;
   perform from gapless.unrouted u order by u.topic_id for update;
-  -- MUST come after the locks: no run counts in these rows any more, and those before it are seen.
+  -- MUST come after the locks: no run counts in these rows any more, and those before it are visible.
   select * into strict state from gapless.sequencer s order by s.run desc limit 1;
   with
   discarded as (

@@ -1,5 +1,6 @@
--- How many events without a topic has an id? Null: none. One that shares the row of id 0 is given one of
--- its own: for that, the ids of that row are read.
+-- Return the number of events of an id without a topic. Null: none. An id that shares the row of id 0 is given a row of
+-- its
+-- own: for that, the ids of that row are read.
 create or replace function gapless.list_unrouted(_topic_id int)
 returns bigint
 language plpgsql
@@ -20,7 +21,7 @@ begin
   if not found then
     return null;
   end if;
-  -- MUST come after the lock: no run counts in that row any more, and those before it are seen.
+  -- MUST come after the lock: no run counts in that row any more, and those before it are visible.
   select * into strict state from gapless.sequencer s order by s.run desc limit 1;
   insert into gapless.unrouted (topic_id, events, first_id, last_id, since_ts)
   select _topic_id, count(*), min(o.id), max(o.id), shared.since_ts

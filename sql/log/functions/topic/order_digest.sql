@@ -1,4 +1,4 @@
--- An order_key() as 16 bytes, for an index: a key may be longer than one takes.
+-- Return an order_key() as 16 bytes, for an index: a key may be longer than one takes.
 -- plan: inlined, so it sets no search_path and says where functions are; a call costs more than a look-up of its event.
 create or replace function gapless.order_digest(_order_key text)
 returns bytea

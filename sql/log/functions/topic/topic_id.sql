@@ -1,4 +1,4 @@
--- The id of a topic by its name, for INSERT and COPY; an unknown name is an error that says so.
+-- Return the id of a topic by its name, for INSERT and COPY; raises an error that names an unknown topic.
 create or replace function gapless.topic_id(name text)
 returns int
 language plpgsql
