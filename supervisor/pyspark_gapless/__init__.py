@@ -1,4 +1,4 @@
-"""What Spark finds by itself: `spark.read.format("gapless")` needs nothing but the installed wheel.
+"""The entry that Spark finds: `spark.read.format("gapless")` needs the installed wheel alone.
 
 Spark imports every top-level module called pyspark_* and registers its DefaultSource. The classes
 here only adapt; what they do is in the package gapless.features.spark, which needs no Spark.

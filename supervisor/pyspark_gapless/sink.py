@@ -35,7 +35,7 @@ _ROWS = 10_000  # of PySpark 4.0, in an Arrow batch
 
 @dataclass(frozen=True)
 class Message(WriterCommitMessage):
-    """What a task says to the driver; query_id is the streaming query's, kept in its checkpoint."""
+    """A task's message to the driver; query_id is the streaming query's, of its checkpoint."""
 
     staged: Staged
     query_id: str | None = None

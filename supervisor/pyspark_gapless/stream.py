@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class GaplessPartition(InputPartition):
-    """What one Spark task reads, and of which database."""
+    """The share of the log that one Spark task reads, and its database."""
 
     def __init__(self, task: Task, where: Reached) -> None:
         super().__init__(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ IN_PAGES = {
     "meanwhile: while …, until then": r"meanwhile",
     "for ever: forever": r"for ever",
 }
+_GENERATED = re.compile(r"^```.*?^```|<!-- (?:bench|figures) .*?<!-- /", re.MULTILINE | re.DOTALL)
 # Code, names and messages are quoted as they are; tables of figures are made by benchmarks.
 _QUOTED = re.compile(
     r"^```.*?^```|^ {4}[^\n]*|`[^`\n]*`|<!-- (?:bench|figures) .*?<!-- /|^[^\n]*test_[^\n]*$",
@@ -40,6 +42,10 @@ def found(text: str, words: dict[str, str]) -> Iterator[str]:
     for why, pattern in words.items():
         for match in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
             yield f"line {text.count(chr(10), 0, match.start()) + 1}: {match[0]} ({why})"
+
+
+def _lines(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n")
 
 
 def _blanked(text: str) -> str:
@@ -95,3 +101,57 @@ def test_an_old_word_is_found() -> None:
         "line 1: goes on",
         "line 7: for ever",
     ]
+
+
+def _clauses(text: str) -> Iterator[str]:
+    """Yield each docstring whose first word makes a clause of it, not a noun and no imperative."""
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            said = ast.get_docstring(node) or ""
+            if re.match(r"(?:What|Who|Whoever|Whose|Which|How)\b", said):
+                yield said.partition("\n")[0]
+
+
+def test_a_docstring_names_the_thing_or_says_what_it_does() -> None:
+    clauses = [
+        f"{path.relative_to(ROOT)}: {said}"
+        for path in (ROOT / "supervisor").rglob("*.py")
+        for said in _clauses(path.read_text(encoding="utf-8"))
+    ]
+    assert not clauses, "\n".join(clauses)
+    assert [*_clauses('def f():\n    """What it does."""')] == ["What it does."]
+
+
+def test_a_page_can_be_read_in_an_editor() -> None:
+    """A line has at most 120 characters; a row of a table cannot be wrapped, a link or code is not."""
+    long = [
+        f"{page.relative_to(ROOT)}:{number}"
+        for page in PAGES
+        if page.parent.name != "decisions" and "sql" not in page.parts
+        for number, line in enumerate(
+            _GENERATED.sub(_lines, page.read_text("utf-8")).split("\n"), 1
+        )
+        if len(line) > 120 and not line.startswith("|") and " " in line[:100]
+    ]
+    assert not long, "\n".join(long)
+
+
+def test_the_readme_takes_five_minutes() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 900
+
+
+def _ease(text: str) -> float:
+    """Return Flesch's reading ease (R. Flesch, 1948): 60 to 70 is plain English, 100 is easiest."""
+    prose = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", _blanked(text))
+    prose = re.sub(r"^(?:\||#|<|!).*$|[*_]", "", prose, flags=re.MULTILINE)
+    words = re.findall(r"[A-Za-z]+", prose)
+    sentences = len(re.findall(r"[.!?:;](?:\s|$)", prose))
+    syllables = sum(
+        max(1, len(re.findall(r"[aeiouy]+", word.lower().rstrip("e")))) for word in words
+    )
+    return 206.835 - 1.015 * len(words) / sentences - 84.6 * syllables / len(words)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/start/tutorial.md"])
+def test_a_newcomer_reads_it_once(page: str) -> None:
+    assert _ease((ROOT / page).read_text(encoding="utf-8")) >= 60
