@@ -96,6 +96,9 @@ def test_the_site_builds(tmp_path: Path) -> None:
         *("reference/python", "reference/sql", "reference/commands"),
     ):
         assert (tmp_path / "site" / page / "index.html").is_file()
+    for page in (tmp_path / "site").rglob("*.html"):
+        from_elsewhere = r"<(?:link|script|img)[^>]+(?:href|src)=\"?https?://[^\" >]+"
+        assert re.findall(from_elsewhere, page.read_text()) == [], page
     drawn = (tmp_path / "site" / "learn" / "states" / "index.html").read_text()
     assert "letter_failed(): ───────► dead" in re.sub("<[^>]+>", "", drawn)
     assert (
