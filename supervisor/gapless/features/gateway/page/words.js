@@ -65,7 +65,7 @@ export function troubles(status) {
   }
   for (const each of status.members)
     if (["silent", "gone", "revoked"].includes(each.state)) say("warn", `supervisor ${each.member} is ${each.state}`);
-  for (const each of status.squatters)
+  for (const each of status.foreign_locks)
     say("bad", `session ${each.pid} of role ${each.role} holds ${each.holds}, which only gapless may`);
   for (const each of status.unrouted)
     say("warn", `${plural(each.events, "event")} of topic id ${each.topic_id || "(further ids)"} that nobody made: gapless topics adopt`);
