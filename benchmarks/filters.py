@@ -14,8 +14,8 @@ from benchmarks.queries import query
 from benchmarks.server import Setup
 from benchmarks.stepping import stepping
 from benchmarks.turns import take_turns
-from gapless.consume.read.claim import SCAN_EVENTS_MAX
 from gapless.consume.user.handler import Handler
+from gapless.features.filters.reader import SCAN_EVENTS_MAX
 
 PAYLOAD_BYTES = 300
 TYPES = 200

@@ -15,7 +15,7 @@ from benchmarks.drain import Drained
 from benchmarks.figure import Figure, Target, alternate, compared
 from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
-from benchmarks.queue_ways import DELETED, OURS, PAYLOAD_BYTES, READ, Ours, Route, ways, work
+from benchmarks.queue_ways import DELETED, OURS, PAYLOAD_BYTES, READ, Ours, Way, ways, work
 from benchmarks.rivals import Rival, find
 from benchmarks.server import Setup
 from benchmarks.turns import take_turns
@@ -116,7 +116,7 @@ def _queue(setup: Setup, events: int) -> Iterator[str]:
         yield dsn
 
 
-def _fill(way: Route, dsn: str, batch: int, events: int) -> None:
+def _fill(way: Way, dsn: str, batch: int, events: int) -> None:
     way.fill(dsn, events)
     if isinstance(way, Ours):
         way.join(dsn, batch)
@@ -147,7 +147,7 @@ def _absent(what: str, results: Sequence[Drained], name: str) -> Figure:
     return Figure(what=what, unit="events/s", ours=ours, against=f"{name}, which is not installed")
 
 
-def _drained(dsn: str, way: Route, events: int, *, is_decoded: bool = False) -> Drained:
+def _drained(dsn: str, way: Way, events: int, *, is_decoded: bool = False) -> Drained:
     _fill(way, dsn, BATCH, events)
     return _spent(dsn, [partial(work, way, dsn, BATCH, is_decoded=is_decoded)] * WORKERS, events)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gapless.consume.read.claim import Reader
     from gapless.lease.member import ServedTopic
     from gapless.log.known import RulesReader
-    from gapless.log.promote import Promoter
+    from gapless.log.promote import DueEvents
     from gapless.ops.doctor.finding import Finding, Patient
     from gapless.status.section import StatusSection
     from gapless.worker.plan import Plan
@@ -67,7 +67,7 @@ class Feature:
     options: Sequence[Option] = ()
     reader: Callable[[], Reader] | None = None
     publishing: Callable[[], RulesReader] | None = None
-    promoting: Callable[[], Callable[[], Promoter]] | None = None
+    promoting: Callable[[], Callable[[], DueEvents]] | None = None
     topics: tuple[str, ...] = ()
 
 

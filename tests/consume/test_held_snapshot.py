@@ -34,7 +34,10 @@ ASKED: dict[tuple[str, str], str] = {
     ("exactly", "lease"): "beat watch leases others",
     ("exactly", "spark"): "behind",
     ("exactly", "observe"): " ".join(queries("observe")),
-    ("exactly", "status"): "members partitions changes obstacles compactions held filters expiring",
+    ("exactly", "status"): "members partitions changes obstacles held",
+    ("exactly", "compaction"): "in_status",
+    ("exactly", "expiry"): "in_status",
+    ("exactly", "filters"): "in_status",
 }
 CALLS: tuple[LiteralString, ...] = (
     f"unit_state({PLACE}, 1, 1)",

@@ -11,7 +11,7 @@ import psycopg2
 import pytest
 from psycopg import Connection
 
-from gapless.log.play import Explained, play
+from gapless.log.play import Explaining, play
 from gapless.log.script import COPY, WHOLE, Script, Trouble
 from gapless.log.topics import Topic
 from support.log import published_nothing
@@ -72,7 +72,7 @@ def publishing(
 
 def played(own: Publisher, *payloads: str, **more: Any) -> Any:
     script = partial(publishing, payloads=payloads, **more)
-    return own.call(play, script, Explained(ToldError))
+    return own.call(play, script, Explaining(ToldError))
 
 
 def stored(conn: Connection) -> list[Any]:

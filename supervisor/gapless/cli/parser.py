@@ -128,7 +128,7 @@ class _Version(argparse.Action):
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class WholeNumber:
     """An argument type: a whole number from `low` to `high`."""
 
     low: int
@@ -141,7 +141,7 @@ class Whole:
         return _within(int(text), self.low, self.high)
 
 
-whole = Whole
+whole = WholeNumber
 
 
 def number(low: float, high: float | None = None, what: str = "a number") -> Any:

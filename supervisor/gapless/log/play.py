@@ -32,7 +32,7 @@ def raise_told(trouble: Trouble, told: Exception) -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class Explaining:
     """A block around a play: raises the error that `explain` makes of a Trouble."""
 
     explain: Callable[[Trouble], Exception]
@@ -46,7 +46,7 @@ class Explained:
             raise_told(error, self.explain(error))
 
 
-AS_IT_IS = Explained(attrgetter("error"))
+AS_IT_IS = Explaining(attrgetter("error"))
 
 
 @overload
@@ -68,7 +68,9 @@ def play(
     if not is_ours and (isinstance(found, AsyncConnection) or isawaitable(found)):
         return _play_async(found, script_of, frame)
     # Not conn.cursor(): the caller's connection may make cursors and rows of another kind.
-    to: Any = _Sender(Cursor(found, row_factory=tuple_row)) if is_ours else Psycopg2Sender(found)
+    to: Any = (
+        _PsycopgSender(Cursor(found, row_factory=tuple_row)) if is_ours else Psycopg2Sender(found)
+    )
     with frame:
         try:
             return _played(to, script_of(found))
@@ -83,7 +85,9 @@ async def _play_async(found: Any, script_of: Callable[[Any], Script[T]], frame: 
     conn = await found if isawaitable(found) else found
     is_ours = isinstance(conn, AsyncConnection)
     to: Any = (
-        _AsyncSender(AsyncCursor(conn, row_factory=tuple_row)) if is_ours else AsyncpgSender(conn)
+        _AsyncPsycopgSender(AsyncCursor(conn, row_factory=tuple_row))
+        if is_ours
+        else AsyncpgSender(conn)
     )
     with frame:
         try:
@@ -92,7 +96,7 @@ async def _play_async(found: Any, script_of: Callable[[Any], Script[T]], frame: 
             raise to.trouble(error) from error
 
 
-def _played(to: _Sender | Psycopg2Sender, script: Script[T]) -> T:
+def _played(to: _PsycopgSender | Psycopg2Sender, script: Script[T]) -> T:
     row: Any = None
     try:
         while True:
@@ -106,7 +110,7 @@ def _played(to: _Sender | Psycopg2Sender, script: Script[T]) -> T:
         return ended
 
 
-async def _played_async(to: _AsyncSender | AsyncpgSender, script: Script[T]) -> T:
+async def _played_async(to: _AsyncPsycopgSender | AsyncpgSender, script: Script[T]) -> T:
     row: Any = None
     while True:
         try:
@@ -127,7 +131,7 @@ def _trouble(error: psycopg.Error) -> Trouble:
 
 
 @dataclass(slots=True)
-class _Sender:
+class _PsycopgSender:
     """Sends through a connection of psycopg."""
 
     cursor: Cursor[Row]
@@ -159,7 +163,7 @@ class _Sender:
 
 
 @dataclass(slots=True)
-class _AsyncSender:
+class _AsyncPsycopgSender:
     """Sends through a connection of psycopg that is awaited."""
 
     cursor: AsyncCursor[Row]

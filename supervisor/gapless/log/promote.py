@@ -9,7 +9,7 @@ from psycopg import Connection
 from gapless import feature
 
 
-class Promoter(Protocol):
+class DueEvents(Protocol):
     """The sequencer's source of due events. holds: an open transaction keeps a due event back."""
 
     holds: bool
@@ -30,7 +30,7 @@ class Promoter(Protocol):
         """Promote all due events; return their number."""
 
 
-def promoter() -> Promoter:
+def promoter() -> DueEvents:
     """Return a new promoter of the feature; without the feature nothing is ever due."""
     made = (each.promoting() for each in feature.listed() if each.promoting)
     return next(made, _NothingIsDue)()

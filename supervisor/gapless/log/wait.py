@@ -17,7 +17,7 @@ from psycopg import Connection
 from gapless.db.queries import query
 from gapless.errors import UsageError, WaitError
 from gapless.log.borrowed import AsyncHost
-from gapless.log.play import Explained, play
+from gapless.log.play import Explaining, play
 from gapless.log.script import Row, Script, Trouble
 
 Handled = Literal["handled", "dead"]
@@ -96,7 +96,7 @@ def wait_for(
     the publishing transaction, or above READ COMMITTED.
     """
     script = waiting(group, transaction_id, timeout_s, through)
-    return play(conn, script, Explained(wait_error))
+    return play(conn, script, Explaining(wait_error))
 
 
 def waiting(

@@ -77,9 +77,11 @@ def test_doctor_and_status_say_for_whom_a_chunk_stays(gapless: Gapless, chunks: 
     assert held[0] == reason
     assert held[1].startswith("topic orders waits for pipeline cold, which has never run: ")
     assert len(held) == 2
-    done = gapless("topics", "alter", "orders", "--archive", "none", "--overrun", "slow,other")
+    done = gapless(
+        "topics", "alter", "orders", "--archive", "none", "--overrun", "slow,pipeline.warm"
+    )
     assert done.out == (
-        "topic orders keeps its events for 7d, at least, whatever slow, other have handled\n"
+        "topic orders keeps its events for 7d, at least, whatever slow, pipeline.warm have handled\n"
     )
     assert gapless("status", "--json").json["held"] == []
     assert "dropped the events of 2 chunks" in gapless("retention", "--apply").err

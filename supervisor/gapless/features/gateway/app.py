@@ -26,12 +26,12 @@ from gapless.features.gateway.describe import described
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.params import require_known
 from gapless.features.gateway.problem import Problem, problem_of
-from gapless.features.gateway.way import Answer, Asked, Route, Ways
+from gapless.features.gateway.way import AnswerShape, Asked, Route, Ways
 
 _own = Ways()
 
 
-@_own.way("GET /openapi.json", answers={200: Answer("It.", {"type": "object"})}, fails=())
+@_own.way("GET /openapi.json", answers={200: AnswerShape("It.", {"type": "object"})}, fails=())
 async def openapi(_gateway: Gateway, _request: Request, _asked: Asked) -> Response:
     """Return the description of all routes."""
     return Response(description(), media_type="application/json")

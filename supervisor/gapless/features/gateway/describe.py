@@ -7,7 +7,7 @@ from typing import Any
 
 from gapless.features.gateway.problem import PROBLEM
 from gapless.features.gateway.shape import Shape, Values, nullable
-from gapless.features.gateway.way import JSON, Answer, Route
+from gapless.features.gateway.way import JSON, AnswerShape, Route
 
 _ANYWHERE = (400, 421, 501, 503)
 _WITH_A_KEY = (401, 403, 429)
@@ -49,7 +49,9 @@ def described(ways: Iterable[Route]) -> dict[str, Any]:
     for way in ways:
         paths.setdefault(way.path, {})[way.method.lower()] = _operation(way)
     problems = {
-        f"P{status}": _answer(Answer(about, _ref("schemas", "Problem"), "application/problem+json"))
+        f"P{status}": _answer(
+            AnswerShape(about, _ref("schemas", "Problem"), "application/problem+json")
+        )
         for status, about in _PROBLEMS.items()
     }
     return {
@@ -124,7 +126,7 @@ def _object(values: Values) -> Shape:
     }
 
 
-def _answer(answer: Answer) -> dict[str, Any]:
+def _answer(answer: AnswerShape) -> dict[str, Any]:
     content = {} if answer.shape is None else {"content": _content({answer.kind: answer.shape})}
     return {"description": answer.about, **content}
 

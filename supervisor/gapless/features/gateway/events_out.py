@@ -15,7 +15,7 @@ from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.params import PARTITION_MAX
 from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.shape import EVENT, ID_MAX, listed, record, takes, whole
-from gapless.features.gateway.way import Answer, Asked, Ways
+from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range, replaced_from
 from gapless.ops.entries import entry_json
 
@@ -64,7 +64,7 @@ ways = Ways()
         },
     ),
     headers=takes(**{"If-None-Match": {"type": "string"}}),
-    answers={200: Answer("Events.", _RANGE), 304: Answer("As before.")},
+    answers={200: AnswerShape("Events.", _RANGE), 304: AnswerShape("As before.")},
     fails=(404, 410),
 )
 async def read_events(gateway: Gateway, request: Request, asked: Asked) -> Response:

@@ -14,7 +14,7 @@ from gapless.errors import GaplessError, one_line
 from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.problem import Problem
-from gapless.features.gateway.way import Answer, Asked, Ways
+from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.filter import ALL
 from gapless.ops.text import json_text
 from gapless.status import snapshot, to_document
@@ -24,8 +24,8 @@ _OF_A_MEMBER = "gapless_lease_owned"
 ways = Ways()
 
 
-def _plain(about: str) -> Answer:
-    return Answer(about, {"type": "string"}, "text/plain")
+def _plain(about: str) -> AnswerShape:
+    return AnswerShape(about, {"type": "string"}, "text/plain")
 
 
 @ways.way("GET /healthz", answers={200: _plain("It does.")}, fails=())
@@ -75,7 +75,9 @@ async def metrics(gateway: Gateway, request: Request, _asked: Asked) -> Response
     return Response(body, headers={"Content-Type": content_type})
 
 
-@ways.way("GET /v1/status", "read:*", answers={200: Answer("It.", {"type": "object"})}, fails=())
+@ways.way(
+    "GET /v1/status", "read:*", answers={200: AnswerShape("It.", {"type": "object"})}, fails=()
+)
 async def status(gateway: Gateway, _request: Request, _asked: Asked) -> Response:
     """Return the document of `gapless status --json`."""
     look = await gateway.sessions.run(snapshot)

@@ -34,7 +34,7 @@ from gapless.features.gateway.shape import (
     text,
     whole,
 )
-from gapless.features.gateway.way import Answer, Asked, Ways
+from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.ranges import bounds_of
 from gapless.ops.text import json_text
@@ -56,7 +56,7 @@ _HOW: dict[str, Any] = {
     "headers": takes(TOKEN, **{TOKEN: _TOKEN}),
     "fails": (404, 409),
 }
-_DONE = {204: Answer("Done.")}
+_DONE = {204: AnswerShape("Done.")}
 _STANDING: dict[str, Shape] = {
     "expires_at": {**TIME, "description": "The deadline, unless the member calls before."},
     "partitions": listed({"type": "integer", "minimum": 0}, "What the member holds."),
@@ -91,7 +91,7 @@ ways = Ways()
         name=text(maxLength=100),
     ),
     answers={
-        201: Answer(
+        201: AnswerShape(
             "It is a member.",
             record(
                 "member_id token topic expires_at",
@@ -133,7 +133,7 @@ async def join(gateway: Gateway, _request: Request, asked: Asked) -> Response:
         partitions=listed(_PARTITION, "Only of these."),
     ),
     answers={
-        200: Answer(
+        200: AnswerShape(
             "Whole units, in order; perhaps none.",
             record("expires_at partitions problem events", **_STANDING, events=listed(_POLLED)),
         )
@@ -176,7 +176,7 @@ async def poll(gateway: Gateway, request: Request, asked: Asked) -> Response:
         redriven=whole(1, OFFSET_MAX, "Instead: first_offset of a redriven unit."),
     ),
     answers={
-        200: Answer(
+        200: AnswerShape(
             "It is.",
             record(
                 "moved",
@@ -225,7 +225,9 @@ async def reject(gateway: Gateway, _request: Request, asked: Asked) -> Response:
 @ways.way(
     f"POST {_MEMBER}/heartbeat",
     body=NOTHING,
-    answers={200: Answer("It is renewed.", record("expires_at partitions problem", **_STANDING))},
+    answers={
+        200: AnswerShape("It is renewed.", record("expires_at partitions problem", **_STANDING))
+    },
     **_HOW,
 )
 async def heartbeat(gateway: Gateway, _request: Request, asked: Asked) -> Response:

@@ -37,7 +37,7 @@ from gapless.features.gateway.shape import (
     text,
 )
 from gapless.features.gateway.waiting import look_until
-from gapless.features.gateway.way import Answer, Asked, Ways
+from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.catch_up import sequence_if_alone
 from gapless.log.event import NewEvent
 from gapless.log.keyed import Published
@@ -108,8 +108,8 @@ ways = Ways()
         CLOUDEVENTS: listed(CLOUD_EVENT),
     },
     answers={
-        200: Answer("Published, and what was waited for has come.", _PUBLISHED),
-        202: Answer("Published: the transaction has committed.", _PUBLISHED),
+        200: AnswerShape("Published, and what was waited for has come.", _PUBLISHED),
+        202: AnswerShape("Published: the transaction has committed.", _PUBLISHED),
     },
 )
 async def publish_events(gateway: Gateway, request: Request, asked: Asked) -> Response:

@@ -28,7 +28,7 @@ from gapless.features.gateway.shape import (
     text,
     whole,
 )
-from gapless.features.gateway.way import Answer, Asked, Ways
+from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.features.queue import ops
 from gapless.features.queue.taken import take_texts, taken_json
 from gapless.log.catch_up import sequence_if_alone
@@ -46,7 +46,7 @@ _HELD: dict[str, Shape] = {
     "receipt": text(),
     "offset": whole(1, OFFSET_MAX, "Only this event of it."),
 }
-_COUNTED = {200: Answer("So many events.", record("events", events={"type": "integer"}))}
+_COUNTED = {200: AnswerShape("So many events.", record("events", events={"type": "integer"}))}
 _TAKEN = record(
     "receipt partition offset attempt payload",
     **EVENT,
@@ -68,10 +68,10 @@ ways = Ways()
         visibility_s=_VISIBILITY,
     ),
     answers={
-        200: Answer(
+        200: AnswerShape(
             "Events, each with the receipt that holds it.", record("events", events=listed(_TAKEN))
         ),
-        204: Answer("There is none."),
+        204: AnswerShape("There is none."),
     },
     fails=_FAILS,
 )
@@ -139,7 +139,7 @@ async def reject(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     "POST /v1/groups/{group}/extend",
     "consume:{group}",
     body=takes("topic receipt", **_HELD, visibility_s=_VISIBILITY),
-    answers={200: Answer("Until then.", record("until", until={"type": "string"}))},
+    answers={200: AnswerShape("Until then.", record("until", until={"type": "string"}))},
     fails=_FAILS,
 )
 async def extend(gateway: Gateway, _request: Request, asked: Asked) -> Response:

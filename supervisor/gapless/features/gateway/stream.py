@@ -23,7 +23,7 @@ from gapless.features.gateway.params import PARTITION_MAX
 from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.shape import takes, text, whole
 from gapless.features.gateway.vector import CHARACTERS_MAX, read_vector, vector_text
-from gapless.features.gateway.way import Answer, Asked, Ways
+from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.filter import Filter, filter_of
 from gapless.log.ranges import Bounds, bounds_of, replaced_from, timeline_of
 from gapless.ops.entries import entry_json
@@ -67,7 +67,7 @@ ways = Ways()
         }
     ),
     answers={
-        200: Answer(
+        200: AnswerShape(
             "A stream: id is the place behind the event, data an event.", {"type": "string"}, _TYPE
         )
     },

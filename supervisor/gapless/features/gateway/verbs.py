@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from gapless.cli.commands import COMMANDS
 from gapless.cli.declare import Argument, Verb
-from gapless.cli.parser import Whole
+from gapless.cli.parser import WholeNumber
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import done_by, said
 from gapless.features.gateway.shape import Shape, Values, text, truth, whole
@@ -63,7 +63,7 @@ def _shape(argument: Argument) -> Shape:
     about, kind = argument.options.get("help", ""), argument.options.get("type")
     if argument.options.get("action") == "store_true":
         return truth(about)
-    if isinstance(kind, Whole) and kind.high is not None:
+    if isinstance(kind, WholeNumber) and kind.high is not None:
         return whole(kind.low, kind.high, about)
     return text(about)
 

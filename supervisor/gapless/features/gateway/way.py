@@ -30,7 +30,7 @@ JSON = "application/json"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerShape:
     """An answer: its meaning, and the shape of its body; None: it has none."""
 
     about: str
@@ -38,7 +38,7 @@ class Answer:
     kind: str = JSON
 
 
-_RECORDS = Answer("As gapless.ops says it.", {"type": ["array", "object"]})
+_RECORDS = AnswerShape("As gapless.ops says it.", {"type": ["array", "object"]})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class Route:
     query: Values = NOTHING
     headers: Values = NOTHING
     body: Values | Bodies | None = None
-    answers: Mapping[int, Answer] = field(default_factory=dict)
+    answers: Mapping[int, AnswerShape] = field(default_factory=dict)
     fails: tuple[int, ...] = ()
 
     async def answer(self, gateway: Gateway, request: Request) -> Response:

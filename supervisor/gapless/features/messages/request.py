@@ -19,7 +19,7 @@ from gapless.errors import PublishError, ReplyError, UsageError
 from gapless.log.codec import decode
 from gapless.log.event import GIVEN, Event, NewEvent
 from gapless.log.known import known_topic
-from gapless.log.play import Explained, play
+from gapless.log.play import Explaining, play
 from gapless.log.record import group_text, record, subscription_text
 from gapless.log.script import Script, Trouble
 
@@ -68,7 +68,7 @@ def request(
             "what is not committed"
         )
     script = requesting(topic, payload, timeout_s, fields)
-    return play(conn, script, Explained(request_error))
+    return play(conn, script, Explaining(request_error))
 
 
 @overload
@@ -87,7 +87,7 @@ def reply(
     headers = event.headers
     (_, _, _, header_text, *_) = record(NewEvent(payload=None, headers=headers))
     params = {"topic": event.topic, "headers": header_text, "payload": text}
-    return play(conn, partial(_replied, params), Explained(request_error))
+    return play(conn, partial(_replied, params), Explaining(request_error))
 
 
 def requesting(
