@@ -67,16 +67,11 @@ class Feature:
     options: Sequence[Option] = ()
     reader: Callable[[], Reader] | None = None
     publishing: Callable[[], RulesReader] | None = None
-    promoting: Callable[[], Callable[[], DueEvents]] | None = None
+    promoting: Callable[[], DueEvents] | None = None
     topics: tuple[str, ...] = ()
 
 
-def no_features() -> Sequence[Feature]:
-    """Return no features, until a list is handed down."""
-    return ()
-
-
-listed: Callable[[], Sequence[Feature]] = no_features
+listed: Callable[[], Sequence[Feature]] = tuple
 """The features of the program. gapless/__init__.py, which runs before any other module of it, hands
 the list down here: so the core imports none, and no entry point can forget it."""
 

@@ -33,7 +33,7 @@ class DueEvents(Protocol):
 def promoter() -> DueEvents:
     """Return a new promoter of the feature; without the feature nothing is ever due."""
     made = (each.promoting() for each in feature.listed() if each.promoting)
-    return next(made, _NothingIsDue)()
+    return next(made, None) or _NothingIsDue()
 
 
 class _NothingIsDue:

@@ -31,10 +31,10 @@ def _checks() -> Sequence[Check]:
     return (later,)
 
 
-def _promoting() -> type[Promoter]:
+def _promoting() -> Promoter:
     from gapless.features.scheduled.later import Promoter
 
-    return Promoter
+    return Promoter()
 
 
 def _sections() -> Sequence[StatusSection[Any]]:

@@ -253,7 +253,7 @@ def test_what_is_no_delay(value: object, why: str) -> None:
 
 def test_without_the_feature_nothing_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(promoter(), Promoter)
-    monkeypatch.setattr(feature, "listed", feature.no_features)
+    monkeypatch.setattr(feature, "listed", tuple)
     made = promoter()
     said = (made.holds, made.is_due(), made.wait_s(3), made.rest_s(3))
     assert (*said, made.promote(NOBODY), made.promote_all(NOBODY)) == (False, False, 3, 3, 0, 0)
