@@ -55,4 +55,10 @@ SCHEDULED = Feature(
     promoting=_promoting,
     topics=("schedules",),
     sections=_sections,
+    ops=(
+        "gapless.features.scheduled.later",
+        "gapless.features.scheduled.ops",
+        "gapless.features.scheduled.schedule_ops",
+        "gapless.features.scheduled.schedules",
+    ),
 )
