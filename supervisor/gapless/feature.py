@@ -39,10 +39,14 @@ class Declaration(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A command: its line in the help, and its module, which is imported on first use."""
+    """A command: its line in the help, and its module, which is imported on first use.
+
+    routed: verbs of it have a route, which the gateway serves.
+    """
 
     summary: str
     module: Callable[[], ModuleType]
+    routed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

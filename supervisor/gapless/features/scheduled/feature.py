@@ -49,6 +49,7 @@ SCHEDULED = Feature(
         "schedule": Listed(
             "publish again and again: add, list, pause, resume, remove, run schedules",
             _schedule_commands,
+            routed=True,
         ),
     },
     checks=_checks,

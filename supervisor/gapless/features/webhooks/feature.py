@@ -39,6 +39,7 @@ WEBHOOKS = Feature(
         "webhooks": Listed(
             "endpoints that are called with events: add, list, test, pause, resume, remove",
             _commands,
+            routed=True,
         ),
     },
     checks=_checks,
