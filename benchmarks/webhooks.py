@@ -21,7 +21,7 @@ from benchmarks.figure import Figure, Target
 from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.server import Setup
 from benchmarks.supervised import supervised
-from gapless.cli.run import PARTITIONS_PER_ENDPOINT
+from gapless.cli.run import PARTITIONS_PER_HANDLER
 from gapless.db.connect import connect
 from gapless.features.webhooks.fleet import Webhooks
 from gapless.features.webhooks.ops import add_webhook, remove_webhook
@@ -87,7 +87,7 @@ def _delivered(dsn: str, url: str, requests: Callable[[], int], events: int) -> 
         with supervised(
             dsn,
             source=lambda settings: Webhooks(settings, dsn),
-            partitions_per_worker=PARTITIONS_PER_ENDPOINT,
+            partitions_per_worker=PARTITIONS_PER_HANDLER,
             webhook_allow=("127.0.0.0/8",),
         ):
             while not (first := requests() - before):

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from gapless.log.known import RulesReader
     from gapless.log.promote import DueEvents
     from gapless.ops.doctor.finding import Finding, Patient
+    from gapless.settings import Settings
     from gapless.status.section import StatusSection
-    from gapless.worker.plan import Plan
+    from gapless.worker.plan import HandlerSource, Plan
     from gapless.worker.spec import SequencerSpec
     from gapless.worker.unleased import Forks, Unleased
 
@@ -25,6 +26,8 @@ Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
 Workers = Callable[["Forks", "Plan"], "Unleased"]
 Check = Callable[["Patient"], Iterator["Finding"]]
 Option = Callable[["Connection[Any]", "ServedTopic"], object]
+Switch = Callable[["Connection[Any]", str, bool], object]
+Step = Callable[["Connection[Any]"], int | None]
 
 
 class Declaration(Protocol):
@@ -36,10 +39,28 @@ class Declaration(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A command: its line in the help, and its module, which is imported on first use."""
+    """A command: its line in the help, and its module, which is imported on first use.
+
+    routed: verbs of it have a route, which the gateway serves.
+    """
 
     summary: str
     module: Callable[[], ModuleType]
+    routed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Handlers that come and go, which an option of `gapless run` asks for.
+
+    deed: for the sentence that says what may be run. make: takes the DSN; raises UsageError where
+    they cannot be run.
+    """
+
+    option: str
+    summary: str
+    deed: str
+    make: Callable[[Settings, str], HandlerSource]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,22 +69,29 @@ class Feature:
 
     A slot that would import more than this module is a function.
 
-    commands: by name, in the order of the help. sections: of a look (status, the console).
+    commands: by name, in the order of the help. ops: modules whose `__all__` is in `gapless.ops`.
+    sections: of a look (status, the console, metrics).
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
-    workers: children of a supervisor that need no lease.
+    workers: children of a supervisor that need no lease. source: of handlers that come and go.
+    switches: of a topic, by name, for `gapless topics alter`. step: of work that chunks wait for;
+    it returns how much was done.
     options: of a handler, set for its group when a member joins it.
     reader: makes the reader of groups that do not take every event.
     publishing: makes the reader of the rules by which a topic's events are checked on publish.
     promoting: makes the promoter, which puts due events into the log. topics: its own, with
-    partitions of their own. At most one feature has a reader, a publishing, a promoting.
+    partitions of their own. At most one feature has a reader, a publishing, a promoting, a source.
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
+    ops: tuple[str, ...] = ()
     sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
     workers: Callable[[], Sequence[Workers]] = tuple
+    source: Source | None = None
+    switches: Mapping[str, Switch] = field(default_factory=dict)
+    step: Step | None = None
     options: Sequence[Option] = ()
     reader: Callable[[], Reader] | None = None
     publishing: Callable[[], RulesReader] | None = None
@@ -87,3 +115,23 @@ def reader() -> Reader:
         if each.reader is not None:
             return each.reader()
     raise LookupError("the group has a filter, and no feature of this program reads by one")
+
+
+def source() -> Source | None:
+    """Return the handlers that come and go, if a feature has some."""
+    return next((each.source for each in listed() if each.source is not None), None)
+
+
+def switch(name: str) -> Switch:
+    """Return a switch of topics."""
+    for each in listed():
+        if name in each.switches:
+            return each.switches[name]
+    raise LookupError(f"no feature of this program switches {name} of a topic")
+
+
+def take_steps(conn: Connection[Any]) -> None:
+    """Do the work that chunks wait for, step by step, to its end."""
+    for each in listed():
+        while each.step is not None and each.step(conn):
+            pass

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 
 
@@ -30,7 +30,7 @@ def attributes(
 
 
 def exports(
-    package: str, own: str, *modules: str
+    package: str, own: str, modules: Callable[[], Iterable[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
     """Return the same for the names of `__all__` of modules; own: a name of the package itself.
 
@@ -40,12 +40,12 @@ def exports(
     def getattribute(name: str) -> object:
         if name == "__all__":
             return names()
-        for each in modules:
+        for each in modules():
             if name in import_module(each).__all__:
                 return attributes(package, {each: name})[0](name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
     def names() -> list[str]:
-        return sorted({own, *(name for each in modules for name in import_module(each).__all__)})
+        return sorted({own, *(name for each in modules() for name in import_module(each).__all__)})
 
     return getattribute, names

@@ -50,10 +50,10 @@ select o.id, o.key, o.event_type, o.payload, o.headers, o.host_id, o.user_id, o.
   o.xid, o.created_ts, o.cause, o.correlation
 from gapless.events_of(%(ids)s::bigint[]) o
 
--- name: fetch_latest
--- Events whose ids are in latest but no longer in the log, as `fetch` returns them.
+-- name: fetch_beside
+-- Events that are kept beside the log and no longer in it, as `fetch` returns them.
 select id, key, event_type, payload, headers, host_id, user_id, transaction_id, xid, created_ts, cause, correlation
-from gapless.latest_events(%(ids)s::bigint[])
+from gapless.events_beside_of(%(ids)s::bigint[])
 
 -- name: rules_of
 -- The schemas of a topic: each type's versions, the newest first; null if the caller knows them already. There is

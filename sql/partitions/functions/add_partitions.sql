@@ -11,7 +11,7 @@ security definer
 set search_path = pg_catalog, pg_temp
 as $$
 begin
-  -- MUST be one statement: the rows of latest, and the progress of compaction, are of one moment.
+  -- MUST be one statement: the rows of group_starts are of one moment.
   insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset, latest_upto)
   select _group_id, t.topic_id, p,
     case
@@ -26,16 +26,7 @@ begin
     case when k.first_offset is not null then k.upto end
   from gapless.topic t
   cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
-  left join lateral (
-    -- From the beginning of a unit on, the log: a unit that was taken in halfway comes from there, all of it (I5).
-    select w.upto, (
-      select min(l.c_offset) from gapless.latest l
-      where l.topic_id = t.topic_id and l.partition_id = p and l.c_offset < w.upto
-    ) as first_offset
-    from gapless.compaction c
-    cross join lateral gapless.unit_start(t.topic_id, p, c.next_offset) as w (upto)
-    where _start = 'latest-per-key' and c.topic_id = t.topic_id and c.partition_id = p
-  ) k on true
+  left join gapless.group_starts k on k.start = _start and k.topic_id = t.topic_id and k.partition_id = p
   where t.topic_id = _topic_id and not exists (
     select from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = t.topic_id and c.partition_id = p

@@ -11,6 +11,7 @@ from functools import partial
 from socket import socket
 from typing import TYPE_CHECKING
 
+from gapless import feature
 from gapless.cli.context import flags_of, load_all, server_dsn
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.consume.user.load import load_handlers
@@ -18,21 +19,22 @@ from gapless.errors import UsageError
 from gapless.features.metrics.serve import open_metrics
 from gapless.features.scheduled.schedules import Schedule
 from gapless.features.spark.asked import on_spark, spark_conf
-from gapless.features.webhooks.ops import require_extra
 from gapless.logs import set_up_logs
 from gapless.worker.pid_one import as_any_process
-from gapless.worker.plan import HandlerSource, Plan, make_plan
+from gapless.worker.plan import Plan, make_plan
 
 if TYPE_CHECKING:
-    from gapless.settings import Loaded, Settings
+    from gapless.feature import Source
+    from gapless.settings import Loaded
     from gapless.status.console import Letters
 
-PARTITIONS_PER_ENDPOINT = 64  # of a supervisor that only delivers: a process for each webhook
+PARTITIONS_PER_HANDLER = 64  # where handlers come and go: a process for each is enough
 _FLAGS = (
     *("group_id", "instance_name", "capacity", "partitions_per_worker", "workers", "batch_size"),
     *("create_topics", "exit_on_revoked", "log_format", "metrics"),
 )
 _NO_SCREEN = ("dumb", "unknown")  # terminals that only print
+_source = feature.source()
 command = Command("run")
 
 
@@ -72,11 +74,7 @@ command = Command("run")
         action="store_const",
         const=True,
     ),
-    flag(
-        "--webhooks",
-        "deliver to the webhooks there are (gapless webhooks), and to those that come; "
-        'needs "gapless[webhooks]"',
-    ),
+    *([] if _source is None else [flag(f"--{_source.option}", _source.summary)]),
     opt(
         "--log-format",
         "text or JSON lines; auto: the live console on a terminal, else text (default: auto)",
@@ -100,17 +98,19 @@ def _supervise(args: Args) -> int:
     if args.engine != "spark" and (conf or args.master):
         option = "--conf" if conf else "--master"
         raise UsageError(f"{option} is for Spark: add --engine spark, or leave it out")
-    if args.webhooks and args.engine == "spark":
-        raise UsageError("webhooks are delivered by processes: leave --engine spark out")
+    source = _asked_source(args)
+    if source is not None and args.engine == "spark":
+        raise UsageError(f"{source.option} are delivered by processes: leave --engine spark out")
     loaded = load_all(args, flags_of(args, *_FLAGS))
     settings = loaded.settings
     references = args.app or [*([settings.app] if settings.app else []), *settings.handlers]
-    if not references and not args.webhooks:
+    if not references and source is None:
+        other = "" if _source is None else f"; or {_source.deed}: gapless run --{_source.option}"
         raise UsageError(
             "which handlers? Name them: gapless run module, gapless run path/app.py, "
-            "or app: in the configuration; or deliver to webhooks: gapless run --webhooks"
+            f"or app: in the configuration{other}"
         )
-    plan = _plan(args, loaded, references)
+    plan = _plan(args, loaded, references, source)
     metrics = None if settings.metrics is None else open_metrics(settings.metrics)
     if args.engine == "spark":
         from gapless.features.spark.serve import serve_on_spark  # noqa: PLC0415
@@ -139,13 +139,18 @@ def _letters() -> Letters:
     return LETTERS
 
 
-def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
+def _asked_source(args: Args) -> Source | None:
+    return _source if _source is not None and getattr(args, _source.option) else None
+
+
+def _plan(args: Args, loaded: Loaded, references: Sequence[str], source: Source | None) -> Plan:
     """Return the plan of the supervisor. Raises UsageError if it cannot be run."""
     settings = loaded.settings
     handlers = [handler for reference in references for handler in load_handlers(reference)]
     dsn = server_dsn(args, settings)
-    if args.webhooks and not references and loaded.sources["partitionsPerWorker"] == "default":
-        settings = replace(settings, partitions_per_worker=PARTITIONS_PER_ENDPOINT)
+    by_default = loaded.sources["partitionsPerWorker"] == "default"
+    if source is not None and not references and by_default:
+        settings = replace(settings, partitions_per_worker=PARTITIONS_PER_HANDLER)
     return make_plan(
         settings,
         dsn,
@@ -153,16 +158,8 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
         # The default requires nothing: the topic may have been given another number since.
         asks_partitions=loaded.sources["totalPartitions"] != "default",
         declared=[Schedule(**each.record()) for each in loaded.schedules],
-        source=_webhooks(settings, dsn) if args.webhooks else None,
+        source=None if source is None else source.make(settings, dsn),
     )
-
-
-def _webhooks(settings: Settings, dsn: str) -> HandlerSource:
-    """Return the source of webhook handlers. Raises UsageError if they cannot be delivered."""
-    require_extra()
-    from gapless.features.webhooks.fleet import Webhooks  # noqa: PLC0415 - needs an extra
-
-    return Webhooks(settings, dsn)
 
 
 def _log_on(log_format: str, metrics: socket | None) -> None:

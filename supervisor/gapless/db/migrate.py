@@ -2,7 +2,8 @@
 
 The baseline (tables) and the migrations after it run once, in the order of their numbers;
 functions, views and roles are applied again whenever their file has changed, in the order of their
-names; their folders are only for readers.
+names, the core's first; their folders are only for readers. Files of one name in `parts` folders
+are one view: the rows of each, so that a room adds its own without being named by another.
 All happens in one transaction that locks the table of applied files, so two that start at once run
 one after the other, and one that is killed leaves nothing behind.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic, sleep
 from typing import LiteralString
 
@@ -44,7 +44,8 @@ _LOCK_TIMEOUT = {"timeout": "300ms"}  # the server looks for a deadlock after 1 
 _PAUSE_S = 0.2
 _PATIENCE_S = 60
 _ONCE = ("tables", "migrations")
-_REPEATABLE = ("functions", "views", "roles")
+_PARTS = "parts"
+_REPEATABLE = ("functions", "views", _PARTS, "roles")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,13 +214,20 @@ def require_schema(conn: Connection) -> None:
 
 
 def _files() -> list[_File]:
-    return [_read(kind, path) for kind in (*_ONCE, *_REPEATABLE) for path in sql_files(kind)]
+    return [file for kind in (*_ONCE, *_REPEATABLE) for file in _read(kind)]
 
 
-def _read(kind: str, path: Path) -> _File:
-    text = path.read_text()
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return _File(kind=kind, name=path.stem, source=text, digest=digest)
+def _read(kind: str) -> Iterator[_File]:
+    texts: dict[str, list[str]] = {}
+    for path in sql_files(kind):
+        texts.setdefault(path.stem, []).append(path.read_text())
+    for name, found in texts.items():
+        makes = f"create or replace view gapless.{name} as\n" if kind == _PARTS else ""
+        source = makes + "union all\n".join(found)
+        digest = hashlib.sha256(source.encode()).hexdigest()
+        yield _File(
+            kind="views" if kind == _PARTS else kind, name=name, source=source, digest=digest
+        )
 
 
 def _applied(conn: Connection) -> dict[tuple[str, str], str]:

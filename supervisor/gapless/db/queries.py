@@ -29,14 +29,18 @@ def sql_root() -> Path:
 
 @cache
 def _every_file() -> tuple[Path, ...]:
-    return tuple(sorted(sql_root().rglob("*.sql"), key=lambda path: path.stem))
+    root = sql_root()
+    files = sorted(path.relative_to(root) for path in root.rglob("*.sql"))
+    return tuple(sorted(files, key=lambda path: ("features" in path.parts, path.stem)))
 
 
 @cache
 def sql_files(kind: str) -> tuple[Path, ...]:
-    """Return the files below the folders `kind` (functions, views, ...) of all rooms, by name."""
-    root = sql_root()
-    return tuple(path for path in _every_file() if kind in path.relative_to(root).parts)
+    """Return the files below the folders `kind` (functions, views, ...) of all rooms, by name.
+
+    Those of the core are first: it needs nothing of a feature.
+    """
+    return tuple(sql_root() / path for path in _every_file() if kind in path.parts)
 
 
 @cache

@@ -56,7 +56,7 @@ def fetch_rows(
 def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     """Return the rows of `ids`, in that order.
 
-    Events that retention dropped are read from `latest`, if a group still has to get them.
+    Events that retention dropped are read from beside the log, if a group still has to get them.
     Raises HoleError when one is missing: the log says it exists, so it was deleted;
     SerializationFailure when it was replaced there in between: try again.
     Bound: all rows are in memory at once; the caller slices.
@@ -72,7 +72,7 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
     if len(found) < len(ids):
         known = set(map(_ID, found))
         gone = [each for each in ids if each not in known]
-        found += fetch_rows(conn, "log", "fetch_latest", {"ids": as_array(gone)})
+        found += fetch_rows(conn, "log", "fetch_beside", {"ids": as_array(gone)})
     return in_order(found, ids)
 
 

@@ -11,11 +11,14 @@ record of a change also says it in words: str(record) is the text that a command
 An error that a person can mend is a GaplessError: UsageError for input that makes no sense, and its
 subclass RefusedError, with the SQLSTATE, for requests that the database refuses. Other errors of
 psycopg pass unchanged. Functions that commit step by step say so. A name is in `__all__` of its
-module; modules are imported in this order until one has the name; gapless itself imports modules.
+module; modules are imported in this order, then those of each feature, until one has the name;
+gapless itself imports modules.
 """
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from gapless import feature
 from gapless.errors import RefusedError as RefusedError
 from gapless.lazily import exports
 
@@ -69,9 +72,7 @@ if TYPE_CHECKING:
     from gapless.ops.upgrade import *
 
 if not TYPE_CHECKING:
-    __getattr__, __dir__ = exports(
-        __name__,
-        "RefusedError",
+    _OWN = (
         "gapless.ops.place",
         "gapless.ops.control",
         "gapless.ops.groups",
@@ -89,34 +90,14 @@ if not TYPE_CHECKING:
         "gapless.ops.remedy",
         "gapless.ops.upgrade",
         "gapless.log.search",
-        "gapless.features.attach.ops",
-        "gapless.features.attach.switch",
-        "gapless.features.capture.ops",
-        "gapless.features.chains.ops",
-        "gapless.features.classic.ops",
-        "gapless.features.compaction.latest",
-        "gapless.features.compaction.ops",
-        "gapless.features.expiry.ops",
-        "gapless.features.filters.ops",
-        "gapless.features.filters.subscriptions",
-        "gapless.features.gateway.keys",
         "gapless.features.load.lines",
         "gapless.features.load.parse",
         "gapless.features.load.publish",
-        "gapless.features.queue.ops",
-        "gapless.features.replay.plan",
-        "gapless.features.replay.run",
-        "gapless.features.replay.tally",
-        "gapless.features.replay.trial",
-        "gapless.features.retention.chunks",
-        "gapless.features.retention.ops",
-        "gapless.features.scheduled.later",
-        "gapless.features.scheduled.ops",
-        "gapless.features.scheduled.schedule_ops",
-        "gapless.features.scheduled.schedules",
-        "gapless.features.schemas.ops",
-        "gapless.features.server.ops",
-        "gapless.features.spark.ops",
-        "gapless.features.spark.pipeline.position",
-        "gapless.features.webhooks.ops",
     )
+
+    def _modules() -> Iterator[str]:
+        yield from _OWN
+        for each in feature.listed():
+            yield from each.ops
+
+    __getattr__, __dir__ = exports(__name__, "RefusedError", _modules)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from gapless import feature
 from gapless.db.queries import query
 from gapless.errors import UsageError
-from gapless.features.compaction.latest import set_compaction
 from gapless.features.retention.chunks import Retention, set_retention
 from gapless.log.topics import (
     create_topic,
@@ -246,7 +246,7 @@ def alter_topic(  # noqa: PLR0913 - the settings of a topic
         require_topic(conn, name)
         row(conn, query("cli", "set_direct"), topic=name)
     if compact is not None:
-        set_compaction(conn, name, compact=compact)
+        feature.switch("compact")(conn, name, compact)
     if partitions is not None:
         before = require_topic(conn, name).partitions
         partitions = set_partitions(conn, name, partitions).partitions

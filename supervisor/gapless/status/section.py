@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, LiteralString, NamedTuple, TypeVar
@@ -10,6 +10,7 @@ from typing import Any, Generic, LiteralString, NamedTuple, TypeVar
 from gapless import feature
 
 R = TypeVar("R")
+Measured = Mapping[str, Mapping[tuple[str, ...], float]]
 
 
 class Rank(NamedTuple):
@@ -30,7 +31,7 @@ class StatusSection(Generic[R]):
 
     query: its stage and name. key: in documents. document: if not a list of all their fields.
     head, cells: a table of `gapless status`. numbers: its columns that are aligned to the right.
-    problems: those that a person should look at.
+    problems: those that a person should look at. metrics: the values of each metric, by labels.
     """
 
     record: type[R]
@@ -42,6 +43,7 @@ class StatusSection(Generic[R]):
     numbers: frozenset[str] = frozenset()
     cells: Callable[[R], Sequence[object]] | None = None
     problems: Callable[[Sequence[R]], Iterator[str]] | None = None
+    metrics: Callable[[Sequence[R]], Measured] | None = None
 
 
 @cache

@@ -307,7 +307,7 @@ def test_dropped_event_that_was_replaced_meanwhile_is_asked_for_again(kept: Kept
     kept.put(("a", 2))
     kept.compact()
     with pytest.raises(psycopg.errors.SerializationFailure, match="not the latest of its key"):
-        kept.world.conn.execute("select gapless.latest_events(array[%s])", [message_id])
+        kept.world.conn.execute("select gapless.events_beside_of(array[%s])", [message_id])
 
 
 @pytest.mark.long

@@ -7,7 +7,6 @@ from time import perf_counter
 import pytest
 from psycopg import Connection
 
-from gapless.features.compaction.latest import compact, set_compaction
 from gapless.features.metrics.collect import found_in, write
 from gapless.features.metrics.look import DatabaseLook, Standstill, take_look
 from gapless.log.publish import publish
@@ -72,38 +71,6 @@ def test_retention_that_is_held(dsn: str, conn: Connection) -> None:
     with owner(dsn, "billing", topic) as held:
         held.consume()
     assert look(conn).chunks.held_s == 0, "nobody is behind: it may go"
-
-
-def test_compacted_topics(conn: Connection) -> None:
-    ensure_topic(conn, "orders", partitions=1)
-    prices = ensure_topic(conn, "prices", partitions=2)
-    assert look(conn).compacting == []
-    names = [f"gapless_compaction_{what}" for what in ("lag_events", "standstill_seconds", "keys")]
-
-    def found() -> list[float | None]:
-        every = found_in(look(conn), [], None)
-        assert {label for name in names for (label,) in every[name]} <= {"prices"}
-        return [every[name].get((prices.name,)) for name in names]  # type: ignore[misc]
-
-    assert found() == [None] * 3, "none is"
-    set_compaction(conn, "prices", compact=True)
-    assert found() == [0, 0, 0]
-    for key in ("tea", "tea", "milk"):
-        publish(conn, "prices", 1, key=key)
-    sequence(conn)
-    conn.execute("update gapless.log_segment set sequenced_ts = sequenced_ts - interval '1 hour'")
-    lag, stands_s, keys = found()
-    assert (lag, keys) == (3, 0)
-    assert isinstance(stands_s, float)
-    assert 3600 <= stands_s < 3700, "nobody compacts"
-    while compact(conn):
-        pass
-    assert found() == [0, 0, 2]
-    (size,) = found_in(look(conn), [], None)["gapless_compaction_bytes"].values()
-    assert isinstance(size, int)
-    assert size > 0
-    set_compaction(conn, "prices", compact=False)
-    assert found() == [None] * 3, "what is being removed is nobody's"
 
 
 def test_events_of_a_replay_are_no_lag(dsn: str, conn: Connection) -> None:

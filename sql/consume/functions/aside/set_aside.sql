@@ -30,8 +30,8 @@ declare
   now_ts timestamptz := clock_timestamp();
   -- Of its segment: whenever the unit is handled again, it has the same key (timeline.sql).
   timeline int := coalesce(gapless.timeline_at(_topic_id, _partition_id, _first_offset), (
-    select l.timeline from gapless.latest l
-    where l.topic_id = _topic_id and l.partition_id = _partition_id and l.c_offset = _first_offset
+    select b.timeline from gapless.events_beside b
+    where b.topic_id = _topic_id and b.partition_id = _partition_id and b.c_offset = _first_offset
   ));
   holds boolean := _parks or _state = 'parked';
   -- Known when it is planned: other chunks, and the default one, are not locked.
@@ -65,16 +65,16 @@ begin
       m.created_ts, m.cause, m.correlation
     from gapless.events_of(array[u.id]) m where low is null
     union all    -- asked only if the log has it no more
-    select l.id, l.host_id, l.user_id, l.key, l.transaction_id, l.xid, l.event_type, l.payload, l.headers,
-      l.created_ts, l.cause, l.correlation
-    from gapless.latest l where l.id = u.id
+    select b.id, b.host_id, b.user_id, b.key, b.transaction_id, b.xid, b.event_type, b.payload, b.headers,
+      b.created_ts, b.cause, b.correlation
+    from gapless.events_beside b where b.id = u.id
     limit 1
   ) o
   on conflict on constraint dead_letter_event_pkey do update
   set first_offset = excluded.first_offset, is_kept = excluded.is_kept, subscriptions = excluded.subscriptions;
   get diagnostics written = row_count;
   if written <> cardinality(_message_ids) then
-    perform gapless.refuse_replaced(_message_ids);
+    perform gapless.refuse_dropped(_message_ids);
     raise exception 'dead letters of % %-%: % of % events found',
       _group_id, _topic_id, _partition_id,
       written, cardinality(_message_ids);

@@ -30,7 +30,7 @@ begin
       select gapless.key_digest(m) as digest
       from gapless.outbox_message_t m where m.id = u.id and m.id between low and high
       union all    -- asked only if the log has it no more
-      select l.key_digest from gapless.latest l where l.id = u.id
+      select b.key_digest from gapless.events_beside b where b.id = u.id
       limit 1
     ) o
   ) t;

@@ -1,6 +1,6 @@
 -- Create a group for a topic, with an offset and a lease row for every partition. It may be called again.
 -- start: 'earliest' (first offset), 'latest' (events that are published from now on) or 'latest-per-key' (the newest
--- event of each key of a compacted topic, then the log; functions/compaction/). It counts only when the group is new
+-- event of each key of a compacted topic, then the log; group_starts.sql). It counts only when the group is new
 -- for the topic. Returns the group's number (its NOTIFY channel is gapless_g_<number>).
 -- mode: 'ordered', or 'queue' (functions/queue/), which allows any number of workers for a partition. The mode is fixed
 -- once the group has handled an event.
@@ -58,8 +58,11 @@ begin
 
   -- The number of partitions MUST not change between here and the end: rows would be missing.
   perform from gapless.topic t where t.topic_id = wanted for share;
-  if create_group.start = 'latest-per-key' and here.group_id is null then
-    perform gapless.require_compacted(topic);
+  if create_group.start = 'latest-per-key' and here.group_id is null
+    and not (select t.compacted from gapless.topic t where t.topic_id = wanted)
+  then
+    raise exception 'topic "%" is not compacted: gapless topics alter % --compact', topic, topic
+      using errcode = 'GL409';
   end if;
   insert into gapless.consumer_group (group_id, topic_id, mode, block, max_crashes)
   values (

@@ -28,7 +28,7 @@ begin
   if _column = 'payload' then
     return case
       when named is null then format(
-        '(select row_to_json(d.*) from (select %s) d)', gapless.captured_columns(null::gapless.captured, _root)
+        '(select row_to_json(d.*) from (select %s) d)', gapless.row_columns(_root, null)
       )
       when type in ('json'::regtype, 'jsonb'::regtype) then field || '::json'
       else format('gapless.as_json(%s)', field)

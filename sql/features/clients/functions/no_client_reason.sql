@@ -10,6 +10,7 @@ as $$
 declare
   grp gapless.consumer_group;
   here gapless.topic;
+  apart text := (select r.reason from gapless.no_client_reasons r where r.group_id = _group_id limit 1);
 begin
   select g.* into grp from gapless.consumer_group g
   where g.group_id = _group_id and g.topic_id = _topic_id;
@@ -24,8 +25,7 @@ begin
       format('group "%s" is a queue: nobody joins one, its events are taken (gapless.take)', _group_id)
     when grp.is_scratch then
       format('group "%s" is a replay, which only the one that made it handles', _group_id)
-    when exists (select from gapless.webhook w where 'webhook-' || w.name = _group_id) then
-      format('group "%s" is a webhook''s, whose handler is built in', _group_id)
+    when apart is not null then apart
     when here.direct then
       format('topic "%s" has direct messages, which only a supervisor (gapless run) tells apart', here.name)
     when exists (

@@ -58,34 +58,5 @@ as $$
     and coalesce(greatest(c.next_offset, c.latest_upto), 1) < e.next_offset
   group by g.group_id, t.topic_id, p.name
   union all
-  select 'compaction of topic ' || t.name || ' has yet to take in '
-      || sum(e.next_offset - coalesce(c.next_offset, 1)) || ' events: gapless run does, or select gapless.compact()',
-    true
-  from gapless.chunk_end e
-  join gapless.topic t using (topic_id)
-  left join gapless.compaction c using (topic_id, partition_id)
-  where e.upto = _upto and t.compacted and coalesce(c.next_offset, 1) < e.next_offset
-  group by t.topic_id
-  union all
-  select 'subscription ' || s.name || ' of group ' || s.group_id || ' was stopped, and its events of ' || t.name
-      || ' wait: gapless subscriptions resume ' || s.group_id || '/' || t.name || ' ' || s.name,
-    true
-  from gapless.chunk_end e
-  join gapless.topic t using (topic_id)
-  join gapless.subscription s using (topic_id)
-  join gapless.subscription_stop p on p.subscription_id = s.subscription_id and p.partition_id = e.partition_id
-  where e.upto = _upto and s.group_id <> all (t.overrun) and p.from_offset < e.next_offset
-  union all
-  select distinct 'topic ' || t.name || ' waits for pipeline ' || t.archive
-    || ', which has never run: gapless pipeline run ' || t.archive
-    || ', or gapless topics alter ' || t.name || ' --archive none',
-    true
-  from gapless.chunk_end e
-  join gapless.topic t using (topic_id)
-  where e.upto = _upto and t.archive is not null
-    and 'pipeline.' || t.archive <> all (t.overrun)
-    and not exists (
-      select from gapless.consumer_group g
-      where g.group_id = 'pipeline.' || t.archive and g.topic_id = t.topic_id
-    )
+  select h.reason, h.is_behind from gapless.chunk_holds h where h.upto = _upto
 $$;

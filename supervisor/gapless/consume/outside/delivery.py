@@ -122,7 +122,7 @@ class AtLeastOnce:
         if self._trouble is not None and not self._calls:
             trouble, self._trouble = self._trouble, None
             if isinstance(trouble, psycopg.errors.SerializationFailure):
-                self._reset()  # units read ahead may be replaced (latest_events.sql): read again
+                self._reset()  # units read ahead may be replaced (events_beside_of.sql): read again
             raise trouble
         return Step(outcome="idle")
 

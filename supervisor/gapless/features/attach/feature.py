@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gapless.feature import Feature, Listed
+from gapless.feature import Check, Feature, Listed
 
 if TYPE_CHECKING:
     from gapless.status.section import StatusSection
@@ -16,6 +16,12 @@ def _commands() -> ModuleType:
     from gapless.features.attach import commands
 
     return commands
+
+
+def _checks() -> Sequence[Check]:
+    from gapless.features.attach.checks import attachments
+
+    return (attachments,)
 
 
 def _sections() -> Sequence[StatusSection[Any]]:
@@ -31,5 +37,7 @@ ATTACH = Feature(
             _commands,
         ),
     },
+    checks=_checks,
     sections=_sections,
+    ops=("gapless.features.attach.ops", "gapless.features.attach.switch"),
 )

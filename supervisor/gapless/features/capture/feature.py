@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gapless.feature import Feature, Listed
+from gapless.feature import Check, Feature, Listed
 
 if TYPE_CHECKING:
     from gapless.status.section import StatusSection
@@ -16,6 +16,12 @@ def _commands() -> ModuleType:
     from gapless.features.capture import commands
 
     return commands
+
+
+def _checks() -> Sequence[Check]:
+    from gapless.features.capture.checks import captures
+
+    return (captures,)
 
 
 def _sections() -> Sequence[StatusSection[Any]]:
@@ -28,5 +34,7 @@ CAPTURE = Feature(
     commands={
         "capture": Listed("tables whose changes are published: add, list, mend, remove", _commands),
     },
+    checks=_checks,
     sections=_sections,
+    ops=("gapless.features.capture.ops",),
 )

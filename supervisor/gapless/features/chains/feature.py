@@ -21,4 +21,5 @@ CHAINS = Feature(
             _commands,
         ),
     },
+    ops=("gapless.features.chains.ops",),
 )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from gapless.feature import Feature, Listed
+from gapless.feature import Check, Feature, Listed
 
 if TYPE_CHECKING:
     from gapless.status.section import StatusSection
@@ -16,6 +16,12 @@ def _commands() -> ModuleType:
     from gapless.features.classic import commands
 
     return commands
+
+
+def _checks() -> Sequence[Check]:
+    from gapless.features.classic.checks import classic
+
+    return (classic,)
 
 
 def _sections() -> Sequence[StatusSection[Any]]:
@@ -32,5 +38,7 @@ CLASSIC = Feature(
             _commands,
         ),
     },
+    checks=_checks,
     sections=_sections,
+    ops=("gapless.features.classic.ops",),
 )

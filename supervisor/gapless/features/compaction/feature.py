@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from gapless.feature import Check, Duty, Feature
 
 if TYPE_CHECKING:
+    from psycopg import Connection
+
     from gapless.status.section import StatusSection
 
 
@@ -29,8 +31,23 @@ def _sections() -> Sequence[StatusSection[Any]]:
     return (section.SECTION,)
 
 
+def _switch(conn: Connection[Any], topic: str, on: bool) -> bool:  # noqa: FBT001 - of the slot
+    from gapless.features.compaction.latest import set_compaction
+
+    return set_compaction(conn, topic, compact=on)
+
+
+def _step(conn: Connection[Any]) -> int | None:
+    from gapless.features.compaction.latest import compact
+
+    return compact(conn)
+
+
 COMPACTION = Feature(
     checks=_checks,
     duties=_duties,
+    step=_step,
+    switches={"compact": _switch},
     sections=_sections,
+    ops=("gapless.features.compaction.latest", "gapless.features.compaction.ops"),
 )

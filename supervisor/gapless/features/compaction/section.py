@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gapless.status.section import Rank, StatusSection
+from gapless.status.section import Measured, Rank, StatusSection
 
 STANDS_S = 60.0
 
@@ -43,6 +43,19 @@ def _cells(each: Compacting) -> Sequence[object]:
     return each.topic, each.keys, each.lag, age(each.stands_s) if each.stands_still else None
 
 
+def _metrics(rows: Sequence[Compacting]) -> Measured:
+    on = {(each.topic,): each for each in rows if each.is_on}
+    return {
+        "gapless_compaction_lag_events": {labels: each.lag for labels, each in on.items()},
+        "gapless_compaction_standstill_seconds": {
+            labels: each.stands_s or 0.0 for labels, each in on.items()
+        },
+        "gapless_compaction_keys": {labels: each.keys for labels, each in on.items()},
+        # Each of them states the value of all.
+        "gapless_compaction_bytes": {(): rows[0].bytes} if rows else {},
+    }
+
+
 def _problems(rows: Sequence[Compacting]) -> Iterator[str]:
     return (str(each) for each in rows if each.stands_still)
 
@@ -56,4 +69,5 @@ SECTION = StatusSection(
     numbers=frozenset({"KEYS", "TO-TAKE-IN"}),
     cells=_cells,
     problems=_problems,
+    metrics=_metrics,
 )

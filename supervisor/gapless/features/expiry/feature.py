@@ -33,4 +33,5 @@ EXPIRY = Feature(
     checks=_checks,
     duties=_duties,
     sections=_sections,
+    ops=("gapless.features.expiry.ops",),
 )

@@ -61,4 +61,5 @@ FILTERS = Feature(
     sections=_sections,
     options=(_set_filter,),
     reader=_reader,
+    ops=("gapless.features.filters.ops", "gapless.features.filters.subscriptions"),
 )

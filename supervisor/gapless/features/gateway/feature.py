@@ -28,4 +28,5 @@ GATEWAY = Feature(
             "keys of the gateway, and what they may do: list, create, revoke", _key_commands
         ),
     },
+    ops=("gapless.features.gateway.keys",),
 )

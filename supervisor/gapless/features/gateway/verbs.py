@@ -17,7 +17,7 @@ from gapless.features.gateway.operate import done_by, said
 from gapless.features.gateway.shape import Shape, Values, text, truth, whole
 from gapless.features.gateway.way import Asked, Route, made
 
-_COMMANDS = ("topics", "groups", "pause", "resume", "schedule", "webhooks")
+_COMMANDS = ("topics", "groups", "pause", "resume")  # and those of features
 _VERB = "{verb}"
 
 
@@ -33,9 +33,11 @@ class _Told(NamedTuple):
 
 def ways() -> Iterator[Route]:
     """Yield a route for each verb that has one; {verb} in a path stands for several verbs."""
-    for command in _COMMANDS:
+    for command, each in COMMANDS.items():
+        if command not in _COMMANDS and not each.routed:
+            continue
         routed: dict[str, dict[str, Verb]] = {}
-        for name, verb in COMMANDS[command].module().command.routed(COMMANDS[command].summary):
+        for name, verb in each.module().command.routed(each.summary):
             routed.setdefault(verb.route, {})[name] = verb
         for route, verbs in routed.items():
             yield _way(route, verbs)

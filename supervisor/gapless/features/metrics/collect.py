@@ -85,8 +85,6 @@ def found_in(
     where: dict[Key, Labels] = {
         each.key: (each.topic, each.group_id, str(each.partition_id)) for each in look.standings
     }
-    compacted = [each for each in look.compacting if each.is_on]
-    sizes = [each.bytes for each in look.compacting]
     return {
         "gapless_lag_events": {where[each.key]: each.lag for each in look.standings},
         "gapless_lag_seconds": {
@@ -111,13 +109,7 @@ def found_in(
         "gapless_oldest_snapshot_seconds": {(): look.server.oldest_transaction_s or 0.0},
         "gapless_chunks": {(): look.chunks.chunks},
         "gapless_retention_held_seconds": {(): look.chunks.held_s},
-        "gapless_compaction_lag_events": {(each.topic,): each.lag for each in compacted},
-        "gapless_compaction_standstill_seconds": {
-            (each.topic,): each.stands_s or 0.0 for each in compacted
-        },
-        "gapless_compaction_keys": {(each.topic,): each.keys for each in compacted},
-        # Each of them states the value of all.
-        "gapless_compaction_bytes": {(): sizes[0]} if sizes else {},
+        **look.measured,
         "gapless_lease_owned": owned,
     }
 

@@ -12,7 +12,7 @@ from psycopg import Connection, Cursor
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
-from gapless.features.compaction.section import Compacting
+from gapless.status.section import Measured, sections
 from gapless.status.snapshot import Pending, Sequencing, Server
 
 R = TypeVar("R")
@@ -67,14 +67,17 @@ class ChunkState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatabaseLook:
-    """The state of the database at one moment; standstill_s by partition."""
+    """The state of the database at one moment; standstill_s by partition.
+
+    measured: the metrics of features.
+    """
 
     standings: Sequence[GroupStanding]
     ends: Sequence[TopicEnds]
     letters: Sequence[LetterCount]
     pending: Sequence[Pending]
     chunks: ChunkState
-    compacting: Sequence[Compacting]
+    measured: Measured
     sequencer: Sequencing
     server: Server
     standstill_s: Mapping[Key, float]
@@ -116,7 +119,11 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> DatabaseLook:
         standings = _ask(conn, query("observe", "standings"), GroupStanding)
         letters = _ask(conn, query("observe", "letters"), LetterCount)
         pending = _ask(conn, query("status", "pending"), Pending)
-        compacting = _ask(conn, query("compaction", "in_status"), Compacting)
+        of_features = [
+            (each.metrics, _ask(conn, query(*each.query), each.record))
+            for each in sections()
+            if each.metrics is not None
+        ]
         found = standings.fetchall()
         one = _one(sequencer)
         return DatabaseLook(
@@ -126,7 +133,11 @@ def take_look(conn: Connection[Any], standstill: Standstill) -> DatabaseLook:
             # Snapshots of another cluster cannot be compared here.
             pending=[] if one.needs_rebase else pending.fetchall(),
             chunks=_one(chunks),
-            compacting=compacting.fetchall(),
+            measured={
+                name: values
+                for metrics, cursor in of_features
+                for name, values in metrics(cursor.fetchall()).items()
+            },
             sequencer=one,
             server=_one(server),
             standstill_s=standstill.add(found, monotonic()),

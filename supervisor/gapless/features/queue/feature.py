@@ -34,4 +34,5 @@ QUEUE = Feature(
     },
     checks=_checks,
     workers=_workers,
+    ops=("gapless.features.queue.ops",),
 )

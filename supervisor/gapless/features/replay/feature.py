@@ -17,4 +17,10 @@ REPLAY = Feature(
     commands={
         "replay": Listed("run a handler over a range of a topic, beside all groups", _commands),
     },
+    ops=(
+        "gapless.features.replay.plan",
+        "gapless.features.replay.run",
+        "gapless.features.replay.tally",
+        "gapless.features.replay.trial",
+    ),
 )

@@ -27,4 +27,5 @@ RETENTION = Feature(
         ),
     },
     duties=_duties,
+    ops=("gapless.features.retention.chunks", "gapless.features.retention.ops"),
 )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from gapless.features.compaction.latest import compact
+from gapless import feature
 from gapless.features.retention.chunks import (
     Chunk,
     HistoryRetention,
@@ -58,8 +58,7 @@ def drop_chunks(
     are kept. Chunks that another session has locked are left for the next time.
     """
     require_autocommit(conn, "drop_chunks()")
-    while compact(conn):  # where no supervisor compacts, retention would wait for it
-        pass
+    feature.take_steps(conn)  # where no supervisor does, retention would wait for it
     return apply_retention(
         conn, HistoryRetention(letters_s=dead_letter_retention_s, audit_s=audit_retention_s)
     )

@@ -49,10 +49,17 @@ SCHEDULED = Feature(
         "schedule": Listed(
             "publish again and again: add, list, pause, resume, remove, run schedules",
             _schedule_commands,
+            routed=True,
         ),
     },
     checks=_checks,
     promoting=_promoting,
     topics=("schedules",),
     sections=_sections,
+    ops=(
+        "gapless.features.scheduled.later",
+        "gapless.features.scheduled.ops",
+        "gapless.features.scheduled.schedule_ops",
+        "gapless.features.scheduled.schedules",
+    ),
 )

@@ -48,4 +48,5 @@ SCHEMAS = Feature(
     checks=_checks,
     publishing=_publishing,
     sections=_sections,
+    ops=("gapless.features.schemas.ops",),
 )

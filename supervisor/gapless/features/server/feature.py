@@ -20,4 +20,5 @@ SERVER = Feature(
             _commands,
         ),
     },
+    ops=("gapless.features.server.ops",),
 )

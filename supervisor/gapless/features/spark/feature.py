@@ -20,4 +20,5 @@ SPARK = Feature(
             _commands,
         ),
     },
+    ops=("gapless.features.spark.ops", "gapless.features.spark.pipeline.position"),
 )

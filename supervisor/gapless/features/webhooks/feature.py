@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING
 
-from gapless.feature import Check, Feature, Listed
+from gapless.feature import Check, Feature, Listed, Source
+
+if TYPE_CHECKING:
+    from gapless.settings import Settings
+    from gapless.worker.plan import HandlerSource
 
 
 def _commands() -> ModuleType:
@@ -20,12 +25,30 @@ def _checks() -> Sequence[Check]:
     return (webhooks,)
 
 
+def _source(settings: Settings, dsn: str) -> HandlerSource:
+    from gapless.features.webhooks.ops import require_extra
+
+    require_extra()
+    from gapless.features.webhooks.fleet import Webhooks
+
+    return Webhooks(settings, dsn)
+
+
 WEBHOOKS = Feature(
     commands={
         "webhooks": Listed(
             "endpoints that are called with events: add, list, test, pause, resume, remove",
             _commands,
+            routed=True,
         ),
     },
     checks=_checks,
+    source=Source(
+        option="webhooks",
+        summary="deliver to the webhooks there are (gapless webhooks), and to those that come; "
+        'needs "gapless[webhooks]"',
+        deed="deliver to webhooks",
+        make=_source,
+    ),
+    ops=("gapless.features.webhooks.ops",),
 )

@@ -161,7 +161,7 @@ def test_events_are_read_by_their_ids(twins: Twins) -> None:
     keep(twins, here, 1, 2, 4)
     keep(twins, f"not ({here})", 1, 7, 8)
     ids = numbers(twins)
-    ask = EVENTS.format("gapless.latest_events(%s)")
+    ask = EVENTS.format("gapless.events_beside_of(%s)")
     log = EVENTS.format("gapless.outbox_message_t where id = any (%s)")
     for offsets in ((1,), (1, 4), (2, 1, 7), (8,), ()):
         wanted = [ids[each] for each in offsets]
@@ -192,7 +192,7 @@ def test_what_was_replaced_is_to_be_asked_for_anew(
     upto = ids[dropped] if dropped in ids else ids[8] + 1
     twins.conn.execute("update gapless.retention_state set dropped_upto = %s", [upto])
     wanted = [ids[each] for each in asked]
-    for call in ("gapless.refuse_replaced(%s)", "* from gapless.latest_events(%s)"):
+    for call in ("gapless.refuse_dropped(%s)", "* from gapless.events_beside_of(%s)"):
         if refused is None:
             twins.conn.execute(f"select {call}".encode(), [wanted])
         else:

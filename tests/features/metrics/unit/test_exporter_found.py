@@ -10,7 +10,6 @@ from uuid import UUID
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from gapless.features.compaction.section import Compacting
 from gapless.features.metrics.collect import found_here, found_in, write
 from gapless.features.metrics.look import GroupStanding, LetterCount, TopicEnds
 from gapless.status.snapshot import Pending
@@ -20,10 +19,6 @@ ME, PEER = UUID(int=1), UUID(int=2)
 ROW = GroupStanding(
     group_id="g", topic="t", partition_id=0, owner_id=ME, is_paused=False, next_offset=5, lag=3,
     lag_s=1.5, error=None,
-)  # fmt: skip
-PRICES = Compacting(
-    topic="prices", is_on=True, lag=4, keys=9, keyless=0, missing=0, bytes=77, stands_s=2.5,
-    starting=[],
 )  # fmt: skip
 OPERATION_S = "messaging_client_operation_duration_seconds"
 
@@ -95,7 +90,7 @@ def test_a_sequencer_that_comes_first_hides_nobody() -> None:
 def _look(**said: Any) -> Any:
     return SimpleNamespace(
         **{
-            "standings": [], "ends": [], "letters": [], "pending": [], "compacting": [],
+            "standings": [], "ends": [], "letters": [], "pending": [], "measured": {},
             "chunks": SimpleNamespace(chunks=3, held_s=4.5),
             "sequencer": SimpleNamespace(pid=None),
             "server": SimpleNamespace(oldest_transaction_s=None), "standstill_s": {},
@@ -142,18 +137,6 @@ def test_who_sequences_and_what_keeps_rows() -> None:
     found = found_in(busy, [], ME)
     assert found["gapless_sequencer_active"] == {(): 1.0}
     assert found["gapless_oldest_snapshot_seconds"] == {(): 12.5}
-
-
-def test_what_is_compacted() -> None:
-    gone, quiet = replace(PRICES, topic="gone", is_on=False), replace(PRICES, stands_s=None)
-    found = found_in(_look(compacting=[PRICES, gone]), [], ME)
-    assert found["gapless_compaction_lag_events"] == {("prices",): 4}
-    assert found["gapless_compaction_standstill_seconds"] == {("prices",): 2.5}
-    assert found["gapless_compaction_keys"] == {("prices",): 9}
-    assert found["gapless_compaction_bytes"] == {(): 77}, "each of them says that of all"
-    found = found_in(_look(compacting=[quiet]), [], ME)
-    assert found["gapless_compaction_standstill_seconds"] == {("prices",): 0.0}
-    assert found_in(_look(), [], ME)["gapless_compaction_bytes"] == {}
 
 
 def test_it_is_written_as_prometheus_reads_it(meters: Meters) -> None:

@@ -1,0 +1,63 @@
+"""The metrics of compacted topics: what a scrape finds of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from psycopg import Connection
+
+from gapless.features.compaction.latest import compact, set_compaction
+from gapless.features.compaction.section import SECTION, Compacting
+from gapless.features.metrics.look import Standstill, take_look
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import ensure_topic
+
+PRICES = Compacting(
+    topic="prices", is_on=True, lag=4, keys=9, keyless=0, missing=0, bytes=77, stands_s=2.5,
+    starting=[],
+)  # fmt: skip
+
+
+def test_what_is_compacted() -> None:
+    assert SECTION.metrics is not None
+    gone, quiet = replace(PRICES, topic="gone", is_on=False), replace(PRICES, stands_s=None)
+    found = SECTION.metrics([PRICES, gone])
+    assert found["gapless_compaction_lag_events"] == {("prices",): 4}
+    assert found["gapless_compaction_standstill_seconds"] == {("prices",): 2.5}
+    assert found["gapless_compaction_keys"] == {("prices",): 9}
+    assert found["gapless_compaction_bytes"] == {(): 77}, "each of them says that of all"
+    found = SECTION.metrics([quiet])
+    assert found["gapless_compaction_standstill_seconds"] == {("prices",): 0.0}
+    assert SECTION.metrics([])["gapless_compaction_bytes"] == {}
+
+
+def test_compacted_topics(conn: Connection) -> None:
+    ensure_topic(conn, "orders", partitions=1)
+    prices = ensure_topic(conn, "prices", partitions=2)
+    names = [f"gapless_compaction_{what}" for what in ("lag_events", "standstill_seconds", "keys")]
+
+    def found() -> list[float | None]:
+        every = take_look(conn, Standstill()).measured
+        assert {label for name in names for (label,) in every[name]} <= {"prices"}
+        return [every[name].get((prices.name,)) for name in names]
+
+    assert found() == [None] * 3, "none is"
+    set_compaction(conn, "prices", compact=True)
+    assert found() == [0, 0, 0]
+    for key in ("tea", "tea", "milk"):
+        publish(conn, "prices", 1, key=key)
+    sequence(conn)
+    conn.execute("update gapless.log_segment set sequenced_ts = sequenced_ts - interval '1 hour'")
+    lag, stands_s, keys = found()
+    assert (lag, keys) == (3, 0)
+    assert isinstance(stands_s, float)
+    assert 3600 <= stands_s < 3700, "nobody compacts"
+    while compact(conn):
+        pass
+    assert found() == [0, 0, 2]
+    (size,) = take_look(conn, Standstill()).measured["gapless_compaction_bytes"].values()
+    assert isinstance(size, int)
+    assert size > 0
+    set_compaction(conn, "prices", compact=False)
+    assert found() == [None] * 3, "what is being removed is nobody's"
