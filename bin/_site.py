@@ -23,6 +23,13 @@ _SECTIONS = {
         ("A shop in 15 minutes", "start/tutorial.md"),
         ("A queue in 10 minutes", "start/queue.md"),
         ("Another language in 10 minutes", "start/languages.md"),
+        ("From a table with SKIP LOCKED", "start/from/skip-locked.md"),
+        ("From pgmq", "start/from/pgmq.md"),
+        ("From procrastinate", "start/from/procrastinate.md"),
+        ("From River", "start/from/river.md"),
+        ("From Celery", "start/from/celery.md"),
+        ("From light-portal", "start/from/light-portal.md"),
+        ("From a Debezium outbox and Kafka", "start/from/debezium.md"),
     ),
     "Learn": (
         ("Concepts", "learn/concepts.md"),

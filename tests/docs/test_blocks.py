@@ -34,6 +34,7 @@ EXPENSIVE = {
     *("attach.md", "classic.md", "compaction.md", "messages.md", "filters.md", "gateway.md"),
     *("scheduled.md", "operations.md", "queue.md", "schemas.md", "subscriptions.md", "testing.md"),
     "webhooks.md",
+    *(page.name for page in PAGES if page.parent.name == "from"),
 }
 EXAMPLES = ("shop", "mail", "notifications", "fastapi", "flask", "django")
 _TOP = 60  # lines: two screens

@@ -152,6 +152,18 @@ def _ease(text: str) -> float:
     return 206.835 - 1.015 * len(words) / sentences - 84.6 * syllables / len(words)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/start/tutorial.md"])
-def test_a_newcomer_reads_it_once(page: str) -> None:
-    assert _ease((ROOT / page).read_text(encoding="utf-8")) >= 60
+_FROM = sorted((ROOT / "docs" / "start" / "from").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", _FROM, ids=lambda page: page.stem)
+def test_a_guide_for_those_who_come_from_elsewhere_is_short(page: Path) -> None:
+    assert len(page.read_text(encoding="utf-8").split()) <= 700
+
+
+@pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "docs" / "start" / "tutorial.md", *_FROM],
+    ids=lambda page: page.stem,
+)
+def test_a_newcomer_reads_it_once(page: Path) -> None:
+    assert _ease(page.read_text(encoding="utf-8")) >= 60
