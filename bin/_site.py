@@ -82,11 +82,23 @@ _SECTIONS = {
     ),
 }
 # Nothing comes from other hosts: fonts of the system, no look at a forge (repo_url). A line of
-# code of 100 characters fits at 1280 pixels, and the button that copies it stands above it.
+# code of 100 characters fits at 1280 pixels, a longer one is broken, and the button that copies
+# stands above the code. A drawing (text) is not broken: on a narrow screen it moves sideways.
 _STYLE = """\
 .md-grid { max-width: 84rem; }
-.md-typeset pre > code { font-size: .62rem; padding-top: 1.4em; }
+.md-typeset pre > code {
+  font-size: .62rem; padding-top: 2em; white-space: pre-wrap; overflow-wrap: anywhere;
+}
+.md-typeset .language-text pre > code { white-space: pre; }
+.md-typeset .md-code__nav { top: 0; padding: 0; }
+.md-typeset .md-code__button { width: 1.2rem; height: 1.1rem; }
+@media screen and (min-width: 76.25em) {
+  .md-sidebar { width: 10.5rem; }
+}
 """
+# A page with a drawing that is wider than that has the room of the list of its headings, too.
+_WIDE_DRAWING = re.compile(r"^(?=.*[│─]).{101,}$", re.MULTILINE)
+_WITHOUT_LIST = "---\nhide: [toc]\n---\n\n"
 # Pages that are not in docs/, each with its source file.
 _FROM_ROOT = {
     "index.md": "README.md",
@@ -103,7 +115,9 @@ def main(pages: Path) -> None:
     shutil.copytree(ROOT / "docs", docs)
     for page in docs.rglob("*.md"):
         folder = ROOT / "docs" / page.parent.relative_to(docs)
-        page.write_text(_led(page.read_text(encoding="utf-8"), folder, source), encoding="utf-8")
+        text = _led(page.read_text(encoding="utf-8"), folder, source)
+        begins = _WITHOUT_LIST if _WIDE_DRAWING.search(text) else ""
+        page.write_text(begins + text, encoding="utf-8")
     for name, file in _FROM_ROOT.items():
         text = _led((ROOT / file).read_text(encoding="utf-8"), ROOT, source)
         (docs / name).write_text(text, encoding="utf-8")

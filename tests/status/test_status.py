@@ -274,7 +274,7 @@ def test_what_is_dead_is_counted_in_units_with_its_events_beside(
     for counts in (document["totals"], document["groups"][0], document["partitions"][0]):
         assert (counts["dead_letters"], counts["dead_events"]) == (2, 8)
     assert [each["offset"] for each in document["dead_letters"]] == [6, 1]
-    assert "dead letters 2 (8 events)" in to_text(look)
+    assert "dead 2 (8 events)" in to_text(look)
     assert [each.dead_letters for each in ops.list_groups(conn)] == [2]
 
 

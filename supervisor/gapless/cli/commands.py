@@ -37,7 +37,7 @@ GROUPS = {
                 "their retention"
             ),
             "groups": "list, create and show consumer groups and their lag",
-            "status": "members, partitions, lag, dead letters: now, or live with --watch",
+            "status": "lag, dead letters, groups, partitions, members: now, or live with --watch",
             "doctor": "check server, privileges, pooler, settings, clock, wake-up, horizon, log",
             "dlq": "what was set aside, and why: list, show, redrive, discard, export, import",
             "demo": "run a week of real flights through the log and check the result",

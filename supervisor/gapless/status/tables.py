@@ -93,8 +93,8 @@ def partition_table(
     if is_wide:
         width = max((len(str(row.last_offset + 1)) for row in everything), default=1)
         columns[3:3] = [
-            figures("offset", [(str(row.next_offset), "") for row in rows], width, 7),
-            figures("log end", [(str(row.last_offset + 1), "") for row in rows], width, 8),
+            figures("current offset", [(str(row.next_offset), "") for row in rows], width, 7),
+            figures("log end offset", [(str(row.last_offset + 1), "") for row in rows], width, 8),
         ]
     if history is not None:
         rates = [(rate(per_s, canvas.glyphs), _faint(per_s)) for per_s in _rates(history, rows)]

@@ -50,8 +50,6 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         more_topics,
-        _members(snapshot),
-        *_beside(snapshot),
         _table(
             (
                 *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
@@ -67,6 +65,8 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
             ],
         ),
         more_partitions,
+        _members(snapshot),
+        *_beside(snapshot),
     ]
     return "\n".join(part for part in parts if part)
 
@@ -107,15 +107,15 @@ def _fitted(snapshot: Snapshot, canvas: Canvas) -> str:
 def _heading(snapshot: Snapshot) -> str:
     server, sequencer = snapshot.server, snapshot.sequencer
     pending = snapshot.pending_events
-    waiting = "unknown" if pending is None else counted(pending)
+    waiting = f"{'?' if pending is None else counted(pending)} pending"
     if pending:
         waiting += f" ({age(snapshot.pending_s)})"
     place = f"database {clean(snapshot.place)}, PostgreSQL {server.version}"
     at = f"{server.taken_ts.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
-    lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead letters {_dead(snapshot)}"
+    lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead {_dead(snapshot)}"
     if snapshot.waiting or snapshot.parked:
         lag += f", waiting {snapshot.waiting}, parked {snapshot.parked}"
-    return f"{place}, {at}\nsequencer {SEQUENCER[sequencer.state]}, pending {waiting}, {lag}\n"
+    return f"{place}, {at}\n{lag}\nsequencer {SEQUENCER[sequencer.state]}, {waiting}\n"
 
 
 def _dead(snapshot: Snapshot) -> str:
@@ -134,14 +134,13 @@ def _why(row: dict[str, Any]) -> str | None:
 def _members(snapshot: Snapshot) -> str:
     rows = [
         (
-            *(member.name, member.condition, member.owned, member.wanted),
+            *(member.name, member.condition, member.kind, member.owned, member.wanted),
             *(age(member.beat_s), age(member.up_s)),
             ",".join(sorted({group.split("/")[0] for group in member.groups})),
-            member.kind,
         )
         for member in snapshot.members
     ]
-    head = ("MEMBER", "STATE", "PARTITIONS", "ASSIGNED", "HEARTBEAT", "UP", "GROUPS", "KIND")
+    head = ("MEMBER", "STATE", "KIND", "PARTITIONS", "ASSIGNED", "HEARTBEAT", "UP", "GROUPS")
     return _table(head, rows)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,12 +16,10 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
+from support.browser import chromium
 from support.gateways import Client, Open
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
-CHROMIUM = next(
-    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
-)
 HOSTILE = (
     '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\'"&lt;javascript:window.hit=1'
 )
@@ -30,16 +27,8 @@ HOSTILE = (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        pytest.skip("no browser: needs playwright and Chromium")
-    if CHROMIUM is None:
-        pytest.skip("no browser: needs playwright and Chromium")
-    with sync_playwright() as driver:
-        found = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+    with chromium() as found:
         yield found
-        found.close()
 
 
 @pytest.fixture

@@ -6,14 +6,17 @@ export const count = (n) => (n === null || n === undefined ? "?" : number.format
 
 export const rate = (n) => (n === null || n === undefined ? "?" : n >= 100 || n === 0 ? count(Math.round(n)) : n.toFixed(1));
 
-/** Seconds as people say them: 0.4 s, 12 s, 3 min, 5 h, 2 d. */
+// An age below so many seconds is written in this unit with so many digits, as in status/words.py.
+const AGES = [
+  [0.0005, 1, 0, "s"], [0.9995, 0.001, 0, "ms"], [9.95, 1, 1, "s"], [99.5, 1, 0, "s"],
+  [99.5 * 60, 60, 0, "m"], [48 * 3600, 3600, 1, "h"], [99.5 * 86400, 86400, 1, "d"], [Infinity, 86400, 0, "d"],
+];
+
+/** A duration as in the console: 350ms, 2.1s, 45s, 12m, 3.2h, 5.1d. */
 export function age(seconds) {
   if (seconds === null || seconds === undefined) return "?";
-  if (seconds < 1) return seconds === 0 ? "0 s" : "<1 s";
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 172800) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86400)} d`;
+  const [, size, digits, unit] = AGES.find(([below]) => seconds < below);
+  return `${(seconds / size).toFixed(digits)}${unit}`;
 }
 
 export function bytes(n) {
@@ -26,25 +29,29 @@ export function bytes(n) {
 
 export const plural = (n, word, many = `${word}s`) => `${count(n)} ${n === 1 ? word : many}`;
 
-/** Compare groups: who needs somebody first comes first, as in the console. */
+const CURRENT_S = 1; // an event that has waited for less is in hand, not behind
+
+/** Compare groups as the console does: stopped ones, then the most behind, other trouble, dead letters. */
 export function byNeed(a, b) {
+  const behind = (group) => (group.lag_s >= CURRENT_S ? group.lag : 0);
+  const isTroubled = (group) => group.stopped > 0 || group.unserved > 0;
   return (
-    b.stopped - a.stopped || b.lag - a.lag || b.unserved - a.unserved || b.dead_letters - a.dead_letters ||
-    name(a).localeCompare(name(b))
+    !!b.stopped - !!a.stopped || behind(b) - behind(a) || isTroubled(b) - isTroubled(a) ||
+    b.dead_letters - a.dead_letters || name(a).localeCompare(name(b))
   );
 }
 
 export const name = (group) => `${group.group}/${group.topic}`;
 
-/** When the lag is 0 if things go on as now, or why nobody can say. */
+/** The time until the lag is 0, at this rate, or why it does not get there: in the console's words. */
 export function catchUp(group) {
-  if (group.stopped) return "stopped";
-  if (group.mode !== "queue" && group.members === 0) return "nobody";
   if (group.paused === group.partitions) return "paused";
-  if (group.lag === 0) return "now";
-  if (group.catch_up_s !== null && group.catch_up_s !== undefined) return age(group.catch_up_s);
-  if (group.lag_per_s === null || group.lag_per_s === undefined) return "?";
-  return group.lag_per_s > 0 ? "grows" : "stands";
+  if (group.lag === 0) return "–";
+  if (group.unserved === group.partitions) return "nobody";
+  if (group.stopped && !group.catch_up_s) return "stopped";
+  if (group.catch_up_s) return age(group.catch_up_s);
+  if (group.lag_s < CURRENT_S) return "<1s";
+  return group.lag_per_s > 0 ? "grows" : group.lag_per_s === 0 ? "stands" : "?";
 }
 
 /** Everything that needs somebody, the worst first: [{level: "bad" | "warn", text, href}]. */

@@ -37,10 +37,11 @@ const UNITS_MAX = 200;
 const COLUMNS = [
   { title: "unit", of: (unit) => el("a", { href: `#/${at(unit)}` }, `${unit.group}/${unit.topic}/${unit.partition}@${unit.offset}`) },
   { title: "state", of: (unit) => unit.state },
+  { title: "failed", hide: true, of: (unit) => when(unit.failed) },
+  { title: "attempts", kind: "number", hide: true, of: (unit) => unit.attempts },
+  { title: "events", kind: "number", hide: true, of: (unit) => unit.events },
   { title: "key", of: (unit) => unit.key },
   { title: "error", of: (unit) => (unit.error || "").trimEnd().split("\n").pop() },
-  { title: "attempts", kind: "number", hide: true, of: (unit) => unit.attempts },
-  { title: "at", hide: true, of: (unit) => when(unit.failed) },
 ];
 
 function all(units, wanted) {

@@ -19,8 +19,8 @@ export function group({ main, parts: [groupName, topic] }) {
     const seconds = looks.length > 1 ? (looks[looks.length - 1].at - looks[0].at) / 1000 : 0;
     show(live,
       facts([
-        ["lag", `${count(found.lag)}${found.lag ? `, oldest ${age(found.lag_s)}` : ""}`],
-        ["events / s", rate(found.handled_per_s)],
+        ["lag", `${count(found.lag)}${found.lag ? ` (${age(found.lag_s)})` : ""}`],
+        ["ev/s", rate(found.handled_per_s)],
         ["catch up", catchUp(found)],
         ...(found.mode === "queue" ? [["queue", `${count(found.open)} open, ${count(found.in_hand)} in hand, ${count(found.in_work)} at work, ${count(found.lapsed)} lapsed, ${count(found.workers)} workers`]] : []),
         ["set aside", el("a", { href: `#/dead?group=${encodeURIComponent(groupName)}&topic=${encodeURIComponent(topic)}` }, `${count(found.dead_letters)} dead, ${count(found.waiting)} waiting, ${count(found.parked)} parked`)],
@@ -32,16 +32,16 @@ export function group({ main, parts: [groupName, topic] }) {
 
 function partitions(rows) {
   const columns = [
-    { title: "#", kind: "number", of: (row) => row.partition },
-    { title: "state", of: (row) => el("span", { class: row.error ? "bad" : ["unserved", "lost", "paused"].includes(row.state) ? "warn" : null }, row.state) },
-    { title: "owner", of: (row) => row.member || "nobody" },
+    { title: "partition", kind: "number", of: (row) => row.partition },
+    { title: "member", of: (row) => row.member || "nobody" },
     { title: "epoch", kind: "number", hide: true, of: (row) => row.epoch },
-    { title: "offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
-    { title: "log end", kind: "number", hide: true, of: (row) => count(row.log_end_offset) },
+    { title: "current offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
+    { title: "log end offset", kind: "number", hide: true, of: (row) => count(row.log_end_offset) },
     { title: "lag", kind: "number", of: (row) => count(row.lag) },
     { title: "behind", kind: "number", of: (row) => (row.lag ? age(row.lag_s) : "–") },
     { title: "dead", kind: "number", of: (row) => count(row.dead_letters) },
-    { title: "why", of: (row) => row.error || row.pause || (row.waits_for.length ? `waits for ${row.waits_for.join(", ")}` : "") },
+    { title: "state", of: (row) => el("span", { class: row.error ? "bad" : ["unserved", "lost", "paused"].includes(row.state) ? "warn" : null }, row.state) },
+    { title: "error", of: (row) => row.error || (row.pause && `paused by ${row.pause}`) || (row.waits_for.length ? `after ${row.waits_for.join(", ")}` : "") },
   ];
   const needy = [...rows].sort((a, b) => !!b.error - !!a.error || b.lag - a.lag || a.partition - b.partition);
   return table(columns, needy);

@@ -23,17 +23,21 @@ function verdict(status) {
   return el("div", { class: `verdict ${level}`, id: "verdict" }, el("strong", {}, text), lines.length > 0 && el("ul", {}, lines));
 }
 
-function tiles({ totals, sequencer, later, chunks }) {
-  const tile = (value, what, bad) => el("div", { class: "tile" }, el("b", { class: bad ? "bad" : null }, value), el("span", {}, what));
+function tiles({ totals, sequencer, held, chunks, later }) {
+  const tile = (what, value, bad) => el("div", { class: "tile" }, el("b", { class: bad ? "bad" : null }, value), el("span", {}, what));
+  const since = (n, seconds) => `${count(n)}${n ? ` (${age(seconds)})` : ""}`;
   const words = { awake: "running", asleep: "idle", nobody: "nobody" };
   return el("div", { class: "tiles" },
-    tile(rate(totals.published_per_s), "published / s"),
-    tile(rate(totals.handled_per_s), "handled / s"),
-    tile(count(totals.lag), totals.lag_s ? `lag, oldest ${age(totals.lag_s)}` : "lag"),
-    tile(count(totals.dead_letters), "dead letters", totals.dead_letters > 0),
-    tile(words[sequencer.state] || sequencer.state, "sequencer", sequencer.state === "nobody"),
-    tile(count(later.scheduled), "for later"),
-    tile(count(totals.events), `events in ${plural(chunks, "chunk")}`));
+    tile("lag", since(totals.lag, totals.lag_s)),
+    tile("published", `${rate(totals.published_per_s)}/s`),
+    tile("dead", count(totals.dead_letters), totals.dead_letters > 0),
+    tile("handled", `${rate(totals.handled_per_s)}/s`),
+    tile("events", count(totals.events)),
+    tile("sequencer", words[sequencer.state], sequencer.state === "nobody"),
+    tile("pending", since(totals.pending, totals.pending_s)),
+    tile("retention", held.length ? "waiting" : "idle"),
+    tile("chunks", count(chunks)),
+    tile("later", count(later.scheduled)));
 }
 
 function groups(status) {
@@ -41,12 +45,12 @@ function groups(status) {
     { title: "group", of: (group) => el("a", { href: href(group) }, name(group), group.mode === "queue" ? " (queue)" : "") },
     { title: "lag", kind: "number", of: (group) => count(group.lag) },
     { title: "behind", kind: "number", of: (group) => (group.lag ? age(group.lag_s) : "–") },
-    { title: "trend", hide: true, of: (group) => plot(looksOf(name(group))) },
-    { title: "events / s", kind: "number", hide: true, of: (group) => rate(group.handled_per_s) },
+    { title: "ev/s", kind: "number", hide: true, of: (group) => rate(group.handled_per_s) },
     { title: "catch up", kind: "number", of: catchUp },
     { title: "members", kind: "number", hide: true, of: (group) => count(group.mode === "queue" ? group.workers : group.members) },
     { title: "dead", kind: "number", of: (group) => (group.dead_letters ? el("span", { class: "bad" }, count(group.dead_letters)) : "0") },
     { title: "waiting", kind: "number", hide: true, of: (group) => count(group.waiting + group.parked) },
+    { title: "trend", hide: true, of: (group) => plot(looksOf(name(group))) },
   ];
   const rows = [...status.groups].sort(byNeed);
   return section("Groups", table(columns, rows, { href, dense: true, mark: (group) => (group.stopped ? "stopped" : null), empty: "No group yet: a handler makes one when gapless run starts." }));
@@ -56,14 +60,15 @@ const href = (group) => `#/groups/${encodeURIComponent(group.group)}/${encodeURI
 
 function members({ members }) {
   const columns = [
-    { title: "supervisor", of: (each) => each.member },
+    { title: "member", of: (each) => each.member },
     { title: "state", of: (each) => el("span", { class: each.state === "active" ? "good" : "warn" }, each.state) },
+    { title: "kind", hide: true, of: (each) => each.kind },
     { title: "partitions", kind: "number", of: (each) => each.assigned || each.partitions ? `${each.partitions} of ${each.assigned}` : "–" },
-    { title: "beat", kind: "number", of: (each) => age(each.heartbeat_s) },
+    { title: "heartbeat", kind: "number", of: (each) => age(each.heartbeat_s) },
     { title: "up", kind: "number", hide: true, of: (each) => age(each.up_s) },
     { title: "groups", hide: true, of: (each) => each.groups.join(", ") },
   ];
-  return section("Supervisors", table(columns, members, { empty: "Nobody runs handlers: start gapless run." }));
+  return section("Members", table(columns, members, { empty: "Nobody runs handlers: start gapless run." }));
 }
 
 function lately({ dead_letters: letters, evictions }) {

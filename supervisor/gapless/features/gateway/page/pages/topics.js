@@ -9,9 +9,9 @@ const TAIL_ROWS = 200;
 export function topics({ main }) {
   const columns = [
     { title: "topic", of: (each) => el("a", { href: href(each) }, each.topic) },
-    { title: "events", kind: "number", of: (each) => count(each.events) },
     { title: "partitions", kind: "number", of: (each) => count(each.partition_count) },
-    { title: "without offset", kind: "number", of: (each) => count(each.pending) },
+    { title: "events", kind: "number", of: (each) => count(each.events) },
+    { title: "pending", kind: "number", of: (each) => count(each.pending) },
   ];
   return (status) => {
     const rows = [...status.topics].sort((a, b) => a.topic.localeCompare(b.topic));

@@ -1,0 +1,216 @@
+"""The help, `gapless status`, the console and the gateway's page: one list of words, in one order.
+
+The list is the table in docs/run/console.md. Each of the four is read as it is shown, or as its
+script says.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import gapless
+from gapless.cli.commands import help_parser
+from gapless.status.groups import GroupLine
+from gapless.status.history import History
+from gapless.status.lines import SEPARATOR
+from gapless.status.snapshot import Pending
+from gapless.status.tables import _catch_up
+from gapless.status.text import to_text
+from gapless.status.view import ConsolePage, ConsoleState, LetterLine, Look
+from gapless.status.words import SEQUENCER, UNICODE, age
+from support.look import NOON, letter, look, pages, presence, standing
+
+ROOT = Path(__file__).parents[2]
+PAGE = Path(gapless.__file__).parent / "features" / "gateway" / "page"
+_ROW = re.compile(r"^\| ([a-z ]+) \| ([a-z/, ]+) \|$", re.MULTILINE)
+
+
+def _list() -> dict[str, list[str]]:
+    text = (ROOT / "docs" / "run" / "console.md").read_text(encoding="utf-8")
+    section = text.partition("## The same words everywhere")[2].partition("\n## ")[0]
+    return {of: words.split(", ") for of, words in _ROW.findall(section) if of != "of"}
+
+
+LIST = _list()
+
+
+def _shot(at_s: float = 0.0) -> Look:
+    """Return something to see in each section: an error, a dead unit, a client, pending events."""
+    rows = [standing(0, lag=20, dead_letters=1, waiting=1), standing(1, error="ValueError: 1")]
+    members = [presence("host-a"), presence("host-b", kind="client")]
+    letters = [letter(0, "KeyError: 'total'")]
+    shot = look(rows, at_s=at_s, members=members, letters=letters)
+    shot = replace(shot, pending=(Pending(topic="orders", events=3, oldest_s=0.1),), chunks=3)
+    history = History()
+    history.add(look(rows))
+    history.add(shot)
+    history.note(shot, "something happened")
+    unit = LetterLine(
+        offset=17, events=1, state="dead", attempts=3, failed_ts=NOON, key="k", error="KeyError"
+    )
+    at = ("billing", "orders", 0)
+    return Look(snapshot=shot, history=history, letters_at=at, letters=[unit])
+
+
+def _console(of: str) -> list[str]:
+    """Return what the console shows of something: heads of tables, or the lines about the log."""
+    at = ("billing", "orders", 0)
+    opened = ConsolePage(at=at)
+    state = ConsoleState(pages=(ConsolePage(), ConsolePage(at=at[:2]), opened))
+    shown = pages(_shot(5.0), state if of == "units" else None, width=220)
+    if of == "the log":
+        figures = SEPARATOR.join(shown[1:3]).replace(", ", SEPARATOR).split(SEPARATOR)
+        return [
+            " ".join(re.sub(r"\(.*\)|[\d,.?]+[kM]?(?:/s)?", "", each).split()) for each in figures
+        ]
+    if of == "sections":
+        return [name for line in shown if (name := _section(line))]
+    begins = {
+        "units": "offset",
+        "groups": "group ",
+        "partitions": "partition ",
+        "members": "member ",
+    }
+    return [next(line for line in shown if line.lstrip().startswith(begins[of]))]
+
+
+def _status(of: str) -> list[str]:
+    """Return what `gapless status` prints of something into a pipe."""
+    shown = to_text(_shot(5.0).snapshot).lower().replace("-", " ").splitlines()
+    if of == "the log":
+        figures = re.sub(r"\([^)]*\)|[\d,.]+", " , ", ", ".join(shown[1:3])).split(",")
+        return [each.strip() for each in figures if each.strip()]
+    if of == "sections":
+        return [name for line in shown if (name := _section(line))]
+    begins = {"topics": "topic ", "partitions": "group ", "members": "member "}
+    return [next(line for line in shown if line.startswith(begins[of]))]
+
+
+def _page(of: str) -> list[str]:
+    """Return the titles in the page's script."""
+    if of == "sections":
+        text = (PAGE / "pages" / "overview.js").read_text(encoding="utf-8")
+        calls = re.search(r"show\(main, (.*)\);", text)
+        assert calls is not None
+        drawn = re.findall(r"(\w+)\(status\)", calls[1])
+        titles = dict(
+            re.findall(r"^function (\w+)\(.*?section\(\"([\w ]+)\"", text, re.MULTILINE | re.DOTALL)
+        )
+        return [titles[name].lower() for name in drawn if name in titles]
+    file, begins = {
+        "the log": ("overview.js", "function tiles("),
+        "topics": ("topics.js", "export function topics("),
+        "groups": ("overview.js", "function groups("),
+        "partitions": ("group.js", "function partitions("),
+        "members": ("overview.js", "function members("),
+        "units": ("dead.js", "const COLUMNS = ["),
+    }[of]
+    text = (PAGE / "pages" / file).read_text(encoding="utf-8").partition(begins)[2]
+    title = r"\btile\(\"(\w+)\"" if of == "the log" else r"\{ title: \"([^\"]+)\""
+    return re.findall(title, text.partition("\n}\n" if of != "units" else "\n];\n")[0])
+
+
+def _help(of: str) -> list[str]:
+    """Return the words of the summary of `gapless status` in the help."""
+    summary = re.search(
+        r"^ +status +(.*?): now", help_parser().format_help(), re.MULTILINE | re.DOTALL
+    )
+    assert summary is not None
+    words = [
+        " ".join(word.split()) for word in summary[1].replace("dead letters", "dead").split(",")
+    ]
+    return [word for word in words if word in LIST[of]]
+
+
+def _section(line: str) -> str | None:
+    """Return the section that a line begins, by the head of its table or its own words."""
+    line = f"{' '.join(line.split())} "
+    begins = {"topic ": "topics", "last errors ": "last errors", "lately ": "lately"}
+    begins |= {"partition ": "partitions", "group topic partition ": "partitions"}
+    begins |= {"group lag ": "groups", "member state ": "members"}
+    return next((name for head, name in begins.items() if line.startswith(head)), None)
+
+
+@pytest.mark.parametrize(
+    ("of", "show"),
+    [
+        *(
+            (of, _console)
+            for of in ("the log", "sections", "groups", "partitions", "members", "units")
+        ),
+        *((of, _status) for of in ("the log", "sections", "topics", "partitions", "members")),
+        *((of, _page) for of in LIST),
+        *((of, _help) for of in ("the log", "sections")),
+    ],
+    ids=lambda each: each if isinstance(each, str) else each.__name__[1:],
+)
+def test_each_shows_words_of_the_list_in_its_order(of: str, show: object) -> None:
+    shown = " ".join(show(of))  # type: ignore[operator]
+    for state in SEQUENCER.values():
+        shown = shown.replace(f"sequencer {state}", "sequencer")
+    shown = shown.replace("retention idle", "retention")
+    words = "".join(rf"(?:{re.escape(word)} +)?" for word in LIST[of])
+    assert re.fullmatch(words, f"{' '.join(shown.split())} "), (LIST[of], shown)
+    assert sum(word in shown for word in LIST[of]) >= 2
+
+
+def test_the_pages_words_are_the_consoles() -> None:
+    """The sequencer's states, ages, and when a group has caught up: by node, as by a browser."""
+    overview = (PAGE / "pages" / "overview.js").read_text(encoding="utf-8")
+    states = re.search(r"const words = \{ (.*) \};", overview)
+    assert states is not None
+    assert dict(re.findall(r'(\w+): "(\w+)"', states[1])) == SEQUENCER
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    seconds = [
+        0.0,
+        0.0004,
+        0.35,
+        0.9994,
+        0.9996,
+        2.14,
+        9.96,
+        45,
+        99.4,
+        99.6,
+        720,
+        5970,
+        11520,
+        172801,
+        9e6,
+    ]
+    lines = [
+        GroupLine(
+            group_id="billing", topic="orders", partitions=2, members=1, dead_letters=0, dead_events=0,
+            waiting=0, parked=0, unserved=unserved, stopped=stopped, paused=paused, lag=lag, lag_s=lag_s,
+            lag_per_s=per_s,
+        )
+        for unserved in (0, 2) for stopped in (0, 1) for paused in (0, 2) for lag in (0, 7)
+        for lag_s in ((0.5, 5.0) if lag else (0.0,)) for per_s in (None, -2.0, 0.0, 3.0)
+    ]  # fmt: skip
+    documents = [
+        {
+            "partitions": line.partitions, "unserved": line.unserved, "stopped": line.stopped,
+            "paused": line.paused, "lag": line.lag, "lag_s": line.lag_s, "lag_per_s": line.lag_per_s,
+            "catch_up_s": line.catch_up_s,
+        }
+        for line in lines
+    ]  # fmt: skip
+    script = (
+        f"import {{ age, catchUp }} from {json.dumps((PAGE / 'words.js').as_uri())};"
+        f"console.log(JSON.stringify([{json.dumps(seconds)}.map(age), {json.dumps(documents)}.map(catchUp)]))"
+    )
+    done = subprocess.run(
+        [node, "--input-type=module", "-e", script], capture_output=True, text=True, check=True
+    )
+    ages, outlooks = json.loads(done.stdout)
+    assert ages == [age(each) for each in seconds]
+    assert outlooks == [_catch_up(line, UNICODE).replace(UNICODE.dash, "–") for line in lines]
