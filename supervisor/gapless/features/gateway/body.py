@@ -34,7 +34,7 @@ async def read_body(
 ) -> bytearray:
     """Return the body. Raises Problem: 401, 408, 413 as soon as it is too long, 415.
 
-    grown: called with the new size before the body grows; it may raise a Problem of its own.
+    grown: called before the body grows, with its new size above FREE_BYTES; it may raise a Problem.
     """
     headers, is_whole = request.headers, WHOLE in request.scope["extensions"]
     if headers.get("content-encoding", "").strip().lower() not in _NO_ENCODING:
@@ -63,10 +63,11 @@ async def _arrived(
         if message["type"] == "http.disconnect":
             raise Problem(400, "the body ended early")
         part, more = message["body"], message["more_body"]
-        if len(body) + len(part) > bytes_max:
+        size = len(body) + len(part)
+        if size > bytes_max:
             raise _too_long(bytes_max)
-        if grown is not None:
-            grown(len(body) + len(part))
+        if grown is not None and size > FREE_BYTES:
+            grown(size - FREE_BYTES)
         body += part
     return body
 
@@ -114,7 +115,7 @@ class BodyBudget:
 
     @contextmanager
     def hold(self, caller: str) -> Iterator[Callable[[int], None]]:
-        """Yield a function to call with a body's size as it grows; hold the bytes until the end.
+        """Yield a function to call with the bytes that count, as they grow; hold them to the end.
 
         caller: "" is a request without a key. The function raises Problem: 429 or 503.
         """
@@ -122,9 +123,7 @@ class BodyBudget:
 
         def grow(size_bytes: int) -> None:
             nonlocal held
-            if size_bytes <= FREE_BYTES:
-                return
-            more = size_bytes - FREE_BYTES - held
+            more = size_bytes - held
             if caller and self._held_bytes[caller] + more > self._own_bytes_max:
                 most = f"{self._own_bytes_max} bytes of bodies at a time"
                 raise Problem(429, f"{caller} may send {most}", headers=_LATER)
