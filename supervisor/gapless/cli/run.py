@@ -11,7 +11,7 @@ from functools import partial
 from socket import socket
 from typing import TYPE_CHECKING
 
-from gapless.cli.context import flags_of, load_all, server_dsn
+from gapless.cli.context import load_all, server_dsn
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
@@ -102,7 +102,7 @@ def _supervise(args: Args) -> int:
         raise UsageError(f"{option} is for Spark: add --engine spark, or leave it out")
     if args.webhooks and args.engine == "spark":
         raise UsageError("webhooks are delivered by processes: leave --engine spark out")
-    loaded = load_all(args, flags_of(args, *_FLAGS))
+    loaded = load_all(args, *_FLAGS)
     settings = loaded.settings
     references = args.app or [*([settings.app] if settings.app else []), *settings.handlers]
     if not references and not args.webhooks:
@@ -143,7 +143,7 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
     """Return the plan of the supervisor. Raises UsageError if it cannot be run."""
     settings = loaded.settings
     handlers = [handler for reference in references for handler in load_handlers(reference)]
-    dsn = server_dsn(args, settings)
+    dsn = server_dsn(settings)
     if args.webhooks and not references and loaded.sources["partitionsPerWorker"] == "default":
         settings = replace(settings, partitions_per_worker=PARTITIONS_PER_ENDPOINT)
     return make_plan(
