@@ -65,7 +65,8 @@ class Parser(argparse.ArgumentParser):
         """Parse options at any position: `publish orders --key AA 1` has an optional word."""
         self._is_mixing = True  # argparse calls parse_known_args again, for each kind of words
         try:
-            found, rest = self.parse_known_intermixed_args(self._with_values(words), namespace)
+            words = words if self.half_flag is None else self._with_values(words, *self.half_flag)
+            found, rest = self.parse_known_intermixed_args(words, namespace)
         finally:
             self._is_mixing = False
         for word in sorted(rest, key=lambda word: not word.startswith("-")):
@@ -82,11 +83,11 @@ class Parser(argparse.ArgumentParser):
         command = self.prog.removeprefix("gapless ")
         self.error(f"{command} has no {kind} {word!r}{hint(closest(word, known)) or there_are}")
 
-    def _with_values(self, words: list[str]) -> list[str]:
+    @staticmethod
+    def _with_values(words: list[str], name: str, prefix: str, const: str) -> list[str]:
         """Give the half flag its value: argparse would take any word that follows."""
-        if self.half_flag is None or self.half_flag[0] not in words:
+        if name not in words:
             return words
-        name, prefix, const = self.half_flag
         at = words.index(name)
         if "--" in words[:at]:
             return words

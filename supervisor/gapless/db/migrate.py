@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from time import monotonic, sleep
 from typing import LiteralString
 
@@ -213,13 +212,13 @@ def require_schema(conn: Connection) -> None:
 
 
 def _files() -> list[_File]:
-    return [_read(kind, path) for kind in (*_ONCE, *_REPEATABLE) for path in sql_files(kind)]
-
-
-def _read(kind: str, path: Path) -> _File:
-    text = path.read_text()
-    digest = hashlib.sha256(text.encode()).hexdigest()
-    return _File(kind=kind, name=path.stem, source=text, digest=digest)
+    found = []
+    for kind in (*_ONCE, *_REPEATABLE):
+        for path in sql_files(kind):
+            text = path.read_text()
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            found.append(_File(kind=kind, name=path.stem, source=text, digest=digest))
+    return found
 
 
 def _applied(conn: Connection) -> dict[tuple[str, str], str]:
