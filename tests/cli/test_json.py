@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gapless.cli.commands import whole_parser
+from gapless.cli.commands import COMMANDS, parser_of
 
 # What has none, and why; docs/reference/exit-codes.md says so too.
 WITHOUT = {
@@ -24,7 +24,7 @@ WITHOUT = {
 
 def _parsers() -> Iterator[tuple[str, argparse.ArgumentParser]]:
     """Yield every command, or every verb of one that has verbs, with its parser."""
-    for name, parser in _verbs(whole_parser()).items():
+    for name, parser in _verbs(parser_of(*COMMANDS)).items():
         verbs = _verbs(parser)
         if not verbs:
             yield name, parser

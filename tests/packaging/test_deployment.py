@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gapless.cli.commands import command_parser
+from gapless.cli.commands import parser_of
 from gapless.settings import Settings
 from gapless.telemetry.names import METRICS
 
@@ -57,8 +57,7 @@ def commands() -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)
 def test_the_commands(words: list[str]) -> None:
-    parser, _ = command_parser(words[0])
-    parser.parse_args(words)
+    parser_of(words[0]).parse_args(words)
 
 
 def test_the_environment() -> None:

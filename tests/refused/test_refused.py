@@ -26,7 +26,7 @@ from psycopg import sql
 
 import gapless
 from gapless import errors, ops, testing
-from gapless.cli.commands import COMMANDS, command_parser
+from gapless.cli.commands import COMMANDS, parser_of
 from gapless.consume.user.handler import Options
 from gapless.features.gateway.app import WAYS
 from gapless.log.sequence import sequence
@@ -239,7 +239,7 @@ def _write(path: Path, answers: dict[str, str]) -> None:
 def _verbs() -> Iterator[str]:
     """Yield each command, with its verb where it has verbs."""
     for name in COMMANDS:
-        found: Any = _below(command_parser(name)[0])[name]
+        found: Any = _below(parser_of(name))[name]
         yield from [f"{name} {verb}" for verb in _below(found)] or [name]
 
 

@@ -123,12 +123,12 @@ def _end(code: int) -> None:
 
 
 if __name__ == "__main__":
-    from gapless.cli.commands import COMMANDS, command_parser
+    from gapless.cli.commands import COMMANDS, parser_of
     from gapless.cli.main import main
 
     for name in COMMANDS:
         with suppress(Exception):
-            command_parser(name)
+            parser_of(name)
     gc.collect()
     gc.freeze()  # or a child's first collection would copy every page
     code = main(_serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -53,7 +53,7 @@ select set_config('idle_in_transaction_session_timeout', %(max_processing_ms)s::
 select pg_backend_pid()
 
 -- name: who
-select pg_is_in_recovery(), current_setting('server_version_num')::int
+select pg_is_in_recovery(), current_setting('server_version_num')::int, pg_backend_pid()
 
 -- name: lock_timeout
 select set_config('lock_timeout', %(timeout)s::text, false)

@@ -7,12 +7,11 @@ TAKES_THE_REST: then gapless does not read the words behind `--`.
 
 from __future__ import annotations
 
-import argparse
 from functools import partial
 from importlib import import_module
-from types import ModuleType
+from typing import Any
 
-from gapless.cli.parser import Parser
+from gapless.cli.parser import HOW, Parser
 from gapless.feature import Listed
 from gapless.features import FEATURES
 
@@ -68,8 +67,7 @@ libpq's own environment (PGHOST, PGSERVICE, ...). Without any, gapless starts a 
 gapless server tells where its data are (GAPLESS_HOME chooses the folder, GAPLESS_PG_BINDIR the bin
 folder of the PostgreSQL). Exit codes: docs/reference/exit-codes.md.
 """
-_PROGRAM = {"prog": "gapless", "description": _DESCRIPTION, "epilog": _DATABASE_HELP}
-_Commands = argparse._SubParsersAction  # noqa: SLF001 - the result of add_subparsers() has no other name
+_PROGRAM: Any = {"prog": "gapless", "description": _DESCRIPTION, "epilog": _DATABASE_HELP, **HOW}
 
 
 def help_parser() -> Parser:
@@ -82,33 +80,14 @@ def help_parser() -> Parser:
     return parser
 
 
-def command_parser(name: str) -> tuple[Parser, ModuleType]:
-    """Return a parser that knows one command, and the module of that command."""
-    parser, commands = _new_parser()
-    return parser, _add(commands, name)
-
-
-def whole_parser() -> Parser:
-    """Return a parser of every command with all its verbs and options; this imports them all."""
-    parser, commands = _new_parser()
-    for name in COMMANDS:
-        _add(commands, name)
-    return parser
-
-
-def _new_parser() -> tuple[Parser, _Commands[Parser]]:
+def parser_of(*names: str) -> Parser:
+    """Return a parser that knows these commands with all their verbs, and imports their modules."""
     parser = Parser(**_PROGRAM)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
-    return parser, commands
-
-
-def _add(commands: _Commands[Parser], name: str) -> ModuleType:
-    summary, module = COMMANDS[name].summary, COMMANDS[name].module()
-    own = commands.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=getattr(module, "EXAMPLES", None),
-    )
-    module.command.add_arguments(own)
-    return module
+    for name in names:
+        summary, module = COMMANDS[name].summary, COMMANDS[name].module()
+        about = f"{summary[0].upper()}{summary[1:]}."
+        more = getattr(module, "EXAMPLES", None)
+        own = commands.add_parser(name, help=summary, description=about, epilog=more, **HOW)
+        module.command.add_arguments(own)
+    return parser

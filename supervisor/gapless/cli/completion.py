@@ -7,7 +7,7 @@ from pathlib import Path
 
 import shtab
 
-from gapless.cli.commands import whole_parser
+from gapless.cli.commands import COMMANDS, parser_of
 from gapless.cli.declare import Args, Command, opt
 from gapless.cli.screen import say
 
@@ -36,7 +36,7 @@ def _completion(args: Args) -> int:
 
 def completion(shell: str) -> str:
     """Return the script for a shell, for every command with its verbs, options and choices."""
-    parser = whole_parser()
+    parser = parser_of(*COMMANDS)
     _complete_files(parser)
     script: str = shtab.complete(parser, shell=shell)
     return script.rstrip("\n")

@@ -22,8 +22,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.cli.context import flags_of, load_all, open_connection, tell_unsequenced
-from gapless.cli.parser import GLOBALS, Parser, whole
+from gapless.cli.context import load_all, open_connection
+from gapless.cli.parser import GLOBALS, HOW, Parser, whole
+from gapless.cli.screen import remark
 from gapless.db.connect import lock_timeout
 from gapless.db.locked import naming_holders
 from gapless.errors import UsageError
@@ -236,13 +237,16 @@ class Verb:
             self.check(args)
         if not self.connects:
             return self.act(args)
-        args.loaded = load_all(args, flags_of(args, *self.as_settings))
-        with open_connection(args, name, args.loaded.settings) as conn, naming_holders(conn):
+        args.loaded = load_all(args, *self.as_settings)
+        with open_connection(args.loaded.settings, name) as conn, naming_holders(conn):
             bounded = wait_ms and conn.prepare_threshold is not None  # else a pooler's: share()
             with lock_timeout(conn, wait_ms) if bounded else nullcontext():
                 code = self.act(conn, args)
             if self.shows_log:
-                tell_unsequenced(conn)
+                from gapless.status.unsequenced import find_unsequenced  # noqa: PLC0415 - slow
+
+                if waits := find_unsequenced(conn):
+                    remark(waits)
             return code
 
 
@@ -287,4 +291,5 @@ class Command:
         default = next(iter(self._verbs))
         verbs = parser.add_verbs(default)
         for name, verb in self._verbs.items():
-            verb.declare(verbs.add_parser(name, help=verb.about), self._name, lists=name == default)
+            parser = verbs.add_parser(name, help=verb.about, **HOW)
+            verb.declare(parser, self._name, lists=name == default)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import signal
 
-from gapless.cli.context import said_dsn
+from gapless.cli.context import load_all
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.cli.parser import number, whole
+from gapless.ops.find import configured_dsn
 
 command = Command("demo")
 
@@ -49,4 +50,4 @@ def _demo(args: Args) -> int:
     for each in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(each) != signal.SIG_IGN:  # such as SIGHUP under nohup
             signal.signal(each, signal.default_int_handler)
-    return play(programme, said_dsn(args))
+    return play(programme, configured_dsn(load_all(args).settings))

@@ -35,7 +35,7 @@ command = Command("doctor")
 def _doctor(args: Args) -> int:
     """Look, report, and change nothing."""
     loaded = load_all(args)
-    dsn = server_dsn(args, loaded.settings)
+    dsn = server_dsn(loaded.settings)
     found = list(diagnose(dsn, connect_timeout_s=loaded.settings.connect_timeout_s))
     settings = list_settings(loaded)
     if args.json:

@@ -37,9 +37,9 @@ command = Command("init")
 )
 def _init(args: Args) -> int:
     """Bring the database up to this program, and print what was done."""
-    loaded = load_all(args, {"total_partitions": args.total_partitions})
+    loaded = load_all(args, "total_partitions")
     try:
-        with open_connection(args, "init", loaded.settings, needs_schema=False) as conn:
+        with open_connection(loaded.settings, "init", needs_schema=False) as conn:
             conn.add_notice_handler(lambda notice: remark(f"warning: {notice.message_primary}"))
             if args.sql:
                 say(script(conn).rstrip() or "-- nothing to do: the gapless schema is up to date")

@@ -7,13 +7,14 @@ in docs/reference/exit-codes.md.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import traceback
 from collections.abc import Sequence
 from typing import IO
 
-from gapless.cli.commands import COMMANDS, command_parser, help_parser
+from gapless.cli.commands import COMMANDS, help_parser, parser_of
 from gapless.cli.parser import GLOBALS
 from gapless.cli.screen import remark
 from gapless.cli.title import hide_passwords
@@ -53,15 +54,10 @@ def _run(words: list[str]) -> int:
         raise UsageError("which command? gapless --help lists them")
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}{_meant(name)}; gapless --help lists them")
-    parser, module = command_parser(name)
     rest: list[str] = []
-    if getattr(module, "TAKES_THE_REST", False) and "--" in words:
+    if "--" in words and getattr(COMMANDS[name].module(), "TAKES_THE_REST", False):
         words, rest = words[: words.index("--")], words[words.index("--") + 1 :]
-    args = parser.parse_args(words)
-    args.rest = rest
-    for option, default in GLOBALS.items():
-        if not hasattr(args, option):
-            setattr(args, option, default)
+    args = parser_of(name).parse_args(words, argparse.Namespace(**GLOBALS, rest=rest))
     code: int = args.act(args)
     return code
 

@@ -31,25 +31,6 @@ class Parser(argparse.ArgumentParser):
     half_flag: tuple[str, str, str] | None = None
     _is_mixing = False
 
-    def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
-        # An abbreviated option could mean another one in the next release.
-        super().__init__(**options, allow_abbrev=False, add_help=False)
-        everywhere = self.add_argument_group(_EVERYWHERE)
-        add = everywhere.add_argument
-        add("-h", "--help", action="help", help="show this help and exit")
-        add("--dsn", type=_dsn, help="the database: a libpq connection string or URI")
-        where = "where in the database gapless is (default: gapless)"
-        add("--schema", metavar="NAME", help=where)
-        configuration = "the configuration (see config/gapless.yml)"
-        add("--config", type=Path, metavar="FILE", help=configuration)
-        add("--values", type=Path, metavar="FILE", help="values for its placeholders")
-        add("--debug", action="store_true", help="show the traceback of an error")
-        add("--version", action=_Version, nargs=0, help="show the version")
-        # MUST be suppressed: a command's own parser would reset the options before it to None.
-        for action in everywhere._group_actions:  # noqa: SLF001 - no public way to list them
-            action.default = argparse.SUPPRESS
-
     def format_help(self) -> str:
         """Write the help; the options of every command come last."""
         groups = self._action_groups
@@ -84,7 +65,8 @@ class Parser(argparse.ArgumentParser):
         """Parse options at any position: `publish orders --key AA 1` has an optional word."""
         self._is_mixing = True  # argparse calls parse_known_args again, for each kind of words
         try:
-            found, rest = self.parse_known_intermixed_args(self._with_values(words), namespace)
+            words = words if self.half_flag is None else self._with_values(words, *self.half_flag)
+            found, rest = self.parse_known_intermixed_args(words, namespace)
         finally:
             self._is_mixing = False
         for word in sorted(rest, key=lambda word: not word.startswith("-")):
@@ -101,11 +83,11 @@ class Parser(argparse.ArgumentParser):
         command = self.prog.removeprefix("gapless ")
         self.error(f"{command} has no {kind} {word!r}{hint(closest(word, known)) or there_are}")
 
-    def _with_values(self, words: list[str]) -> list[str]:
+    @staticmethod
+    def _with_values(words: list[str], name: str, prefix: str, const: str) -> list[str]:
         """Give the half flag its value: argparse would take any word that follows."""
-        if self.half_flag is None or self.half_flag[0] not in words:
+        if name not in words:
             return words
-        name, prefix, const = self.half_flag
         at = words.index(name)
         if "--" in words[:at]:
             return words
@@ -178,3 +160,29 @@ def _dsn(text: str) -> str:
             "it is empty; leave it out to use GAPLESS_DSN or libpq's environment"
         )
     return text
+
+
+def _everywhere() -> Parser:
+    """Return the options of every command, as a parent of the parsers of commands and verbs."""
+    # MUST be suppressed: a command's own parser would reset the options before it to None.
+    parser = Parser(add_help=False, argument_default=argparse.SUPPRESS)
+    add = parser.add_argument_group(_EVERYWHERE).add_argument
+    add("-h", "--help", action="help", help="show this help and exit")
+    add("--dsn", type=_dsn, help="the database: a libpq connection string or URI")
+    where = "where in the database gapless is (default: gapless)"
+    add("--schema", metavar="NAME", help=where)
+    configuration = "the configuration (see config/gapless.yml)"
+    add("--config", type=Path, metavar="FILE", help=configuration)
+    add("--values", type=Path, metavar="FILE", help="values for its placeholders")
+    add("--debug", action="store_true", help="show the traceback of an error")
+    add("--version", action=_Version, nargs=0, help="show the version")
+    return parser
+
+
+HOW: Any = {
+    "parents": [_everywhere()],
+    "add_help": False,  # it is among the parent's
+    "allow_abbrev": False,  # an abbreviated option could mean another one in the next release
+    "formatter_class": argparse.RawDescriptionHelpFormatter,
+}
+"""The arguments with which each Parser is made."""

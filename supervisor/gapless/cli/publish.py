@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 from time import monotonic
 from typing import Any
 
-from gapless.cli.context import load_all, open_connection, tell_unsequenced
+from gapless.cli.context import load_all, open_connection
 from gapless.cli.declare import TOTAL, Args, Command, Conn, flag, one_of, opt, titled
 from gapless.cli.parser import whole
 from gapless.cli.progress import Steps
@@ -168,8 +168,8 @@ def _publish(args: Args) -> int:
     shape = LineShape(payload_only=alone, key_field=args.key_field, defaults=args.defaults)
     group = args.wait.removeprefix("group:") if args.wait not in (None, _OFFSETS) else None
     with _lines(args, shape) as lines:  # a wrong name costs no connection
-        args.loaded = load_all(args, {"total_partitions": args.total_partitions})
-        with open_connection(args, "publish", args.loaded.settings) as conn:
+        args.loaded = load_all(args, "total_partitions")
+        with open_connection(args.loaded.settings, "publish") as conn:
             _find_topic(conn, args)
             if args.wait:
                 require_waitable(conn, args.topic, group)
@@ -180,7 +180,10 @@ def _publish(args: Args) -> int:
                 if done:
                     remark(done)
             else:
-                tell_unsequenced(conn)
+                from gapless.status.unsequenced import find_unsequenced  # noqa: PLC0415 - slow
+
+                if waits := find_unsequenced(conn):
+                    remark(waits)
     return 0
 
 

@@ -12,7 +12,7 @@ from socket import socket
 from typing import TYPE_CHECKING
 
 from gapless import feature
-from gapless.cli.context import flags_of, load_all, server_dsn
+from gapless.cli.context import load_all, server_dsn
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
@@ -101,7 +101,7 @@ def _supervise(args: Args) -> int:
     source = _asked_source(args)
     if source is not None and args.engine == "spark":
         raise UsageError(f"{source.option} are delivered by processes: leave --engine spark out")
-    loaded = load_all(args, flags_of(args, *_FLAGS))
+    loaded = load_all(args, *_FLAGS)
     settings = loaded.settings
     references = args.app or [*([settings.app] if settings.app else []), *settings.handlers]
     if not references and source is None:
@@ -147,7 +147,7 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str], source: Source 
     """Return the plan of the supervisor. Raises UsageError if it cannot be run."""
     settings = loaded.settings
     handlers = [handler for reference in references for handler in load_handlers(reference)]
-    dsn = server_dsn(args, settings)
+    dsn = server_dsn(settings)
     by_default = loaded.sources["partitionsPerWorker"] == "default"
     if source is not None and not references and by_default:
         settings = replace(settings, partitions_per_worker=PARTITIONS_PER_HANDLER)

@@ -109,7 +109,7 @@ def _under_pause(conn: Conn, args: Args) -> list[Move]:
         conn,
         args.place,
         args.to,
-        dsn=server_dsn(args, args.loaded.settings),
+        dsn=server_dsn(args.loaded.settings),
         timeout_s=args.timeout,
         tell=lambda stage: remark(_TOLD[stage].format(args.place.group)),
     )

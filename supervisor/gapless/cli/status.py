@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from gapless.cli.context import load_settings, open_connection
-from gapless.cli.declare import Args, Command, Conn, flag, opt
+from gapless.cli.context import load_all, open_connection
+from gapless.cli.declare import Args, Command, flag, opt
 from gapless.cli.parser import age_s, number
 from gapless.cli.screen import listed, remark, say
 from gapless.errors import UsageError
@@ -53,11 +54,7 @@ command = Command("status")
 )
 def _status(args: Args) -> int:
     """Print one look, or what happened, or show the live console."""
-    settings = load_settings(args)
-
-    def connect() -> Conn:
-        return open_connection(args, "status", settings)
-
+    connect = partial(open_connection, load_all(args).settings, "status")
     if args.since is not None:
         if args.watch:
             raise UsageError("--since looks once: leave --watch out")
@@ -91,16 +88,16 @@ def _status(args: Args) -> int:
 def _print_tables(look: Snapshot) -> None:
     from gapless.status.text import to_text  # noqa: PLC0415 - JSON needs none of it
 
-    say(to_text(look, canvas=_canvas()).rstrip("\n"))
-    waits = unsequenced(look.sequencer, look.pending)
-    if waits and not sys.stdout.isatty():  # a terminal has it among its lines
+    if sys.stdout.isatty():
+        say(to_text(look, canvas=_canvas()).rstrip("\n"))
+        return
+    say(to_text(look).rstrip("\n"))
+    if waits := unsequenced(look.sequencer, look.pending):  # a terminal has it among its lines
         remark(waits)
 
 
-def _canvas() -> Canvas | None:
-    """Return the terminal, less a line for its prompt; None when the output goes elsewhere."""
-    if not sys.stdout.isatty():
-        return None
+def _canvas() -> Canvas:
+    """Return the terminal, less a line for its prompt."""
     from gapless.status.view import Canvas  # noqa: PLC0415 - needs rich
     from gapless.status.words import PLAIN  # noqa: PLC0415 - as above
 

@@ -6,7 +6,7 @@ import sys
 
 from psycopg.errors import InsufficientPrivilege
 
-from gapless.cli.context import needs_owner, open_connection
+from gapless.cli.context import load_all, needs_owner, open_connection
 from gapless.cli.declare import Args, Command, flag
 from gapless.cli.screen import answer, remark
 from gapless.db.schema import schema, schema_words
@@ -19,7 +19,7 @@ command = Command("uninstall")
 @command.main(flag("--yes", "do not ask"), connects=False)
 def _uninstall(args: Args) -> int:
     """Drop the schema once the person has typed the name of the database."""
-    with open_connection(args, "uninstall", needs_schema=False) as conn:
+    with open_connection(load_all(args).settings, "uninstall", needs_schema=False) as conn:
         dbname = conn.info.dbname
         if not is_installed(conn):
             text = f'nothing to do: database "{dbname}" has no {schema_words()}'

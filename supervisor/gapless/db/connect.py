@@ -55,8 +55,7 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
             'libpq is older than 14: install "psycopg[binary]", which brings its own'
         )
     with opening(dsn, partial(_open, dsn, role, connect_timeout_s)) as conn:
-        _check(conn)
-        if is_pooled(conn):
+        if _check(conn):
             _refuse_shared_sessions(conn, dsn, connect_timeout_s)
             conn.execute(query("connect", "begin_anew"))
         conn.execute(query("connect", "guard_session"))
@@ -70,8 +69,8 @@ def connect_shared(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Conne
     except for a pooler in transaction mode.
     """
     with opening(dsn, partial(_open, dsn, role, connect_timeout_s)) as conn:
-        _check(conn)
-        if share(conn):
+        if _check(conn):
+            share(conn)
             _require_defaults(conn)
         else:
             conn.execute(query("connect", "guard_session"))
@@ -93,13 +92,11 @@ def opening(dsn: str, make: Callable[[], Connection]) -> Iterator[Connection]:
         raise
 
 
-def share(conn: Connection[Any]) -> bool:
-    """Behind a pooler, let no statement rely on the session of another; tell if there is one.
+def share(conn: Connection[Any]) -> None:
+    """Let no statement rely on the session of another: `conn` is a pooler's, in autocommit.
 
-    Before: `conn` is in autocommit. Raises ConnectError for a pooler without transactions.
+    Raises ConnectError for a pooler without transactions.
     """
-    if not is_pooled(conn):
-        return False
     conn.prepare_threshold = None  # the next transaction may get another session
     try:
         with conn.transaction():
@@ -109,7 +106,6 @@ def share(conn: Connection[Any]) -> bool:
             f"{conn.info.host}:{conn.info.port} is a pooler in statement mode: it has no "
             "transactions; name the server itself, or a pool in transaction mode"
         ) from error
-    return True
 
 
 def is_pooled(conn: Connection[Any]) -> bool:
@@ -225,15 +221,17 @@ def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
     )
 
 
-def _check(conn: Connection) -> None:
+def _check(conn: Connection) -> bool:
+    """Refuse a server that is too old or read-only; tell whether it is a pooler, as is_pooled()."""
     row = conn.execute(query("connect", "who")).fetchone()
     assert row is not None
-    in_recovery, version = row
+    in_recovery, version, backend_pid = row
     where = f"the server at {conn.info.host}:{conn.info.port}"
     if version < MIN_SERVER_VERSION:
         raise ConnectError(f"{where} is PostgreSQL {version // 10000}: gapless needs 14 or newer")
     if in_recovery:
         raise UnreachableError(f"{where} is a read-only standby: connect to the primary")
+    return bool(backend_pid != conn.info.backend_pid)
 
 
 def _require_defaults(conn: Connection) -> None:

@@ -16,7 +16,7 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import TupleRow
 
-from gapless.db.connect import complaint_about, opening, share
+from gapless.db.connect import complaint_about, is_pooled, opening, share
 from gapless.db.schema import agree_on_schema
 from gapless.errors import ConfigError
 from gapless.settings import Settings, dsn_is_configured, load
@@ -70,7 +70,8 @@ def connect(
         fallback_application_name="gapless",
     )
     with opening(found.dsn, make) as conn:
-        share(conn)
+        if is_pooled(conn):
+            share(conn)
     conn.autocommit = autocommit
     return conn
 

@@ -117,19 +117,11 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
         },
         "sequencer": _sequencer(snapshot.sequencer),
         "totals": {
-            "events": snapshot.events,
-            "pending": snapshot.pending_events,
-            "pending_s": snapshot.pending_s,
-            "lag": snapshot.lag,
-            "lag_s": snapshot.lag_s,
-            "dead_letters": snapshot.dead_letters,
-            "dead_events": snapshot.dead_events,
-            "waiting": snapshot.waiting,
-            "parked": snapshot.parked,
+            **asdict(snapshot.totals),
             "published_per_s": None if history is None else history.published(),
             "handled_per_s": None if history is None else history.handled(),
         },
-        "topics": _topics(snapshot),
+        "topics": topic_rows(snapshot),
         "members": [_member(member) for member in snapshot.members],
         "groups": [_group(line) for line in group_lines(snapshot, history)],
         "partitions": [_partition(row, history) for row in snapshot.partitions],
@@ -197,7 +189,7 @@ def _eviction(gone: Eviction) -> dict[str, Any]:
     }
 
 
-def _topics(snapshot: Snapshot) -> list[dict[str, Any]]:
+def topic_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
     """List the topics, including those that have events but were never created."""
     pending = {waiting.topic: waiting.events for waiting in snapshot.pending}
     known = {topic.topic for topic in snapshot.topics}
@@ -211,7 +203,7 @@ def _topics(snapshot: Snapshot) -> list[dict[str, Any]]:
             "topic": topic.topic,
             "events": topic.events,
             "partition_count": topic.partitions,
-            "pending": None if snapshot.pending_events is None else pending.get(topic.topic, 0),
+            "pending": None if snapshot.totals.pending is None else pending.get(topic.topic, 0),
             "partitions": [
                 {"partition": partition_id, "log_end_offset": last_offset + 1}
                 for partition_id, last_offset in enumerate(topic.last_offsets)

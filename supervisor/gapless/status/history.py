@@ -39,7 +39,7 @@ class History:
         self._news.add(snapshot)
         sample = _Sample(
             ts_s=snapshot.server.taken_ts.timestamp(),
-            events=snapshot.events,
+            events=snapshot.totals.events,
             next_offsets={row.key: row.next_offset for row in snapshot.partitions},
             lags=_lags(snapshot),
         )

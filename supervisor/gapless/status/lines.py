@@ -61,26 +61,26 @@ def _joined(words: Iterable[Text], canvas: Canvas) -> Text:
 
 def _figures(look: Look, canvas: Canvas) -> Iterator[Text]:
     """Yield the figures of the whole database, the most useful first."""
-    snapshot, history = look.snapshot, look.history
-    behind = f" ({age(snapshot.lag_s)})" if snapshot.lag else ""
-    yield Text.assemble("lag ", (count(snapshot.lag), "bold"), behind)
+    history, totals = look.history, look.snapshot.totals
+    behind = f" ({age(totals.lag_s)})" if totals.lag else ""
+    yield Text.assemble("lag ", (count(totals.lag), "bold"), behind)
     if history is not None:
         yield Text.assemble("published ", (rate(history.published(), canvas.glyphs), "bold"), "/s")
-    is_more = any(row.dead_letters >= COUNT_MAX for row in snapshot.partitions)
-    dead = f"{count(snapshot.dead_letters)}{'+' if is_more else ''}"
-    events = snapshot.dead_events
-    more = f" ({count(events)} events)" if events > snapshot.dead_letters else ""
+    is_more = any(row.dead_letters >= COUNT_MAX for row in look.snapshot.partitions)
+    dead = f"{count(totals.dead_letters)}{'+' if is_more else ''}"
+    events = totals.dead_events
+    more = f" ({count(events)} events)" if events > totals.dead_letters else ""
     yield Text.assemble("dead ", (dead, "bold"), more)
     if history is not None:
         yield Text.assemble("handled ", (rate(history.handled(), canvas.glyphs), "bold"), "/s")
-    yield Text.assemble("events ", (count(snapshot.events), "bold"))
+    yield Text.assemble("events ", (count(totals.events), "bold"))
 
 
 def _machinery(look: Look) -> Iterator[Text]:
     snapshot = look.snapshot
     state = snapshot.sequencer.state
-    pending = snapshot.pending_events
-    since = f" ({age(snapshot.pending_s)})" if pending else ""
+    pending = snapshot.totals.pending
+    since = f" ({age(snapshot.totals.pending_s)})" if pending else ""
     yield Text.assemble(
         "sequencer ",
         (SEQUENCER[state], "bold red" if state == "nobody" else "bold"),
@@ -126,8 +126,9 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     if paused:
         groups = ", ".join(sorted({row.group_id for row in paused}))
         yield f"paused: {some(len(paused), 'partition')} of {groups}; gapless resume ends it"
-    if snapshot.waiting or snapshot.parked:
-        yield f"set aside: {_set_aside(snapshot.waiting, snapshot.parked)}"
+    totals = snapshot.totals
+    if totals.waiting or totals.parked:
+        yield f"set aside: {_set_aside(totals.waiting, totals.parked)}"
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
         who = server.oldest_transaction or "a client"
         yield f"{who}: transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"

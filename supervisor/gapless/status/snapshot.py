@@ -171,6 +171,27 @@ class Eviction:
     evicted_ts: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """Sums over all topics and groups, by their names in documents.
+
+    events: that ever got an offset. pending: events without one yet; None when only a re-base can
+    tell. lag: events not yet handled. pending_s, lag_s: the age of the oldest; 0 without one.
+    dead_letters, waiting for another attempt, parked behind an earlier one of their key: units;
+    dead_events: events of the dead ones.
+    """
+
+    events: int
+    pending: int | None
+    pending_s: float
+    lag: int
+    lag_s: float
+    dead_letters: int
+    dead_events: int
+    waiting: int
+    parked: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """Everything at one moment. `place` names the database; chunks are of the log.
@@ -200,48 +221,18 @@ class Snapshot:
         return self.beside.get(record, ())
 
     @cached_property
-    def lag(self) -> int:
-        """Events not yet handled, over all groups."""
-        return sum(row.lag for row in self.partitions)
-
-    @cached_property
-    def lag_s(self) -> float:
-        """Age of the oldest event that a group has not yet handled; 0 without one."""
-        return max((row.lag_s or 0.0 for row in self.partitions), default=0.0)
-
-    @cached_property
-    def events(self) -> int:
-        """Events that ever got an offset, over all topics."""
-        return sum(topic.events for topic in self.topics)
-
-    @cached_property
-    def pending_events(self) -> int | None:
-        """Events without an offset yet; None when only a re-base can tell."""
-        if self.sequencer.needs_rebase:
-            return None
-        return sum(pending.events for pending in self.pending)
-
-    @cached_property
-    def pending_s(self) -> float:
-        """Age of the oldest event without an offset; 0 without one, or before a re-base."""
-        return max((pending.oldest_s for pending in self.pending), default=0.0)
-
-    @cached_property
-    def dead_letters(self) -> int:
-        """Dead letters of all groups, units."""
-        return sum(row.dead_letters for row in self.partitions)
-
-    @cached_property
-    def dead_events(self) -> int:
-        """Events of these units."""
-        return sum(row.dead_events for row in self.partitions)
-
-    @cached_property
-    def waiting(self) -> int:
-        """Units that wait for another attempt, over all groups."""
-        return sum(row.waiting for row in self.partitions)
-
-    @cached_property
-    def parked(self) -> int:
-        """Units parked behind an earlier one of their key, over all groups."""
-        return sum(row.parked for row in self.partitions)
+    def totals(self) -> Totals:
+        """The sums over all topics and groups."""
+        rows, pending = self.partitions, self.pending
+        is_unknown = self.sequencer.needs_rebase
+        return Totals(
+            events=sum(topic.events for topic in self.topics),
+            pending=None if is_unknown else sum(each.events for each in pending),
+            pending_s=max((each.oldest_s for each in pending), default=0.0),
+            lag=sum(row.lag for row in rows),
+            lag_s=max((row.lag_s or 0.0 for row in rows), default=0.0),
+            dead_letters=sum(row.dead_letters for row in rows),
+            dead_events=sum(row.dead_events for row in rows),
+            waiting=sum(row.waiting for row in rows),
+            parked=sum(row.parked for row in rows),
+        )

@@ -90,10 +90,6 @@ class Standing:
             # Clients that take by SQL or HTTP are no workers: their events in hand show them.
             served = self.workers or self.in_hand or self.in_work or not self.open
             return "shared" if served else "unserved"
-        return self._leased_state
-
-    @property
-    def _leased_state(self) -> State:
         if self.owner_id is None:
             return "unserved" if self.target_id is None else "starting"
         if self.owner_id != self.target_id:

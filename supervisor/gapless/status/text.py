@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from rich.cells import cell_len
-
-from gapless.status.document import to_document
+from gapless.status.document import topic_rows
 from gapless.status.section import sections
-from gapless.status.snapshot import Snapshot
-from gapless.status.words import SEQUENCER, age, clean, counted
+from gapless.status.snapshot import Snapshot, Standing
+from gapless.status.words import SEQUENCER, age, clean, counted, table
 
 if TYPE_CHECKING:
     from gapless.status.view import Canvas
 
-GAP = "  "
 ROWS_MAX = 100  # of topics, and of partitions: the most important first
 _NUMBERS = frozenset(
     {
@@ -25,7 +22,7 @@ _NUMBERS = frozenset(
     }
 )
 
-Row = Sequence[object]
+Shown = TypeVar("Shown")
 
 
 def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
@@ -37,32 +34,33 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
     """
     if canvas is not None:
         return _fitted(snapshot, canvas)
-    document = to_document(snapshot)
-    topics, more_topics = _first(document["topics"], "topic", lambda row: row["pending"] or 0)
-    partitions, more_partitions = _first(document["partitions"], "partition", _matter)
+    topics, more_topics = _first(topic_rows(snapshot), "topic", lambda row: row["pending"] or 0)
+    partitions, more_partitions = _first(snapshot.partitions, "partition", _matter)
     parts = [
         _heading(snapshot),
-        _table(
+        table(
             ("TOPIC", "PARTITIONS", "EVENTS", "PENDING"),
             [
                 (row["topic"], row["partition_count"], row["events"], row["pending"])
                 for row in topics
             ],
+            _NUMBERS,
         ),
         more_topics,
-        _table(
+        table(
             (
                 *("GROUP", "TOPIC", "PARTITION", "MEMBER", "EPOCH", "CURRENT-OFFSET"),
                 *("LOG-END-OFFSET", "LAG", "BEHIND", "DEAD", "STATE", "ERROR"),
             ),
             [
                 (
-                    *(row["group"], row["topic"], row["partition"], row["member"], row["epoch"]),
-                    *(row["current_offset"], row["log_end_offset"], row["lag"], age(row["lag_s"])),
-                    *(counted(row["dead_letters"]).replace(",", ""), row["state"], _why(row)),
+                    *(row.group_id, row.topic, row.partition_id, row.owner, row.epoch),
+                    *(row.next_offset, row.last_offset + 1, row.lag, age(row.lag_s)),
+                    *(counted(row.dead_letters).replace(",", ""), row.state, _why(row)),
                 )
                 for row in partitions
             ],
+            _NUMBERS,
         ),
         more_partitions,
         _members(snapshot),
@@ -72,8 +70,8 @@ def to_text(snapshot: Snapshot, *, canvas: Canvas | None = None) -> str:
 
 
 def _first(
-    rows: Sequence[dict[str, Any]], noun: str, matter: Callable[[dict[str, Any]], Any]
-) -> tuple[Sequence[dict[str, Any]], str]:
+    rows: Sequence[Shown], noun: str, matter: Callable[[Shown], Any]
+) -> tuple[Sequence[Shown], str]:
     """Return the rows to show, and a line about the others, if there are any."""
     if len(rows) <= ROWS_MAX:
         return rows, ""
@@ -81,15 +79,15 @@ def _first(
     return sorted(rows, key=matter, reverse=True)[:ROWS_MAX], more
 
 
-def _matter(row: dict[str, Any]) -> tuple[object, ...]:
+def _matter(row: Standing) -> tuple[object, ...]:
     """Return the sort key of a partition: its error, its losses, its lag."""
-    return row["error"] is not None, row["dead_letters"], row["lag"]
+    return row.error is not None, row.dead_letters, row.lag
 
 
 def _beside(snapshot: Snapshot) -> list[str]:
     """Return the parts that few installations have: captures, filters, schemas and so on."""
     return [
-        _table(each.head, list(map(each.cells, snapshot.beside.get(each.record, ()))), each.numbers)
+        table(each.head, list(map(each.cells, snapshot.beside.get(each.record, ()))), each.numbers)
         for each in sorted(sections(), key=lambda each: each.rank.table)
         if each.cells is not None
     ]
@@ -105,30 +103,23 @@ def _fitted(snapshot: Snapshot, canvas: Canvas) -> str:
 
 
 def _heading(snapshot: Snapshot) -> str:
-    server, sequencer = snapshot.server, snapshot.sequencer
-    pending = snapshot.pending_events
-    waiting = f"{'?' if pending is None else counted(pending)} pending"
-    if pending:
-        waiting += f" ({age(snapshot.pending_s)})"
+    server, sequencer, totals = snapshot.server, snapshot.sequencer, snapshot.totals
+    waiting = f"{'?' if totals.pending is None else counted(totals.pending)} pending"
+    if totals.pending:
+        waiting += f" ({age(totals.pending_s)})"
     place = f"database {clean(snapshot.place)}, PostgreSQL {server.version}"
     at = f"{server.taken_ts.astimezone(UTC):%Y-%m-%d %H:%M:%S}Z"
-    lag = f"lag {snapshot.lag} ({age(snapshot.lag_s)}), dead {_dead(snapshot)}"
-    if snapshot.waiting or snapshot.parked:
-        lag += f", waiting {snapshot.waiting}, parked {snapshot.parked}"
+    units, events = totals.dead_letters, totals.dead_events
+    dead = f"{units} ({events} events)" if events > units else str(units)
+    lag = f"lag {totals.lag} ({age(totals.lag_s)}), dead {dead}"
+    if totals.waiting or totals.parked:
+        lag += f", waiting {totals.waiting}, parked {totals.parked}"
     return f"{place}, {at}\n{lag}\nsequencer {SEQUENCER[sequencer.state]}, {waiting}\n"
 
 
-def _dead(snapshot: Snapshot) -> str:
-    """Count dead units, and add the number of their events if it is larger."""
-    units, events = snapshot.dead_letters, snapshot.dead_events
-    return f"{units} ({events} events)" if events > units else str(units)
-
-
-def _why(row: dict[str, Any]) -> str | None:
+def _why(row: Standing) -> str | None:
     """Say why a partition has stopped."""
-    if row["error"] is None and row["pause"] is not None:
-        return f"paused by {row['pause']}"
-    return None if row["error"] is None else str(row["error"])
+    return f"paused by {row.pause}" if row.error is None and row.pause is not None else row.error
 
 
 def _members(snapshot: Snapshot) -> str:
@@ -141,31 +132,4 @@ def _members(snapshot: Snapshot) -> str:
         for member in snapshot.members
     ]
     head = ("MEMBER", "STATE", "KIND", "PARTITIONS", "ASSIGNED", "HEARTBEAT", "UP", "GROUPS")
-    return _table(head, rows)
-
-
-def _table(head: Sequence[str], rows: Sequence[Row], numbers: frozenset[str] = _NUMBERS) -> str:
-    """Lay out one table; without rows there is none."""
-    if not rows:
-        return ""
-    cells = [list(head), *([_cell(value) for value in row] for row in rows)]
-    widths = [max(cell_len(line[n]) for line in cells) for n in range(len(head))]
-    return "\n".join(_lines(head, cells, widths, numbers)) + "\n"
-
-
-def _lines(
-    head: Sequence[str],
-    cells: Sequence[list[str]],
-    widths: Sequence[int],
-    numbers: frozenset[str],
-) -> Iterator[str]:
-    for line in cells:
-        padded = []
-        for name, text, width in zip(head, line, widths, strict=True):
-            blanks = " " * (width - cell_len(text))
-            padded.append(blanks + text if name in numbers else text + blanks)
-        yield GAP.join(padded).rstrip()
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None or value == "" else clean(str(value))
+    return table(head, rows, _NUMBERS)

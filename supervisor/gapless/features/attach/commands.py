@@ -111,7 +111,7 @@ def _add(conn: Conn, args: Args) -> int:
 
 def _placed(conn: Conn, args: Args, act: Callable[..., bool], done: str) -> int:
     """Move a group to its place, perhaps with the events, and print the result."""
-    is_changed = act(conn, **args.given, dsn=server_dsn(args, args.loaded.settings))
+    is_changed = act(conn, **args.given, dsn=server_dsn(args.loaded.settings))
     nothing = f"nothing to do: group {args.group} handles the events already"
     text = f"group {args.group} {done}" if is_changed else nothing
     return answer(args, text, group=args.group, changed=is_changed)
@@ -132,7 +132,7 @@ def _switch(conn: Conn, args: Args) -> int:
 
 @command.verb("let the old consumer handle the events again", *_GROUP)
 def _back(conn: Conn, args: Args) -> int:
-    places = hand_back(conn, args.table, args.group, dsn=server_dsn(args, args.loaded.settings))
+    places = hand_back(conn, args.table, args.group, dsn=server_dsn(args.loaded.settings))
     text = f"nothing to do: group {args.group} was not switched"
     if places is not None:
         ids = ", ".join(str(each) for each in sorted(set(places)))

@@ -6,7 +6,7 @@ import logging
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from gapless.cli.context import flags_of, load_settings, open_connection, server_dsn
+from gapless.cli.context import load_all, open_connection, server_dsn
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.errors import UsageError
 from gapless.features.metrics.serve import open_socket
@@ -90,9 +90,9 @@ def _serve(args: Args) -> int:
     from gapless.features.gateway.gateway import Limits  # noqa: PLC0415 - an extra
     from gapless.features.gateway.serve import ServeSpec, require_safe, serve  # noqa: PLC0415 - as above
 
-    settings = load_settings(args, flags_of(args, "gateway", "gateway_sessions", "log_format"))
+    settings = load_all(args, "gateway", "gateway_sessions", "log_format").settings
     spec = ServeSpec(
-        dsn=server_dsn(args, settings),
+        dsn=server_dsn(settings),
         sessions=settings.gateway_sessions,
         connect_timeout_s=settings.connect_timeout_s,
         drain_timeout_s=settings.drain_timeout_ms / 1000,
@@ -109,7 +109,7 @@ def _serve(args: Args) -> int:
         connections_per_address=args.connections_per_address,
         hosts=tuple(args.host),
     )
-    with open_connection(args, "gateway", settings):
+    with open_connection(settings, "gateway"):
         pass  # the failures that waiting cannot repair are reported at once
     listening = open_socket(settings.gateway or _LISTEN, "a gateway cannot listen")
     require_safe(listening, spec)

@@ -180,18 +180,16 @@ class Connection(HttpToolsProtocol):
             raise Problem(400, f"a head of more than {HEAD_BYTES_MAX} bytes")
         if len(self.pipeline) >= PIPELINED_MAX:
             raise Problem(400, f"more than {PIPELINED_MAX} requests that wait for an answer")
-        self._require_plain()
+        if codings := [value for name, value in self.headers if name == b"transfer-encoding"]:
+            self._require_chunked(codings)
         self._expects = _Expects.BODY
         self._bytes_around = 0
         self._stop_waiting()
         self.scope["extensions"] = {TARGET: {"url": self.url}}
         super().on_headers_complete()
 
-    def _require_plain(self) -> None:
+    def _require_chunked(self, found: list[bytes]) -> None:
         """Raise Problem for a transfer coding that is not decoded here (RFC 9112, 6.1 and 6.3)."""
-        found = [value for name, value in self.headers if name == b"transfer-encoding"]
-        if not found:
-            return
         codings = [each.strip().lower() for each in b",".join(found).split(b",") if each.strip()]
         if codings and (self.parser.get_http_version() != "1.1" or codings[-1] != b"chunked"):
             raise Problem(400, "Transfer-Encoding: its last one is chunked, and HTTP/1.0 has none")

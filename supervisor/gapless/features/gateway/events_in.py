@@ -5,7 +5,7 @@ Events are read one by one, as they are asked for: reading stops at the first in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -51,7 +51,7 @@ def events_in(media_type: str, headers: Headers, body: Body, limits: Limits) -> 
             if number > limits.batch_events_max:
                 most = f"{limits.batch_events_max} events (maxBatchEvents)"
                 raise Problem(413, f"the body has more than {most}")
-            yield _traced(headers, event)
+            yield _traced(headers, event) if _TRACE[0] in headers else event
     except MalformedError as error:
         line, column = line_and_column(body, error.at)
         near = bytes(body[error.at : error.at + _SHOWN_BYTES]).decode(errors="replace")
@@ -61,29 +61,31 @@ def events_in(media_type: str, headers: Headers, body: Body, limits: Limits) -> 
         raise Problem(400, "no event is in the body")
 
 
-def _found(media_type: str, headers: Headers, body: Body, bytes_max: int) -> Iterator[NewEvent]:
-    is_structured = media_type.startswith("application/cloudevents")
-    if "ce-specversion" in headers and not is_structured:
-        if len(body) > bytes_max:
-            raise _too_large("event", 1, bytes_max)
-        with _explained("event", lambda: 1):
-            event = binary_event(headers, media_type, bytes(body))
-        yield event
-    elif media_type in LINES:
-        yield from _of_lines(body, bytes_max)
-    elif media_type in (*JSON, CLOUDEVENT, CLOUDEVENTS):
-        yield from _of_json(media_type, body, bytes_max)
-    else:
-        said = media_type or "nothing"
-        raise Problem(415, f"Content-Type {said}: it is one of {', '.join(KNOWN)}")
+def _found(media_type: str, headers: Headers, body: Body, bytes_max: int) -> Iterable[NewEvent]:
+    if "ce-specversion" in headers and not media_type.startswith("application/cloudevents"):
+        return _of_headers(media_type, headers, body, bytes_max)
+    if media_type in LINES:
+        return _of_lines(body, bytes_max)
+    if media_type in JSON and len(body) <= PLAIN_BYTES_MAX:
+        return plain_events(body, bytes_max) or _of_json(media_type, body, bytes_max)
+    if media_type in (*JSON, CLOUDEVENT, CLOUDEVENTS):
+        return _of_json(media_type, body, bytes_max)
+    said = media_type or "nothing"
+    raise Problem(415, f"Content-Type {said}: it is one of {', '.join(KNOWN)}")
+
+
+def _of_headers(
+    media_type: str, headers: Headers, body: Body, bytes_max: int
+) -> Iterator[NewEvent]:
+    """Yield the CloudEvent whose attributes are headers."""
+    if len(body) > bytes_max:
+        raise _too_large("event", 1, bytes_max)
+    with _explained("event", lambda: 1):
+        event = binary_event(headers, media_type, bytes(body))
+    yield event
 
 
 def _of_json(media_type: str, body: Body, bytes_max: int) -> Iterator[NewEvent]:
-    if media_type in JSON and len(body) <= PLAIN_BYTES_MAX:
-        plain = plain_events(body, bytes_max)
-        yield from plain
-        if plain:
-            return
     read = _event_reader() if media_type in JSON else _cloudevent_reader()
     scan = _begin(body)
     if not scan.sees(b"[") or media_type == CLOUDEVENT:
@@ -206,7 +208,7 @@ def _too_large(what: str, number: int, bytes_max: int) -> Problem:
 
 def _traced(headers: Headers, event: NewEvent) -> NewEvent:
     """Return the event with the trace context of the request, unless it has its own."""
-    if _TRACE[0] not in headers or _TRACE[0] in (event.headers or {}):
+    if _TRACE[0] in (event.headers or {}):
         return event
     context = {name: headers[name] for name in _TRACE if name in headers}
     return replace(event, headers={**(event.headers or {}), **context})

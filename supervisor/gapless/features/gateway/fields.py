@@ -10,6 +10,7 @@ from starlette.requests import Request
 from gapless.features.gateway.body import content_type, read_body, text_of
 from gapless.features.gateway.params import text_in
 from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.shape import Values
 from gapless.features.load.parse import NotJsonError, Number, whole
 
 BYTES_MAX = 65_536
@@ -21,6 +22,24 @@ class Fields:
 
     def __init__(self, found: dict[str, Any]) -> None:
         self._found = found
+
+    def value(self, name: str, values: Values) -> Any:
+        """Return a field by its shape; without an optional one its default, else None."""
+        shape, is_needed = values.shapes[name], name in values.needed
+        kind, default = shape["type"], shape.get("default")
+        if kind == "string":
+            found = self.text(name, None if is_needed else "", shape["maxLength"])
+            return found if is_needed else found or None
+        if kind == "integer":
+            number = self.whole(name, default, shape["minimum"], shape["maximum"])
+            if number is None and is_needed:
+                raise Problem(400, f"{name} is missing")
+            return number
+        if kind == "number":
+            return self.number(name, default or 0.0)
+        if kind == "array":
+            return self.wholes(name, shape["items"]["minimum"], shape["items"]["maximum"])
+        return self.truth(name) if kind == "boolean" else self.texts(name)
 
     def text(self, name: str, default: str | None, most: int) -> str:
         """Return a text of at most `most` characters."""

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from gapless.features.gateway.access import Access
-from gapless.features.gateway.budget import BodyBudget
+from gapless.features.gateway.body import BodyBudget
 from gapless.features.gateway.feed import Feeds
 from gapless.features.gateway.listener import ChannelListener
 from gapless.features.gateway.sessions import Sessions

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from ipaddress import ip_address
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Scope
 
 from gapless.errors import UsageError
 from gapless.features.gateway.problem import Problem
@@ -25,39 +25,26 @@ _AUTHORITY = re.compile(rf"(?=.{{1,261}}\Z)({_NAME}|\[[0-9A-Fa-f:.]+\])(?::([0-9
 _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 
 
-class Hosts:
-    """Passes requests for the right names on to `app`; names: None allows any well-formed name."""
+def require_name(scope: Scope, names: frozenset[str] | None) -> None:
+    """Raise Problem: 400 for a missing or malformed name; 421 for another server's name.
 
-    def __init__(self, app: ASGIApp, names: frozenset[str] | None) -> None:
-        self._app = app
-        self._names = names
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Check the name, then call `app`; see ASGI."""
-        try:
-            self._check(scope)
-        except Problem as problem:
-            await problem.response()(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
-
-    def _check(self, scope: Scope) -> None:
-        """Raise Problem: 400 for a missing or malformed name; 421 for another server's name."""
-        given = [value for name, value in scope["headers"] if name == b"host"]
-        if len(given) != 1:
-            said = "no header Host" if not given else "more than one header Host"
-            raise Problem(400, f"{said}: a request has one")
-        # The target takes precedence over the header (RFC 9112); here both have to be right.
-        absolute = _ABSOLUTE.match(scope["extensions"][TARGET]["url"])
-        for raw in (*given, *([absolute[1]] if absolute else [])):
-            authority = raw.decode("latin-1")
-            name = name_in(authority)
-            if name is None:
-                raise Problem(400, f"Host {authority[:100]!r} is no name")
-            if self._names is not None and name not in self._names:
-                known = ", ".join(sorted(self._names))
-                detail = f"{name} is not this gateway, which is {known}: add --host {name} to it"
-                raise Problem(421, detail)
+    names: those of this server; None allows any well-formed name.
+    """
+    given = [value for name, value in scope["headers"] if name == b"host"]
+    if len(given) != 1:
+        said = "no header Host" if not given else "more than one header Host"
+        raise Problem(400, f"{said}: a request has one")
+    # The target takes precedence over the header (RFC 9112); here both have to be right.
+    absolute = _ABSOLUTE.match(scope["extensions"][TARGET]["url"])
+    for raw in (*given, *([absolute[1]] if absolute else [])):
+        authority = raw.decode("latin-1")
+        name = name_in(authority)
+        if name is None:
+            raise Problem(400, f"Host {authority[:100]!r} is no name")
+        if names is not None and name not in names:
+            known = ", ".join(sorted(names))
+            detail = f"{name} is not this gateway, which is {known}: add --host {name} to it"
+            raise Problem(421, detail)
 
 
 @lru_cache(64)  # a client asks for the same name each time

@@ -9,8 +9,8 @@ from typing import Any
 from starlette.datastructures import ImmutableMultiDict
 
 from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.shape import TEXT_CHARACTERS_MAX, Shape, Values
 
-TEXT_CHARACTERS_MAX = 1_000  # characters
 PARTITION_MAX = 4_095
 _WHOLE = re.compile("[0-9]{1,18}", re.ASCII)
 
@@ -24,6 +24,35 @@ def require_known(params: ImmutableMultiDict[str, str], known: Collection[str]) 
             raise Problem(400, f"unknown parameter {name[:100]!r}: there are {there}")
         if names.count(name) > 1:
             raise Problem(400, f"{name} stands there twice")
+
+
+def part_in(path: Mapping[str, Any], name: str, shape: Shape, route: str) -> Any:
+    """Return a value of a path. Raises Problem: 400, 404 for a word that is not allowed.
+
+    route: the path with the names of its values.
+    """
+    if shape["type"] == "integer":
+        return whole_in(path, name, shape["minimum"], shape["maximum"])
+    found = text_in(path, name)
+    if found not in (words := shape.get("enum", (found,))):
+        above = route.rpartition("/")[0]
+        raise Problem(404, f"{above} has {', '.join(words)}, no {found[:100]}")
+    return found
+
+
+def value_in(query: Mapping[str, Any], name: str, values: Values) -> Any:
+    """Return a value of a query by its shape; without an optional one its default, else None."""
+    shape, is_needed = values.shapes[name], name in values.needed
+    if name not in query and not is_needed:
+        return shape.get("default")
+    if "enum" in shape:
+        return choice_in(query, name, shape["enum"])
+    if shape["type"] == "integer":
+        return whole_in(query, name, shape["minimum"], shape["maximum"])
+    if shape["type"] == "number":
+        return seconds_in(query, name, shape["maximum"])
+    found = text_in(query, name, None, shape.get("maxLength", TEXT_CHARACTERS_MAX))
+    return found if is_needed else found or None
 
 
 def text_in(

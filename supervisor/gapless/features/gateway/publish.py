@@ -114,8 +114,10 @@ ways = Ways()
 )
 async def publish_events(gateway: Gateway, request: Request, asked: Asked) -> Response:
     """Publish events: one request is one unit; with `wait`, say what became of it."""
-    wait, wait_s = _awaited(asked["wait"] or ""), asked["timeout"]
-    if wait not in ("", "offset"):  # other groups are not the producer's concern
+    wait, wait_s = asked["wait"] or "", asked["timeout"]
+    if wait not in ("", "offset"):
+        wait = _group_in(wait)
+        # Other groups are not the producer's concern.
         gateway.access.require_any(request, f"consume:{wait}", "read:*")
     said = await _published(gateway, request, asked["topic"], wait)  # a wait holds no body
     gateway.stand_in.ring()
@@ -175,8 +177,9 @@ async def _read(gateway: Gateway, request: Request, grown: Callable[[int], None]
     size, found = len(body), events_in(kind, request.headers, body, gateway.limits)
     events = list(found) if size <= AT_ONCE_BYTES_MAX else await gateway.slices.collect(found)
     is_short = size <= SPOKEN_BYTES_MAX and len(events) <= SPOKEN_EVENTS_MAX
-    key, digest = _key_in(request, events), b""
-    if key is not None:
+    key, digest = None, b""
+    if "idempotency-key" in request.headers:
+        key = _key_in(request, events)
         digest = await asyncio.to_thread(_digest, request, body)
     is_plain = size <= PLAIN_BYTES_MAX and len(events) == 1 and not is_special(events[0])
     return _Read(events, is_plain, is_short, key, digest)
@@ -195,11 +198,9 @@ def _said(published: UUID | None, events: int) -> dict[str, Any]:
     }
 
 
-def _key_in(request: Request, events: list[NewEvent]) -> str | None:
+def _key_in(request: Request, events: list[NewEvent]) -> str:
     """Return the request's key, without the quotes of a structured header."""
     given = request.headers.getlist("idempotency-key")
-    if not given:
-        return None
     key = given[0].strip()
     if len(key) > 1 and key[0] == key[-1] == '"':
         key = key[1:-1]
@@ -221,10 +222,8 @@ def _digest(request: Request, body: Body) -> bytes:
     return digest.digest()
 
 
-def _awaited(wait: str) -> str:
-    """Return the condition to wait for: "", "offset" or a group's name. Raises Problem (400)."""
-    if wait in ("", "offset"):
-        return wait
+def _group_in(wait: str) -> str:
+    """Return the name of the group to wait for. Raises Problem (400)."""
     kind, _, group = wait.partition(":")
     if kind != "group" or not group:
         raise Problem(400, f"wait={wait[:100]!r}: it is offset, or group:NAME")

@@ -32,6 +32,7 @@ class Room:
         self._proxies = proxies
         self._open: Counter[str] = Counter()
         self._total_connections = 0
+        self.is_full = False  # there are more connections than are served
 
     def enter(self, host: str | None) -> str | None:
         """Count one more; return the argument of leave(), None if there are too many."""
@@ -39,19 +40,19 @@ class Room:
         if whose and self._open[whose] >= self._each_max:
             return None
         self._open[whose] += 1
-        self._total_connections += 1
+        self._count(1)
         return whose
 
     def leave(self, whose: str) -> None:
         """Count one less."""
         self._open[whose] -= 1
-        self._total_connections -= 1
+        self._count(-1)
         if not self._open[whose]:
             del self._open[whose]
 
-    def is_full(self) -> bool:
-        """Tell whether there are more connections than are served."""
-        return self._total_connections > CONNECTIONS_MAX
+    def _count(self, more: int) -> None:
+        self._total_connections += more
+        self.is_full = self._total_connections > CONNECTIONS_MAX
 
     def _whose(self, host: str | None) -> str:
         """Return the address for which a connection counts; "": it counts for none."""

@@ -25,13 +25,13 @@ from gapless.features.gateway.app import App
 from gapless.features.gateway.connection import Connection
 from gapless.features.gateway.gateway import Gateway, Limits
 from gapless.features.gateway.handshake import Secured
-from gapless.features.gateway.hosts import Hosts, names_of
+from gapless.features.gateway.hosts import names_of
 from gapless.features.gateway.issuer import read_issuer
 from gapless.features.gateway.listener import ChannelListener
 from gapless.features.gateway.room import Room, networks
 from gapless.features.gateway.sessions import Sessions
 from gapless.features.gateway.tls import Certificate
-from gapless.features.gateway.traffic import Traffic, Watched
+from gapless.features.gateway.traffic import Traffic
 from gapless.features.metrics.looks import Looks
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ def make_server(sessions: Sessions, spec: ServeSpec, address: str = "127.0.0.1")
     tls = spec.certificate.open() if spec.certificate else None
     protocol = partial(Secured, tls) if tls else Connection
     config = uvicorn.Config(
-        Watched(Hosts(App(gateway), names), traffic, room.is_full),
+        App(gateway, room, names),
         http=partial(protocol, room, traffic),  # type: ignore[arg-type]
         ws="none",
         lifespan="off",

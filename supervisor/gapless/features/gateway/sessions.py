@@ -153,8 +153,10 @@ class Sessions:
 
     def _put_back(self, session: Session, error: BaseException | None) -> None:
         if error is None:
-            self._note_back()
             is_of_use = True
+            if self._away_s is not None:
+                log.info("the database is back after %.1f s", monotonic() - self._away_s)
+                self._away_s = None
         else:
             is_idle = session.conn.info.transaction_status is TransactionStatus.IDLE
             is_of_use = is_idle and not session.is_gone()
@@ -176,8 +178,3 @@ class Sessions:
         if self._away_s is None:
             self._away_s = monotonic()
             log.warning("the database is away, requests get 503: %s", self._why)
-
-    def _note_back(self) -> None:
-        if self._away_s is not None:
-            log.info("the database is back after %.1f s", monotonic() - self._away_s)
-            self._away_s = None

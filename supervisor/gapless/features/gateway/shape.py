@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from gapless.features.gateway.params import TEXT_CHARACTERS_MAX
 from gapless.log.record import KEY_LENGTH_MAX
 
 Shape = Mapping[str, Any]
 
+TEXT_CHARACTERS_MAX = 1_000
 OFFSET_MAX = 10**18
 ID_MAX = 10**18 - 1
 _NO_NUL = r"^[^\u0000]*$"

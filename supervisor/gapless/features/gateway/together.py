@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import Context
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID, uuid4
 
 import psycopg
@@ -17,7 +18,9 @@ from gapless.errors import ConnectError, GaplessError
 from gapless.features.gateway.sessions import WAITING_REQUESTS_MAX, Sessions, too_many
 from gapless.log.event import NewEvent
 from gapless.log.outgoing import outgoing
-from gapless.log.publish import publish
+from gapless.log.play import play
+from gapless.log.publish import Publishing
+from gapless.log.statements import script_of
 
 EVENTS_MAX = 64
 SLOW_S = 0.02  # the next transaction begins beside one that takes longer
@@ -96,8 +99,11 @@ class Together:
         for each, own in zip(some, ids, strict=True):
             each.event.transaction_id = own
         events = [each.event for each in some]
+        # Not by publish(): they are known to be events, and have the traces of their own requests.
+        script = partial(script_of, topic, iter(events), {})
+        frame = Publishing(topic, events)
         try:
-            stored = await self._sessions.speak(lambda conn: publish(conn, topic, events))
+            stored = await self._sessions.speak(lambda conn: play(conn, script, frame))
         except Exception as error:  # noqa: BLE001 - the waiting requests answer it
             if len(some) > 1 and _is_undone(error):
                 middle = len(some) // 2  # halves find a rejected event in few tries

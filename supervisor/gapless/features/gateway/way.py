@@ -11,16 +11,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gapless.features.gateway.fields import Fields, fields_in
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.params import (
-    TEXT_CHARACTERS_MAX,
-    choice_in,
-    seconds_in,
-    text_in,
-    whole_in,
-)
-from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.shape import IN_PATHS, NAME, NOTHING, Shape, Values
 
 Asked = Mapping[str, Any]
@@ -62,32 +53,6 @@ class Route:
     body: Values | Bodies | None = None
     answers: Mapping[int, AnswerShape] = field(default_factory=dict)
     fails: tuple[int, ...] = ()
-
-    async def answer(self, gateway: Gateway, request: Request) -> Response:
-        """Read the values of a request, and answer it. Raises Problem (400), and as fields_in()."""
-        asked = {name: self._named(request, name, it) for name, it in self.in_path.items()}
-        for name in self.headers.needed:
-            if not request.headers.get(name):
-                raise Problem(400, f"no header {name}: {self.headers.shapes[name]['description']}")
-            asked[name] = text_in(request.headers, name)
-        query = request.query_params if request.scope["query_string"] else {}
-        for name in self.query.shapes:
-            asked[name] = _read(query, name, self.query)
-        if isinstance(self.body, Values):
-            fields = await fields_in(request, self.body.shapes)
-            for name in self.body.shapes:
-                asked[name] = _read_field(fields, name, self.body)
-        return await self.endpoint(gateway, request, asked)
-
-    def _named(self, request: Request, name: str, shape: Shape) -> Any:
-        """Return a value of the path. Raises Problem: 400, 404 for a word that is not allowed."""
-        if shape["type"] == "integer":
-            return whole_in(request.path_params, name, shape["minimum"], shape["maximum"])
-        found = text_in(request.path_params, name)
-        if found not in (words := shape.get("enum", (found,))):
-            above = self.path.rpartition("/")[0]
-            raise Problem(404, f"{above} has {', '.join(words)}, no {found[:100]}")
-        return found
 
 
 class Ways:
@@ -131,37 +96,3 @@ def made(where: str, scope: str, endpoint: Endpoint, about: str, **how: Any) -> 
             **how,
         },
     )
-
-
-def _read(params: Mapping[str, Any], name: str, values: Values) -> Any:
-    """Return a value of a query; without an optional one its default, else None."""
-    shape, is_needed = values.shapes[name], name in values.needed
-    if name not in params and not is_needed:
-        return shape.get("default")
-    if "enum" in shape:
-        return choice_in(params, name, shape["enum"])
-    if shape["type"] == "integer":
-        return whole_in(params, name, shape["minimum"], shape["maximum"])
-    if shape["type"] == "number":
-        return seconds_in(params, name, shape["maximum"])
-    found = text_in(params, name, None, shape.get("maxLength", TEXT_CHARACTERS_MAX))
-    return found if is_needed else found or None
-
-
-def _read_field(fields: Fields, name: str, values: Values) -> Any:
-    """Return a field of a body; without an optional one its default, else None."""
-    shape, is_needed = values.shapes[name], name in values.needed
-    kind, default = shape["type"], shape.get("default")
-    if kind == "string":
-        found = fields.text(name, None if is_needed else "", shape["maxLength"])
-        return found if is_needed else found or None
-    if kind == "integer":
-        number = fields.whole(name, default, shape["minimum"], shape["maximum"])
-        if number is None and is_needed:
-            raise Problem(400, f"{name} is missing")
-        return number
-    if kind == "number":
-        return fields.number(name, default or 0.0)
-    if kind == "array":
-        return fields.wholes(name, shape["items"]["minimum"], shape["items"]["maximum"])
-    return fields.truth(name) if kind == "boolean" else fields.texts(name)

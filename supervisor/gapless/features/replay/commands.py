@@ -6,7 +6,7 @@ import signal
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from gapless.cli.context import flags_of, load_settings, open_connection
+from gapless.cli.context import load_all, open_connection
 from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, partition, yes
 from gapless.cli.place import point
 from gapless.cli.progress import Steps
@@ -83,7 +83,7 @@ command = Command("replay")
 def _replay(args: Args) -> int:
     """Show what a replay would do, try it, or do it; continue with, remove or list replays."""
     if args.list or args.remove:
-        with open_connection(args, "replay") as conn:
+        with open_connection(load_all(args).settings, "replay") as conn:
             return _remove(conn, args) if args.remove else _list(conn, args)
     if not args.handler:
         raise UsageError("which handler? gapless replay module:handler")
@@ -91,12 +91,12 @@ def _replay(args: Args) -> int:
         raise UsageError(
             f"--dry-run and {'--yes' if args.apply else '--continue'}: one or the other"
         )
-    settings = load_settings(args, flags_of(args, "batch_size"))
+    settings = load_all(args, "batch_size").settings
     handler = choose_handler(args.handler, settings, args.topic)
     terms = replay_terms(handler, settings, args.topic)
     for each in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.default_int_handler)
-    with open_connection(args, "replay", settings, needs_session=True) as conn:
+    with open_connection(settings, "replay", needs_session=True) as conn:
         if args.old:
             find_replay(conn, args.old)
             return _run(conn, args, args.old, handler, terms)

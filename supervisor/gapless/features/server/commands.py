@@ -7,13 +7,14 @@ import signal
 import subprocess
 from dataclasses import asdict
 
-from gapless.cli.context import said_dsn
+from gapless.cli.context import load_all
 from gapless.cli.declare import Args, Command, opt
 from gapless.cli.screen import answer, remark, say
 from gapless.errors import GaplessError, UsageError
 from gapless.features.server.control import psql
 from gapless.features.server.ops import ServerInfo, show_server, start_server, stop_server
 from gapless.features.server.server import acquire
+from gapless.ops.find import configured_dsn
 from gapless.ops.text import json_text
 
 TAKES_THE_REST = True  # the arguments behind -- are for psql
@@ -95,6 +96,6 @@ def _show(args: Args, found: ServerInfo) -> int:
         say(json_text(asdict(found), indent=2))
         return 0
     say(str(found))
-    if said_dsn(args) is not None:
+    if configured_dsn(load_all(args).settings) is not None:
         remark("a DSN is configured: commands use that database; the embedded server is for none")
     return 0

@@ -7,7 +7,7 @@ import threading
 from dataclasses import asdict
 from pathlib import Path
 
-from gapless.cli.context import load_settings, server_dsn
+from gapless.cli.context import load_all, server_dsn
 from gapless.cli.declare import Args, Command, Conn, flag, opt, yes
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
@@ -57,7 +57,7 @@ def _run(args: Args) -> int:
     pipelines = load_pipelines(args.file)
     if args.name not in pipelines:
         raise UsageError(f"{args.file} has no pipeline {args.name!r}: {', '.join(pipelines)}")
-    dsn = server_dsn(args, load_settings(args))
+    dsn = server_dsn(load_all(args).settings)
     stop = threading.Event()
     if not args.once:
         for each in (signal.SIGTERM, signal.SIGINT):

@@ -121,16 +121,16 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
     """Check that a session gives offsets, and that its memory is of this cluster."""
     look = patient.look
     sequencing = look.sequencer
-    pending = look.pending_events
+    pending = look.totals.pending
     at_least = "at least " if pending == COUNT_MAX else ""
     waiting = f"; {at_least}{quantity(pending, 'event')} without an offset yet" if pending else ""
-    if pending and look.pending_s > _STILL_S:
+    if pending and look.totals.pending_s > _STILL_S:
         who = "nobody is the sequencer"
         remedy = "start a supervisor: gapless run"
         if sequencing.pid is not None:
             who = f"pid {sequencing.pid} is the sequencer, and gets nowhere"
             remedy = "see the log of its supervisor, and gapless status"
-        text = f"{who}{waiting}, the oldest for {duration(look.pending_s)}"
+        text = f"{who}{waiting}, the oldest for {duration(look.totals.pending_s)}"
         yield fail("sequencer", text, remedy)
     elif sequencing.pid is None:
         text = f"nobody is the sequencer{waiting}"
