@@ -110,7 +110,7 @@ def _supervise(args: Args) -> int:
             "which handlers? Name them: gapless run module, gapless run path/app.py, "
             f"or app: in the configuration{other}"
         )
-    plan = _plan(args, loaded, references, source)
+    plan = _plan(loaded, references, source)
     metrics = None if settings.metrics is None else open_metrics(settings.metrics)
     if args.engine == "spark":
         from gapless.features.spark.serve import serve_on_spark  # noqa: PLC0415
@@ -143,7 +143,7 @@ def _asked_source(args: Args) -> Source | None:
     return _source if _source is not None and getattr(args, _source.option) else None
 
 
-def _plan(args: Args, loaded: Loaded, references: Sequence[str], source: Source | None) -> Plan:
+def _plan(loaded: Loaded, references: Sequence[str], source: Source | None) -> Plan:
     """Return the plan of the supervisor. Raises UsageError if it cannot be run."""
     settings = loaded.settings
     handlers = [handler for reference in references for handler in load_handlers(reference)]
