@@ -52,6 +52,7 @@ class Feature:
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
     workers: children of a supervisor that need no lease.
+    settings: sections of the configuration, each a frozen dataclass (settings/declare.py).
     options: of a handler, set for its group when a member joins it.
     reader: makes the reader of groups that do not take every event.
     publishing: makes the reader of the rules by which a topic's events are checked on publish.
@@ -64,6 +65,7 @@ class Feature:
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
     workers: Callable[[], Sequence[Workers]] = tuple
+    settings: Callable[[], Sequence[type]] = tuple
     options: Sequence[Option] = ()
     reader: Callable[[], Reader] | None = None
     publishing: Callable[[], RulesReader] | None = None

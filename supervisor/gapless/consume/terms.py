@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gapless.consume.user.check import NEEDS_ORDER, GroupBy, Mode
+from gapless.consume.user.check import NEEDS_ORDER, Mode
 from gapless.consume.user.handler import Handler, require_single_units
-from gapless.consume.verdict.policy import DeliveryMode, Policy
+from gapless.consume.verdict.policy import Policy
 from gapless.errors import UsageError
 from gapless.log.filter import Filter
 from gapless.settings import Settings
+from gapless.settings.sections import DeliveryMode, GroupBy, OffsetReset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class Terms:
     start: Literal["earliest", "latest", "latest-per-key"]
     stream_above_events: int
     units_per_commit: int
-    auto_offset_reset: Literal["error", "earliest", "latest"]
+    auto_offset_reset: OffsetReset
     worker: str
     filter: Filter | None
 

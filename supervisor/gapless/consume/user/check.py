@@ -8,19 +8,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, get_args
 
-from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.consume.verdict.wish import seconds
 from gapless.errors import UsageError
 from gapless.resources import Resource
+from gapless.settings.sections import RETRIES_MAX, DeliveryMode, GroupBy, OnFailure
 from gapless.settings.stranger import closest, hint
 
-GroupBy = Literal["transaction", "user"]
 Mode = Literal["ordered", "queue"]
 ServedTopics = str | Sequence[str] | Mapping[str, int]
 NEEDS_ORDER = ("park-key", "block")
 VISIBILITY_S_MIN, VISIBILITY_S_MAX = 0.1, 86_400
 WEIGHT_MAX = 1000
-RETRIES_MAX = 100  # as in the configuration
 _GROUP = re.compile("[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 

@@ -19,7 +19,6 @@ from gapless.consume.unit import Unit
 from gapless.consume.user.awaited import in_loop, is_async
 from gapless.consume.user.check import (
     NEEDS_ORDER,
-    GroupBy,
     Mode,
     ServedTopics,
     check_function,
@@ -33,12 +32,12 @@ from gapless.consume.user.check import (
 from gapless.consume.user.guard import Guard, unguarded
 from gapless.consume.user.signature import BatchFunction, CallFunction, Payload, T, UnitFunction
 from gapless.consume.user.typed import typed
-from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.errors import UsageError
 from gapless.feature import Declaration
 from gapless.log.filter import Filter, filter_of
 from gapless.log.typed import decoder_of
 from gapless.resources import Resource
+from gapless.settings.sections import DeliveryMode, GroupBy, OnFailure
 
 
 @dataclass(slots=True)

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
+from gapless.settings.sections import OnFailure
 
-OnFailure = Literal["dead-letter", "retry", "park-key", "block"]
-DeliveryMode = Literal["exactly-once", "at-least-once"]
 BLOCK_RETRY_S = 10.0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
 from gapless.feature import Feature, Listed
@@ -19,6 +20,12 @@ def _key_commands() -> ModuleType:
     return key_commands
 
 
+def _settings() -> Sequence[type]:
+    from gapless.features.gateway.settings import GatewaySettings
+
+    return (GatewaySettings,)
+
+
 GATEWAY = Feature(
     commands={
         "gateway": Listed(
@@ -28,4 +35,5 @@ GATEWAY = Feature(
             "keys of the gateway, and what they may do: list, create, revoke", _key_commands
         ),
     },
+    settings=_settings,
 )

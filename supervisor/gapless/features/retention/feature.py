@@ -20,6 +20,12 @@ def _duties() -> Sequence[Duty]:
     return (RetentionDuty,)
 
 
+def _settings() -> Sequence[type]:
+    from gapless.features.retention.settings import RetentionSettings
+
+    return (RetentionSettings,)
+
+
 RETENTION = Feature(
     commands={
         "retention": Listed(
@@ -27,4 +33,5 @@ RETENTION = Feature(
         ),
     },
     duties=_duties,
+    settings=_settings,
 )

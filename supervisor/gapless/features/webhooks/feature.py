@@ -20,6 +20,12 @@ def _checks() -> Sequence[Check]:
     return (webhooks,)
 
 
+def _settings() -> Sequence[type]:
+    from gapless.features.webhooks.settings import WebhookSettings
+
+    return (WebhookSettings,)
+
+
 WEBHOOKS = Feature(
     commands={
         "webhooks": Listed(
@@ -28,4 +34,5 @@ WEBHOOKS = Feature(
         ),
     },
     checks=_checks,
+    settings=_settings,
 )
