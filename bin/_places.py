@@ -23,9 +23,7 @@ PAGE = ROOT / "docs" / "why" / "style.md"
 MARK = re.compile(r"(?<=<!-- places -->\n).*?(?=<!-- /places -->)", re.DOTALL)
 PLACES = ("supervisor/gapless", "sql", "config")
 SUFFIXES = {".py", ".sql", ".yml", ".json", ".js", ".html"}
-LEFT_OUT = re.compile(
-    r"sql/migrations/|sql/locks\.json|config/gapless\.yml"
-)  # the last two are made
+LEFT_OUT = re.compile(r"sql/migrations/|sql/locks\.json|config/gapless\.yml")
 COMMENT = {
     ".sql": r"--[^\n]*|/\*.*?\*/",
     ".yml": r"#[^\n]*",
@@ -61,13 +59,7 @@ THINGS = (
 def strings_and_names(path: Path) -> str:
     """Return the names and strings of a Python file, without docstrings, one a line."""
     tree = ast.parse(path.read_text())
-    docs = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return "\n".join(_words(tree, docs))
 
 
