@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from gapless.consume.read.claim import Reader
+    from gapless.consume.terms import Terms
+    from gapless.consume.user.handler import Handler
     from gapless.lease.member import ServedTopic
     from gapless.log.known import RulesReader
     from gapless.log.promote import DueEvents
@@ -34,6 +36,25 @@ class Declaration(Protocol):
         """Make it known unless it already is, unchanged; return whether something changed."""
 
 
+class GroupMode(Protocol):
+    """A mode of groups beside the core's, in which a worker with a lease keeps a partition's order.
+
+    name: as a handler and the database call it.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def require_options(self, handler: Handler, /) -> None:
+        """Raise UsageError for options of a handler that cannot be in this mode."""
+
+    def require_fit(self, handler: Handler, terms: Terms, /) -> None:
+        """Raise UsageError for options, configured ones included, that do not fit this mode."""
+
+    def options_of(self, terms: Terms, /) -> Mapping[str, int]:
+        """Return the options with which the database makes the handler's group."""
+
+
 @dataclass(frozen=True, slots=True)
 class Listed:
     """A command: its line in the help, and its module, which is imported on first use."""
@@ -51,7 +72,7 @@ class Feature:
     commands: by name, in the order of the help. sections: of a look (status, the console).
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
-    workers: children of a supervisor that need no lease.
+    workers: children of a supervisor that need no lease. modes: of groups that they serve.
     settings: sections of the configuration, each a frozen dataclass (settings/declare.py).
     options: of a handler, set for its group when a member joins it.
     reader: makes the reader of groups that do not take every event.
@@ -65,6 +86,7 @@ class Feature:
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
     workers: Callable[[], Sequence[Workers]] = tuple
+    modes: Callable[[], Sequence[GroupMode]] = tuple
     settings: Callable[[], Sequence[type]] = tuple
     options: Sequence[Option] = ()
     reader: Callable[[], Reader] | None = None
@@ -89,3 +111,11 @@ def reader() -> Reader:
         if each.reader is not None:
             return each.reader()
     raise LookupError("the group has a filter, and no feature of this program reads by one")
+
+
+def mode_of(name: str) -> GroupMode:
+    """Return the mode of this name, which is not the core's."""
+    for each in (mode for one in listed() for mode in one.modes()):
+        if each.name == name:
+            return each
+    raise LookupError(f"no feature of this program has groups of mode {name!r}")
