@@ -46,7 +46,7 @@ THINGS = (
     Thing("a child's setting", "`waitPeriodMs`", "wait_period_ms|waitPeriodMs|WAITPERIODMS", "", 2),
     Thing("a child's setting", "`maxCrashes`", "max_crashes|maxCrashes|MAXCRASHES", "", 2),
     Thing("a command", "`topics adopt`", "adopt_topic|adopted?|Adopted", "", 4),
-    Thing("a command", "`groups expire`", "set_expiry|ExpiryChange|expire", "", 4),
+    Thing("a command", "`groups expire`", "set_expiry|ExpiryChange|expire", "expiry", 4),
     Thing("an event column", "`host_id`", "host_id|hostId", "", 8),
     Thing("an event column", "`event_type`", "event_type|eventType", "", 8),
     Thing(

@@ -69,7 +69,8 @@ class Feature:
 
     A slot that would import more than this module is a function.
 
-    commands: by name, in the order of the help. sections: of a look (status, the console).
+    commands: by name, in the order of the help. verbs: modules with more verbs of a command that is
+    not its own, and EXAMPLES of them. sections: of a look (status, the console).
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
     workers: children of a supervisor that need no lease. modes: of groups that they serve.
@@ -82,6 +83,7 @@ class Feature:
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
+    verbs: Mapping[str, Callable[[], ModuleType]] = field(default_factory=dict)
     sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
@@ -98,6 +100,11 @@ class Feature:
 listed: Callable[[], Sequence[Feature]] = tuple
 """The features of the program. gapless/__init__.py, which runs before any other module of it, hands
 the list down here: so the core imports none, and no entry point can forget it."""
+
+
+def verbs_of(command: str) -> Iterator[ModuleType]:
+    """Yield the modules with more verbs of a command."""
+    return (each.verbs[command]() for each in listed() if command in each.verbs)
 
 
 def options() -> Iterable[Option]:
