@@ -25,6 +25,7 @@ from gapless.cli.run import PARTITIONS_PER_HANDLER
 from gapless.db.connect import connect
 from gapless.features.webhooks.fleet import Webhooks
 from gapless.features.webhooks.ops import add_webhook, remove_webhook
+from gapless.features.webhooks.settings import WebhookSettings
 
 CONCURRENCY = 64
 PARTITIONS = 8
@@ -88,7 +89,7 @@ def _delivered(dsn: str, url: str, requests: Callable[[], int], events: int) -> 
             dsn,
             source=lambda settings: Webhooks(settings, dsn),
             partitions_per_worker=PARTITIONS_PER_HANDLER,
-            webhook_allow=("127.0.0.0/8",),
+            sections=(WebhookSettings(webhook_allow=("127.0.0.0/8",)),),
         ):
             while not (first := requests() - before):
                 _require_in_time(give_up_s)

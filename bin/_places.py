@@ -23,7 +23,7 @@ PAGE = ROOT / "docs" / "why" / "style.md"
 MARK = re.compile(r"(?<=<!-- places -->\n).*?(?=<!-- /places -->)", re.DOTALL)
 PLACES = ("supervisor/gapless", "sql", "config")
 SUFFIXES = {".py", ".sql", ".yml", ".json", ".js", ".html"}
-LEFT_OUT = re.compile(r"sql/migrations/|sql/locks\.json")
+LEFT_OUT = re.compile(r"sql/migrations/|sql/locks\.json|config/gapless\.yml")
 COMMENT = {
     ".sql": r"--[^\n]*|/\*.*?\*/",
     ".yml": r"#[^\n]*",
@@ -46,7 +46,7 @@ THINGS = (
     Thing("a child's setting", "`waitPeriodMs`", "wait_period_ms|waitPeriodMs|WAITPERIODMS", "", 2),
     Thing("a child's setting", "`maxCrashes`", "max_crashes|maxCrashes|MAXCRASHES", "", 2),
     Thing("a command", "`topics adopt`", "adopt_topic|adopted?|Adopted", "", 4),
-    Thing("a command", "`groups expire`", "set_expiry|ExpiryChange|expire", "", 4),
+    Thing("a command", "`groups expire`", "set_expiry|ExpiryChange|expire", "expiry", 4),
     Thing("an event column", "`host_id`", "host_id|hostId", "", 8),
     Thing("an event column", "`event_type`", "event_type|eventType", "", 8),
     Thing(
@@ -59,13 +59,7 @@ THINGS = (
 def strings_and_names(path: Path) -> str:
     """Return the names and strings of a Python file, without docstrings, one a line."""
     tree = ast.parse(path.read_text())
-    docs = {
-        id(node.body[0].value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.body
-        and isinstance(node.body[0], ast.Expr)
-    }
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     return "\n".join(_words(tree, docs))
 
 

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
     from gapless.consume.read.claim import Reader
+    from gapless.consume.terms import Terms
+    from gapless.consume.user.handler import Handler
     from gapless.lease.member import ServedTopic
     from gapless.log.known import RulesReader
     from gapless.log.promote import DueEvents
@@ -35,6 +37,25 @@ class Declaration(Protocol):
 
     def make_known(self, conn: Connection[Any], /) -> bool:
         """Make it known unless it already is, unchanged; return whether something changed."""
+
+
+class GroupMode(Protocol):
+    """A mode of groups beside the core's, in which a worker with a lease keeps a partition's order.
+
+    name: as a handler and the database call it.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    def require_options(self, handler: Handler, /) -> None:
+        """Raise UsageError for options of a handler that cannot be in this mode."""
+
+    def require_fit(self, handler: Handler, terms: Terms, /) -> None:
+        """Raise UsageError for options, configured ones included, that do not fit this mode."""
+
+    def options_of(self, terms: Terms, /) -> Mapping[str, int]:
+        """Return the options with which the database makes the handler's group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +90,16 @@ class Feature:
 
     A slot that would import more than this module is a function.
 
-    commands: by name, in the order of the help. ops: modules whose `__all__` is in `gapless.ops`.
+    commands: by name, in the order of the help. verbs: modules with more verbs of a command that is
+    not its own, and EXAMPLES of them. ops: modules whose `__all__` is in `gapless.ops`.
     sections: of a look (status, the console, metrics).
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
     workers: children of a supervisor that need no lease. source: of handlers that come and go.
+    modes: of groups that they serve.
     switches: of a topic, by name, for `gapless topics alter`. step: of work that chunks wait for;
     it returns how much was done.
+    settings: sections of the configuration, each a frozen dataclass (settings/declare.py).
     options: of a handler, set for its group when a member joins it.
     reader: makes the reader of groups that do not take every event.
     publishing: makes the reader of the rules by which a topic's events are checked on publish.
@@ -84,6 +108,7 @@ class Feature:
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
+    verbs: Mapping[str, Callable[[], ModuleType]] = field(default_factory=dict)
     ops: tuple[str, ...] = ()
     sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
     checks: Callable[[], Sequence[Check]] = tuple
@@ -92,6 +117,8 @@ class Feature:
     source: Source | None = None
     switches: Mapping[str, Switch] = field(default_factory=dict)
     step: Step | None = None
+    modes: Callable[[], Sequence[GroupMode]] = tuple
+    settings: Callable[[], Sequence[type]] = tuple
     options: Sequence[Option] = ()
     reader: Callable[[], Reader] | None = None
     publishing: Callable[[], RulesReader] | None = None
@@ -102,6 +129,11 @@ class Feature:
 listed: Callable[[], Sequence[Feature]] = tuple
 """The features of the program. gapless/__init__.py, which runs before any other module of it, hands
 the list down here: so the core imports none, and no entry point can forget it."""
+
+
+def verbs_of(command: str) -> Iterator[ModuleType]:
+    """Yield the modules with more verbs of a command."""
+    return (each.verbs[command]() for each in listed() if command in each.verbs)
 
 
 def options() -> Iterable[Option]:
@@ -135,3 +167,11 @@ def take_steps(conn: Connection[Any]) -> None:
     for each in listed():
         while each.step is not None and each.step(conn):
             pass
+
+
+def mode_of(name: str) -> GroupMode:
+    """Return the mode of this name, which is not the core's."""
+    for each in (mode for one in listed() for mode in one.modes()):
+        if each.name == name:
+            return each
+    raise LookupError(f"no feature of this program has groups of mode {name!r}")

@@ -31,7 +31,7 @@ from gapless.consume.user.handler import Options
 from gapless.features.gateway.app import WAYS
 from gapless.log.sequence import sequence
 from gapless.settings import load
-from gapless.settings.record import CATALOG
+from gapless.settings.record import catalog
 from support.commands import environment
 from support.forked import Forks
 from support.gateways import Inside, Limits
@@ -256,7 +256,7 @@ def _patterns() -> Iterator[tuple[str, str]]:
     """Yield a door, and the pattern of a row for each kind of input that it takes."""
     for verb in _verbs():
         yield "commands", rf"{verb}( .*)?"
-    for key in CATALOG:
+    for key in catalog():
         yield "settings", rf"GAPLESS_{key.upper()}=.*|{key}:.*"
     for option in {*Options.__annotations__, "topic", "payload", "batch", "delivery"}:
         yield "handlers", rf".*handler\(.*\b{option}=.*"

@@ -8,11 +8,12 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.features.webhooks.ops import WebhookInfo, add_webhook, list_webhooks
+from gapless.features.webhooks.settings import WebhookSettings
 from gapless.log.publish import publish
 from gapless.settings import Settings
 from support.endpoint import Server
 
-LOCAL = Settings(webhook_allow=("127.0.0.0/8",))
+LOCAL = Settings(sections=(WebhookSettings(webhook_allow=("127.0.0.0/8",)),))
 GROUP = "webhooks-outbox"
 SHOP = {"shop": "$.shop"}
 Deliver = Callable[[], None]

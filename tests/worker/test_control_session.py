@@ -422,7 +422,7 @@ def test_its_groups_are_named_and_queues_take_no_sessions_of_partitions(
     assert caplog.messages[-1].startswith("supervisor: joined no group yet as ")
     any_handler: Any = None
     for group, mode in (("g", "ordered"), ("q", "queue")):
-        terms: Any = SimpleNamespace(mode=mode, workers=3, topic="t")
+        terms: Any = SimpleNamespace(mode=mode, is_ordered=mode == "ordered", workers=3, topic="t")
         desk.control._plan.terms[group, "t"] = terms
         desk.control._plan.handlers[group, "t"] = any_handler
     monkeypatch.setattr(desk.control, "_wanted", lambda _conn: [])

@@ -278,6 +278,10 @@ class Command:
 
         return register
 
+    def join(self, other: Command) -> None:
+        """Take the verbs of another one, behind those that it has."""
+        self._verbs |= other._verbs
+
     def routed(self, about: str) -> Iterator[tuple[str, Verb]]:
         """Yield the verbs that have a route, by name; about: the command's own line."""
         main = {self._name: replace(self._main, about=about)} if self._main is not None else {}

@@ -174,7 +174,7 @@ class Job:
 
     def _patience_with(self, cause: BaseException | None) -> Patience | None:
         """Return the patience that there is with such a cause; under block none is needed."""
-        return None if cause is None or self.terms.policy.on_failure == "block" else self.patience
+        return None if cause is None or self.terms.policy.blocks else self.patience
 
 
 def offsets(spans: UnitRanges) -> tuple[int, int]:

@@ -99,7 +99,7 @@ def step_alone(job: Job) -> Step:
     if attempts is None:
         return Step(outcome="fenced")
     hit("alone.recorded")
-    if attempts > job.terms.policy.crashes_max and job.terms.policy.on_failure != "block":
+    if job.terms.policy.gives_up(attempts - 1):
         failure = Failure(error=crash_reason(attempts - 1, job.former_end), attempts=attempts - 1)
         return give_up(job, peek.spans[:1], failure, verdict=Verdict(state="dead"))
     try:

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gapless.consume.user.check import NEEDS_ORDER, GroupBy, Mode
+from gapless.consume.user.check import ORDERED, Mode
 from gapless.consume.user.handler import Handler, require_single_units
-from gapless.consume.verdict.policy import DeliveryMode, Policy
-from gapless.errors import UsageError
+from gapless.consume.verdict.policy import Policy
+from gapless.feature import mode_of
 from gapless.log.filter import Filter
 from gapless.settings import Settings
+from gapless.settings.sections import DeliveryMode, GroupBy, OffsetReset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +56,14 @@ class Terms:
     start: Literal["earliest", "latest", "latest-per-key"]
     stream_above_events: int
     units_per_commit: int
-    auto_offset_reset: Literal["error", "earliest", "latest"]
+    auto_offset_reset: OffsetReset
     worker: str
     filter: Filter | None
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether one worker at a time has a partition, under a lease, and keeps its order."""
+        return self.mode == ORDERED
 
 
 def agree(handler: Handler, settings: Settings) -> Terms:
@@ -100,33 +106,13 @@ def require_fit(handler: Handler, terms: Terms) -> None:
     """Raise UsageError when the handler cannot be run by these terms."""
     if terms.delivery == "at-least-once":
         require_single_units(handler, terms.group_by)
-    if terms.mode == "queue":
-        _require_queue(handler, terms)
-
-
-def _require_queue(handler: Handler, terms: Terms) -> None:
-    """Raise UsageError for options, set or left at a default, that do not fit a queue."""
-    if terms.policy.on_failure in NEEDS_ORDER:
-        raise UsageError(
-            f"{handler.name}: a queue has no order that onFailure {terms.policy.on_failure} could "
-            'keep: write on_failure="retry" or "dead-letter" in the handler'
-        )
-    if terms.delivery == "at-least-once":
-        return
-    for name, said in (
-        ("concurrency", handler.concurrency),
-        ("visibility_s", handler.visibility_s),
-    ):
-        if said is not None:
-            raise UsageError(
-                f"{handler.name}: {name} is for at-least-once: exactly once, a worker holds its "
-                "events by its transaction, one call at a time; more workers do more at a time"
-            )
+    if not terms.is_ordered:
+        mode_of(terms.mode).require_fit(handler, terms)
 
 
 def _group_by(handler: Handler, settings: Settings) -> GroupBy:
-    """Return the configured value; in a queue one event is one unit, so nothing is merged."""
-    return "transaction" if handler.mode == "queue" else settings.group_by
+    """Return the configured value; without an order one event is one unit, so nothing is merged."""
+    return settings.group_by if handler.is_ordered else "transaction"
 
 
 def _delays(own: Sequence[float] | None, configured: Sequence[float]) -> tuple[float, ...]:

@@ -8,6 +8,7 @@ from gapless.features.compaction.feature import COMPACTION
 from gapless.features.expiry.feature import EXPIRY
 from gapless.features.filters.feature import FILTERS
 from gapless.features.gateway.feature import GATEWAY
+from gapless.features.metrics.feature import METRICS
 from gapless.features.queue.feature import QUEUE
 from gapless.features.replay.feature import REPLAY
 from gapless.features.retention.feature import RETENTION
@@ -32,6 +33,7 @@ FEATURES = (
     CLASSIC,
     WEBHOOKS,
     GATEWAY,
+    METRICS,
     SPARK,
     SERVER,
 )

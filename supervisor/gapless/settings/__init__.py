@@ -1,12 +1,12 @@
 """The settings of an operator: each with its default and range, and the search for its value.
 
 A value comes from the first of: a flag, the environment, the values file, the config file, the
-default. `record.py` holds the settings and `kinds.py` their types and ranges; `reader.py` turns
-YAML into a `document.py`; `placeholder.py` expands `${name:default}` with the values that
+default. `sections.py` declares those of the core, a feature its own (`declare.py` says how), and
+`record.py` holds them all; `kinds.py` has their types and ranges; `reader.py` turns YAML into a
+`document.py`; `placeholder.py` expands `${name:default}` with the values that
 `source.py` finds in environment and values file; `load.py` decides and checks; `stranger.py`
 handles misspelt names; `dsn.py` knows libpq's own environment, `schema.py` the names of schemas.
-`config/gapless.yml` is the list of settings written for people; a test proves that it and the code
-agree.
+`config/gapless.yml`, the list of settings for people, is made of the declarations.
 """
 
 from __future__ import annotations

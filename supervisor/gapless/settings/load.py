@@ -12,11 +12,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import ConfigError
+from gapless.settings.declare import Setting, settings_of
 from gapless.settings.declared import Declared
 from gapless.settings.document import Document, Nested, SettingEntry
 from gapless.settings.kinds import RefusedValueError
 from gapless.settings.placeholder import PlaceholderError, Resolved, expand, names_in
-from gapless.settings.record import CATALOG, Setting, Settings
+from gapless.settings.record import Settings, catalog
+from gapless.settings.sections import ProcessSettings
 from gapless.settings.source import Surroundings, rivals
 from gapless.settings.stranger import (
     closest,
@@ -83,13 +85,17 @@ def load(
     spoken = flags.keys() | said.keys() | config.entries.keys()
     found = {
         key: _find(setting, flags, said, config, outside)
-        for key, setting in CATALOG.items()
+        for key, setting in catalog().items()
         if key in spoken
     }
-    settings = Settings(
-        **{CATALOG[key].attribute: _check(CATALOG[key], each) for key, each in found.items()}
-    )
-    sources = dict.fromkeys(CATALOG, DEFAULT_SOURCE)
+    by_owner: dict[type, dict[str, Any]] = {Settings: {}}
+    for key, each in found.items():
+        setting = catalog()[key]
+        by_owner.setdefault(setting.owner, {})[setting.attribute] = _check(setting, each)
+    core = by_owner.pop(Settings)
+    sections = (owner(**own) for owner, own in by_owner.items())
+    settings = Settings(**core, sections=tuple(each for each in sections if each != type(each)()))
+    sources = dict.fromkeys(catalog(), DEFAULT_SOURCE)
     sources |= {key: each.source for key, each in found.items()}
     _check_together(settings, sources)
     warnings = _warnings(config, outside)
@@ -109,11 +115,10 @@ def environment_schema(environ: Mapping[str, str]) -> str:
 
     Raises ConfigError for a name that no schema of ours may have.
     """
-    setting = CATALOG["schema"]
-    said = Surroundings(environ=environ).said().get(setting.key)
-    if said is None:
-        return str(setting.default)
-    return str(_check(setting, _Expanded(raw=said[0].value, source=said[0].source)))
+    (setting,) = (each for each in settings_of(ProcessSettings) if each.key == "schema")
+    for said in Surroundings(environ=environ).each(setting.names):
+        return str(_check(setting, _Expanded(raw=said.value, source=said.source)))
+    return str(setting.default)
 
 
 def _read(path: Path) -> Document:
@@ -133,12 +138,12 @@ def _read_values(path: Path | None, values: Path | None) -> Document:
 
 def _flags(overrides: Mapping[str, object]) -> dict[str, object]:
     """Return the flags by key, without those that were not given."""
-    keys = {setting.attribute: key for key, setting in CATALOG.items()}
+    keys = {setting.attribute: key for key, setting in catalog().items()}
     flags: dict[str, object] = {}
     for name, value in overrides.items():
         key = keys.get(name, name)
-        if key not in CATALOG:
-            raise ConfigError(f"there is no setting {name!r}{hint(closest(name, CATALOG))}")
+        if key not in catalog():
+            raise ConfigError(f"there is no setting {name!r}{hint(closest(name, catalog()))}")
         if value is not None:
             flags[key] = value
     return flags

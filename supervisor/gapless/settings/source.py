@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from gapless.settings.declare import environment_name
 from gapless.settings.document import Document
 from gapless.settings.placeholder import Resolved
-from gapless.settings.record import CATALOG, environment_name
+from gapless.settings.record import catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-
-_SETTING_OF = {name: setting for setting in CATALOG.values() for name in setting.names}
 
 
 def rivals(values: list[Resolved]) -> Iterator[str]:
@@ -36,8 +35,8 @@ class Surroundings:
 
     def __call__(self, name: str) -> Resolved | None:
         """Find the value of a name; any name of a setting finds the setting's value."""
-        setting = _SETTING_OF.get(name)
-        return next(self.each(setting.names if setting else (name,)), None)
+        known = (setting.names for setting in catalog().values() if name in setting.names)
+        return next(self.each(next(known, (name,))), None)
 
     def each(self, names: tuple[str, ...]) -> Iterator[Resolved]:
         """Yield every value that these names have, the winner first."""
@@ -50,7 +49,7 @@ class Surroundings:
         Rivals are values under the setting's other name, in the same source.
         """
         found = {}
-        for key, setting in CATALOG.items():
+        for key, setting in catalog().items():
             values = list(self._in_environment(setting.variables))
             if values := values or list(self._in_values(setting.names)):
                 found[key] = values

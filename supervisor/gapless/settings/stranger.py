@@ -10,13 +10,8 @@ import re
 from typing import TYPE_CHECKING
 
 from gapless.errors import ConfigError
-from gapless.settings.record import (
-    CATALOG,
-    CLASSIC_SECTION,
-    RETIRED,
-    SECTION,
-    environment_name,
-)
+from gapless.settings.declare import CLASSIC_SECTION, SECTION, environment_name
+from gapless.settings.record import RETIRED, catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,10 +44,10 @@ def hint(meant: str | None) -> str:
 def refuse_unknown_keys(config: Document) -> None:
     """Raise ConfigError for the first key of a config file that is no setting."""
     for entry in config.entries.values():
-        if entry.key not in CATALOG and entry.key not in RETIRED:
+        if entry.key not in catalog() and entry.key not in RETIRED:
             raise ConfigError(
                 f"{config.place(entry)}: unknown key {entry.key!r}"
-                f"{hint(closest(entry.key, CATALOG))}"
+                f"{hint(closest(entry.key, catalog()))}"
             )
 
 
@@ -70,9 +65,9 @@ def warn_of_retired(config: Document, outside: Surroundings) -> Iterator[str]:
 def warn_of_strangers(outside: Surroundings, mentioned: Iterable[str]) -> Iterator[str]:
     """Warn of unused names in our sections; `mentioned` are the names in placeholders."""
     others = {f"{section}.{key}" for section in _SECTIONS for key in RETIRED}.union(mentioned)
-    known = others.union(*(setting.names for setting in CATALOG.values()))
+    known = others.union(*(setting.names for setting in catalog().values()))
     asked_for = _OPERATIONAL.union(
-        map(environment_name, others), *(setting.variables for setting in CATALOG.values())
+        map(environment_name, others), *(setting.variables for setting in catalog().values())
     )
     for section in _SECTIONS:
         yield from _strange_variables(section, outside, asked_for)
@@ -105,7 +100,7 @@ def _strange_values(section: str, values: Document, known: set[str]) -> Iterator
 
 
 def _keys(section: str) -> list[str]:
-    return [key for key, setting in CATALOG.items() if f"{section}.{key}" in setting.names]
+    return [key for key, setting in catalog().items() if f"{section}.{key}" in setting.names]
 
 
 def _plain(word: str) -> str:

@@ -121,7 +121,7 @@ def _drain_one(dsn: str, handler: Handler, group: str | None, settings: Settings
     open_all(handler.resources)
     with connect(dsn, role="testing") as conn:
         sequence_all(conn)
-        if terms.mode == "queue":
+        if not terms.is_ordered:
             return _drain_queue(conn, handler, terms, name)
         topic = require_topic(conn, terms.topic)
         subscription = ServedTopic(

@@ -100,7 +100,7 @@ class Control:
         require_topics(conn, self._plan.handlers, self._plan.makes)
         require_room(
             conn,
-            [key for key, terms in self._plan.terms.items() if terms.mode != "queue"],
+            [key for key, terms in self._plan.terms.items() if terms.is_ordered],
             capacity=settings.capacity,
             partitions_per_worker=partitions_a_worker(conn, self._plan),
             total_partitions=settings.total_partitions,

@@ -46,7 +46,7 @@ class Plan:
         return [
             (group, self.handlers[group, topic], terms)
             for (group, topic), terms in self.terms.items()
-            if terms.mode == "queue" and topic == terms.topic
+            if not terms.is_ordered and topic == terms.topic
         ]
 
     def makes(self, topic: str) -> bool:
@@ -112,7 +112,7 @@ def _require_one_mode(handlers: Mapping[tuple[str, str], Handler]) -> None:
     for (group, _), handler in handlers.items():
         other = first.setdefault(group, handler)
         if other.mode != handler.mode:
-            ordered, queue = (other, handler) if handler.mode == "queue" else (handler, other)
+            ordered, queue = (handler, other) if handler.is_ordered else (other, handler)
             raise UsageError(
                 f'group "{group}" is a queue for {queue.name}, and keeps the order of its events '
                 f"for {ordered.name}: give one of them another group"

@@ -10,12 +10,11 @@ from psycopg import Connection
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler
 from gapless.errors import UsageError
+from gapless.feature import mode_of
 from gapless.lease.member import ServedTopic
 from gapless.log.topics import Topic, find_topic, missing
 from gapless.worker.crew import shares, workers_max
 from gapless.worker.plan import Plan
-
-BLOCK_EVENTS_MAX = 10_000  # events that one worker of a queue has in hand
 
 
 def require_topics(
@@ -46,8 +45,8 @@ def partitions_a_worker(conn: Connection[Any], plan: Plan) -> int:
         topic = find_topic(conn, served[1])
         partitions = settings.total_partitions if topic is None else topic.partitions
         if terms.delivery == "at-least-once":
-            alone += partitions * (terms.mode != "queue")
-        elif terms.mode != "queue":
+            alone += partitions * terms.is_ordered
+        elif terms.is_ordered:
             fast[served] = partitions
     workers = alone + sum(shares(fast, workers_max()).values())
     return max(1, -(-(alone + sum(fast.values())) // max(1, workers)))
@@ -55,14 +54,13 @@ def partitions_a_worker(conn: Connection[Any], plan: Plan) -> int:
 
 def subscription_of(group_id: str, topic: Topic, terms: Terms) -> ServedTopic:
     """Return the served topic for a group and the terms of its handler."""
-    is_queue = terms.mode == "queue"
+    options = {} if terms.is_ordered else mode_of(terms.mode).options_of(terms)
     return ServedTopic(
         group_id=group_id,
         topic=topic.name,
         topic_id=topic.topic_id,
         start=terms.start,
         mode=terms.mode,
-        block=min(terms.batch_size, BLOCK_EVENTS_MAX) if is_queue else None,
-        max_crashes=terms.policy.crashes_max if is_queue else None,
         filter=terms.filter,
+        **options,
     )

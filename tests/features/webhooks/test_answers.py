@@ -18,13 +18,14 @@ from gapless import loops
 from gapless.errors import ReceiverError
 from gapless.features.webhooks.fleet import Webhooks
 from gapless.features.webhooks.ops import add_webhook, list_webhooks, resume_webhook, try_webhook
+from gapless.features.webhooks.settings import WebhookSettings
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
 from gapless.settings import Settings
 from gapless.testing import drain
 from support.endpoint import SECRET, Call, Reply, Server, serving
 
-LOCAL = Settings(webhook_allow=("127.0.0.0/8",))
+LOCAL = Settings(sections=(WebhookSettings(webhook_allow=("127.0.0.0/8",)),))
 Deliver = Callable[..., None]
 
 
@@ -400,7 +401,9 @@ def test_https_is_for_the_name_and_only_for_it(
             "127.0.0.1" if str(host).endswith(".example") else host, *args, **options
         ),
     )
-    trusting = Settings(webhook_allow=("127.0.0.0/8",), webhook_ca_file=ca_file)
+    trusting = Settings(
+        sections=(WebhookSettings(webhook_allow=("127.0.0.0/8",), webhook_ca_file=ca_file),)
+    )
     for name, host in (("right", "shop.example"), ("wrong", "other.example")):
         url = f"{server.url.replace('127.0.0.1', host)}/{name}"
         add_webhook(conn, name, "outbox", url, secrets=["env:HOOK"])

@@ -14,12 +14,15 @@ from pathlib import Path
 import pytest
 
 from gapless.errors import ConfigError
+from gapless.features.gateway.settings import GatewaySettings
 from gapless.settings import Loaded, Settings, dsn_is_configured, load
-from gapless.settings.kinds import Choice, Items, Text, Whole
-from gapless.settings.record import CATALOG
+from gapless.settings.kinds import Whole
+from gapless.settings.record import catalog
 
-SHIPPED = Path(__file__).parents[3] / "config" / "gapless.yml"
-WHOLE = [setting for setting in CATALOG.values() if isinstance(setting.kind, Whole)]
+ROOT = Path(__file__).parents[3]
+SHIPPED = ROOT / "config" / "gapless.yml"
+KNOWN = catalog()
+WHOLE = [setting for setting in KNOWN.values() if isinstance(setting.kind, Whole)]
 CLASSIC = {"groupId", "batchSize", "totalPartitions", "waitPeriodMs"}
 
 
@@ -43,16 +46,11 @@ def test_shipped_file_equals_the_defaults_in_code() -> None:
     assert all(source.startswith(f"{SHIPPED} line ") for source in loaded.sources.values())
 
 
-def test_shipped_file_has_every_key_in_order_under_its_own_placeholder() -> None:
-    written = re.findall(r"^(\w+): \$\{([\w.-]+):(.*)\}$", SHIPPED.read_text(), re.MULTILINE)
-    assert [key for key, _, _ in written] == list(CATALOG)
-    for key, name, default in written:
-        section = "db-event-consumer" if key in CLASSIC else "gapless"
-        assert name == f"{section}.{key}"
-        value = CATALOG[key].default
-        text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        text = text.lower() if isinstance(value, bool) else text
-        assert default == ("" if value in (None, ()) else text)
+def test_shipped_file_is_made_of_the_declarations() -> None:
+    made = subprocess.run(
+        [sys.executable, ROOT / "bin" / "_settings.py"], check=True, capture_output=True
+    )
+    assert SHIPPED.read_bytes() == made.stdout, "python bin/_settings.py --write"
 
 
 def test_shipped_file_explains_every_key_with_its_range() -> None:
@@ -60,26 +58,28 @@ def test_shipped_file_explains_every_key_with_its_range() -> None:
         key: " ".join(comment.replace("# ", "").split())
         for comment, key in re.findall(r"((?:^# .*\n)+)^(\w+):", SHIPPED.read_text(), re.MULTILINE)
     }
-    assert list(comments) == list(CATALOG)
-    for key, setting in CATALOG.items():
-        comment = comments[key]
-        if isinstance(setting.kind, Whole):
-            assert f"{setting.kind.low} to {setting.kind.high}" in comment, key
-        if isinstance(setting.kind, Choice):
-            assert all(word in comment for word in setting.kind.words), key
-        if isinstance(setting.kind, (Text, Items)):
-            kind = setting.kind if isinstance(setting.kind, Text) else setting.kind.item
-            assert f"up to {kind.longest} characters" in comment.replace("Up", "up"), key
-        assert ("Empty: " in comment) == bool(setting.kind.null), key
+    assert list(comments) == list(KNOWN)
+    for key, setting in KNOWN.items():
+        assert comments[key].endswith(f" Must be {setting.kind.must}."), key
+        assert ("or empty for " in comments[key]) == bool(setting.kind.null), key
         unit = "Milliseconds" if key.endswith("Ms") else "Seconds" if key.endswith("S") else None
-        assert unit is None or comment.startswith(unit), key
+        assert unit is None or comments[key].startswith(unit), key
 
 
-def test_record_is_the_catalog_and_is_documented() -> None:
-    assert [field.name for field in fields(Settings)] == [s.attribute for s in CATALOG.values()]
-    assert CATALOG["maxUnitsPerSavepointBatch"].attribute == "max_units_per_savepoint_batch"
-    for setting in CATALOG.values():
-        assert setting.kind.parse(setting.default) == setting.default
+def test_catalog_is_the_record_and_what_features_declare() -> None:
+    own = [setting.attribute for setting in KNOWN.values() if setting.owner is Settings]
+    assert [*own, "sections"] == [field.name for field in fields(Settings)]
+    assert {s.key for s in KNOWN.values() if len(s.names) > 1} == CLASSIC
+    assert KNOWN["maxUnitsPerSavepointBatch"].attribute == "max_units_per_savepoint_batch"
+    for setting in KNOWN.values():
+        assert setting.kind.parse(setting.default) == setting.default == Settings().value(setting)
+
+
+def test_features_declare_sections_of_their_own() -> None:
+    own = found(GAPLESS_MAXBATCHEVENTS="7").settings.of(GatewaySettings)
+    assert (own.max_batch_events, own.gateway_sessions) == (7, 16)
+    assert Settings().of(GatewaySettings) == GatewaySettings()
+    assert "max_batch_events" not in {field.name for field in fields(Settings)}
 
 
 def test_settings_are_frozen_picklable_and_hide_the_dsn() -> None:
@@ -114,7 +114,7 @@ def test_both_ends_of_every_range(setting) -> None:
     allowed = {"heartbeatMs": (kind.low, 299_999)}.get(setting.key, (kind.low, kind.high))
     for value in allowed:
         loaded = found(**{**others, variable: str(value)})
-        assert getattr(loaded.settings, setting.attribute) == value
+        assert loaded.settings.value(setting) == value
         assert loaded.sources[setting.key] == f"environment {variable}"
     for value in (kind.low - 1, kind.high + 1):
         with pytest.raises(ConfigError) as refused:

@@ -125,7 +125,7 @@ class Home:
 
 
 _ANY: Any = None
-_QUEUE: Any = SimpleNamespace(mode="queue", topic="a", topics=("a", "b"), workers=2)
+_QUEUE: Any = SimpleNamespace(is_ordered=False, topic="a", topics=("a", "b"), workers=2)
 
 
 def lease(number: int) -> Lease:

@@ -200,7 +200,7 @@ class AtLeastOnce:
         if job.parks and self._ahead.sieve.stops(first):
             self._set_aside(first, BEHIND, AsideState(state="parked"), note)
             note.parked.append(first)
-        elif crashes >= job.terms.policy.crashes_max and job.terms.policy.on_failure != "block":
+        elif job.terms.policy.gives_up(crashes):
             reason = crash_reason(crashes, job.former_end)
             fate = job.fate(Verdict(state="dead"))
             self._set_aside(first, Failure(error=reason, attempts=crashes), fate, note)

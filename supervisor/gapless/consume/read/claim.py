@@ -11,11 +11,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 from psycopg import Connection
 
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Source, Timelines, Unit, UnitRanges
-from gapless.consume.user.check import GroupBy
 from gapless.errors import BeyondError, GaplessError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows, in_order
+from gapless.settings.sections import GroupBy
 
 SEGMENT_COLUMNS = 9  # of claim_at(); in a row of claim_events() they precede an event's
 

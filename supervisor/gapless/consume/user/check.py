@@ -8,19 +8,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Literal, get_args
 
-from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.consume.verdict.wish import seconds
 from gapless.errors import UsageError
 from gapless.resources import Resource
+from gapless.settings.sections import RETRIES_MAX, DeliveryMode, GroupBy, OnFailure
 from gapless.settings.stranger import closest, hint
 
-GroupBy = Literal["transaction", "user"]
 Mode = Literal["ordered", "queue"]
+ORDERED: Mode = "ordered"
 ServedTopics = str | Sequence[str] | Mapping[str, int]
-NEEDS_ORDER = ("park-key", "block")
 VISIBILITY_S_MIN, VISIBILITY_S_MAX = 0.1, 86_400
 WEIGHT_MAX = 1000
-RETRIES_MAX = 100  # as in the configuration
 _GROUP = re.compile("[A-Za-z0-9._-]{1,249}", re.ASCII)
 
 
@@ -101,7 +99,7 @@ def topics_of(topic: object, mode: Mode) -> tuple[str, ...]:
         raise UsageError(f"handler(topic={str(topic)[:100]}): a name, or a list of names")
     if len(set(names)) < len(names):
         raise UsageError(f"handler(topic={str(topic)[:100]}): each topic once")
-    if mode != "queue" and len(names) > 1:
+    if mode == ORDERED and len(names) > 1:
         raise UsageError(
             f'handler(topic={str(topic)[:100]}): several topics are for mode="queue"; write one '
             "handler for each"

@@ -18,8 +18,7 @@ from gapless.consume.batch import Batch
 from gapless.consume.unit import Unit
 from gapless.consume.user.awaited import in_loop, is_async
 from gapless.consume.user.check import (
-    NEEDS_ORDER,
-    GroupBy,
+    ORDERED,
     Mode,
     ServedTopics,
     check_function,
@@ -33,12 +32,12 @@ from gapless.consume.user.check import (
 from gapless.consume.user.guard import Guard, unguarded
 from gapless.consume.user.signature import BatchFunction, CallFunction, Payload, T, UnitFunction
 from gapless.consume.user.typed import typed
-from gapless.consume.verdict.policy import DeliveryMode, OnFailure
 from gapless.errors import UsageError
-from gapless.feature import Declaration
+from gapless.feature import Declaration, mode_of
 from gapless.log.filter import Filter, filter_of
 from gapless.log.typed import decoder_of
 from gapless.resources import Resource
+from gapless.settings.sections import DeliveryMode, GroupBy, OnFailure
 
 
 @dataclass(slots=True)
@@ -81,7 +80,7 @@ class Handler:
     group: str | None = None
     topics: tuple[str, ...] = ()
     weights: tuple[int, ...] = ()
-    mode: Mode = "ordered"
+    mode: Mode = ORDERED
     visibility_s: float | None = None
     batch: bool = False
     batch_size: int | None = None
@@ -102,6 +101,11 @@ class Handler:
     def __call__(self, work: Unit | Batch, *conn: Connection[Any] | AsyncConnection[Any]) -> Any:
         """Call it by hand; with an AsyncConnection if it is async, and then await the result."""
         return (self.coroutine or self.function)(work, *conn)
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether one worker at a time has a partition, under a lease, and keeps its order."""
+        return self.mode == ORDERED
 
     @property
     def name(self) -> str:
@@ -233,7 +237,7 @@ def handler(
     options["resources"] = tuple(options.get("resources") or ())  # hashable, as the others
     said: dict[str, Any] = dict(options)
     takes = filter_of(*(said.pop(name, None) for name in ("event_types", "where", "params")))
-    topics = topics_of(topic, options.get("mode", "ordered"))
+    topics = topics_of(topic, options.get("mode", ORDERED))
     decoder = None if payload is None else decoder_of(payload)
     guard = None if said.pop("on_invalid", None) is None else Guard()
     before = unguarded if guard is None else guard.before
@@ -256,7 +260,10 @@ def handler(
         )
         if made.delivery == "at-least-once":
             require_single_units(made, made.group_by)
-        require_queue_options(made)
+        if not made.is_ordered:
+            mode_of(made.mode).require_options(made)
+        elif made.visibility_s is not None:
+            raise UsageError(f'{made.name}: visibility_s is for mode="queue"')
         return made
 
     return decorate
@@ -268,23 +275,3 @@ def require_single_units(handler: Handler, group_by: GroupBy | None) -> None:
         what = "batch" if handler.batch else "groupBy user"
         raise UsageError(f"{handler.name}: at-least-once delivery is by the unit, without {what}")
     check_function(handler.function, "at-least-once")
-
-
-def require_queue_options(handler: Handler) -> None:
-    """Raise UsageError for the handler's own options that do not go with its mode."""
-    name = handler.name
-    if handler.mode != "queue":
-        if handler.visibility_s is not None:
-            raise UsageError(f'{name}: visibility_s is for mode="queue"')
-        return
-    if handler.batch:
-        raise UsageError(f"{name}: a queue handler is called with one event, without batch=True")
-    if handler.filter is not None:
-        raise UsageError(f"{name}: a queue takes every event: leave event_types and where out")
-    if handler.group_by is not None:
-        raise UsageError(f"{name}: in a queue one event is one unit: leave group_by out")
-    if handler.on_failure in NEEDS_ORDER:
-        raise UsageError(
-            f'{name}: a queue has no order that on_failure="{handler.on_failure}" could keep: '
-            '"dead-letter" or "retry"'
-        )

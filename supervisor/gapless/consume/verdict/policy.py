@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from gapless.consume.verdict.wish import DeadLetter, Retry, Skip
+from gapless.settings.sections import OnFailure
 
-OnFailure = Literal["dead-letter", "retry", "park-key", "block"]
-DeliveryMode = Literal["exactly-once", "at-least-once"]
 BLOCK_RETRY_S = 10.0
 
 
@@ -30,6 +29,20 @@ class Policy:
     def parks(self) -> bool:
         """Whether later units that touch a key of a failed one are parked behind it."""
         return self.on_failure == "park-key"
+
+    @property
+    def blocks(self) -> bool:
+        """Whether no unit passes a failed one: it is tried again in place."""
+        return self.on_failure == "block"
+
+    @property
+    def needs_order(self) -> bool:
+        """Whether it holds back later units, so a group without an order cannot have it."""
+        return self.parks or self.blocks
+
+    def gives_up(self, crashes: int) -> bool:
+        """Tell whether a unit at which so many workers died is dead, without another call."""
+        return crashes >= self.crashes_max and not self.blocks
 
 
 DEAD_LETTER = Policy()
@@ -59,7 +72,7 @@ def judge(policy: Policy, error: BaseException, failed: int, *, redriven: bool =
         return Verdict(state="waiting", retry_after_s=error.after)
     if isinstance(error, DeadLetter) or redriven or policy.on_failure == "dead-letter":
         return Verdict(state="dead")
-    if policy.on_failure == "block":
+    if policy.blocks:
         return Verdict(state="block", retry_after_s=BLOCK_RETRY_S)
     if failed > len(policy.retry_delays_s):
         return Verdict(state="dead")

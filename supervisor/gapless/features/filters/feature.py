@@ -51,12 +51,19 @@ def _set_filter(conn: Connection[Any], subscription: ServedTopic) -> None:
         set_filter(conn, subscription.group_id, subscription.topic, subscription.filter)
 
 
+def _group_commands() -> ModuleType:
+    from gapless.features.filters import group_commands
+
+    return group_commands
+
+
 FILTERS = Feature(
     commands={
         "subscriptions": Listed(
             "many subscriptions in one group, whose events it takes: list, add, remove", _commands
         ),
     },
+    verbs={"groups": _group_commands},
     checks=_checks,
     sections=_sections,
     options=(_set_filter,),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from gapless.cli.context import load_all, open_connection, server_dsn
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.errors import UsageError
+from gapless.features.gateway.settings import LISTEN, GatewaySettings
 from gapless.features.metrics.serve import open_socket
 from gapless.logs import set_up_logs
 from gapless.worker.pid_one import as_any_process
@@ -26,14 +27,13 @@ examples:
   curl -d '{"payload": {"total": 5}, "key": "AA"}' -H 'Content-Type: application/json' \\
     http://127.0.0.1:8080/v1/topics/orders/events
 """
-_LISTEN = "127.0.0.1:8080"
 command = Command("gateway")
 
 
 @command.main(
     opt(
         "--listen HOST:PORT",
-        f"where; port 0 is any that is free (default: {_LISTEN})",
+        f"where; port 0 is any that is free (default: {LISTEN})",
         dest="gateway",
     ),
     opt(
@@ -91,15 +91,16 @@ def _serve(args: Args) -> int:
     from gapless.features.gateway.serve import ServeSpec, require_safe, serve  # noqa: PLC0415 - as above
 
     settings = load_all(args, "gateway", "gateway_sessions", "log_format").settings
+    own = settings.of(GatewaySettings)
     spec = ServeSpec(
         dsn=server_dsn(settings),
-        sessions=settings.gateway_sessions,
+        sessions=own.gateway_sessions,
         connect_timeout_s=settings.connect_timeout_s,
         drain_timeout_s=settings.drain_timeout_ms / 1000,
         limits=Limits(
-            event_bytes_max=settings.max_event_bytes,
-            batch_bytes_max=settings.max_batch_bytes,
-            batch_events_max=settings.max_batch_events,
+            event_bytes_max=own.max_event_bytes,
+            batch_bytes_max=own.max_batch_bytes,
+            batch_events_max=own.max_batch_events,
         ),
         asks_keys=args.keys,
         tokens=args.tokens,
@@ -111,7 +112,7 @@ def _serve(args: Args) -> int:
     )
     with open_connection(settings, "gateway"):
         pass  # the failures that waiting cannot repair are reported at once
-    listening = open_socket(settings.gateway or _LISTEN, "a gateway cannot listen")
+    listening = open_socket(own.gateway or LISTEN, "a gateway cannot listen")
     require_safe(listening, spec)
     set_up_logs(settings.log_format)
     logging.getLogger("gapless.gateway.access").setLevel((args.access_log or "critical").upper())

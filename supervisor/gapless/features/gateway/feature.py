@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
 from gapless.feature import Feature, Listed
@@ -19,6 +20,12 @@ def _key_commands() -> ModuleType:
     return key_commands
 
 
+def _settings() -> Sequence[type]:
+    from gapless.features.gateway.settings import GatewaySettings
+
+    return (GatewaySettings,)
+
+
 GATEWAY = Feature(
     commands={
         "gateway": Listed(
@@ -29,4 +36,5 @@ GATEWAY = Feature(
         ),
     },
     ops=("gapless.features.gateway.keys",),
+    settings=_settings,
 )

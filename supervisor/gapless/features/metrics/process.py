@@ -13,6 +13,7 @@ from gapless.features.metrics.health import Answer, health, readiness
 from gapless.features.metrics.look import DatabaseLook
 from gapless.features.metrics.looks import Looks
 from gapless.features.metrics.serve import HttpServer, Replies, Reply
+from gapless.features.metrics.settings import MetricsSettings
 from gapless.telemetry.meter import Meters
 from gapless.telemetry.supervisor_beat import SupervisorBeat
 from gapless.worker.board import Board
@@ -62,7 +63,7 @@ class Exporter:
                 self._pulse,
                 self._looks.newest(),
                 groups=spec.groups,
-                standstill_s=spec.settings.standstill_s,
+                standstill_s=spec.settings.of(MetricsSettings).standstill_s,
             )
         )
 

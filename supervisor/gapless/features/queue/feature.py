@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from types import ModuleType
 
-from gapless.feature import Check, Feature, Listed, Workers
+from gapless.feature import Check, Feature, GroupMode, Listed, Workers
 
 
 def _commands() -> ModuleType:
@@ -26,6 +26,12 @@ def _workers() -> Sequence[Workers]:
     return (Pools,)
 
 
+def _modes() -> Sequence[GroupMode]:
+    from gapless.features.queue.mode import QueueMode
+
+    return (QueueMode(),)
+
+
 QUEUE = Feature(
     commands={
         "queue": Listed(
@@ -35,4 +41,5 @@ QUEUE = Feature(
     checks=_checks,
     workers=_workers,
     ops=("gapless.features.queue.ops",),
+    modes=_modes,
 )

@@ -170,7 +170,7 @@ def singly(handler: Handler) -> Handler:
     A replay keeps the units of the log: a failed event takes the other events of its transaction
     along.
     """
-    if handler.mode != "queue":
+    if handler.is_ordered:
         return handler
     function = handler.function
 

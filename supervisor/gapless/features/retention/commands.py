@@ -5,6 +5,7 @@ from __future__ import annotations
 from gapless.cli.declare import Args, Command, Conn, yes
 from gapless.cli.screen import listed, remark, say
 from gapless.features.retention.ops import chunk_row, drop_chunks, list_chunks
+from gapless.features.retention.settings import RetentionSettings
 from gapless.ops.text import json_text, quantity, size_text
 
 EXAMPLES = """\
@@ -21,14 +22,14 @@ command = Command("retention")
 
 @command.main(yes())
 def _retention(conn: Conn, args: Args) -> int:
-    settings, chunks = args.loaded.settings, list_chunks(conn)
+    own, chunks = args.loaded.settings.of(RetentionSettings), list_chunks(conn)
     if not (args.json and args.apply):
         listed(args, [chunk_row(chunk) for chunk in chunks], "no chunk yet")
     if args.apply:
         dropped = drop_chunks(
             conn,
-            dead_letter_retention_s=settings.dead_letter_retention_s,
-            audit_retention_s=settings.audit_retention_s,
+            dead_letter_retention_s=own.dead_letter_retention_s,
+            audit_retention_s=own.audit_retention_s,
         )
         if args.json:
             say(json_text({"dropped": dropped}))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from gapless.db.connect import connect
 from gapless.features.retention.chunks import HistoryRetention, apply_retention
+from gapless.features.retention.settings import RetentionSettings
 from gapless.worker.side_thread import SideThread
 from gapless.worker.spec import SequencerSpec
 
@@ -23,9 +24,9 @@ class RetentionDuty(SideThread):
 
     def look(self) -> None:
         """Drop chunks whose retention is over."""
-        spec, settings = self._spec, self._spec.settings
+        spec, own = self._spec, self._spec.settings.of(RetentionSettings)
         keep = HistoryRetention(
-            letters_s=settings.dead_letter_retention_s, audit_s=settings.audit_retention_s
+            letters_s=own.dead_letter_retention_s, audit_s=own.audit_retention_s
         )
         with connect(
             spec.dsn, role="housekeeper", connect_timeout_s=spec.settings.connect_timeout_s

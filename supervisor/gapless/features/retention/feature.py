@@ -20,6 +20,12 @@ def _duties() -> Sequence[Duty]:
     return (RetentionDuty,)
 
 
+def _settings() -> Sequence[type]:
+    from gapless.features.retention.settings import RetentionSettings
+
+    return (RetentionSettings,)
+
+
 RETENTION = Feature(
     commands={
         "retention": Listed(
@@ -28,4 +34,5 @@ RETENTION = Feature(
     },
     duties=_duties,
     ops=("gapless.features.retention.chunks", "gapless.features.retention.ops"),
+    settings=_settings,
 )

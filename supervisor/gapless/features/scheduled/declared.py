@@ -24,12 +24,12 @@ from psycopg import AsyncConnection, Connection
 from gapless.consume.unit import Unit
 from gapless.consume.user.awaited import awaited, is_async
 from gapless.consume.user.handler import Handler, handler
-from gapless.consume.verdict.policy import OnFailure
 from gapless.errors import UsageError
 from gapless.features.scheduled.cron import check_cron
 from gapless.features.scheduled.schedules import TOPIC, Missed, Schedule
 from gapless.log.publish import publish
 from gapless.resources import Resource
+from gapless.settings.sections import OnFailure
 
 DueFunction = (
     Callable[[datetime, Connection[Any]], object]

@@ -63,7 +63,7 @@ class _Owned:
 def require_ordered(plan: Plan) -> None:
     """Raise UsageError for a queue handler: tasks work under leases, and a queue has none."""
     for handler in plan.handlers.values():
-        if handler.mode == "queue":
+        if not handler.is_ordered:
             raise UsageError(
                 f"{handler.name} is a queue handler: Spark runs handlers that keep the order of "
                 "their events; gapless run without --engine spark runs queues"

@@ -34,6 +34,12 @@ def _source(settings: Settings, dsn: str) -> HandlerSource:
     return Webhooks(settings, dsn)
 
 
+def _settings() -> Sequence[type]:
+    from gapless.features.webhooks.settings import WebhookSettings
+
+    return (WebhookSettings,)
+
+
 WEBHOOKS = Feature(
     commands={
         "webhooks": Listed(
@@ -51,4 +57,5 @@ WEBHOOKS = Feature(
         make=_source,
     ),
     ops=("gapless.features.webhooks.ops",),
+    settings=_settings,
 )

@@ -17,6 +17,7 @@ from gapless.features.webhooks.line import AT_A_TIME, HANGING_MAX
 from gapless.features.webhooks.many import SharedDelivery
 from gapless.features.webhooks.post import ANSWER_S_MAX, trust
 from gapless.features.webhooks.record import DeclaredWebhook, SharedWebhooks
+from gapless.features.webhooks.settings import WebhookSettings
 from gapless.resources import resource
 from gapless.settings import Settings
 
@@ -38,11 +39,12 @@ class Webhooks:
                 f"webhooks need maxProcessingMs of {least_ms} or more: a request may wait for its "
                 f"turn and for its answer; it is {settings.max_processing_ms}"
             )
+        own = settings.of(WebhookSettings)
         self._means = DeliverySettings(
             dsn=dsn,
             connect_timeout_s=settings.connect_timeout_s,
-            allowed=networks_of(settings.webhook_allow),
-            tls=trust(settings.webhook_ca_file),
+            allowed=networks_of(own.webhook_allow),
+            tls=trust(own.webhook_ca_file),
         )
         self._made: dict[DeclaredWebhook, Handler] = {}
         self._shared: dict[SharedWebhooks, Handler] = {}

@@ -18,6 +18,7 @@ from gapless.features.webhooks.kept import EndpointAnswer
 from gapless.features.webhooks.meaning import WELL
 from gapless.features.webhooks.post import Poster, UnansweredError, trust
 from gapless.features.webhooks.record import Endpoint
+from gapless.features.webhooks.settings import WebhookSettings
 from gapless.features.webhooks.sign import SecretError, headers_for, read_secrets
 from gapless.settings import Settings
 
@@ -32,7 +33,8 @@ def send_test(
         endpoint = cursor.execute(query("webhooks", "endpoint"), {"name": name}).fetchone()
     if endpoint is None:
         return None, f'webhook "{name}" was removed'
-    allowed, tls = networks_of(settings.webhook_allow), trust(settings.webhook_ca_file)
+    own = settings.of(WebhookSettings)
+    allowed, tls = networks_of(own.webhook_allow), trust(own.webhook_ca_file)
     message_id, body = trial_request(endpoint.now_s)
     try:
         target = parse_target(endpoint.url, allow_http=endpoint.allow_http)

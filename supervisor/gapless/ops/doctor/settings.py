@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gapless.settings.record import CATALOG
+from gapless.settings.record import catalog
 
 if TYPE_CHECKING:
     from gapless.settings import Loaded
@@ -23,8 +23,8 @@ class SettingLine:
 def list_settings(loaded: Loaded) -> list[SettingLine]:
     """Return each setting with its value and source; of the DSN only whether there is one."""
     lines = []
-    for key, setting in CATALOG.items():
-        value = getattr(loaded.settings, setting.attribute)
+    for key, setting in catalog().items():
+        value = loaded.settings.value(setting)
         if key == "dsn" and value:
             value = "(not shown)"
         elif isinstance(value, tuple):

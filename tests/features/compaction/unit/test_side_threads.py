@@ -13,6 +13,7 @@ from gapless.features.compaction.duty import LOOK_S, Compactor
 from gapless.features.expiry import duty as expiry
 from gapless.features.retention import duty as retention
 from gapless.features.retention.chunks import HistoryRetention
+from gapless.features.retention.settings import RetentionSettings
 from gapless.settings import Settings
 
 
@@ -64,7 +65,10 @@ def test_what_is_over_is_dropped_and_told(
 
         monkeypatch.setattr(where, "connect", lambda *said, **more: nullcontext((*said, more)))
         monkeypatch.setattr(where, name, drop)
-    settings = Settings(retention_check_s=60, dead_letter_retention_s=5, audit_retention_s=6)
+    settings = Settings(
+        retention_check_s=60,
+        sections=(RetentionSettings(dead_letter_retention_s=5, audit_retention_s=6),),
+    )
     spec: Any = SimpleNamespace(dsn="", connect_timeout_s=1, settings=settings)
     retention.RetentionDuty(spec).look()
     expiry.ExpiryDuty(spec).look()
