@@ -155,7 +155,7 @@ class Source:
     def key(self, offsets: str, first_offset: int) -> str:
         """Return a permanent name of these offsets; the first one decides the timeline."""
         timeline = timeline_at(self.timelines, first_offset)
-        return f"{self.partition}@{offsets}{f'~{timeline}' if timeline > 1 else ''}"
+        return f"{self.partition.name}@{offsets}{f'~{timeline}' if timeline > 1 else ''}"
 
 
 class Unit(Generic[P_co]):

@@ -25,7 +25,7 @@ from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import HoleError
 from gapless.features.filters import matches
-from gapless.keys import Assignment, Partition, partition_params
+from gapless.keys import Assignment, Partition
 from support.told import Telling
 from support.turn import turn
 
@@ -324,7 +324,7 @@ def test_it_is_told_which_subscriptions_it_matched(world: World, kept: list[bool
         (13, 8, "eighth", "{}"),
     ]
     world.retry()
-    assert world.params["letter_matches"] == {**partition_params(PLACE), "first_offset": 11}
+    assert world.params["letter_matches"] == {**PLACE.params, "first_offset": 11}
     (unit,) = world.seen
     names = [[each.name for each in event.subscriptions] for event in unit]
     assert names == [*[[]] * kept[0], ["fifth"], ["seventh", "eighth"]]
@@ -338,13 +338,13 @@ def test_a_large_one_is_read_while_it_is_handled(world: World, kept: list[bool])
     assert world.told() == [
         *TRY, *CLAIM, "letter_kept", "call", "finish_letter", "commit",
     ]  # fmt: skip
-    assert world.params["letter_kept"] == {**partition_params(PLACE), "first_offset": 11}
+    assert world.params["letter_kept"] == {**PLACE.params, "first_offset": 11}
     (unit,) = world.seen
     assert unit.is_streamed
     places = [11 + n for n in range(3) if kept[n]]
     assert [(event.offset, event.id) for event in unit] == [(place, place) for place in places]
     assert world.params["fetch"] == {
-        **partition_params(PLACE), "first_offset": 11, "from_offset": 11, "to_offset": 13,
+        **PLACE.params, "first_offset": 11, "from_offset": 11, "to_offset": 13,
     }  # fmt: skip
     world.told()
     world.retry(stream_above_events=3)
@@ -373,7 +373,7 @@ def test_one_whose_events_are_lost_has_failed(
 def test_which_are_due(world: World, rows: Any, due: Any) -> None:
     world.due = rows
     assert due_letters(world.job()) == due
-    assert world.params["letters_due"] == partition_params(PLACE)
+    assert world.params["letters_due"] == PLACE.params
 
 
 def test_a_try_that_cannot_be_taken_back_hides_no_error(

@@ -12,7 +12,7 @@ from psycopg import Connection
 from gapless.consume.session import after_commit, run, run_untimed
 from gapless.consume.unit import Span
 from gapless.consume.verdict.failure import AsideState, Failure
-from gapless.keys import Partition, partition_params
+from gapless.keys import Partition
 from gapless.telemetry.spans import verdict
 
 log = logging.getLogger("gapless.worker")
@@ -26,7 +26,7 @@ def set_aside(
     The handler gets the same view of it again; if it failed for some subscriptions, only for these.
     """
     params = {
-        **partition_params(partition),
+        **partition.params,
         **failure.params(fate.worker),
         "first_offset": span.first_offset,
         "message_ids": list(span.ids),
@@ -46,7 +46,7 @@ def tell_death(partition: Partition, first_offset: int, params: Mapping[str, obj
 
     params: of Failure.params(). Called once the dead letter is committed.
     """
-    place = f"{partition}@{first_offset}"
+    place = f"{partition.name}@{first_offset}"
     log.warning("%s: dead letter: %s (gapless dlq show %s)", place, params["reason"], place)
 
 
@@ -56,7 +56,7 @@ def failing_keys(conn: Connection[Any], units: int, of: Partition | str) -> tupl
     of: the partition of a group, or a group with all of its partitions. Before: `conn` is idle.
     """
     everywhere = {"group_id": of, "topic_id": None, "partition_id": None}
-    where = partition_params(of) if isinstance(of, Partition) else everywhere
+    where = of.params if isinstance(of, Partition) else everywhere
     ((keys, now_s),) = run(conn, "failing_keys", {**where, "units": units})
     return int(keys), float(now_s)
 
@@ -65,5 +65,5 @@ def settle_parked(
     conn: Connection[Any], partition: Partition, first_offsets: Sequence[int]
 ) -> None:
     """Release the parked units among these that have none in front of them; COMMIT is next."""
-    params = {**partition_params(partition), "first_offsets": list(first_offsets)}
+    params = {**partition.params, "first_offsets": list(first_offsets)}
     run(conn, "settle_parked", params)

@@ -15,7 +15,6 @@ from gapless.consume.job import NONE, Job
 from gapless.consume.session import run
 from gapless.consume.unit import Span, Unit
 from gapless.consume.verdict.failure import AsideState, Failure
-from gapless.keys import partition_params
 
 BEHIND = Failure(error="parked behind an earlier unit of its key", attempts=0)
 
@@ -33,7 +32,7 @@ class Parking:
     def load(cls, job: Job, spans: Sequence[Span]) -> Parking:
         """Look up the keys of these units, and whether each is held."""
         params = {
-            **partition_params(job.assignment.partition),
+            **job.assignment.partition.params,
             "message_ids": [message_id for span in spans for message_id in span.ids],
             "first_offsets": [span.first_offset for span in spans for _ in span.ids],
         }
@@ -87,5 +86,5 @@ def parking_for(job: Job, spans: Sequence[Span]) -> Parking | None:
 
 def holds_keys(job: Job) -> bool:
     """Tell whether a unit of the partition that was set aside holds a key, with one look-up."""
-    ((held,),) = run(job.conn, "holds_keys", partition_params(job.assignment.partition))
+    ((held,),) = run(job.conn, "holds_keys", job.assignment.partition.params)
     return bool(held)

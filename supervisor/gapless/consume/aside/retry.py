@@ -38,7 +38,7 @@ from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
-from gapless.keys import Assignment, partition_params
+from gapless.keys import Assignment
 from gapless.log.event import Row
 from gapless.log.read import fetch_rows
 from gapless.telemetry import spans
@@ -109,7 +109,7 @@ def due_letters(job: Job) -> tuple[list[int], float | None]:
 
     (None: no unit waits.) Only looks: nothing is written. Bound: the lowest 64.
     """
-    rows = run(job.conn, "letters_due", partition_params(job.assignment.partition))
+    rows = run(job.conn, "letters_due", job.assignment.partition.params)
     if rows and rows[0][0] is None:
         return [], float(rows[0][1])
     return [first_offset for first_offset, _ in rows], None
@@ -258,7 +258,7 @@ def _unit(
         kept = [first_offset + at for at, row in enumerate(found) if row[0]]
         rows = [row[1:] for row in found if row[0]]
     else:
-        place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
+        place = {**job.assignment.partition.params, "first_offset": first_offset}
         kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
     seen = Seen(offsets, kept, rows, claimed.has_subscriptions)
     is_all = len(kept) == len(offsets) and not seen.is_matched
@@ -275,7 +275,7 @@ def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row
 def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Any]:
     """Read events, after a flag: its handler gets it. Raises HoleError for a missing one."""
     params = {
-        **partition_params(job.assignment.partition),
+        **job.assignment.partition.params,
         "first_offset": first_offset,
         "from_offset": offsets[0],
         "to_offset": offsets[-1],
