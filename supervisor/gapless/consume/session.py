@@ -30,7 +30,12 @@ _BY_SETTINGS = frozenset({"57014", "55P03", "42501"})
 
 
 class TransactionBrokenError(Exception):
-    """The handler ended the transaction it was given, or left it aborted."""
+    """The handler ended the transaction it was given, or left it aborted.
+
+    at: the number of the unit that was called then, if it was called under a savepoint.
+    """
+
+    at: int | None = None
 
 
 class UntoldError(TransactionBrokenError):

@@ -171,7 +171,7 @@ def _handle(job: Job, claimed: Claim, units: Iterable[Unit]) -> Done:
         _call_batch(job, parking, units)
     else:
         numbered = enumerate(units) if parking is None else parking.numbered(units)
-        if parking is not None or claimed.rows is None:  # some are read between the calls
+        if claimed.rows is None:  # some are read between the calls
             numbered = with_settings_checked(handler, numbered)
         call_each(handler, numbered, job.conn)
     hit("step.handled")

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gapless.consume.aside.letters import set_aside, settle_parked
 from gapless.consume.job import NONE, Job
+from gapless.consume.read.units import with_settings_checked
 from gapless.consume.session import run
 from gapless.consume.unit import Span, Unit
 from gapless.consume.verdict.failure import AsideState, Failure
@@ -44,9 +45,10 @@ class Parking:
                 held.add(bytes(key))
         return cls(job, keys, held)
 
-    def numbered(self, units: Iterable[Unit]) -> Iterator[tuple[int, Unit]]:
-        """Yield the units to be handled, each with its place from 0; park the others."""
-        return ((at, unit) for at, unit in enumerate(units) if not self.parks(unit))
+    def numbered(self, units: Iterable[Unit], first: int = 0) -> Iterator[tuple[int, Unit]]:
+        """Yield the units to be handled, each with its number; park the others."""
+        called = ((at, unit) for at, unit in enumerate(units, first) if not self.parks(unit))
+        return with_settings_checked(self.job.handler, called)
 
     def parks(self, unit: Unit) -> bool:
         """Park a unit if it touches a key that is held; tell whether it did."""

@@ -61,20 +61,6 @@ def read_units(
     return reader.units(spans)
 
 
-def checked_units(
-    handler: Handler,
-    conn: Connection[Any],
-    partition: Partition,
-    spans: UnitRanges,
-    terms: Terms,
-) -> Iterable[Unit]:
-    """Return the units: few are read at once, before any call; many when it is their turn."""
-    units = read_units(conn, partition, spans, terms)
-    return (
-        [*units] if len(spans.wanted) <= at_once(terms) else with_settings_checked(handler, units)
-    )
-
-
 def read_apart(
     conn: Connection[Any],
     partition: Partition,

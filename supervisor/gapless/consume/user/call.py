@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from os import getpid
 from time import perf_counter
@@ -18,6 +18,7 @@ from gapless import loops
 from gapless.consume.batch import Batch
 from gapless.consume.session import (
     TransactionBrokenError,
+    require_good_unit,
     require_usable,
     restore_settings,
 )
@@ -30,11 +31,13 @@ from gapless.consume.verdict.failure import Failure, PartlyFailedError, UnitFail
 from gapless.consume.verdict.wish import WISHES, Postponed
 from gapless.db.connect import is_cancelled, is_passing, is_unready
 from gapless.errors import GaplessError, HoleError
+from gapless.failpoints import hit
 from gapless.forked import OneProcess, end_forked
 from gapless.log.cause import Handling, handling
 from gapless.telemetry.meter import UNTIMED, in_use
 from gapless.telemetry.spans import TRACING
 
+SAVEPOINT = "gapless_unit"
 CAUSES_MAX = 100  # the depth to which an error's causes are searched
 _CONTINUED = "the handler caught a database error and continued: use conn.transaction() around it"
 ENDED = "the handler ended the transaction it was given: it must not COMMIT or ROLLBACK"
@@ -110,6 +113,38 @@ def call(handler: Handler, work: Unit | Batch, conn: Connection[Any]) -> None:
         restore_settings(conn)
 
 
+def call_apart(
+    handler: Handler, numbered: Iterable[tuple[int, Unit]], conn: Connection[Any]
+) -> Iterator[tuple[int, Unit, Failure]]:
+    """Call the handler with each unit under a savepoint; yield those that failed, undone.
+
+    COMMIT's checks of a unit are made before its savepoint is released. Raises as call() does, but
+    not UnitFailedError, and TransactionBrokenError, with the number of the unit at hand.
+    """
+    at: int | None = None
+    try:
+        for at, unit in numbered:
+            began_s, error = perf_counter(), None
+            try:
+                with conn.transaction(savepoint_name=SAVEPOINT):
+                    call(handler, Batch([unit]) if handler.batch else unit, conn)
+                    require_good_unit(conn, sets=handler.habits.sets)
+            except (UnitFailedError, psycopg.Error) as failed:
+                error = failed.error if isinstance(failed, UnitFailedError) else failed
+                if error is failed and is_passing(error):
+                    raise
+                require_usable(conn)
+                if conn.info.transaction_status != TransactionStatus.INTRANS:
+                    raise TransactionBrokenError(ENDED) from error
+            hit("isolate.tried")
+            if error is not None:
+                duration_ms = (perf_counter() - began_s) * 1000
+                yield at, unit, Failure(error=error, duration_ms=duration_ms)
+    except TransactionBrokenError as broken:
+        broken.at = at
+        raise
+
+
 def _blame(error: BaseException, conn: Connection[Any], handler: Handler, pid: int) -> NoReturn:
     """Raise the error of call() for an error that the handler raised; pid: of its caller."""
     if getpid() != pid:
@@ -182,13 +217,6 @@ def _failed_outside(raised: BaseException, began: float) -> Failure:
     attempts = 0 if isinstance(error, Postponed) else 1
     only = raised.subscriptions if isinstance(raised, PartlyFailedError) else None
     return Failure(error=error, attempts=attempts, duration_ms=duration_ms, only=only)
-
-
-def require_transaction(conn: Connection[Any], error: BaseException) -> None:
-    """Raise TransactionBrokenError unless the step's transaction continues after `error`."""
-    require_usable(conn)
-    if conn.info.transaction_status != TransactionStatus.INTRANS:
-        raise TransactionBrokenError(ENDED) from error
 
 
 def _refuse_unrun(result: object) -> None:
