@@ -107,7 +107,7 @@ class Driver:
     def rest(self) -> Step:
         """Take a turn that begins no call; while calls are `going_on`, take another."""
         aside = self._turn_beside(())
-        done = self._log_turn(None, rests=True)
+        done = self._turn_of_log(None, rests=True)
         return done if aside.outcome == "idle" else aside.followed_by(done)
 
     def wait_s(self, done: Step, period_s: float) -> float:
@@ -172,10 +172,23 @@ class Driver:
             self._look(now_s)  # not woken for the log: a unit may have been redriven
         return done
 
-    def _turn_of_log(self, batch_size: int | None, *, alone: bool, rests: bool) -> Step:
+    def _turn_of_log(
+        self, batch_size: int | None, *, alone: bool = False, rests: bool = False
+    ) -> Step:
         """Take a turn of the log; raise the error that stops the group, with its remedy."""
+        job, until_s = self._job, monotonic() + GOES_ON_S
+        self._aside = None
         try:
-            return self._log_turn(batch_size, alone=alone, rests=rests)
+            if self._outside is not None:
+                terms = replace(job.terms, batch_size=batch_size or job.terms.batch_size)
+                return self._outside.turn(replace(job, terms=terms), rests=rests)
+            self._has_attempt = alone
+            if alone:
+                done = step_alone(job)
+            else:
+                done = step(
+                    job, batch_size=batch_size, continue_while=lambda: monotonic() < until_s
+                )
         except UnsettledError as error:
             self._has_attempt = False
             is_settled = error.settle(self.conn, self.assignment)
@@ -187,31 +200,20 @@ class Driver:
             stop_beyond(self.conn, self.assignment, error.log_end)
             raise
         except HoleError as error:
-            hidden = hidden_rows(self.conn)
-            if hidden is not None:
-                raise HoleError(hidden) from error
-            if error.first_offset is None:
+            remedy = self._remedy(error)
+            if remedy is None:
                 raise
-            place = f"{self.assignment.partition}@{error.first_offset}"
-            raise HoleError(f"{error}; gapless skip {place} continues without them") from error
-
-    def _log_turn(
-        self, batch_size: int | None, *, alone: bool = False, rests: bool = False
-    ) -> Step:
-        job = self._job
-        self._aside = None
-        if self._outside is not None:
-            size = batch_size or job.terms.batch_size
-            terms = replace(job.terms, batch_size=size)
-            return self._outside.turn(replace(job, terms=terms), rests=rests)
-        self._has_attempt = alone
-        if alone:
-            done = step_alone(job)
-        else:
-            until_s = monotonic() + GOES_ON_S
-            done = step(job, batch_size=batch_size, continue_while=lambda: monotonic() < until_s)
+            raise HoleError(remedy) from error
         self._has_attempt = False
         return done
+
+    def _remedy(self, error: HoleError) -> str | None:
+        """Return the error with the way to continue; None if it is not known."""
+        hidden = hidden_rows(self.conn)
+        if hidden is not None or error.first_offset is None:
+            return hidden
+        place = f"{self.assignment.partition}@{error.first_offset}"
+        return f"{error}; gapless skip {place} continues without them"
 
     def _skip_overrun(self, error: OverrunError) -> Step:
         """Continue behind the events that retention dropped, as autoOffsetReset says."""

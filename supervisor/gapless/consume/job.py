@@ -54,7 +54,6 @@ class Step:
     @classmethod
     def after(cls, spans: UnitRanges, aside: Mapping[str, int] = NONE) -> Self:
         """Return the result of passing these units; `aside`: their number in each state."""
-        _, last = offsets(spans)
         return cls(
             outcome="done",
             events=len(spans.wanted),
@@ -64,7 +63,7 @@ class Step:
             parked=aside.get("parked", 0),
             asked=aside.get("asked", 0),
             handled=len(spans.ends) - sum(aside.get(state, 0) for state in STATES),
-            next_offset=last + 1,
+            next_offset=spans.first_offset + len(spans.ids),
         )
 
     def followed_by(self, later: Step) -> Step:
@@ -138,13 +137,11 @@ class Job:
         While there is patience, it is "block" for errors that may be no fault of the unit. Without
         any, raises such an error if is_passing() holds for it.
         """
-        cause = self._excuse(error)
-        if cause is not None and self.patience is None and is_passing(cause):
-            raise cause
-        patience = self._patience_with(cause)
-        if patience is not None and cause is not None:
-            now_s, unit = monotonic(), (self.assignment.partition, first_offset)
-            if patience.lasts_for(unit, now_s) if is_cancelled(cause) else patience.lasts(now_s):
+        cause = excuse_of(error, self.terms.delivery)
+        if cause is not None:
+            if self.patience is None and is_passing(cause):
+                raise cause
+            if self._waits(cause, first_offset):
                 return Verdict(state="block", retry_after_s=BLOCK_RETRY_S, counted=False)
         return judge(self.terms.policy, error, failed, redriven=redriven)
 
@@ -160,23 +157,20 @@ class Job:
     def blocked(self, first_offset: int, error: BaseException | str) -> BlockedError:
         """Return the error for the driver when a unit failed, and must not be passed."""
         place = f"{self.assignment.partition}@{first_offset}"
-        cause = self._excuse(error)
-        if cause is None or self._patience_with(cause) is None:
+        cause = excuse_of(error, self.terms.delivery)
+        if cause is None or not self._is_patient:
             return BlockedError(place, error)
         return UnreadyError(place, cause)
 
-    def _excuse(self, error: BaseException | str) -> psycopg.Error | None:
-        """Return the error that may excuse the unit: an unready database, or a cancelled statement.
+    @property
+    def _is_patient(self) -> bool:
+        """Whether an unready database is waited for; under block everything is."""
+        return self.patience is not None and self.terms.policy.on_failure != "block"
 
-        The database of an at-least-once handler is unknown: a missing table there is its own fault.
-        """
-        return excuse_of(error, is_outside=self.terms.delivery == "at-least-once")
-
-    def _patience_with(self, cause: BaseException | None) -> Patience | None:
-        """Return the patience that there is with such a cause; under block none is needed."""
-        return None if cause is None or self.terms.policy.on_failure == "block" else self.patience
-
-
-def offsets(spans: UnitRanges) -> tuple[int, int]:
-    """Return the first and the last offset of neighbouring units, both inclusive."""
-    return spans.first_offset, spans.first_offset + len(spans.ids) - 1
+    def _waits(self, cause: psycopg.Error, first_offset: int) -> bool:
+        """Note a failure that `cause` excuses; tell whether to have patience once more."""
+        if self.patience is None or not self._is_patient:
+            return False
+        if is_cancelled(cause):
+            return self.patience.lasts_for((self.assignment.partition, first_offset), monotonic())
+        return self.patience.lasts(monotonic())

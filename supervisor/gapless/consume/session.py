@@ -62,6 +62,7 @@ class _Settings:
     vals: list[str]
 
 
+_OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _OPERATIONS: Mapping[str, Operation] = {"commit": "commit", "claim_ahead": "claim"}
 
 
@@ -97,11 +98,16 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
             then()
     except BaseException:
         _committed.pop(conn, None)
-        _roll_back(conn)
+        drop_later(conn)  # a savepoint may have been rolled back, with all prepared queries
+        with suppress(psycopg.Error):
+            if conn.info.transaction_status in _OPEN:
+                run(conn, "rollback")
         raise
     finally:
         if not conn.closed:
-            _make_idle(conn)
+            if conn.info.transaction_status != TransactionStatus.IDLE:
+                conn.close()  # its effects must not commit later
+                raise psycopg.OperationalError(_LEFT_OPEN)
             conn.autocommit = autocommit
 
 
@@ -233,20 +239,5 @@ def require_usable(conn: Connection[Any], error: BaseException | None = None) ->
 
 def _require_no_block(conn: Connection[Any]) -> None:
     if getattr(conn, "_num_transactions", 0):  # psycopg's own count; there is no public one
-        conn.close()
-        raise psycopg.OperationalError(_LEFT_OPEN)
-
-
-def _roll_back(conn: Connection[Any]) -> None:
-    """Roll back; if the session does not allow it, _make_idle() closes it."""
-    drop_later(conn)  # a savepoint may have been rolled back, with all prepared queries
-    if conn.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-        with suppress(psycopg.Error):
-            run(conn, "rollback")
-
-
-def _make_idle(conn: Connection[Any]) -> None:
-    """Close a session whose transaction did not end: its effects must not commit later."""
-    if conn.info.transaction_status != TransactionStatus.IDLE:
         conn.close()
         raise psycopg.OperationalError(_LEFT_OPEN)

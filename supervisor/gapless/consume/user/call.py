@@ -28,6 +28,7 @@ from gapless.consume.user.chain import handled, tell
 from gapless.consume.user.handler import Handler
 from gapless.consume.user.watch import watch, watched
 from gapless.consume.verdict.failure import Failure, PartlyFailedError, UnitFailedError
+from gapless.consume.verdict.policy import DeliveryMode
 from gapless.consume.verdict.wish import WISHES, Postponed
 from gapless.db.connect import is_cancelled, is_passing, is_unready
 from gapless.errors import GaplessError, HoleError
@@ -231,13 +232,14 @@ def _refuse_unrun(result: object) -> None:
     raise UnitFailedError(TypeError(problem))
 
 
-def excuse_of(error: BaseException | str, *, is_outside: bool = False) -> psycopg.Error | None:
+def excuse_of(error: BaseException | str, delivery: DeliveryMode) -> psycopg.Error | None:
     """Return the cause of a handler's error that says: its database is not as it expects it.
 
-    Otherwise the cause that says: a statement was cancelled. is_outside: only that.
+    Otherwise the cause that says: a statement was cancelled. Only that of an at-least-once handler:
+    its database is unknown, and a missing table there is its own fault.
     """
     found = [each for each in database_errors(error) if isinstance(each, psycopg.Error)]
-    kinds = (is_cancelled,) if is_outside else (is_unready, is_cancelled)
+    kinds = (is_cancelled,) if delivery == "at-least-once" else (is_unready, is_cancelled)
     return next((cause for says in kinds for cause in found if says(cause)), None)
 
 
