@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from gapless.consume.read.claim import Reader
+    from gapless.consume.read.claim import SelectiveReader
     from gapless.lease.member import ServedTopic
     from gapless.log.known import RulesReader
     from gapless.log.promote import DueEvents
@@ -65,7 +65,7 @@ class Feature:
     duties: Callable[[], Sequence[Duty]] = tuple
     workers: Callable[[], Sequence[Workers]] = tuple
     options: Sequence[Option] = ()
-    reader: Callable[[], Reader] | None = None
+    reader: Callable[[], SelectiveReader] | None = None
     publishing: Callable[[], RulesReader] | None = None
     promoting: Callable[[], DueEvents] | None = None
     topics: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def options() -> Iterable[Option]:
     return (option for each in listed() for option in each.options)
 
 
-def reader() -> Reader:
+def reader() -> SelectiveReader:
     """Return the reader for groups that do not take every event."""
     for each in listed():
         if each.reader is not None:

@@ -100,7 +100,11 @@ class UnitRanges(Sequence[Span]):
         first, stop, step = at.indices(len(self))
         assert step == 1
         start = self.ends[first - 1] if first else 0
-        ends = _moved(self.ends[first:stop], start)
+        ends = self.ends[first:stop]
+        if isinstance(ends, range):  # units of one event
+            ends = range(ends.start - start, ends.stop - start)
+        else:
+            ends = [end - start for end in ends]
         ids = self.ids[start : start + ends[-1]] if ends else ()
         return UnitRanges(self.first_offset + start, ids, ends, self.timelines)
 
@@ -130,12 +134,6 @@ class UnitRanges(Sequence[Span]):
 
 
 NOTHING = UnitRanges(0, (), ())
-
-
-def _moved(ends: Sequence[int], start: int) -> Sequence[int]:
-    if isinstance(ends, range):  # units of one event
-        return range(ends.start - start, ends.stop - start)
-    return [end - start for end in ends]
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,7 @@ from gapless.consume.verdict.policy import Policy
 from gapless.errors import HoleError
 from gapless.features.filters import matches
 from gapless.keys import Assignment, Partition
+from gapless.log.read import ROWS
 from support.told import Telling
 from support.turn import turn
 
@@ -61,7 +62,7 @@ class World(Telling):
         self.seen: list[Any] = []
         self.verdicts: list[Any] = []
         for name in (
-            "transaction", "run", "run_at_commit", "call", "call_outside", "adapt", "fetch_rows",
+            "transaction", "run", "run_at_commit", "call", "call_outside", "adapt", "fetch_all",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(matches, "run", self.run)
@@ -100,8 +101,10 @@ class World(Telling):
     def run_at_commit(self, conn: object, name: str, params: dict[str, Any]) -> None:
         self.run(conn, name, params)
 
-    def fetch_rows(self, conn: object, stage: str, name: str, params: Any) -> list[Any]:
-        assert (conn, stage, name) == (CONN, "consume", "fetch_letter")
+    def fetch_all(
+        self, conn: object, stage: str, name: str, params: Any, *, form: object
+    ) -> list[Any]:
+        assert (conn, stage, name, form) == (CONN, "consume", "fetch_letter", ROWS)
         self.story.append("fetch")
         self.params["fetch"] = params
         low, high = params["from_offset"] - 11, params["to_offset"] - 10
@@ -354,7 +357,7 @@ def test_a_large_one_is_read_while_it_is_handled(world: World, kept: list[bool])
 def test_one_whose_events_are_lost_has_failed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "fetch_rows", lambda *_: [(True, 11)])
+    monkeypatch.setattr(module, "fetch_all", lambda *_, **__: [(True, 11)])
     assert world.retry() == "waiting"
     assert "1 of 3 events are left" in world.params["letter_failed"]["exception"]
 

@@ -21,6 +21,7 @@ from gapless.consume.read.backlog import Backlog
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
+from gapless.db.wire import Form
 from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.features.filters import reader
 from gapless.log.event import NewEvent, Row
@@ -174,15 +175,15 @@ def test_group_without_filter_asks_as_before(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    fetch_rows = claim.fetch_rows
+    fetch_all = claim.fetch_all
 
     def spy(
-        conn: Connection[Any], stage: str, name: str, params: Mapping[str, object]
+        conn: Connection[Any], stage: str, name: str, params: Mapping[str, object], *, form: Form
     ) -> list[Row]:
         asked.append(name)
-        return fetch_rows(conn, stage, name, params)
+        return fetch_all(conn, stage, name, params, form=form)
 
-    monkeypatch.setattr(claim, "fetch_rows", spy)
+    monkeypatch.setattr(claim, "fetch_all", spy)
     fill(world, UNITS)
     reader = Reader(group)
     while reader.step(3).outcome == "done":

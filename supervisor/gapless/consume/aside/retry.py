@@ -20,7 +20,6 @@ from gapless import feature
 from gapless.consume.aside.letters import tell_death
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
-from gapless.consume.read.backlog import LOG
 from gapless.consume.read.claim import Seen
 from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
@@ -36,11 +35,12 @@ from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import Failure, UnitFailedError
 from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
+from gapless.db.wire import fetch_all
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 from gapless.keys import Assignment
 from gapless.log.event import Row
-from gapless.log.read import fetch_rows
+from gapless.log.read import ROWS
 from gapless.telemetry import spans
 
 Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
@@ -133,7 +133,7 @@ def _try(job: Job, first_offset: int) -> Outcome:
             call(job.handler, Batch([unit]) if job.handler.batch else unit, job.conn)
             handled = True
             hit("letter.handled")
-            _finish(job, first_offset, claimed)
+            _finish_at_commit(job, first_offset, claimed)
     except (UnitFailedError, TransactionBrokenError, HoleError) as error:
         if adapt(job.handler, error):
             return _try(job, first_offset)
@@ -197,11 +197,8 @@ def _claim(job: Job, first_offset: int) -> ClaimedLetter:
     return ClaimedLetter(*run(job.conn, "claim_letter", _place(job.assignment, first_offset))[0])
 
 
-def _finish(job: Job, first_offset: int, claimed: ClaimedLetter) -> None:
-    params = {
-        **_place(job.assignment, first_offset),
-        "claim_xid": claimed.claim_xid,
-    }
+def _finish_at_commit(job: Job, first_offset: int, claimed: ClaimedLetter) -> None:
+    params = {**_place(job.assignment, first_offset), "claim_xid": claimed.claim_xid}
     run_at_commit(job.conn, "finish_letter", params)
 
 
@@ -233,7 +230,7 @@ def _skip(job: Job, first_offset: int) -> Outcome:
         claimed = _claim(job, first_offset)
         if claimed.outcome != "claimed":
             return claimed.outcome
-        _finish(job, first_offset, claimed)
+        _finish_at_commit(job, first_offset, claimed)
     return "handled"
 
 
@@ -260,10 +257,10 @@ def _unit(
     else:
         place = {**job.assignment.partition.params, "first_offset": first_offset}
         kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
+    if len(kept) == len(offsets) and not claimed.has_subscriptions:
+        return Unit(source, first_offset, rows, offsets)
     seen = Seen(offsets, kept, rows, claimed.has_subscriptions)
-    is_all = len(kept) == len(offsets) and not seen.is_matched
-    reader = LOG if is_all else feature.reader()
-    return reader.unit_again(job.conn, source, seen)
+    return feature.reader().unit_again(job.conn, source, seen)
 
 
 def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
@@ -280,7 +277,7 @@ def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Any]:
         "from_offset": offsets[0],
         "to_offset": offsets[-1],
     }
-    rows = fetch_rows(job.conn, "consume", "fetch_letter", params)
+    rows = fetch_all(job.conn, "consume", "fetch_letter", params, form=ROWS)
     if len(rows) != len(offsets):
         raise HoleError(f"{len(rows)} of {len(offsets)} events are left in dead_letter_event")
     return rows

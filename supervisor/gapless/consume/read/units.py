@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -101,6 +102,7 @@ def under_settings(handler: Handler) -> Iterator[None]:
 class _UnitReader:
     def __init__(self, conn: Connection[Any], partition: Partition, terms: Terms) -> None:
         self._conn = conn
+        self.fetch = partial(fetch, conn)
         self.source = Source(partition, self.fetch, FETCH_EVENTS)
         self._stream_above = terms.stream_above_events
         self.most = at_once(terms)
@@ -168,6 +170,3 @@ class _UnitReader:
                 "then the partition continues",
                 missing_id=ids[0],  # of a unit that is handled as a whole, or not at all
             )
-
-    def fetch(self, ids: Sequence[int]) -> list[Row]:
-        return fetch(self._conn, ids)
