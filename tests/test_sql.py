@@ -142,6 +142,7 @@ _OF_A_STEP = {
     "run_before",
     "run_untimed",
     "run_at_commit",
+    "run_and_commit",
 }  # (conn, name, …) of consume.session
 
 

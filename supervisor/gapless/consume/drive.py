@@ -50,6 +50,7 @@ class Driver:
         if job.terms.delivery == "at-least-once":
             self._outside = AtLeastOnce(job, wake)
         self._beside = ConcurrentRetries(job, wake) if job.handler.letters_beside else None
+        self._at_work = [each for each in (self._outside, self._beside) if each is not None]
         self._agenda = Agenda()
         self._aside: int | None = None  # the unit set aside that has its turn
         self._has_attempt = False  # a turn has recorded an attempt, and has not ended
@@ -74,10 +75,6 @@ class Driver:
         """The time (time.monotonic) at which the oldest of these calls began."""
         began_s = (each.oldest_s for each in self._at_work)
         return min((each for each in began_s if each is not None), default=None)
-
-    @property
-    def _at_work(self) -> list[AtLeastOnce | ConcurrentRetries]:
-        return [each for each in (self._outside, self._beside) if each is not None]
 
     @property
     def has_attempt(self) -> bool:

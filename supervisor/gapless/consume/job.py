@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from types import MappingProxyType
@@ -84,20 +84,24 @@ class Step:
         )
 
 
+Done = tuple[UnitRanges, int]
+"""A batch that was handled: its units, and the number of them that were parked."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redo:
     """Units that were not committed: try them again, with more care.
 
     failed: the first that failed, if it is known; those before it ran without an error.
     hopeless: why the only unit left cannot be handled at all.
-    done: the units that were committed before them. learned: retry the whole batch as before: the
+    done: the batches that were committed before them. learned: retry the whole batch as before: the
     step has just learned how to call the handler (chain.adapt).
     """
 
     spans: UnitRanges
     failed: int | None = None
     hopeless: BaseException | None = None
-    done: Step = Step(outcome="idle")
+    done: Sequence[Done] = ()
     learned: bool = False
 
 

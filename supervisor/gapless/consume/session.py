@@ -130,6 +130,12 @@ def run(
         raise
 
 
+def run_and_commit(conn: Connection[Any], name: str, params: Mapping[str, object]) -> list[Any]:
+    """Run a named query in a transaction of its own; return its rows."""
+    with transaction(conn):
+        return run(conn, name, params)
+
+
 def explain(error: psycopg.Error) -> None:
     """Raise our own error for a failed check of ours, whichever query the error came with."""
     kind = _OURS.get(error.sqlstate or "")

@@ -19,7 +19,7 @@ import psycopg
 from gapless.consume.aside.parking import Parking, parking_for, settle_parking
 from gapless.consume.batch import Batch
 from gapless.consume.isolate import give_up, isolate
-from gapless.consume.job import Job, Redo, Step
+from gapless.consume.job import Done, Job, Redo, Step
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.read.place import forget_attempt, record_attempt
@@ -41,9 +41,6 @@ from gapless.errors import HoleError
 from gapless.failpoints import hit
 
 __all__ = ["Step", "step", "step_alone"]
-
-Done = tuple[UnitRanges, int]
-"""A batch that was handled: its units, and the number of them that were parked."""
 
 
 def step(
@@ -79,7 +76,7 @@ def _step(job: Job, batch_size: int, continue_while: Callable[[], bool]) -> Step
     done = outcome.done
     while isinstance(outcome, Redo):
         outcome = _again(job, outcome)
-    return done.followed_by(outcome)
+    return _all_of(done).followed_by(outcome) if done else outcome
 
 
 def step_alone(job: Job) -> Step:
@@ -198,15 +195,15 @@ def _all_of(batches: Sequence[Done]) -> Step:
 
 
 def _retry(job: Job, spans: UnitRanges, error: Exception, committed: Sequence[Done]) -> Redo:
-    """Return the units to be tried again, and the result of those committed before them.
+    """Return the units to be tried again, and the batches committed before them.
 
     Raises the error when no handler was called: a filter passed all of the claim.
     """
     if not spans.ends:
         raise error
     if isinstance(error, UnitFailedError):
-        return Redo(spans=spans, failed=error.at, done=_all_of(committed))
-    return Redo(spans=spans, done=_all_of(committed), learned=adapt(job.handler, error))
+        return Redo(spans=spans, failed=error.at, done=committed)
+    return Redo(spans=spans, done=committed, learned=adapt(job.handler, error))
 
 
 def _call_batch(job: Job, parking: Parking | None, units: Iterable[Unit]) -> None:

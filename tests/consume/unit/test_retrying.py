@@ -62,7 +62,8 @@ class World(Telling):
         self.seen: list[Any] = []
         self.verdicts: list[Any] = []
         for name in (
-            "transaction", "run", "run_at_commit", "call", "call_outside", "adapt", "fetch_all",
+            "transaction", "run", "run_and_commit", "run_at_commit", "call", "call_outside", "adapt",
+            "fetch_all",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(matches, "run", self.run)
@@ -97,6 +98,10 @@ class World(Telling):
             "letter_matches": self.matched,
             "letter_kept": [(11 + at,) for at, is_kept in enumerate(self.kept) if is_kept],
         }.get(name, [])
+
+    def run_and_commit(self, conn: object, name: str, params: dict[str, Any]) -> list[Any]:
+        with self.transaction(conn):
+            return self.run(conn, name, params)
 
     def run_at_commit(self, conn: object, name: str, params: dict[str, Any]) -> None:
         self.run(conn, name, params)

@@ -25,6 +25,7 @@ from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
     run,
+    run_and_commit,
     run_at_commit,
     transaction,
 )
@@ -84,8 +85,7 @@ def record_try(job: Job, first_offset: int) -> int | None:
 
     This try is included. 0: the unit is not due any more. None: fenced.
     """
-    with transaction(job.conn):
-        ((tries,),) = run(job.conn, "record_try", _place(job.assignment, first_offset))
+    ((tries,),) = run_and_commit(job.conn, "record_try", _place(job.assignment, first_offset))
     if tries:
         hit("letter.recorded")
     return None if tries is None else int(tries)
@@ -100,8 +100,7 @@ def end_deadly(job: Job, first_offset: int, tries: int) -> Outcome:
 
 def forget_try(conn: Connection[Any], assignment: Assignment, first_offset: int) -> None:
     """Take back the last try of a unit: it neither succeeded nor failed."""
-    with transaction(conn):
-        run(conn, "forget_try", _place(assignment, first_offset))
+    run_and_commit(conn, "forget_try", _place(assignment, first_offset))
 
 
 def due_letters(job: Job) -> tuple[list[int], float | None]:

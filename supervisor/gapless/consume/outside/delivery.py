@@ -23,7 +23,7 @@ from gapless.consume.job import STATES, Job, Step
 from gapless.consume.outside.calls import Calls, Ended
 from gapless.consume.outside.lookahead import Lookahead
 from gapless.consume.read.units import read_apart
-from gapless.consume.session import run, transaction
+from gapless.consume.session import run, run_and_commit, transaction
 from gapless.consume.unit import Span
 from gapless.consume.verdict.crash import crash_reason
 from gapless.consume.verdict.failure import AsideState, Failure
@@ -37,8 +37,7 @@ from gapless.telemetry import spans
 
 def forget_deliveries(conn: Connection[Any], assignment: Assignment) -> None:
     """Take back the records of calls that began: they are not the reason why no end was noted."""
-    with transaction(conn):
-        run(conn, "forget_deliveries", assignment.params)
+    run_and_commit(conn, "forget_deliveries", assignment.params)
 
 
 @dataclass(slots=True)

@@ -134,8 +134,8 @@ def call_apart(
                 error = failed.error if isinstance(failed, UnitFailedError) else failed
                 if error is failed and is_passing(error):
                     raise
-                require_usable(conn)
                 if conn.info.transaction_status != TransactionStatus.INTRANS:
+                    require_usable(conn)
                     raise TransactionBrokenError(ENDED) from error
             hit("isolate.tried")
             if error is not None:
