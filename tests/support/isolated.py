@@ -18,8 +18,8 @@ from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.session import TransactionBrokenError
 from gapless.consume.unit import Span, Unit, UnitRanges
-from gapless.consume.verdict.failure import AsideState, Failure, UnitFailedError
-from gapless.consume.verdict.policy import OnFailure, Policy
+from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.policy import OnFailure, Policy, Verdict
 from gapless.keys import Assignment, Partition
 from support.told import Telling
 from support.turn import turn
@@ -129,11 +129,9 @@ class IsolatedWorld(Telling):
         assert (conn, xid) == (CONN, "xid")
         self.story.append(f"allow {calls}")
 
-    def set_aside(
-        self, conn: object, place: object, span: Span, failure: Failure, fate: AsideState
-    ) -> None:
-        assert (conn, place) == (CONN, PLACE)
-        self.story.append((span.first_offset, span.last_offset, failure, fate))
+    def set_aside(self, job: Job, span: Span, failure: Failure, verdict: Verdict) -> None:
+        assert (job.conn, job.assignment) == (CONN, OURS)
+        self.story.append((span.first_offset, span.last_offset, failure, verdict))
 
     def adapt(self, handler: object, error: object) -> bool:
         return self.learns

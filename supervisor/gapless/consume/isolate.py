@@ -150,7 +150,7 @@ def put_aside(
     """
     if verdict.state == "skip":
         return
-    set_aside(job.conn, job.assignment.partition, span, failure, job.fate(verdict))
+    set_aside(job, span, failure, verdict)
     aside[verdict.state] += 1
     aside["asked"] += isinstance(failure.error, Retry)
     if parking is not None:

@@ -16,7 +16,6 @@ from gapless.consume.terms import Terms
 from gapless.consume.unit import UnitRanges
 from gapless.consume.user.call import excuse_of
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.failure import AsideState
 from gapless.consume.verdict.patience import Patience
 from gapless.consume.verdict.policy import BLOCK_RETRY_S, Verdict, judge
 from gapless.db.connect import is_cancelled, is_passing
@@ -148,15 +147,6 @@ class Job:
             if self._waits(cause, first_offset):
                 return Verdict(state="block", retry_after_s=BLOCK_RETRY_S, counted=False)
         return judge(self.terms.policy, error, failed, redriven=redriven)
-
-    def fate(self, verdict: Verdict) -> AsideState:
-        """Return the state of a unit that is dead by this verdict, or otherwise waits."""
-        return AsideState(
-            state="dead" if verdict.state == "dead" else "waiting",
-            retry_after_s=verdict.retry_after_s,
-            parks=self.terms.policy.parks,
-            worker=self.terms.worker,
-        )
 
     def blocked(self, first_offset: int, error: BaseException | str) -> BlockedError:
         """Return the error for the driver when a unit failed, and must not be passed."""

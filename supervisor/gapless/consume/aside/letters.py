@@ -9,36 +9,37 @@ from typing import Any
 
 from psycopg import Connection
 
+from gapless.consume.job import Job
 from gapless.consume.session import after_commit, run, run_untimed
 from gapless.consume.unit import Span
-from gapless.consume.verdict.failure import AsideState, Failure
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
 from gapless.keys import Partition
-from gapless.telemetry.spans import verdict
+from gapless.telemetry import spans
 
 log = logging.getLogger("gapless.worker")
 
 
-def set_aside(
-    conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: AsideState
-) -> None:
-    """Record all events of a unit, and its state, in the open transaction.
+def set_aside(job: Job, span: Span, failure: Failure, verdict: Verdict) -> None:
+    """Record all events of a unit, and its state by the verdict, in the open transaction.
 
     The handler gets the same view of it again; if it failed for some subscriptions, only for these.
     """
+    partition = job.assignment.partition
     params = {
         **partition.params,
-        **failure.params(fate.worker),
+        **failure.params(job.terms.worker),
         "first_offset": span.first_offset,
         "message_ids": list(span.ids),
-        "state": fate.state,
-        "retry_after_s": fate.retry_after_s,
-        "parks": fate.parks,
+        "state": verdict.state,
+        "retry_after_s": verdict.retry_after_s,
+        "parks": job.terms.policy.parks,
         **span.seen(failure.only),
     }
-    run_untimed(conn, "set_aside", params)
-    verdict(failure.error, fate.state, failure.attempts)
-    if fate.state == "dead":
-        after_commit(conn, partial(tell_death, partition, span.first_offset, params))
+    run_untimed(job.conn, "set_aside", params)
+    spans.verdict(failure.error, verdict.state, failure.attempts)
+    if verdict.state == "dead":
+        after_commit(job.conn, partial(tell_death, partition, span.first_offset, params))
 
 
 def tell_death(partition: Partition, first_offset: int, params: Mapping[str, object]) -> None:

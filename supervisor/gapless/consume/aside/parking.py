@@ -15,7 +15,8 @@ from gapless.consume.job import NONE, Job
 from gapless.consume.read.units import with_settings_checked
 from gapless.consume.session import run
 from gapless.consume.unit import Span, Unit
-from gapless.consume.verdict.failure import AsideState, Failure
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
 
 BEHIND = Failure(error="parked behind an earlier unit of its key", attempts=0)
 
@@ -54,9 +55,7 @@ class Parking:
         """Park a unit if it touches a key that is held; tell whether it did."""
         if not self.stops(unit.first_offset):
             return False
-        job, partition = self.job, self.job.assignment.partition
-        fate = AsideState(state="parked", worker=job.terms.worker)
-        set_aside(job.conn, partition, unit.span, BEHIND, fate)
+        set_aside(self.job, unit.span, BEHIND, Verdict(state="parked"))
         self.parked.append(unit.first_offset)
         return True
 

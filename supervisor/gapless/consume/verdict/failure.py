@@ -6,7 +6,6 @@ import os
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import psycopg
 
@@ -58,19 +57,6 @@ class Failure:
             "worker": f"{worker} pid {os.getpid()}".strip(),
             "duration_ms": self.duration_ms,
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AsideState:
-    """The state of a unit that is set aside.
-
-    parks: later units that touch one of its keys are to be parked behind it.
-    """
-
-    state: Literal["waiting", "parked", "dead"]
-    retry_after_s: float = 0.0
-    parks: bool = False
-    worker: str = ""
 
 
 def describe(error: BaseException) -> str:
