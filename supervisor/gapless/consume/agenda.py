@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from math import inf
 
 LOOK_S = 5.0  # with nothing to do and no notification
 LOOK_BUSY_S = 0.25
@@ -71,8 +72,10 @@ class Agenda:
             self._look_at_s = min(self._look_at_s, now_s + LOOK_BUSY_S)
         return found
 
-    def take_aside(self) -> int:
+    def take_aside(self) -> int | None:
         """Return the next due unit, by its first offset; the log is next after it, unless idle."""
+        if not self._due:
+            return None
         self._log_is_next = not self._log_was_idle
         return self._due[0]
 
@@ -84,15 +87,19 @@ class Agenda:
             self._log_until_s = now_s + LETTERS_EVERY_S
         self._look_at_s = min(self._look_at_s, now_s)  # once no other is known to be due
 
-    def log_taken(self, now_s: float, *, idle: bool, waits: bool, is_end: bool) -> None:
-        """Note that the log had its turn.
+    def log_taken(
+        self, now_s: float, *, idle: bool, waits: bool, is_end: bool, began_s: float = inf
+    ) -> bool:
+        """Note that the log had its turn, which began at began_s; tell whether to look at once.
 
         waits: a unit of it was set aside, and waits. is_end: it took all there was, and not much.
+        A look is due after a notification that was not for the log: a unit may have been redriven.
         """
         self._log_was_idle = idle
         self.pace.is_at_end = is_end
         if not idle:
             self._look_at_s = min(self._look_at_s, now_s + (0.0 if waits else LOOK_BUSY_S))
+        return idle and not self._due and self.pace.is_woken(began_s)
 
     def wait_s(self, now_s: float, at_most_s: float) -> float:
         """Return the seconds until a unit is due, limited to at_most_s."""

@@ -93,13 +93,12 @@ class Driver:
             self._look(began_s)
         if self._beside is not None:
             return self._turn_of_both(self._beside, began_s, batch_size, alone=alone)
-        rests = agenda.is_aside_next(began_s)
-        if rests and not self.going_on:
-            return self._turn_of_aside()
-        done = self._turn_noted(began_s, batch_size, alone=alone, rests=rests)
-        if done.outcome != "idle":
-            return done
-        return self._turn_of_aside() if agenda.due and not self.going_on else done
+        done, rests = Step(outcome="idle"), agenda.is_aside_next(began_s)
+        if not rests or self.going_on:
+            done = self._turn_noted(began_s, batch_size, alone=alone, rests=rests)
+            if done.outcome != "idle" or self.going_on:
+                return done
+        return self._turn_of_aside() or done
 
     def rest(self) -> Step:
         """Take a turn that begins no call; while calls are `going_on`, take another."""
@@ -163,10 +162,9 @@ class Driver:
         tells_nothing = alone or self._outside is not None or self._job.backlog.events
         size = batch_size or self._job.terms.batch_size
         is_end = not (tells_nothing or done.dead or done.waiting) and 0 < done.events < size
-        now_s = monotonic()
-        agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
-        if idle and agenda.pace.is_woken(began_s) and not agenda.due:
-            self._look(now_s)  # not woken for the log: a unit may have been redriven
+        now_s, waits = monotonic(), done.waiting > 0
+        if agenda.log_taken(now_s, idle=idle, waits=waits, is_end=is_end, began_s=began_s):
+            self._look(now_s)
         return done
 
     def _turn_of_log(
@@ -232,10 +230,13 @@ class Driver:
             return Step(outcome="idle")
         return self._beside.turn(self._job, due)
 
-    def _turn_of_aside(self) -> Step:
-        """Handle the next due unit that was set aside."""
-        self._aside, self._has_attempt = self._agenda.take_aside(), True
-        outcome = retry_aside(self._job, self._aside)
+    def _turn_of_aside(self) -> Step | None:
+        """Handle the next due unit that was set aside; None: none is known to be due."""
+        first_offset = self._agenda.take_aside()
+        if first_offset is None:
+            return None
+        self._aside, self._has_attempt = first_offset, True
+        outcome = retry_aside(self._job, first_offset)
         self._has_attempt = False
         yields = self._outside is not None
         self._agenda.aside_taken(monotonic(), yields=yields)

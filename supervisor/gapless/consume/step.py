@@ -33,8 +33,7 @@ from gapless.consume.session import (
 from gapless.consume.unit import NOTHING, Unit, UnitRanges
 from gapless.consume.user.call import call, call_each
 from gapless.consume.user.chain import adapt
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError

@@ -23,8 +23,7 @@ from gapless.consume.outside.delivery import AtLeastOnce
 from gapless.consume.outside.window import Window
 from gapless.consume.unit import Span
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.failure import Failure, crash_reason
 from gapless.consume.verdict.policy import OnFailure, Policy, Verdict
 from gapless.errors import BlockedError, HoleError
 from gapless.keys import Assignment, Partition

@@ -20,8 +20,7 @@ from gapless.consume.job import Job
 from gapless.consume.session import TransactionBrokenError
 from gapless.consume.unit import Span, Unit
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import HoleError
 from gapless.features.filters import matches

@@ -7,7 +7,7 @@ known here too (I8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -32,8 +32,7 @@ from gapless.consume.session import (
 from gapless.consume.unit import Fetch, Source, Unit
 from gapless.consume.user.call import call, call_outside
 from gapless.consume.user.chain import adapt
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.db.wire import fetch_all
@@ -119,12 +118,12 @@ def _place(assignment: Assignment, first_offset: int) -> dict[str, object]:
 
 
 def _try(job: Job, first_offset: int) -> Outcome:
-    began = perf_counter()
+    began, place = perf_counter(), _place(job.assignment, first_offset)
     claimed: ClaimedLetter | None = None
     handled = False
     try:
         with transaction(job.conn):
-            claimed = _claim(job, first_offset)
+            claimed = _claim(job.conn, place)
             if claimed.outcome != "claimed":
                 return claimed.outcome
             hit("letter.claimed")
@@ -132,7 +131,7 @@ def _try(job: Job, first_offset: int) -> Outcome:
             call(job.handler, Batch([unit]) if job.handler.batch else unit, job.conn)
             handled = True
             hit("letter.handled")
-            _finish_at_commit(job, first_offset, claimed)
+            run_at_commit(job.conn, "finish_letter", {**place, "claim_xid": claimed.claim_xid})
     except (UnitFailedError, TransactionBrokenError, HoleError) as error:
         if adapt(job.handler, error):
             return _try(job, first_offset)
@@ -173,7 +172,7 @@ def look_outside(
     """
     unit: Unit | None = None
     with suppress(psycopg.Rollback), transaction(job.conn):
-        claimed = _claim(job, first_offset)
+        claimed = _claim(job.conn, _place(job.assignment, first_offset))
         if claimed.outcome == "claimed":
             unit = _unit(job, first_offset, claimed, through)
         raise psycopg.Rollback
@@ -192,13 +191,8 @@ def end_outside(
     return _failed(job, first_offset, failure, verdict)
 
 
-def _claim(job: Job, first_offset: int) -> ClaimedLetter:
-    return ClaimedLetter(*run(job.conn, "claim_letter", _place(job.assignment, first_offset))[0])
-
-
-def _finish_at_commit(job: Job, first_offset: int, claimed: ClaimedLetter) -> None:
-    params = {**_place(job.assignment, first_offset), "claim_xid": claimed.claim_xid}
-    run_at_commit(job.conn, "finish_letter", params)
+def _claim(conn: Connection[Any], place: Mapping[str, object]) -> ClaimedLetter:
+    return ClaimedLetter(*run(conn, "claim_letter", place)[0])
 
 
 def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> Outcome:
@@ -225,11 +219,12 @@ def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> 
 
 def _skip(job: Job, first_offset: int) -> Outcome:
     """Count a unit as handled that was handled elsewhere, or is to be skipped."""
+    place = _place(job.assignment, first_offset)
     with transaction(job.conn):
-        claimed = _claim(job, first_offset)
+        claimed = _claim(job.conn, place)
         if claimed.outcome != "claimed":
             return claimed.outcome
-        _finish_at_commit(job, first_offset, claimed)
+        run_at_commit(job.conn, "finish_letter", {**place, "claim_xid": claimed.claim_xid})
     return "handled"
 
 

@@ -25,8 +25,7 @@ from gapless.consume.outside.lookahead import Lookahead
 from gapless.consume.read.units import read_apart
 from gapless.consume.session import run, run_and_commit, transaction
 from gapless.consume.unit import Span
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.failure import Failure, crash_reason
 from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.errors import BlockedError, HoleError

@@ -21,8 +21,7 @@ from gapless.consume.job import Job, Step
 from gapless.consume.session import TransactionBrokenError
 from gapless.consume.unit import Source, Span, Unit
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.patience import Patience
 from gapless.consume.verdict.policy import Policy, Verdict
 from gapless.errors import BlockedError, ReceiptError
