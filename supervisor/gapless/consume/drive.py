@@ -89,11 +89,13 @@ class Driver:
         alone: take one unit of the log, and record its attempt first.
         """
         agenda, began_s = self._agenda, monotonic()
-        if agenda.wants_look(began_s):
+        task = agenda.next(began_s)
+        if task == "look":
             self._look(began_s)
+            task = agenda.next(began_s)
         if self._beside is not None:
             return self._turn_of_both(self._beside, began_s, batch_size, alone=alone)
-        done, rests = Step(outcome="idle"), agenda.is_aside_next(began_s)
+        done, rests = Step(outcome="idle"), task == "aside"
         if not rests or self.going_on:
             done = self._turn_noted(began_s, batch_size, alone=alone, rests=rests)
             if done.outcome != "idle" or self.going_on:
