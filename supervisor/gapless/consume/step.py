@@ -70,11 +70,17 @@ def step(
 def _step(job: Job, batch_size: int, continue_while: Callable[[], bool]) -> Step:
     # Not retried inside an except block: its error would be in the traceback of every later one.
     outcome = _fast(job, batch_size, continue_while)
-    if not isinstance(outcome, Redo):
-        return outcome
-    done = outcome.done
+    done = outcome.done if isinstance(outcome, Redo) else ()
     while isinstance(outcome, Redo):
-        outcome = _again(job, outcome)
+        if outcome.learned:
+            outcome = _fast(job, len(outcome.spans.wanted))
+        elif outcome.hopeless is not None:
+            outcome = give_up(job, outcome.spans, Failure(error=outcome.hopeless))
+        elif outcome.failed is None and len(outcome.spans) > job.units_per_commit:
+            # It is unknown which of many failed: try half of them, all at once.
+            outcome = _fast(job, len(outcome.spans[: len(outcome.spans) // 2].wanted))
+        else:
+            outcome = isolate(job, outcome)
     return _all_of(done).followed_by(outcome) if done else outcome
 
 
@@ -105,17 +111,6 @@ def step_alone(job: Job) -> Step:
             forget_attempt(conn, assignment)
         hit("alone.forgotten")
         raise
-
-
-def _again(job: Job, retry: Redo) -> Step | Redo:
-    if retry.learned:
-        return _fast(job, len(retry.spans.wanted))
-    if retry.hopeless is not None:
-        return give_up(job, retry.spans, Failure(error=retry.hopeless))
-    if retry.failed is None and len(retry.spans) > job.units_per_commit:
-        # It is unknown which of many failed: try half of them, all at once.
-        return _fast(job, len(retry.spans[: len(retry.spans) // 2].wanted))
-    return isolate(job, retry)
 
 
 def _fast(

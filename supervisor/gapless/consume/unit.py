@@ -97,7 +97,7 @@ class UnitRanges(Sequence[Span]):
             start = self.ends[at - 1] if at else 0
             first = self.first_offset + start
             return Span(first, self.ids[start : self.ends[at]], timeline_at(self.timelines, first))
-        first, stop, step = at.indices(len(self))
+        first, stop, step = at.indices(len(self.ends))
         assert step == 1
         start = self.ends[first - 1] if first else 0
         ends = self.ends[first:stop]

@@ -48,11 +48,13 @@ class Failure:
         """Return its description as parameters for the functions of the database."""
         error = self.error
         text = _storable(error) if isinstance(error, str) else describe(error)
+        state = error.sqlstate if isinstance(error, psycopg.Error) else None
+        is_state = state is not None and len(state) == 5 and state.isalnum()
         return {
             "reason": _reason(error, text)[:REASON_CHARS_MAX],
             "exception": text,
             "exception_class": None if isinstance(error, str) else _class(error),
-            "sqlstate": _sqlstate(error),
+            "sqlstate": state if is_state else None,
             "attempts": self.attempts,
             "worker": f"{worker} pid {os.getpid()}".strip(),
             "duration_ms": self.duration_ms,
@@ -103,8 +105,3 @@ def _class(error: BaseException) -> str:
 
 def _storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
-
-
-def _sqlstate(error: BaseException | str) -> str | None:
-    state = error.sqlstate if isinstance(error, psycopg.Error) else None
-    return state if state is not None and len(state) == 5 and state.isalnum() else None
