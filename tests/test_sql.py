@@ -85,7 +85,7 @@ def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text())
 
 
-_STAGE_IN = {"query": 0, "later": 1, "fetch_all": 1, "fetch_rows": 1}  # which argument it is
+_STAGE_IN = {"query": 0, "later": 1, "fetch_all": 1}  # which argument it is
 
 
 @cache
@@ -142,6 +142,7 @@ _OF_A_STEP = {
     "run_before",
     "run_untimed",
     "run_at_commit",
+    "run_and_commit",
 }  # (conn, name, …) of consume.session
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from gapless.consume.read.claim import Reader
+    from gapless.consume.read.claim import SelectiveReader
     from gapless.consume.terms import Terms
     from gapless.consume.user.handler import Handler
     from gapless.lease.member import ServedTopic
@@ -120,7 +120,7 @@ class Feature:
     modes: Callable[[], Sequence[GroupMode]] = tuple
     settings: Callable[[], Sequence[type]] = tuple
     options: Sequence[Option] = ()
-    reader: Callable[[], Reader] | None = None
+    reader: Callable[[], SelectiveReader] | None = None
     publishing: Callable[[], RulesReader] | None = None
     promoting: Callable[[], DueEvents] | None = None
     topics: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ def options() -> Iterable[Option]:
     return (option for each in listed() for option in each.options)
 
 
-def reader() -> Reader:
+def reader() -> SelectiveReader:
     """Return the reader for groups that do not take every event."""
     for each in listed():
         if each.reader is not None:

@@ -16,9 +16,22 @@ class Partition:
     topic_id: int
     partition_id: int
     is_replay: bool = field(default=False, compare=False, repr=False)
+    name: str = field(init=False, repr=False, compare=False)
+    """The partition as people write it, `group/topic/partition`."""
+    params: Mapping[str, object] = field(init=False, repr=False, compare=False)
+    """The partition as the parameters of a query."""
+
+    def __post_init__(self) -> None:
+        params = {
+            "group_id": self.group_id,
+            "topic_id": self.topic_id,
+            "partition_id": self.partition_id,
+        }
+        object.__setattr__(self, "params", params)
+        object.__setattr__(self, "name", f"{self.group_id}/{self.topic}/{self.partition_id}")
 
     def __str__(self) -> str:
-        return f"{self.group_id}/{self.topic}/{self.partition_id}"
+        return self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +50,4 @@ class Assignment:
 
     def __post_init__(self) -> None:
         fence = {"epoch": self.epoch, "token": self.token}
-        object.__setattr__(self, "params", {**partition_params(self.partition), **fence})
-
-
-def partition_params(partition: Partition) -> dict[str, object]:
-    """Return the partition as query parameters."""
-    return {
-        "group_id": partition.group_id,
-        "topic_id": partition.topic_id,
-        "partition_id": partition.partition_id,
-    }
+        object.__setattr__(self, "params", {**self.partition.params, **fence})

@@ -17,7 +17,9 @@ from gapless.consume.aside.letters import set_aside
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Wanted
 from gapless.consume.unit import Span
-from gapless.consume.verdict.failure import AsideState, Failure
+from gapless.consume.user.handler import handler
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.features.compaction.latest import set_compaction
@@ -28,6 +30,7 @@ from gapless.log.topics import Topic, ensure_topic
 from support.group import Owner, owner
 from support.plans import cost
 from support.servers import DatabaseLike
+from support.turn import turn
 
 BULK = 30_000  # events, in two chunks
 CALLS = 10
@@ -268,16 +271,15 @@ def test_read_of_a_long_transactions_segment(place: Place) -> None:
 @spread
 def test_dead_letter(place: Place, spread: bool) -> None:
     unit = _unit(place, 20, spread)
-    partition = place.group.assignments[0].partition
+    assignment = place.group.assignments[0]
     if unit:
         _check(
             place,
             lambda conn, n: set_aside(
-                conn,
-                partition,
+                turn(conn, assignment, handler(topic="orders")(lambda unit, conn: None)),
                 Span(n * 20 + 1, unit),
                 Failure(error="refused"),
-                AsideState(state="dead"),
+                Verdict(state="dead"),
             ),
             looked_up_max=25,
         )

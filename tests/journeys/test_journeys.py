@@ -41,11 +41,11 @@ WARM = 3
 CHANGED_MAX = 7
 TWICE_MAX = 0
 BOUNDS = {
-    "a turn: 10 events, and rest": (42, 10, 40),
-    "a step of 10 events": (40, 8, 30),
-    "a step of 10 events read ahead": (40, 8, 30),
-    "10 units, one fails": (107, 21, 234),
-    "a redrive": (55, 13, 78),
+    "a turn: 10 events, and rest": (37, 10, 36),
+    "a step of 10 events": (34, 8, 28),
+    "a step of 10 events read ahead": (28, 6, 26),
+    "10 units, one fails": (74, 17, 200),
+    "a redrive": (43, 11, 60),
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
     "publish": (27, 10, 30),
     "publish over HTTP": (75, 22, 84),

@@ -13,10 +13,11 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
+from gapless.db.wire import fetch_all
 from gapless.errors import HoleError
 from gapless.log.event import COLUMNS, Event, NewEvent
 from gapless.log.publish import publish
-from gapless.log.read import fetch, fetch_rows
+from gapless.log.read import ROWS, fetch
 from gapless.log.topics import ensure_topic
 
 KEEP = (
@@ -125,5 +126,5 @@ def test_what_was_replaced_is_to_be_tried_again(log: Connection[Any], ids: list[
 
 def test_what_nobody_has_named_is_not_read(log: Connection[Any], ids: list[int]) -> None:
     params = {"low": ids[2], "high": ids[4], "ids": f"{{{ids[1]},{ids[2]},{ids[4]},{ids[5]}}}"}
-    found = fetch_rows(log, "log", "fetch", params)
+    found = fetch_all(log, "log", "fetch", params, form=ROWS)
     assert sorted(row[0] for row in found) == [ids[2], ids[4]]

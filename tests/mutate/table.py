@@ -170,7 +170,6 @@ TABLE = {
     "*/gapless/consume/aside/retry.py": f"consume/unit/test_retrying.py {_LETTERS}"
     f" consume/test_transient.py {_DELIVER}",
     "*/gapless/consume/aside/parking.py": f"{_LETTERS} {_DELIVER}",
-    "*/gapless/consume/verdict/crash.py": f"{_STEP} {_DELIVER}",
     "*/gapless/consume/user/handler.py": "consume/unit/test_handler_options.py consume/test_handler.py"
     " consume/test_terms.py features/queue/unit/test_py_queue_options.py"
     f" consume/unit/test_policy.py {_LETTERS} {_DELIVER}",

@@ -13,11 +13,13 @@ import gapless
 from gapless.consume import isolate as module
 from gapless.consume.aside.parking import Parking
 from gapless.consume.job import Job
+from gapless.consume.read import backlog
+from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.session import TransactionBrokenError
-from gapless.consume.unit import Source, Span, Unit, UnitRanges
-from gapless.consume.verdict.failure import AsideState, Failure, UnitFailedError
-from gapless.consume.verdict.policy import OnFailure, Policy
+from gapless.consume.unit import Span, Unit, UnitRanges
+from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.policy import OnFailure, Policy, Verdict
 from gapless.keys import Assignment, Partition
 from support.told import Telling
 from support.turn import turn
@@ -41,12 +43,12 @@ class IsolatedWorld(Telling):
         self.learns = False
         self.parked: set[int] = set()
         for name in (
-            "transaction", "checked_units", "with_settings_checked", "call", "call_each", "require_good_unit",
-            "allow_commit", "set_aside", "settle_parking", "adapt", "_alone", "perf_counter",
+            "transaction", "with_settings_checked", "call_each", "call_apart", "require_good_unit",
+            "allow_commit", "set_aside", "settle_parking", "adapt",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(Parking, "load", self.load)
-        self.now_s = 10.0
+        monkeypatch.setattr(backlog, "fetch", lambda _, ids: [_row(n) for n in ids])
 
     def job(
         self, on_failure: OnFailure = "dead-letter", *, batch: bool = False, **said: Any
@@ -57,16 +59,15 @@ class IsolatedWorld(Telling):
             else gapless.handler(topic="orders")(_unit)
         )
         policy = Policy(on_failure=on_failure, retry_delays_s=(7.0,))
-        ahead: Any = self
+        ahead = _Backlog()
+        ahead.world = self
         return turn(
             CONN, OURS, handler, ahead, policy=policy, units_per_commit=2, worker="w", **said
         )
 
-    def perf_counter(self) -> float:
-        self.now_s += 0.5
-        return self.now_s
-
     def _commit(self) -> None:
+        if isinstance(self.commit, TransactionBrokenError):
+            self.commit.at = None  # other tests raise it as well
         if self.commit is not None:
             raise self.commit
 
@@ -84,12 +85,6 @@ class IsolatedWorld(Telling):
             claim_xid="xid",
             spans=ALL[:units],
         )
-
-    def checked_units(
-        self, handler: object, conn: object, partition: object, spans: UnitRanges, terms: object
-    ) -> Iterable[Unit]:
-        assert (conn, partition) == (CONN, PLACE)
-        return iter(spans.units(Source(PLACE, lambda _: [], 10), [_row(n) for n in spans.ids]))
 
     def with_settings_checked(self, handler: object, units: Iterable[Unit]) -> Iterable[Unit]:
         return units
@@ -115,22 +110,28 @@ class IsolatedWorld(Telling):
         if error is not None:
             raise UnitFailedError(error)
 
-    def _alone(self, job: Job, unit: Unit) -> BaseException | None:
-        self.story.append(f"alone {unit.first_offset}")
-        error = self.failing.get(unit.first_offset)
-        if isinstance(error, TransactionBrokenError) or error is CONFLICT:
-            raise error
-        return error
+    def call_apart(
+        self, handler: object, numbered: Iterable[tuple[int, Unit]], conn: object
+    ) -> Iterator[tuple[int, Unit, Failure]]:
+        assert conn is CONN
+        for at, unit in numbered:
+            self.story.append(f"alone {unit.first_offset}")
+            error = self.failing.get(unit.first_offset)
+            if isinstance(error, TransactionBrokenError):
+                error.at = at
+                raise error
+            if error is CONFLICT:
+                raise error
+            if error is not None:
+                yield at, unit, Failure(error=error, duration_ms=500.0)
 
     def allow_commit(self, conn: object, xid: str, calls: int) -> None:
         assert (conn, xid) == (CONN, "xid")
         self.story.append(f"allow {calls}")
 
-    def set_aside(
-        self, conn: object, place: object, span: Span, failure: Failure, fate: AsideState
-    ) -> None:
-        assert (conn, place) == (CONN, PLACE)
-        self.story.append((span.first_offset, span.last_offset, failure, fate))
+    def set_aside(self, job: Job, span: Span, failure: Failure, verdict: Verdict) -> None:
+        assert (job.conn, job.assignment) == (CONN, OURS)
+        self.story.append((span.first_offset, span.last_offset, failure, verdict))
 
     def adapt(self, handler: object, error: object) -> bool:
         return self.learns
@@ -141,8 +142,8 @@ class IsolatedWorld(Telling):
         self.story.append(f"look at {len(spans)}")
         return self
 
-    def numbered(self, units: Iterable[Unit]) -> Iterator[tuple[int, Unit]]:
-        return ((at, unit) for at, unit in enumerate(units) if not self.parks(unit))
+    def numbered(self, units: Iterable[Unit], first: int = 0) -> Iterator[tuple[int, Unit]]:
+        return ((at, unit) for at, unit in enumerate(units, first) if not self.parks(unit))
 
     def parks(self, unit: Unit) -> bool:
         return unit.first_offset in self.parked
@@ -152,6 +153,16 @@ class IsolatedWorld(Telling):
 
     def settle_parking(self, parking: object) -> dict[str, int]:
         return {"parked": len(self.parked)} if parking is self else {}
+
+
+class _Backlog(Backlog):
+    """Claims as its world says."""
+
+    __slots__ = ("world",)
+    world: IsolatedWorld
+
+    def ask(self, conn: object, assignment: object, wanted: Wanted) -> Claim:
+        return self.world.ask(conn, assignment, wanted)
 
 
 def _unit(unit: object, conn: object) -> None: ...

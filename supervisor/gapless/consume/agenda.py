@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
+from math import inf
+from typing import Literal
 
 LOOK_S = 5.0  # with nothing to do and no notification
 LOOK_BUSY_S = 0.25
@@ -47,21 +49,19 @@ class Agenda:
         """Whether no look has been taken yet."""
         return self._look_at_s == 0.0
 
-    def wants_look(self, now_s: float) -> bool:
-        """Tell whether to ask the database now for due units."""
-        return not self._due and now_s >= self._look_at_s
-
     def looked(self, now_s: float, found: Iterable[int], wait_s: float | None) -> None:
         """Take the answer: the units that are due, or the seconds until the next one is."""
         self._due.extend(found)
         self._next_due_s = None if wait_s is None else now_s + wait_s
         self._look_at_s = now_s + (LOOK_S if wait_s is None else min(LOOK_S, wait_s))
 
-    def is_aside_next(self, now_s: float) -> bool:
-        """Tell whether a unit that was set aside comes before the log; if not, the log is next."""
+    def next(self, now_s: float) -> Literal["look", "aside", "log"]:
+        """Return the next task: ask the database for due units, handle one of them, or the log."""
+        if not self._due and now_s >= self._look_at_s:
+            return "look"
         is_aside = bool(self._due) and not self._log_is_next and now_s >= self._log_until_s
         self._log_is_next = False
-        return is_aside
+        return "aside" if is_aside else "log"
 
     def take_due(self, now_s: float) -> list[int]:
         """Return all units known to be due, for calls beside the log; look again soon."""
@@ -71,8 +71,10 @@ class Agenda:
             self._look_at_s = min(self._look_at_s, now_s + LOOK_BUSY_S)
         return found
 
-    def take_aside(self) -> int:
+    def take_aside(self) -> int | None:
         """Return the next due unit, by its first offset; the log is next after it, unless idle."""
+        if not self._due:
+            return None
         self._log_is_next = not self._log_was_idle
         return self._due[0]
 
@@ -84,15 +86,19 @@ class Agenda:
             self._log_until_s = now_s + LETTERS_EVERY_S
         self._look_at_s = min(self._look_at_s, now_s)  # once no other is known to be due
 
-    def log_taken(self, now_s: float, *, idle: bool, waits: bool, is_end: bool) -> None:
-        """Note that the log had its turn.
+    def log_taken(
+        self, now_s: float, *, idle: bool, waits: bool, is_end: bool, began_s: float = inf
+    ) -> bool:
+        """Note that the log had its turn, which began at began_s; tell whether to look at once.
 
         waits: a unit of it was set aside, and waits. is_end: it took all there was, and not much.
+        A look is due after a notification that was not for the log: a unit may have been redriven.
         """
         self._log_was_idle = idle
         self.pace.is_at_end = is_end
         if not idle:
             self._look_at_s = min(self._look_at_s, now_s + (0.0 if waits else LOOK_BUSY_S))
+        return idle and not self._due and self.pace.is_woken(began_s)
 
     def wait_s(self, now_s: float, at_most_s: float) -> float:
         """Return the seconds until a unit is due, limited to at_most_s."""

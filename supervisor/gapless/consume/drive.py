@@ -50,6 +50,7 @@ class Driver:
         if job.terms.delivery == "at-least-once":
             self._outside = AtLeastOnce(job, wake)
         self._beside = ConcurrentRetries(job, wake) if job.handler.letters_beside else None
+        self._at_work = [each for each in (self._outside, self._beside) if each is not None]
         self._agenda = Agenda()
         self._aside: int | None = None  # the unit set aside that has its turn
         self._has_attempt = False  # a turn has recorded an attempt, and has not ended
@@ -76,10 +77,6 @@ class Driver:
         return min((each for each in began_s if each is not None), default=None)
 
     @property
-    def _at_work(self) -> list[AtLeastOnce | ConcurrentRetries]:
-        return [each for each in (self._outside, self._beside) if each is not None]
-
-    @property
     def has_attempt(self) -> bool:
         """Whether an attempt is recorded whose end is not."""
         outside = self._outside
@@ -92,22 +89,23 @@ class Driver:
         alone: take one unit of the log, and record its attempt first.
         """
         agenda, began_s = self._agenda, monotonic()
-        if agenda.wants_look(began_s):
+        task = agenda.next(began_s)
+        if task == "look":
             self._look(began_s)
+            task = agenda.next(began_s)
         if self._beside is not None:
             return self._turn_of_both(self._beside, began_s, batch_size, alone=alone)
-        rests = agenda.is_aside_next(began_s)
-        if rests and not self.going_on:
-            return self._turn_of_aside()
-        done = self._turn_noted(began_s, batch_size, alone=alone, rests=rests)
-        if done.outcome != "idle":
-            return done
-        return self._turn_of_aside() if agenda.due and not self.going_on else done
+        done, rests = Step(outcome="idle"), task == "aside"
+        if not rests or self.going_on:
+            done = self._turn_noted(began_s, batch_size, alone=alone, rests=rests)
+            if done.outcome != "idle" or self.going_on:
+                return done
+        return self._turn_of_aside() or done
 
     def rest(self) -> Step:
         """Take a turn that begins no call; while calls are `going_on`, take another."""
         aside = self._turn_beside(())
-        done = self._log_turn(None, rests=True)
+        done = self._turn_of_log(None, rests=True)
         return done if aside.outcome == "idle" else aside.followed_by(done)
 
     def wait_s(self, done: Step, period_s: float) -> float:
@@ -166,16 +164,28 @@ class Driver:
         tells_nothing = alone or self._outside is not None or self._job.backlog.events
         size = batch_size or self._job.terms.batch_size
         is_end = not (tells_nothing or done.dead or done.waiting) and 0 < done.events < size
-        now_s = monotonic()
-        agenda.log_taken(now_s, idle=idle, waits=done.waiting > 0, is_end=is_end)
-        if idle and agenda.pace.is_woken(began_s) and not agenda.due:
-            self._look(now_s)  # not woken for the log: a unit may have been redriven
+        now_s, waits = monotonic(), done.waiting > 0
+        if agenda.log_taken(now_s, idle=idle, waits=waits, is_end=is_end, began_s=began_s):
+            self._look(now_s)
         return done
 
-    def _turn_of_log(self, batch_size: int | None, *, alone: bool, rests: bool) -> Step:
+    def _turn_of_log(
+        self, batch_size: int | None, *, alone: bool = False, rests: bool = False
+    ) -> Step:
         """Take a turn of the log; raise the error that stops the group, with its remedy."""
+        job, until_s = self._job, monotonic() + GOES_ON_S
+        self._aside = None
         try:
-            return self._log_turn(batch_size, alone=alone, rests=rests)
+            if self._outside is not None:
+                terms = replace(job.terms, batch_size=batch_size or job.terms.batch_size)
+                return self._outside.turn(replace(job, terms=terms), rests=rests)
+            self._has_attempt = alone
+            if alone:
+                done = step_alone(job)
+            else:
+                done = step(
+                    job, batch_size=batch_size, continue_while=lambda: monotonic() < until_s
+                )
         except UnsettledError as error:
             self._has_attempt = False
             is_settled = error.settle(self.conn, self.assignment)
@@ -187,31 +197,20 @@ class Driver:
             stop_beyond(self.conn, self.assignment, error.log_end)
             raise
         except HoleError as error:
-            hidden = hidden_rows(self.conn)
-            if hidden is not None:
-                raise HoleError(hidden) from error
-            if error.first_offset is None:
+            remedy = self._remedy(error)
+            if remedy is None:
                 raise
-            place = f"{self.assignment.partition}@{error.first_offset}"
-            raise HoleError(f"{error}; gapless skip {place} continues without them") from error
-
-    def _log_turn(
-        self, batch_size: int | None, *, alone: bool = False, rests: bool = False
-    ) -> Step:
-        job = self._job
-        self._aside = None
-        if self._outside is not None:
-            size = batch_size or job.terms.batch_size
-            terms = replace(job.terms, batch_size=size)
-            return self._outside.turn(replace(job, terms=terms), rests=rests)
-        self._has_attempt = alone
-        if alone:
-            done = step_alone(job)
-        else:
-            until_s = monotonic() + GOES_ON_S
-            done = step(job, batch_size=batch_size, continue_while=lambda: monotonic() < until_s)
+            raise HoleError(remedy) from error
         self._has_attempt = False
         return done
+
+    def _remedy(self, error: HoleError) -> str | None:
+        """Return the error with the way to continue; None if it is not known."""
+        hidden = hidden_rows(self.conn)
+        if hidden is not None or error.first_offset is None:
+            return hidden
+        place = f"{self.assignment.partition}@{error.first_offset}"
+        return f"{error}; gapless skip {place} continues without them"
 
     def _skip_overrun(self, error: OverrunError) -> Step:
         """Continue behind the events that retention dropped, as autoOffsetReset says."""
@@ -233,10 +232,13 @@ class Driver:
             return Step(outcome="idle")
         return self._beside.turn(self._job, due)
 
-    def _turn_of_aside(self) -> Step:
-        """Handle the next due unit that was set aside."""
-        self._aside, self._has_attempt = self._agenda.take_aside(), True
-        outcome = retry_aside(self._job, self._aside)
+    def _turn_of_aside(self) -> Step | None:
+        """Handle the next due unit that was set aside; None: none is known to be due."""
+        first_offset = self._agenda.take_aside()
+        if first_offset is None:
+            return None
+        self._aside, self._has_attempt = first_offset, True
+        outcome = retry_aside(self._job, first_offset)
         self._has_attempt = False
         yields = self._outside is not None
         self._agenda.aside_taken(monotonic(), yields=yields)

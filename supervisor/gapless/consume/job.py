@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from time import monotonic
 from types import MappingProxyType
@@ -16,7 +16,6 @@ from gapless.consume.terms import Terms
 from gapless.consume.unit import UnitRanges
 from gapless.consume.user.call import excuse_of
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.failure import AsideState
 from gapless.consume.verdict.patience import Patience
 from gapless.consume.verdict.policy import BLOCK_RETRY_S, Verdict, judge
 from gapless.db.connect import is_cancelled, is_passing
@@ -54,7 +53,6 @@ class Step:
     @classmethod
     def after(cls, spans: UnitRanges, aside: Mapping[str, int] = NONE) -> Self:
         """Return the result of passing these units; `aside`: their number in each state."""
-        _, last = offsets(spans)
         return cls(
             outcome="done",
             events=len(spans.wanted),
@@ -64,7 +62,7 @@ class Step:
             parked=aside.get("parked", 0),
             asked=aside.get("asked", 0),
             handled=len(spans.ends) - sum(aside.get(state, 0) for state in STATES),
-            next_offset=last + 1,
+            next_offset=spans.first_offset + len(spans.ids),
         )
 
     def followed_by(self, later: Step) -> Step:
@@ -85,20 +83,24 @@ class Step:
         )
 
 
+Done = tuple[UnitRanges, int]
+"""A batch that was handled: its units, and the number of them that were parked."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redo:
     """Units that were not committed: try them again, with more care.
 
     failed: the first that failed, if it is known; those before it ran without an error.
     hopeless: why the only unit left cannot be handled at all.
-    done: the units that were committed before them. learned: retry the whole batch as before: the
+    done: the batches that were committed before them. learned: retry the whole batch as before: the
     step has just learned how to call the handler (chain.adapt).
     """
 
     spans: UnitRanges
     failed: int | None = None
     hopeless: BaseException | None = None
-    done: Step = Step(outcome="idle")
+    done: Sequence[Done] = ()
     learned: bool = False
 
 
@@ -138,45 +140,31 @@ class Job:
         While there is patience, it is "block" for errors that may be no fault of the unit. Without
         any, raises such an error if is_passing() holds for it.
         """
-        cause = self._excuse(error)
-        if cause is not None and self.patience is None and is_passing(cause):
-            raise cause
-        patience = self._patience_with(cause)
-        if patience is not None and cause is not None:
-            now_s, unit = monotonic(), (self.assignment.partition, first_offset)
-            if patience.lasts_for(unit, now_s) if is_cancelled(cause) else patience.lasts(now_s):
+        cause = excuse_of(error, self.terms.delivery)
+        if cause is not None:
+            if self.patience is None and is_passing(cause):
+                raise cause
+            if self._waits(cause, first_offset):
                 return Verdict(state="block", retry_after_s=BLOCK_RETRY_S, counted=False)
         return judge(self.terms.policy, error, failed, redriven=redriven)
-
-    def fate(self, verdict: Verdict) -> AsideState:
-        """Return the state of a unit that is dead by this verdict, or otherwise waits."""
-        return AsideState(
-            state="dead" if verdict.state == "dead" else "waiting",
-            retry_after_s=verdict.retry_after_s,
-            parks=self.terms.policy.parks,
-            worker=self.terms.worker,
-        )
 
     def blocked(self, first_offset: int, error: BaseException | str) -> BlockedError:
         """Return the error for the driver when a unit failed, and must not be passed."""
         place = f"{self.assignment.partition}@{first_offset}"
-        cause = self._excuse(error)
-        if cause is None or self._patience_with(cause) is None:
+        cause = excuse_of(error, self.terms.delivery)
+        if cause is None or not self._is_patient:
             return BlockedError(place, error)
         return UnreadyError(place, cause)
 
-    def _excuse(self, error: BaseException | str) -> psycopg.Error | None:
-        """Return the error that may excuse the unit: an unready database, or a cancelled statement.
+    @property
+    def _is_patient(self) -> bool:
+        """Whether an unready database is waited for; under block everything is."""
+        return self.patience is not None and not self.terms.policy.blocks
 
-        The database of an at-least-once handler is unknown: a missing table there is its own fault.
-        """
-        return excuse_of(error, is_outside=self.terms.delivery == "at-least-once")
-
-    def _patience_with(self, cause: BaseException | None) -> Patience | None:
-        """Return the patience that there is with such a cause; under block none is needed."""
-        return None if cause is None or self.terms.policy.blocks else self.patience
-
-
-def offsets(spans: UnitRanges) -> tuple[int, int]:
-    """Return the first and the last offset of neighbouring units, both inclusive."""
-    return spans.first_offset, spans.first_offset + len(spans.ids) - 1
+    def _waits(self, cause: psycopg.Error, first_offset: int) -> bool:
+        """Note a failure that `cause` excuses; tell whether to have patience once more."""
+        if self.patience is None or not self._is_patient:
+            return False
+        if is_cancelled(cause):
+            return self.patience.lasts_for((self.assignment.partition, first_offset), monotonic())
+        return self.patience.lasts(monotonic())

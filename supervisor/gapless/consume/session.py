@@ -30,7 +30,12 @@ _BY_SETTINGS = frozenset({"57014", "55P03", "42501"})
 
 
 class TransactionBrokenError(Exception):
-    """The handler ended the transaction it was given, or left it aborted."""
+    """The handler ended the transaction it was given, or left it aborted.
+
+    at: the number of the unit that was called then, if it was called under a savepoint.
+    """
+
+    at: int | None = None
 
 
 class UntoldError(TransactionBrokenError):
@@ -57,6 +62,7 @@ class _Settings:
     vals: list[str]
 
 
+_OPEN = (TransactionStatus.INTRANS, TransactionStatus.INERROR)
 _OPERATIONS: Mapping[str, Operation] = {"commit": "commit", "claim_ahead": "claim"}
 
 
@@ -92,11 +98,16 @@ def transaction(conn: Connection[Any], *, kept: bool = False) -> Iterator[None]:
             then()
     except BaseException:
         _committed.pop(conn, None)
-        _roll_back(conn)
+        drop_later(conn)  # a savepoint may have been rolled back, with all prepared queries
+        with suppress(psycopg.Error):
+            if conn.info.transaction_status in _OPEN:
+                run(conn, "rollback")
         raise
     finally:
         if not conn.closed:
-            _make_idle(conn)
+            if conn.info.transaction_status != TransactionStatus.IDLE:
+                conn.close()  # its effects must not commit later
+                raise psycopg.OperationalError(_LEFT_OPEN)
             conn.autocommit = autocommit
 
 
@@ -117,6 +128,12 @@ def run(
     except psycopg.Error as error:
         explain(error)
         raise
+
+
+def run_and_commit(conn: Connection[Any], name: str, params: Mapping[str, object]) -> list[Any]:
+    """Run a named query in a transaction of its own; return its rows."""
+    with transaction(conn):
+        return run(conn, name, params)
 
 
 def explain(error: psycopg.Error) -> None:
@@ -228,20 +245,5 @@ def require_usable(conn: Connection[Any], error: BaseException | None = None) ->
 
 def _require_no_block(conn: Connection[Any]) -> None:
     if getattr(conn, "_num_transactions", 0):  # psycopg's own count; there is no public one
-        conn.close()
-        raise psycopg.OperationalError(_LEFT_OPEN)
-
-
-def _roll_back(conn: Connection[Any]) -> None:
-    """Roll back; if the session does not allow it, _make_idle() closes it."""
-    drop_later(conn)  # a savepoint may have been rolled back, with all prepared queries
-    if conn.info.transaction_status in (TransactionStatus.INTRANS, TransactionStatus.INERROR):
-        with suppress(psycopg.Error):
-            run(conn, "rollback")
-
-
-def _make_idle(conn: Connection[Any]) -> None:
-    """Close a session whose transaction did not end: its effects must not commit later."""
-    if conn.info.transaction_status != TransactionStatus.IDLE:
         conn.close()
         raise psycopg.OperationalError(_LEFT_OPEN)

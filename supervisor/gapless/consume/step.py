@@ -19,7 +19,7 @@ import psycopg
 from gapless.consume.aside.parking import Parking, parking_for, settle_parking
 from gapless.consume.batch import Batch
 from gapless.consume.isolate import give_up, isolate
-from gapless.consume.job import Job, Redo, Step
+from gapless.consume.job import Done, Job, Redo, Step
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.read.place import forget_attempt, record_attempt
@@ -33,17 +33,13 @@ from gapless.consume.session import (
 from gapless.consume.unit import NOTHING, Unit, UnitRanges
 from gapless.consume.user.call import call, call_each
 from gapless.consume.user.chain import adapt
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import HoleError
 from gapless.failpoints import hit
 
 __all__ = ["Step", "step", "step_alone"]
-
-Done = tuple[UnitRanges, int]
-"""A batch that was handled: its units, and the number of them that were parked."""
 
 
 def step(
@@ -74,12 +70,18 @@ def step(
 def _step(job: Job, batch_size: int, continue_while: Callable[[], bool]) -> Step:
     # Not retried inside an except block: its error would be in the traceback of every later one.
     outcome = _fast(job, batch_size, continue_while)
-    if not isinstance(outcome, Redo):
-        return outcome
-    done = outcome.done
+    done = outcome.done if isinstance(outcome, Redo) else ()
     while isinstance(outcome, Redo):
-        outcome = _again(job, outcome)
-    return done.followed_by(outcome)
+        if outcome.learned:
+            outcome = _fast(job, len(outcome.spans.wanted))
+        elif outcome.hopeless is not None:
+            outcome = give_up(job, outcome.spans, Failure(error=outcome.hopeless))
+        elif outcome.failed is None and len(outcome.spans) > job.units_per_commit:
+            # It is unknown which of many failed: try half of them, all at once.
+            outcome = _fast(job, len(outcome.spans[: len(outcome.spans) // 2].wanted))
+        else:
+            outcome = isolate(job, outcome)
+    return _all_of(done).followed_by(outcome) if done else outcome
 
 
 def step_alone(job: Job) -> Step:
@@ -109,17 +111,6 @@ def step_alone(job: Job) -> Step:
             forget_attempt(conn, assignment)
         hit("alone.forgotten")
         raise
-
-
-def _again(job: Job, retry: Redo) -> Step | Redo:
-    if retry.learned:
-        return _fast(job, len(retry.spans.wanted))
-    if retry.hopeless is not None:
-        return give_up(job, retry.spans, Failure(error=retry.hopeless))
-    if retry.failed is None and len(retry.spans) > job.units_per_commit:
-        # It is unknown which of many failed: try half of them, all at once.
-        return _fast(job, len(retry.spans[: len(retry.spans) // 2].wanted))
-    return isolate(job, retry)
 
 
 def _fast(
@@ -171,7 +162,7 @@ def _handle(job: Job, claimed: Claim, units: Iterable[Unit]) -> Done:
         _call_batch(job, parking, units)
     else:
         numbered = enumerate(units) if parking is None else parking.numbered(units)
-        if parking is not None or claimed.rows is None:  # some are read between the calls
+        if claimed.rows is None:  # some are read between the calls
             numbered = with_settings_checked(handler, numbered)
         call_each(handler, numbered, job.conn)
     hit("step.handled")
@@ -198,15 +189,15 @@ def _all_of(batches: Sequence[Done]) -> Step:
 
 
 def _retry(job: Job, spans: UnitRanges, error: Exception, committed: Sequence[Done]) -> Redo:
-    """Return the units to be tried again, and the result of those committed before them.
+    """Return the units to be tried again, and the batches committed before them.
 
     Raises the error when no handler was called: a filter passed all of the claim.
     """
     if not spans.ends:
         raise error
     if isinstance(error, UnitFailedError):
-        return Redo(spans=spans, failed=error.at, done=_all_of(committed))
-    return Redo(spans=spans, done=_all_of(committed), learned=adapt(job.handler, error))
+        return Redo(spans=spans, failed=error.at, done=committed)
+    return Redo(spans=spans, done=committed, learned=adapt(job.handler, error))
 
 
 def _call_batch(job: Job, parking: Parking | None, units: Iterable[Unit]) -> None:

@@ -97,10 +97,14 @@ class UnitRanges(Sequence[Span]):
             start = self.ends[at - 1] if at else 0
             first = self.first_offset + start
             return Span(first, self.ids[start : self.ends[at]], timeline_at(self.timelines, first))
-        first, stop, step = at.indices(len(self))
+        first, stop, step = at.indices(len(self.ends))
         assert step == 1
         start = self.ends[first - 1] if first else 0
-        ends = _moved(self.ends[first:stop], start)
+        ends = self.ends[first:stop]
+        if isinstance(ends, range):  # units of one event
+            ends = range(ends.start - start, ends.stop - start)
+        else:
+            ends = [end - start for end in ends]
         ids = self.ids[start : start + ends[-1]] if ends else ()
         return UnitRanges(self.first_offset + start, ids, ends, self.timelines)
 
@@ -132,12 +136,6 @@ class UnitRanges(Sequence[Span]):
 NOTHING = UnitRanges(0, (), ())
 
 
-def _moved(ends: Sequence[int], start: int) -> Sequence[int]:
-    if isinstance(ends, range):  # units of one event
-        return range(ends.start - start, ends.stop - start)
-    return [end - start for end in ends]
-
-
 @dataclass(frozen=True, slots=True)
 class Source:
     """The source of units: their partition, a reader of events, and its events at a time.
@@ -155,7 +153,7 @@ class Source:
     def key(self, offsets: str, first_offset: int) -> str:
         """Return a permanent name of these offsets; the first one decides the timeline."""
         timeline = timeline_at(self.timelines, first_offset)
-        return f"{self.partition}@{offsets}{f'~{timeline}' if timeline > 1 else ''}"
+        return f"{self.partition.name}@{offsets}{f'~{timeline}' if timeline > 1 else ''}"
 
 
 class Unit(Generic[P_co]):

@@ -11,27 +11,21 @@ import os
 import socket
 from contextlib import suppress
 from typing import Any
-from weakref import WeakKeyDictionary
+from weakref import WeakSet
 
 import psycopg
 from psycopg import Connection
 
-_opened_in: WeakKeyDictionary[Connection[Any], int] = WeakKeyDictionary()  # by process id
+_open: WeakSet[Connection[Any]] = WeakSet()
 
 
 def keep_from_children(conn: Connection[Any]) -> None:
     """Close a session in every process that is forked from now on."""
-    _opened_in[conn] = os.getpid()
-
-
-def is_inherited(conn: Connection[Any]) -> bool:
-    """Tell whether it is the session of the process from which this one was forked."""
-    pid = os.getpid()
-    return _opened_in.get(conn, pid) != pid
+    _open.add(conn)
 
 
 def _close_all() -> None:
-    for conn in tuple(_opened_in):
+    for conn in tuple(_open):
         with suppress(psycopg.Error, OSError):
             ours, theirs = socket.socketpair()
             with ours, theirs:

@@ -146,7 +146,11 @@ def fetch_all(
     if transformer is None:  # creating its loaders takes a quarter of a claim's time
         transformer = Transformer(_Context(form.adapters, None if bare else conn))
         session.kept |= {form.adapters: transformer} if bare else {}
-    packed = [(call, _pack(transformer, call)) for call in calls]
+    packed: list[tuple[_Call, _Values]] = []
+    for call in calls:  # as text: the server knows the types, and takes no others in binary
+        values = [call.params[name] for name in call.statement.params]
+        texts = transformer.dump_sequence(values, [PyFormat.TEXT] * len(values)) if values else ()
+        packed.append((call, texts))
     with conn.lock:
         answer = _ask(conn, session, packed, form.format)
     rows: list[Any] = []
@@ -155,14 +159,6 @@ def fetch_all(
         rows += transformer.load_rows(0, result.ntuples, tuple)
     transformer.set_pgresult(None)  # it may be kept
     return rows
-
-
-def _pack(transformer: protocols.Transformer, call: _Call) -> _Values:
-    """Return the values as text: the server knows their types, and takes no others in binary."""
-    if not call.statement.params:
-        return ()
-    values = [call.params[name] for name in call.statement.params]
-    return transformer.dump_sequence(values, [PyFormat.TEXT] * len(values))
 
 
 def _ask(
@@ -205,10 +201,7 @@ def _exchange(
     try:
         is_ours = pgconn.pipeline_status == PipelineStatus.OFF
         pgconn.enter_pipeline_mode()
-        if kept:
-            sent = _send_kept(pgconn, session, calls, result_format)
-        else:
-            sent = _send(pgconn, calls, result_format)
+        sent = _send(pgconn, session if kept else None, calls, result_format)
         pgconn.pipeline_sync()
         while pgconn.flush():
             writable(pgconn.socket)
@@ -225,7 +218,8 @@ def _last_of(conn: Connection[Any], sent: _Sent, answers: list[_Answer]) -> _Ans
     """Return the answer to the last call; call the `then` of good ones before raising an error."""
     for then, answer in zip(sent, answers, strict=False):
         if answer[-1].status not in _GOOD:
-            raise _error(conn, answer[-1])
+            error = error_from_result(answer[-1], encoding=conn.info.encoding)
+            raise psycopg.OperationalError(str(error)) if error.sqlstate is None else error
         if then is not None:
             then()
     if len(answers) < len(sent):
@@ -233,16 +227,15 @@ def _last_of(conn: Connection[Any], sent: _Sent, answers: list[_Answer]) -> _Ans
     return answers[len(sent) - 1]  # a loss right behind it is an answer to nothing
 
 
-def _send(pgconn: PGconn, calls: _Packed, result_format: Format) -> _Sent:
-    for call, values in calls:
-        pgconn.send_query_params(call.statement.text, values, result_format=result_format)
-    return [call.then for call, _ in calls]
-
-
-def _send_kept(pgconn: PGconn, session: _Session, calls: _Packed, result_format: Format) -> _Sent:
+def _send(pgconn: PGconn, session: _Session | None, calls: _Packed, result_format: Format) -> _Sent:
+    """Send the calls, as prepared statements of a session if there is one."""
     sent: _Sent = []
-    prepared = set(session.prepared)
+    prepared = set() if session is None else set(session.prepared)
     for call, values in calls:
+        if session is None:
+            pgconn.send_query_params(call.statement.text, values, result_format=result_format)
+            sent.append(call.then)
+            continue
         name = call.statement.name + b"_%d" % session.losses
         if name not in prepared:
             prepared.add(name)
@@ -284,10 +277,3 @@ def _await(pgconn: PGconn) -> None:
             poll.register(pgconn.socket, select.POLLIN)
             poll.poll()
             pgconn.consume_input()
-
-
-def _error(conn: Connection[Any], result: PGresult) -> psycopg.Error:
-    error = error_from_result(result, encoding=conn.info.encoding)
-    if error.sqlstate is None:
-        return psycopg.OperationalError(str(error))
-    return error

@@ -13,7 +13,7 @@ from gapless.db.connect import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import UnplacedError
 from gapless.failpoints import hit
-from gapless.keys import Assignment, Partition, partition_params
+from gapless.keys import Assignment, Partition
 
 READY_EVERY_MS = 250
 _UNPLACED = "GL410"
@@ -29,7 +29,7 @@ class Held:
 
 def announce(conn: Connection[Any], partition: Partition) -> None:
     """Tell the present owner that its successor is ready, so that it drains now, not earlier."""
-    conn.execute(query("lease", "ready"), partition_params(partition))
+    conn.execute(query("lease", "ready"), partition.params)
     hit("acquire.announced")
 
 
@@ -70,7 +70,7 @@ def take(conn: Connection[Any], partition: Partition, member_id: UUID) -> Assign
     token = uuid4()
     row = conn.execute(
         query("lease", "acquire"),
-        {**partition_params(partition), "member_id": member_id, "token": token},
+        {**partition.params, "member_id": member_id, "token": token},
     ).fetchone()
     if row is None or row[0] is None:
         return None
@@ -129,7 +129,7 @@ def release(conn: Connection[Any], assignment: Assignment, lease_no: int) -> Non
 
 def break_zombie(conn: Connection[Any], partition: Partition) -> int:
     """End the sessions of an evicted member that still hold the partition's lock."""
-    row = conn.execute(query("lease", "break_zombie"), partition_params(partition)).fetchone()
+    row = conn.execute(query("lease", "break_zombie"), partition.params).fetchone()
     return 0 if row is None else int(row[0])
 
 

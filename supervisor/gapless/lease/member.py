@@ -21,7 +21,7 @@ from gapless.db.listen import listen
 from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.failpoints import hit
-from gapless.keys import Partition, partition_params
+from gapless.keys import Partition
 from gapless.lease.foreign_locks import end_foreign_locks, name_prepared
 from gapless.lease.room import SESSIONS_PER_SUPERVISOR
 from gapless.log.filter import Filter
@@ -222,7 +222,7 @@ class Member:
 
     def disown(self, partition: Partition) -> None:
         """Give up the lease of a partition whose worker died; no-op if it is not ours."""
-        self._value("disown", member_id=self.member_id, **partition_params(partition))
+        self._value("disown", member_id=self.member_id, **partition.params)
         hit("member.disowned")
 
     def has_peers(self) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any
 
 from psycopg import Connection
 from psycopg.abc import Buffer
@@ -43,14 +42,8 @@ def _undecoded() -> Form:
     return Form(adapters, Format.BINARY)
 
 
-_ROW = _undecoded()
-
-
-def fetch_rows(
-    conn: Connection[Any], stage: str, name: str, params: Mapping[str, object]
-) -> list[Row]:
-    """Run a named query whose columns are, or end with, those of a Row; all rows are in memory."""
-    return fetch_all(conn, stage, name, params, form=_ROW)
+ROWS = _undecoded()
+"""The form of answers whose columns are, or end with, those of a Row."""
 
 
 def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
@@ -68,11 +61,11 @@ def fetch(conn: Connection, ids: Sequence[int]) -> list[Row]:
         bounds = {"ids": as_array((low, high))}  # the answer holds for all ids between them
         ((is_in_default,),) = fetch_all(conn, "log", "is_in_default", bounds)
         name = "fetch_apart" if is_in_default else name
-    found = fetch_rows(conn, "log", name, params)
+    found = fetch_all(conn, "log", name, params, form=ROWS)
     if len(found) < len(ids):
         known = set(map(_ID, found))
         gone = [each for each in ids if each not in known]
-        found += fetch_rows(conn, "log", "fetch_beside", {"ids": as_array(gone)})
+        found += fetch_all(conn, "log", "fetch_beside", {"ids": as_array(gone)}, form=ROWS)
     return in_order(found, ids)
 
 

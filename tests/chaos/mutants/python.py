@@ -78,8 +78,8 @@ def _handle(turn: Job, claimed: Any) -> None:
 def first_event_only(set_aside: Any) -> Any:
     """Of a failed unit only the first event is put aside."""
 
-    def put_aside(conn: Any, partition: Any, span: Span, *rest: Any, **named: Any) -> None:
-        set_aside(conn, partition, Span(span.first_offset, span.ids[:1]), *rest, **named)
+    def put_aside(job: Any, span: Span, *rest: Any, **named: Any) -> None:
+        set_aside(job, Span(span.first_offset, span.ids[:1]), *rest, **named)
 
     return put_aside
 

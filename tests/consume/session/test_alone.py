@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -12,16 +11,15 @@ from psycopg import Connection
 
 import gapless
 from gapless.consume.batch import Batch
-from gapless.consume.isolate import _alone
-from gapless.consume.job import Job
 from gapless.consume.session import TransactionBrokenError, run, transaction
 from gapless.consume.unit import Source, Unit
-from gapless.keys import Assignment, Partition
+from gapless.consume.user.call import call_apart
+from gapless.consume.user.handler import Handler
+from gapless.consume.verdict.failure import Failure
+from gapless.keys import Partition
 from support.step_session import StepSession
-from support.turn import turn
 
 PLACE = Partition(group_id="g", topic="orders", topic_id=1, partition_id=3)
-OURS = Assignment(partition=PLACE, epoch=5, token=UUID(int=1))
 REFUSED = ValueError("no")
 ROW: Any = (7, None, None, b"1", None, None, None, None, 1, 0, None, None)
 UNIT: Unit[Any] = Unit(Source(PLACE, lambda _: [], 10), 11, [ROW])
@@ -29,20 +27,21 @@ WRITE = "insert into public.effect values (%s)"
 Work = Callable[[Any, Connection[Any]], None]
 
 
-def job(session: StepSession, work: Work, *, batch: bool = False) -> Job:
-    if batch:
-        return turn(session.conn, OURS, gapless.handler(topic="orders", batch=True)(work))
-    return turn(session.conn, OURS, gapless.handler(topic="orders")(work))
-
-
-def tried(session: StepSession, work: Work, *, batch: bool = False) -> BaseException | None:
+def tried(session: StepSession, work: Work, *, batch: bool = False) -> BaseException | str | None:
     """Write 1, handle the unit, write 9, and commit."""
+    options: Any = {"topic": "orders", "batch": batch}
+    handler: Handler = gapless.handler(**options)(work)
+    failed: list[tuple[int, Unit, Failure]] = []
     with transaction(session.conn):
         run(session.conn, "settings")
         session.write(1)
-        error = _alone(job(session, work, batch=batch), UNIT)
+        failed += call_apart(handler, [(4, UNIT)], session.conn)
         session.write(9)
-    return error
+    if not failed:
+        return None
+    ((at, unit, failure),) = failed
+    assert (at, unit) == (4, UNIT)
+    return failure.error
 
 
 def writes(number: int) -> Work:
@@ -127,8 +126,10 @@ def test_who_ends_the_transaction_is_found_out(session: StepSession) -> None:
         conn.execute("rollback")
         raise REFUSED
 
-    with pytest.raises((TransactionBrokenError, psycopg.OperationalError)):
+    with pytest.raises((TransactionBrokenError, psycopg.OperationalError)) as caught:
         tried(session, work)
+    if isinstance(caught.value, TransactionBrokenError):
+        assert caught.value.at == 4
     assert session.effects == []
 
 

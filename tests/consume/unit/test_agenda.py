@@ -20,12 +20,12 @@ NOW = 1000.0
 
 
 def log_turn(agenda: Agenda, now_s: float, *, idle: bool = False, waits: bool = False) -> None:
-    assert not agenda.is_aside_next(now_s)
+    assert agenda.next(now_s) != "aside"
     agenda.log_taken(now_s, idle=idle, waits=waits, is_end=False)
 
 
 def aside_turn(agenda: Agenda, now_s: float, *, yields: bool = False) -> int:
-    assert agenda.is_aside_next(now_s)
+    assert agenda.next(now_s) == "aside"
     first_offset = agenda.take_aside()
     agenda.aside_taken(now_s, yields=yields)
     return first_offset
@@ -34,7 +34,7 @@ def aside_turn(agenda: Agenda, now_s: float, *, yields: bool = False) -> int:
 def test_a_new_one_looks_at_once() -> None:
     agenda = Agenda()
     assert agenda.is_new
-    assert agenda.wants_look(NOW)
+    assert agenda.next(NOW) == "look"
     agenda.looked(NOW, [], None)
     assert not agenda.is_new
 
@@ -55,14 +55,14 @@ def test_when_it_looks_again(
     agenda = Agenda()
     agenda.looked(NOW, [], wait_s)
     log_turn(agenda, NOW, idle=idle, waits=waits)
-    assert not next_look_s or not agenda.wants_look(NOW + next_look_s - 0.001)
-    assert agenda.wants_look(NOW + next_look_s)
+    assert not next_look_s or agenda.next(NOW + next_look_s - 0.001) != "look"
+    assert agenda.next(NOW + next_look_s) == "look"
 
 
 def test_while_something_is_due_nobody_looks() -> None:
     agenda = Agenda()
     agenda.looked(NOW, [7], None)
-    assert not agenda.wants_look(NOW + 2 * LOOK_S)
+    assert agenda.next(NOW + 2 * LOOK_S) != "look"
 
 
 def test_what_is_due_and_a_busy_log_take_turns() -> None:
@@ -74,7 +74,7 @@ def test_what_is_due_and_a_busy_log_take_turns() -> None:
     log_turn(agenda, NOW)
     assert aside_turn(agenda, NOW) == 11
     assert not agenda.due
-    assert agenda.wants_look(NOW), "there may be more than one look finds"
+    assert agenda.next(NOW) == "look", "there may be more than one look finds"
 
 
 def test_all_that_is_due_comes_before_another_look_at_an_idle_log() -> None:
@@ -90,8 +90,8 @@ def test_a_log_that_raises_keeps_nothing_back() -> None:
     agenda = Agenda()
     agenda.looked(NOW, [7, 9], None)
     aside_turn(agenda, NOW)
-    assert not agenda.is_aside_next(NOW), "the log has its turn, and raises"
-    assert agenda.is_aside_next(NOW)
+    assert agenda.next(NOW) != "aside", "the log has its turn, and raises"
+    assert agenda.next(NOW) == "aside"
 
 
 def test_calls_that_go_on_come_first_for_a_while() -> None:
@@ -145,7 +145,7 @@ def test_a_stream_is_let_gather() -> None:
 def test_a_clock_that_has_just_begun_keeps_nothing_back() -> None:
     agenda = Agenda()
     agenda.looked(0.0, [7], None)
-    assert agenda.is_aside_next(0.0)
+    assert agenda.next(0.0) == "aside"
     assert not agenda.pace.is_woken(0.0)
     assert agenda.pace.doze_s(1.0, idle=True) == 1.0, "no turn has come to the end of the log"
     assert not agenda.pace.is_woken(0.5)
@@ -156,11 +156,11 @@ def test_what_is_called_beside_the_log_is_taken_at_once_and_once() -> None:
     agenda.looked(NOW, [7, 9], None)
     assert agenda.take_due(NOW) == [7, 9]
     assert not agenda.due
-    assert not agenda.wants_look(NOW + LOOK_BUSY_S - 0.001)
-    assert agenda.wants_look(NOW + LOOK_BUSY_S), "there may be more than one look finds"
+    assert agenda.next(NOW + LOOK_BUSY_S - 0.001) != "look"
+    assert agenda.next(NOW + LOOK_BUSY_S) == "look", "there may be more than one look finds"
     agenda.looked(NOW, [], None)
     assert agenda.take_due(NOW) == []
-    assert not agenda.wants_look(NOW + LOOK_S - 0.001), "there was nothing"
+    assert agenda.next(NOW + LOOK_S - 0.001) != "look", "there was nothing"
 
 
 def test_the_pace_is_told_whether_the_log_has_come_to_its_end() -> None:

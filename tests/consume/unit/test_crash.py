@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gapless.consume.verdict.crash import crash_reason
+from gapless.consume.verdict.failure import crash_reason
 
 
 @pytest.mark.parametrize(

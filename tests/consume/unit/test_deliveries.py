@@ -23,9 +23,8 @@ from gapless.consume.outside.delivery import AtLeastOnce
 from gapless.consume.outside.window import Window
 from gapless.consume.unit import Span
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import AsideState, Failure
-from gapless.consume.verdict.policy import OnFailure, Policy
+from gapless.consume.verdict.failure import Failure, crash_reason
+from gapless.consume.verdict.policy import OnFailure, Policy, Verdict
 from gapless.errors import BlockedError, HoleError
 from gapless.keys import Assignment, Partition
 from support.turn import turn as make_turn
@@ -90,7 +89,7 @@ class World:
         self.verdicts: list[Any] = []
         self.made = 0
         self.committed = False
-        for name in ("run", "set_aside", "settle_parked", "read_apart"):
+        for name in ("run", "run_and_commit", "set_aside", "settle_parked", "read_apart"):
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(module, "transaction", self._transaction)
         monkeypatch.setattr(module, "Calls", self._calls)
@@ -180,11 +179,13 @@ class World:
             raise refusal
         return [(first, self.attempts.get(first, 1), None) for first in params["begun"]]
 
-    def set_aside(
-        self, conn: object, partition: Partition, span: Span, failure: Failure, fate: AsideState
-    ) -> None:
-        assert (conn, partition) == (CONN, PLACE)
-        self.story.append(("aside", span.first_offset, failure, fate))
+    def run_and_commit(self, conn: object, name: str, params: Any) -> Any:
+        with self._transaction(conn):
+            return self.run(conn, name, params)
+
+    def set_aside(self, job: Job, span: Span, failure: Failure, verdict: Verdict) -> None:
+        assert job is self.job
+        self.story.append(("aside", span.first_offset, failure, verdict))
 
     def settle_parked(self, conn: object, partition: Partition, firsts: Sequence[int]) -> None:
         assert (conn, partition) == (CONN, PLACE)
@@ -392,32 +393,32 @@ def test_without_a_wake_a_turn_waits(world: World) -> None:
 @pytest.mark.parametrize(
     ("on_failure", "failure", "fate", "done"),
     [
-        ("dead-letter", REFUSED, AsideState(state="dead", worker="w"), {"dead": 1}),
+        ("dead-letter", REFUSED, Verdict(state="dead"), {"dead": 1}),
         (
             "retry", REFUSED,
-            AsideState(state="waiting", retry_after_s=3.0, worker="w"), {"waiting": 1},
+            Verdict(state="waiting", retry_after_s=3.0), {"waiting": 1},
         ),
         (
             "park-key", REFUSED,
-            AsideState(state="waiting", retry_after_s=3.0, parks=True, worker="w"), {"waiting": 1},
+            Verdict(state="waiting", retry_after_s=3.0), {"waiting": 1},
         ),
-        ("retry", replace(REFUSED, attempts=2), AsideState(state="dead", worker="w"), {"dead": 1}),
+        ("retry", replace(REFUSED, attempts=2), Verdict(state="dead"), {"dead": 1}),
         (
             "retry", replace(REFUSED, attempts=0),
-            AsideState(state="waiting", retry_after_s=3.0, worker="w"), {"waiting": 1},
+            Verdict(state="waiting", retry_after_s=3.0), {"waiting": 1},
         ),
         (
             "dead-letter", Failure(error=gapless.Retry(after=2.0)),
-            AsideState(state="waiting", retry_after_s=2.0, worker="w"), {"waiting": 1, "asked": 1},
+            Verdict(state="waiting", retry_after_s=2.0), {"waiting": 1, "asked": 1},
         ),
         (
             "dead-letter", replace(REFUSED, only=frozenset({1})),
-            AsideState(state="dead", worker="w"), {"dead": 1, "asked": 1},
+            Verdict(state="dead"), {"dead": 1, "asked": 1},
         ),
     ],
 )  # fmt: skip
 def test_what_failed_is_set_aside_as_the_policy_says(
-    world: World, on_failure: OnFailure, failure: Failure, fate: AsideState, done: Any
+    world: World, on_failure: OnFailure, failure: Failure, fate: Verdict, done: Any
 ) -> None:
     outside = _going_on(world, "a", on_failure=on_failure)
     world.ends = [(11, failure)]
@@ -426,7 +427,7 @@ def test_what_failed_is_set_aside_as_the_policy_says(
     )
     assert world.note() == _noted(11, [11], [11], [], 13)
     assert world.told() == ["look", ("aside", 11, failure, fate)]
-    assert world.ahead.sieve.held == [11] * fate.parks
+    assert world.ahead.sieve.held == [11] * (on_failure == "park-key")
     assert world.verdicts == [], "set_aside() tells"
 
 
@@ -487,7 +488,7 @@ def test_what_touches_a_held_key_is_parked(world: World) -> None:
     world.ahead.sieve.parked = {11, 15}
     done = outside.turn(world.job)
     assert done == Step(outcome="done", events=2, units=1, parked=2, next_offset=13)
-    parked = AsideState(state="parked")
+    parked = Verdict(state="parked")
     assert world.told() == [
         "look", ("aside", 11, BEHIND, parked), ("aside", 15, BEHIND, parked),
         ("settled", [11, 15]), ("call", 13, 1),
@@ -530,7 +531,7 @@ def test_what_too_many_died_of_is_dead(
                 "aside",
                 11,
                 Failure(error=reason, attempts=crashes),
-                AsideState(state="dead", worker="w"),
+                Verdict(state="dead"),
             ),
         ]
         assert world.note() == _noted(11, [], [11], [], 13)

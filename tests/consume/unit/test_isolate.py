@@ -15,7 +15,7 @@ from gapless.consume.isolate import give_up, isolate
 from gapless.consume.job import Redo, Step
 from gapless.consume.read.claim import Claim
 from gapless.consume.session import TransactionBrokenError
-from gapless.consume.verdict.failure import AsideState, Failure
+from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import OnFailure, Verdict
 from gapless.errors import BlockedError
 from gapless.features.filters.filtered import Kept, kept_spans
@@ -46,11 +46,9 @@ def dead(
     error: BaseException,
     state: Any = "dead",
     delay_s: float = 0.0,
-    *,
-    parks: bool = False,
 ) -> Any:
     failure = Failure(error=error, duration_ms=500.0)
-    fate = AsideState(state=state, retry_after_s=delay_s, parks=parks, worker="w")
+    fate = Verdict(state=state, retry_after_s=delay_s)
     return first_offset, first_offset + 1, failure, fate
 
 
@@ -125,7 +123,7 @@ def test_who_is_parked_is_not_called(world: IsolatedWorld, parked: set[int]) -> 
 def test_who_is_set_aside_holds_its_keys(world: IsolatedWorld, error: BaseException) -> None:
     world.failing[11] = error
     isolate(world.job("park-key"), Redo(spans=ALL))
-    aside = [dead(11, error, "waiting", 7.0, parks=True), "hold 11"] if error is REFUSED else []
+    aside = [dead(11, error, "waiting", 7.0), "hold 11"] if error is REFUSED else []
     assert world.told() == [
         "begin",
         "claim 4",
@@ -229,21 +227,21 @@ def test_what_another_filter_keeps_is_left_alone(world: IsolatedWorld) -> None:
 @pytest.mark.parametrize(
     ("policy", "attempts", "verdict", "aside", "fate"),
     [
-        ("dead-letter", 1, None, {"dead": 1}, AsideState(state="dead", worker="w")),
+        ("dead-letter", 1, None, {"dead": 1}, Verdict(state="dead")),
         (
             "retry",
             1,
             None,
             {"waiting": 1},
-            AsideState(state="waiting", retry_after_s=7.0, worker="w"),
+            Verdict(state="waiting", retry_after_s=7.0),
         ),
-        ("retry", 2, None, {"dead": 1}, AsideState(state="dead", worker="w")),
-        ("block", 1, Verdict(state="dead"), {"dead": 1}, AsideState(state="dead", worker="w")),
+        ("retry", 2, None, {"dead": 1}, Verdict(state="dead")),
+        ("block", 1, Verdict(state="dead"), {"dead": 1}, Verdict(state="dead")),
         ("dead-letter", 1, Verdict(state="skip"), {}, None),
     ],
 )
 def test_one_is_given_up_without_a_call(
-    world: IsolatedWorld, policy: Any, attempts: int, verdict: Verdict | None, aside: dict[str, int], fate: AsideState | None
+    world: IsolatedWorld, policy: Any, attempts: int, verdict: Verdict | None, aside: dict[str, int], fate: Verdict | None
 ) -> None:  # fmt: skip
     failure = Failure(error=REFUSED, attempts=attempts)
     assert give_up(world.job(policy), ALL[:1], failure, verdict=verdict) == after(1, **aside)

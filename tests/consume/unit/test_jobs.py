@@ -11,10 +11,9 @@ import pytest
 
 import gapless
 from gapless.consume import job as module
-from gapless.consume.job import Job, Step, offsets
+from gapless.consume.job import Job, Step
 from gapless.consume.unit import UnitRanges
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.failure import AsideState
 from gapless.consume.verdict.patience import PATIENCE_S, Patience
 from gapless.consume.verdict.policy import BLOCK_RETRY_S, OnFailure, Policy, Verdict
 from gapless.errors import BlockedError, UnreadyError
@@ -48,7 +47,6 @@ def test_of_what_was_set_aside_the_rest_was_handled() -> None:
     )
     kept = kept_spans(SPANS, Kept(ids=[2, 5], offsets=[12, 15]))
     assert Step.after(kept) == Step(outcome="done", events=2, units=2, handled=2, next_offset=17)
-    assert offsets(kept) == (11, 16)
 
 
 @pytest.mark.parametrize(
@@ -66,15 +64,6 @@ def test_who_defers_has_a_commit_for_each_unit() -> None:
     assert job.units_per_commit == 7
     job.handler.habits.defers = True
     assert job.units_per_commit == 1
-
-
-@pytest.mark.parametrize(
-    ("verdict", "state"), [(DEAD, "dead"), (Verdict(state="waiting", retry_after_s=3.0), "waiting")]
-)
-def test_the_fate_of_a_unit(verdict: Verdict, state: Any) -> None:
-    fate = AsideState(state=state, retry_after_s=verdict.retry_after_s, worker="w")
-    assert _job("retry", worker="w").fate(verdict) == fate
-    assert _job("park-key", worker="w").fate(verdict) == replace(fate, parks=True)
 
 
 class TestPatience:

@@ -22,7 +22,7 @@ from gapless.consume.unit import Span, UnitRanges
 from gapless.consume.user.handler import Handler
 from gapless.errors import HoleError
 from gapless.features.filters.filtered import Kept, PassedSpan, kept_spans
-from gapless.keys import Assignment, Partition, partition_params
+from gapless.keys import Assignment, Partition
 from support.turn import turn
 
 CONN: Any = "the session"
@@ -80,7 +80,7 @@ class World:
         return Claim(outcome="claimed", first_offset=self.begin, spans=spans)
 
     def run(self, conn: object, name: str, params: object) -> list[tuple[int, int, bool]]:
-        assert (conn, params) == (CONN, partition_params(PLACE))
+        assert (conn, params) == (CONN, PLACE.params)
         self.asked.append(name)
         return self.deliveries
 

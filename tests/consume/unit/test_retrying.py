@@ -20,12 +20,12 @@ from gapless.consume.job import Job
 from gapless.consume.session import TransactionBrokenError
 from gapless.consume.unit import Span, Unit
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import HoleError
 from gapless.features.filters import matches
-from gapless.keys import Assignment, Partition, partition_params
+from gapless.keys import Assignment, Partition
+from gapless.log.read import ROWS
 from support.told import Telling
 from support.turn import turn
 
@@ -61,7 +61,8 @@ class World(Telling):
         self.seen: list[Any] = []
         self.verdicts: list[Any] = []
         for name in (
-            "transaction", "run", "run_at_commit", "call", "call_outside", "adapt", "fetch_rows",
+            "transaction", "run", "run_and_commit", "run_at_commit", "call", "call_outside", "adapt",
+            "fetch_all",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(matches, "run", self.run)
@@ -97,11 +98,17 @@ class World(Telling):
             "letter_kept": [(11 + at,) for at, is_kept in enumerate(self.kept) if is_kept],
         }.get(name, [])
 
+    def run_and_commit(self, conn: object, name: str, params: dict[str, Any]) -> list[Any]:
+        with self.transaction(conn):
+            return self.run(conn, name, params)
+
     def run_at_commit(self, conn: object, name: str, params: dict[str, Any]) -> None:
         self.run(conn, name, params)
 
-    def fetch_rows(self, conn: object, stage: str, name: str, params: Any) -> list[Any]:
-        assert (conn, stage, name) == (CONN, "consume", "fetch_letter")
+    def fetch_all(
+        self, conn: object, stage: str, name: str, params: Any, *, form: object
+    ) -> list[Any]:
+        assert (conn, stage, name, form) == (CONN, "consume", "fetch_letter", ROWS)
         self.story.append("fetch")
         self.params["fetch"] = params
         low, high = params["from_offset"] - 11, params["to_offset"] - 10
@@ -324,7 +331,7 @@ def test_it_is_told_which_subscriptions_it_matched(world: World, kept: list[bool
         (13, 8, "eighth", "{}"),
     ]
     world.retry()
-    assert world.params["letter_matches"] == {**partition_params(PLACE), "first_offset": 11}
+    assert world.params["letter_matches"] == {**PLACE.params, "first_offset": 11}
     (unit,) = world.seen
     names = [[each.name for each in event.subscriptions] for event in unit]
     assert names == [*[[]] * kept[0], ["fifth"], ["seventh", "eighth"]]
@@ -338,13 +345,13 @@ def test_a_large_one_is_read_while_it_is_handled(world: World, kept: list[bool])
     assert world.told() == [
         *TRY, *CLAIM, "letter_kept", "call", "finish_letter", "commit",
     ]  # fmt: skip
-    assert world.params["letter_kept"] == {**partition_params(PLACE), "first_offset": 11}
+    assert world.params["letter_kept"] == {**PLACE.params, "first_offset": 11}
     (unit,) = world.seen
     assert unit.is_streamed
     places = [11 + n for n in range(3) if kept[n]]
     assert [(event.offset, event.id) for event in unit] == [(place, place) for place in places]
     assert world.params["fetch"] == {
-        **partition_params(PLACE), "first_offset": 11, "from_offset": 11, "to_offset": 13,
+        **PLACE.params, "first_offset": 11, "from_offset": 11, "to_offset": 13,
     }  # fmt: skip
     world.told()
     world.retry(stream_above_events=3)
@@ -354,7 +361,7 @@ def test_a_large_one_is_read_while_it_is_handled(world: World, kept: list[bool])
 def test_one_whose_events_are_lost_has_failed(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "fetch_rows", lambda *_: [(True, 11)])
+    monkeypatch.setattr(module, "fetch_all", lambda *_, **__: [(True, 11)])
     assert world.retry() == "waiting"
     assert "1 of 3 events are left" in world.params["letter_failed"]["exception"]
 
@@ -373,7 +380,7 @@ def test_one_whose_events_are_lost_has_failed(
 def test_which_are_due(world: World, rows: Any, due: Any) -> None:
     world.due = rows
     assert due_letters(world.job()) == due
-    assert world.params["letters_due"] == partition_params(PLACE)
+    assert world.params["letters_due"] == PLACE.params
 
 
 def test_a_try_that_cannot_be_taken_back_hides_no_error(

@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 
 import pytest
 
-from gapless.consume.job import Redo, Step
+from gapless.consume.job import Step
 
 DONE = Step(
     outcome="done", events=9, units=8, dead=1, waiting=2, parked=3, asked=4, handled=5, next_offset=20
@@ -17,8 +17,8 @@ MORE = Step(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("step", [Step(outcome="idle"), Redo(spans=None).done])  # type: ignore[arg-type]
-def test_nothing_was_done_unless_it_says_so(step: Step) -> None:
+def test_nothing_was_done_unless_it_says_so() -> None:
+    step = Step(outcome="idle")
     assert step.outcome == "idle"
     assert {value for name, value in asdict(step).items() if name != "outcome"} == {0}
 

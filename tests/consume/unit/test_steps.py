@@ -24,8 +24,7 @@ from gapless.consume.session import TransactionBrokenError
 from gapless.consume.step import step, step_alone
 from gapless.consume.unit import Source, Unit, UnitRanges
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.policy import OnFailure, Policy, Verdict
 from gapless.errors import HoleError
 from gapless.features.filters.filtered import Kept, kept_spans

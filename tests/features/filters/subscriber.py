@@ -25,6 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.turn import turn
 from support.world import make_handler
 
+PLACE = ("group_id", "topic", "topic_id", "partition_id")
 TELL = "insert into told (group_id, c_offset, name) values (%s, %s, %s)"
 
 
@@ -40,8 +41,9 @@ def resume(conn: Connection[Any], dsn: str, said: dict[str, Any]) -> None:
 
 
 def drive(conn: Connection[Any], dsn: str, said: dict[str, Any]) -> None:
+    place = {name: said["partition"][name] for name in PLACE}
     assignment = Assignment(
-        partition=Partition(**said["partition"]), epoch=said["epoch"], token=UUID(said["token"])
+        partition=Partition(**place), epoch=said["epoch"], token=UUID(said["token"])
     )
 
     def tell(unit: Unit, conn: Connection[Any]) -> None:

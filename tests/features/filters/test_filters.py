@@ -16,11 +16,12 @@ from psycopg import Connection
 from psycopg.types.json import Jsonb
 
 from features.filters.killed import child_on
-from gapless.consume import isolate
 from gapless.consume.read import claim
+from gapless.consume.read.backlog import Backlog
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
+from gapless.db.wire import Form
 from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.features.filters import reader
 from gapless.log.event import NewEvent, Row
@@ -174,15 +175,15 @@ def test_group_without_filter_asks_as_before(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
-    fetch_rows = claim.fetch_rows
+    fetch_all = claim.fetch_all
 
     def spy(
-        conn: Connection[Any], stage: str, name: str, params: Mapping[str, object]
+        conn: Connection[Any], stage: str, name: str, params: Mapping[str, object], *, form: Form
     ) -> list[Row]:
         asked.append(name)
-        return fetch_rows(conn, stage, name, params)
+        return fetch_all(conn, stage, name, params, form=form)
 
-    monkeypatch.setattr(claim, "fetch_rows", spy)
+    monkeypatch.setattr(claim, "fetch_all", spy)
     fill(world, UNITS)
     reader = Reader(group)
     while reader.step(3).outcome == "done":
@@ -275,18 +276,18 @@ class TestChanges:
         fill(world, [["order"], ["stock"], ["order"], ["stock"]])
         let_take(group, "order")
         group.failing = {3}
-        claim_again = isolate._claim_again
+        claim_again = Backlog.claim_again
         calls = Calls(group)
 
-        def changed(job: Any, spans: Any) -> Any:
-            monkeypatch.setattr(isolate, "_claim_again", claim_again)
+        def changed(*given: Any) -> Any:
+            monkeypatch.setattr(Backlog, "claim_again", claim_again)
             let_take(group, "stock")
-            return claim_again(job, spans)
+            return claim_again(*given)
 
-        monkeypatch.setattr(isolate, "_claim_again", changed)
+        monkeypatch.setattr(Backlog, "claim_again", changed)
         while group.step(calls.handler).outcome != "idle" or group.next_offset() < 5:
             pass
-        assert isolate._claim_again is claim_again, "nothing was isolated"
+        assert Backlog.claim_again is claim_again, "nothing was isolated"
         assert group.effects() == [2, 4]
         assert not group.letters()
 

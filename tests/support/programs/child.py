@@ -27,13 +27,14 @@ from gapless.keys import Assignment, Partition
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from support.turn import one_step, one_step_alone
 
+PLACE = ("group_id", "topic", "topic_id", "partition_id")
 INSERT = "insert into effect (group_id, c_offset, unit_first) values (%s, %s, %s)"
 
 
 def main(mode: str, dsn: str, assignment_json: str) -> None:
     fields = json.loads(assignment_json)
     assignment = Assignment(
-        partition=Partition(**fields["partition"]),
+        partition=Partition(**{name: fields["partition"][name] for name in PLACE}),
         epoch=fields["epoch"],
         token=UUID(fields["token"]),
     )

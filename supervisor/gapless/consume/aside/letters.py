@@ -9,36 +9,37 @@ from typing import Any
 
 from psycopg import Connection
 
+from gapless.consume.job import Job
 from gapless.consume.session import after_commit, run, run_untimed
 from gapless.consume.unit import Span
-from gapless.consume.verdict.failure import AsideState, Failure
-from gapless.keys import Partition, partition_params
-from gapless.telemetry.spans import verdict
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
+from gapless.keys import Partition
+from gapless.telemetry import spans
 
 log = logging.getLogger("gapless.worker")
 
 
-def set_aside(
-    conn: Connection[Any], partition: Partition, span: Span, failure: Failure, fate: AsideState
-) -> None:
-    """Record all events of a unit, and its state, in the open transaction.
+def set_aside(job: Job, span: Span, failure: Failure, verdict: Verdict) -> None:
+    """Record all events of a unit, and its state by the verdict, in the open transaction.
 
     The handler gets the same view of it again; if it failed for some subscriptions, only for these.
     """
+    partition = job.assignment.partition
     params = {
-        **partition_params(partition),
-        **failure.params(fate.worker),
+        **partition.params,
+        **failure.params(job.terms.worker),
         "first_offset": span.first_offset,
         "message_ids": list(span.ids),
-        "state": fate.state,
-        "retry_after_s": fate.retry_after_s,
-        "parks": fate.parks,
+        "state": verdict.state,
+        "retry_after_s": verdict.retry_after_s,
+        "parks": job.terms.policy.parks,
         **span.seen(failure.only),
     }
-    run_untimed(conn, "set_aside", params)
-    verdict(failure.error, fate.state, failure.attempts)
-    if fate.state == "dead":
-        after_commit(conn, partial(tell_death, partition, span.first_offset, params))
+    run_untimed(job.conn, "set_aside", params)
+    spans.verdict(failure.error, verdict.state, failure.attempts)
+    if verdict.state == "dead":
+        after_commit(job.conn, partial(tell_death, partition, span.first_offset, params))
 
 
 def tell_death(partition: Partition, first_offset: int, params: Mapping[str, object]) -> None:
@@ -46,7 +47,7 @@ def tell_death(partition: Partition, first_offset: int, params: Mapping[str, obj
 
     params: of Failure.params(). Called once the dead letter is committed.
     """
-    place = f"{partition}@{first_offset}"
+    place = f"{partition.name}@{first_offset}"
     log.warning("%s: dead letter: %s (gapless dlq show %s)", place, params["reason"], place)
 
 
@@ -56,7 +57,7 @@ def failing_keys(conn: Connection[Any], units: int, of: Partition | str) -> tupl
     of: the partition of a group, or a group with all of its partitions. Before: `conn` is idle.
     """
     everywhere = {"group_id": of, "topic_id": None, "partition_id": None}
-    where = partition_params(of) if isinstance(of, Partition) else everywhere
+    where = of.params if isinstance(of, Partition) else everywhere
     ((keys, now_s),) = run(conn, "failing_keys", {**where, "units": units})
     return int(keys), float(now_s)
 
@@ -65,5 +66,5 @@ def settle_parked(
     conn: Connection[Any], partition: Partition, first_offsets: Sequence[int]
 ) -> None:
     """Release the parked units among these that have none in front of them; COMMIT is next."""
-    params = {**partition_params(partition), "first_offsets": list(first_offsets)}
+    params = {**partition.params, "first_offsets": list(first_offsets)}
     run(conn, "settle_parked", params)

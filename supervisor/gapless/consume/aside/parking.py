@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gapless.consume.aside.letters import set_aside, settle_parked
 from gapless.consume.job import NONE, Job
+from gapless.consume.read.units import with_settings_checked
 from gapless.consume.session import run
 from gapless.consume.unit import Span, Unit
-from gapless.consume.verdict.failure import AsideState, Failure
-from gapless.keys import partition_params
+from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.policy import Verdict
 
 BEHIND = Failure(error="parked behind an earlier unit of its key", attempts=0)
 
@@ -33,7 +34,7 @@ class Parking:
     def load(cls, job: Job, spans: Sequence[Span]) -> Parking:
         """Look up the keys of these units, and whether each is held."""
         params = {
-            **partition_params(job.assignment.partition),
+            **job.assignment.partition.params,
             "message_ids": [message_id for span in spans for message_id in span.ids],
             "first_offsets": [span.first_offset for span in spans for _ in span.ids],
         }
@@ -45,17 +46,16 @@ class Parking:
                 held.add(bytes(key))
         return cls(job, keys, held)
 
-    def numbered(self, units: Iterable[Unit]) -> Iterator[tuple[int, Unit]]:
-        """Yield the units to be handled, each with its place from 0; park the others."""
-        return ((at, unit) for at, unit in enumerate(units) if not self.parks(unit))
+    def numbered(self, units: Iterable[Unit], first: int = 0) -> Iterator[tuple[int, Unit]]:
+        """Yield the units to be handled, each with its number; park the others."""
+        called = ((at, unit) for at, unit in enumerate(units, first) if not self.parks(unit))
+        return with_settings_checked(self.job.handler, called)
 
     def parks(self, unit: Unit) -> bool:
         """Park a unit if it touches a key that is held; tell whether it did."""
         if not self.stops(unit.first_offset):
             return False
-        job, partition = self.job, self.job.assignment.partition
-        fate = AsideState(state="parked", worker=job.terms.worker)
-        set_aside(job.conn, partition, unit.span, BEHIND, fate)
+        set_aside(self.job, unit.span, BEHIND, Verdict(state="parked"))
         self.parked.append(unit.first_offset)
         return True
 
@@ -87,5 +87,5 @@ def parking_for(job: Job, spans: Sequence[Span]) -> Parking | None:
 
 def holds_keys(job: Job) -> bool:
     """Tell whether a unit of the partition that was set aside holds a key, with one look-up."""
-    ((held,),) = run(job.conn, "holds_keys", partition_params(job.assignment.partition))
+    ((held,),) = run(job.conn, "holds_keys", job.assignment.partition.params)
     return bool(held)

@@ -7,7 +7,7 @@ known here too (I8).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from time import perf_counter
@@ -20,27 +20,27 @@ from gapless import feature
 from gapless.consume.aside.letters import tell_death
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
-from gapless.consume.read.backlog import LOG
 from gapless.consume.read.claim import Seen
 from gapless.consume.read.units import FETCH_EVENTS
 from gapless.consume.session import (
     TransactionBrokenError,
     run,
+    run_and_commit,
     run_at_commit,
     transaction,
 )
 from gapless.consume.unit import Fetch, Source, Unit
 from gapless.consume.user.call import call, call_outside
 from gapless.consume.user.chain import adapt
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
+from gapless.db.wire import fetch_all
 from gapless.errors import HoleError
 from gapless.failpoints import hit
-from gapless.keys import Assignment, partition_params
+from gapless.keys import Assignment
 from gapless.log.event import Row
-from gapless.log.read import fetch_rows
+from gapless.log.read import ROWS
 from gapless.telemetry import spans
 
 Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
@@ -84,8 +84,7 @@ def record_try(job: Job, first_offset: int) -> int | None:
 
     This try is included. 0: the unit is not due any more. None: fenced.
     """
-    with transaction(job.conn):
-        ((tries,),) = run(job.conn, "record_try", _place(job.assignment, first_offset))
+    ((tries,),) = run_and_commit(job.conn, "record_try", _place(job.assignment, first_offset))
     if tries:
         hit("letter.recorded")
     return None if tries is None else int(tries)
@@ -100,8 +99,7 @@ def end_deadly(job: Job, first_offset: int, tries: int) -> Outcome:
 
 def forget_try(conn: Connection[Any], assignment: Assignment, first_offset: int) -> None:
     """Take back the last try of a unit: it neither succeeded nor failed."""
-    with transaction(conn):
-        run(conn, "forget_try", _place(assignment, first_offset))
+    run_and_commit(conn, "forget_try", _place(assignment, first_offset))
 
 
 def due_letters(job: Job) -> tuple[list[int], float | None]:
@@ -109,7 +107,7 @@ def due_letters(job: Job) -> tuple[list[int], float | None]:
 
     (None: no unit waits.) Only looks: nothing is written. Bound: the lowest 64.
     """
-    rows = run(job.conn, "letters_due", partition_params(job.assignment.partition))
+    rows = run(job.conn, "letters_due", job.assignment.partition.params)
     if rows and rows[0][0] is None:
         return [], float(rows[0][1])
     return [first_offset for first_offset, _ in rows], None
@@ -120,12 +118,12 @@ def _place(assignment: Assignment, first_offset: int) -> dict[str, object]:
 
 
 def _try(job: Job, first_offset: int) -> Outcome:
-    began = perf_counter()
+    began, place = perf_counter(), _place(job.assignment, first_offset)
     claimed: ClaimedLetter | None = None
     handled = False
     try:
         with transaction(job.conn):
-            claimed = _claim(job, first_offset)
+            claimed = _claim(job.conn, place)
             if claimed.outcome != "claimed":
                 return claimed.outcome
             hit("letter.claimed")
@@ -133,7 +131,7 @@ def _try(job: Job, first_offset: int) -> Outcome:
             call(job.handler, Batch([unit]) if job.handler.batch else unit, job.conn)
             handled = True
             hit("letter.handled")
-            _finish(job, first_offset, claimed)
+            run_at_commit(job.conn, "finish_letter", {**place, "claim_xid": claimed.claim_xid})
     except (UnitFailedError, TransactionBrokenError, HoleError) as error:
         if adapt(job.handler, error):
             return _try(job, first_offset)
@@ -174,7 +172,7 @@ def look_outside(
     """
     unit: Unit | None = None
     with suppress(psycopg.Rollback), transaction(job.conn):
-        claimed = _claim(job, first_offset)
+        claimed = _claim(job.conn, _place(job.assignment, first_offset))
         if claimed.outcome == "claimed":
             unit = _unit(job, first_offset, claimed, through)
         raise psycopg.Rollback
@@ -193,16 +191,8 @@ def end_outside(
     return _failed(job, first_offset, failure, verdict)
 
 
-def _claim(job: Job, first_offset: int) -> ClaimedLetter:
-    return ClaimedLetter(*run(job.conn, "claim_letter", _place(job.assignment, first_offset))[0])
-
-
-def _finish(job: Job, first_offset: int, claimed: ClaimedLetter) -> None:
-    params = {
-        **_place(job.assignment, first_offset),
-        "claim_xid": claimed.claim_xid,
-    }
-    run_at_commit(job.conn, "finish_letter", params)
+def _claim(conn: Connection[Any], place: Mapping[str, object]) -> ClaimedLetter:
+    return ClaimedLetter(*run(conn, "claim_letter", place)[0])
 
 
 def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> Outcome:
@@ -229,11 +219,12 @@ def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> 
 
 def _skip(job: Job, first_offset: int) -> Outcome:
     """Count a unit as handled that was handled elsewhere, or is to be skipped."""
+    place = _place(job.assignment, first_offset)
     with transaction(job.conn):
-        claimed = _claim(job, first_offset)
+        claimed = _claim(job.conn, place)
         if claimed.outcome != "claimed":
             return claimed.outcome
-        _finish(job, first_offset, claimed)
+        run_at_commit(job.conn, "finish_letter", {**place, "claim_xid": claimed.claim_xid})
     return "handled"
 
 
@@ -258,12 +249,12 @@ def _unit(
         kept = [first_offset + at for at, row in enumerate(found) if row[0]]
         rows = [row[1:] for row in found if row[0]]
     else:
-        place = {**partition_params(job.assignment.partition), "first_offset": first_offset}
+        place = {**job.assignment.partition.params, "first_offset": first_offset}
         kept = [offset for (offset,) in run(job.conn, "letter_kept", place)]
+    if len(kept) == len(offsets) and not claimed.has_subscriptions:
+        return Unit(source, first_offset, rows, offsets)
     seen = Seen(offsets, kept, rows, claimed.has_subscriptions)
-    is_all = len(kept) == len(offsets) and not seen.is_matched
-    reader = LOG if is_all else feature.reader()
-    return reader.unit_again(job.conn, source, seen)
+    return feature.reader().unit_again(job.conn, source, seen)
 
 
 def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row]:
@@ -275,12 +266,12 @@ def _fetch_kept(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Row
 def _fetch(job: Job, first_offset: int, offsets: Sequence[int]) -> list[Any]:
     """Read events, after a flag: its handler gets it. Raises HoleError for a missing one."""
     params = {
-        **partition_params(job.assignment.partition),
+        **job.assignment.partition.params,
         "first_offset": first_offset,
         "from_offset": offsets[0],
         "to_offset": offsets[-1],
     }
-    rows = fetch_rows(job.conn, "consume", "fetch_letter", params)
+    rows = fetch_all(job.conn, "consume", "fetch_letter", params, form=ROWS)
     if len(rows) != len(offsets):
         raise HoleError(f"{len(rows)} of {len(offsets)} events are left in dead_letter_event")
     return rows

@@ -23,10 +23,9 @@ from gapless.consume.job import STATES, Job, Step
 from gapless.consume.outside.calls import Calls, Ended
 from gapless.consume.outside.lookahead import Lookahead
 from gapless.consume.read.units import read_apart
-from gapless.consume.session import run, transaction
+from gapless.consume.session import run, run_and_commit, transaction
 from gapless.consume.unit import Span
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import AsideState, Failure
+from gapless.consume.verdict.failure import Failure, crash_reason
 from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.errors import BlockedError, HoleError
@@ -37,8 +36,7 @@ from gapless.telemetry import spans
 
 def forget_deliveries(conn: Connection[Any], assignment: Assignment) -> None:
     """Take back the records of calls that began: they are not the reason why no end was noted."""
-    with transaction(conn):
-        run(conn, "forget_deliveries", assignment.params)
+    run_and_commit(conn, "forget_deliveries", assignment.params)
 
 
 @dataclass(slots=True)
@@ -190,7 +188,7 @@ class AtLeastOnce:
             note.blocked = self._job.blocked(first, failure.error)
             return False
         if verdict.state != "skip":
-            self._set_aside(first, failure, self._job.fate(verdict), note)
+            self._set_aside(first, failure, verdict, note)
         return True
 
     def _begin(self, span: Span, note: _Note) -> None:
@@ -198,25 +196,23 @@ class AtLeastOnce:
         job, first = self._job, span.first_offset
         crashes = self._ahead.suspects.get(first, 0)
         if job.parks and self._ahead.sieve.stops(first):
-            self._set_aside(first, BEHIND, AsideState(state="parked"), note)
+            self._set_aside(first, BEHIND, Verdict(state="parked"), note)
             note.parked.append(first)
         elif job.terms.policy.gives_up(crashes):
             reason = crash_reason(crashes, job.former_end)
-            fate = job.fate(Verdict(state="dead"))
-            self._set_aside(first, Failure(error=reason, attempts=crashes), fate, note)
+            failure = Failure(error=reason, attempts=crashes)
+            self._set_aside(first, failure, Verdict(state="dead"), note)
         else:
             note.begun.append(span)
             return
         note.done.append(first)
 
-    def _set_aside(self, first: int, failure: Failure, fate: AsideState, note: _Note) -> None:
-        job = self._job
-        span = self._ahead.window.span(first)
-        set_aside(job.conn, job.assignment.partition, span, failure, fate)
-        note.aside[fate.state] += 1
+    def _set_aside(self, first: int, failure: Failure, verdict: Verdict, note: _Note) -> None:
+        set_aside(self._job, self._ahead.window.span(first), failure, verdict)
+        note.aside[verdict.state] += 1
         # A failure for some subscriptions must not slow down the others (FailureBackoff).
         note.aside["asked"] += isinstance(failure.error, Retry) or failure.only is not None
-        if fate.parks:
+        if self._job.terms.policy.parks and verdict.state != "parked":  # that one holds them
             self._ahead.sieve.hold(first)
 
     def _write(self, note: _Note) -> dict[int, int] | None:

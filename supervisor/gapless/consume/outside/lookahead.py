@@ -16,7 +16,6 @@ from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.session import run, transaction
 from gapless.consume.unit import Span
 from gapless.errors import HoleError
-from gapless.keys import partition_params
 
 AHEAD_EVENTS = 10_000  # units finished ahead are recorded, and held in memory
 LOOK_S = 0.5  # period of looks at the log while calls are under way: is the group paused?
@@ -77,7 +76,7 @@ class Lookahead:
         return chosen
 
     def _extend(self, job: Job, more: Sequence[Span]) -> None:
-        place = partition_params(job.assignment.partition)
+        place = job.assignment.partition.params
         with transaction(job.conn):
             if self._finished is None:
                 known = run(job.conn, "deliveries", place)

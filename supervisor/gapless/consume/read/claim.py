@@ -11,10 +11,11 @@ from typing import Any, Literal, NamedTuple, Protocol
 from psycopg import Connection
 
 from gapless.consume.unit import FIRST_TIMELINE, NOTHING, Source, Timelines, Unit, UnitRanges
+from gapless.db.wire import fetch_all
 from gapless.errors import BeyondError, GaplessError, HoleError, OverrunError, UnplacedError
 from gapless.keys import Assignment
 from gapless.log.event import Row
-from gapless.log.read import fetch_rows, in_order
+from gapless.log.read import ROWS, in_order
 from gapless.settings.sections import GroupBy
 
 SEGMENT_COLUMNS = 9  # of claim_at(); in a row of claim_events() they precede an event's
@@ -89,6 +90,10 @@ class Reader(Protocol):
         the log, UnsettledError, and BlockedError for a problem that a person has to mend.
         """
 
+
+class SelectiveReader(Reader, Protocol):
+    """A reader that may pass events."""
+
     def unit_again(self, conn: Connection[Any], source: Source, seen: Seen, /) -> Unit:
         """Return a unit that was set aside, as its handler saw it."""
 
@@ -109,7 +114,7 @@ class LogReader:
         name, more = "claim", {"read_ahead": wanted.read_ahead}
         if wanted.events_max:
             name, more = "claim_events", {"events_max": wanted.events_max}
-        answer: list[Any] = fetch_rows(conn, "consume", name, {**params, **more})
+        answer: list[Any] = fetch_all(conn, "consume", name, {**params, **more}, form=ROWS)
         segments = [row[:SEGMENT_COLUMNS] for row in answer if row[0] is not None]
         outcome, first, last, xid, place = segments[0][:5]
         if outcome == "filtered":
@@ -139,10 +144,6 @@ class LogReader:
             beyond=beyond,
             place=place,
         )
-
-    def unit_again(self, _conn: Connection[Any], source: Source, seen: Seen) -> Unit:
-        """Return all of the unit."""
-        return Unit(source, seen.offsets.start, seen.rows, seen.offsets)
 
 
 def refuse(outcome: str, assignment: Assignment, first: int, last: int) -> None:

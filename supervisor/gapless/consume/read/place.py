@@ -6,7 +6,7 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.session import run, transaction
+from gapless.consume.session import run_and_commit
 from gapless.keys import Assignment
 
 
@@ -15,21 +15,18 @@ def record_attempt(conn: Connection[Any], assignment: Assignment) -> int | None:
 
     Returns the number of its tries, including this one; None when fenced.
     """
-    with transaction(conn):
-        ((attempts,),) = run(conn, "record_attempt", assignment.params)
+    ((attempts,),) = run_and_commit(conn, "record_attempt", assignment.params)
     return None if attempts is None else int(attempts)
 
 
 def forget_attempt(conn: Connection[Any], assignment: Assignment) -> None:
     """Take the last attempt back: it ended with an error, not with the worker's death."""
-    with transaction(conn):
-        run(conn, "forget_attempt", assignment.params)
+    run_and_commit(conn, "forget_attempt", assignment.params)
 
 
 def stop_beyond(conn: Connection[Any], assignment: Assignment, log_end: int) -> None:
     """Keep the group where it is, beyond the end of the log, until a person moves it."""
-    with transaction(conn):
-        run(conn, "stop_beyond", {**assignment.params, "log_end": log_end})
+    run_and_commit(conn, "stop_beyond", {**assignment.params, "log_end": log_end})
 
 
 def skip_overrun(conn: Connection[Any], assignment: Assignment, to_end: str) -> int | None:
@@ -37,6 +34,5 @@ def skip_overrun(conn: Connection[Any], assignment: Assignment, to_end: str) -> 
 
     to_end: earliest or latest.
     """
-    with transaction(conn):
-        ((lost,),) = run(conn, "skip_overrun", {**assignment.params, "to_end": to_end})
+    ((lost,),) = run_and_commit(conn, "skip_overrun", {**assignment.params, "to_end": to_end})
     return None if lost is None else int(lost)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import psycopg
@@ -61,20 +62,6 @@ def read_units(
     return reader.units(spans)
 
 
-def checked_units(
-    handler: Handler,
-    conn: Connection[Any],
-    partition: Partition,
-    spans: UnitRanges,
-    terms: Terms,
-) -> Iterable[Unit]:
-    """Return the units: few are read at once, before any call; many when it is their turn."""
-    units = read_units(conn, partition, spans, terms)
-    return (
-        [*units] if len(spans.wanted) <= at_once(terms) else with_settings_checked(handler, units)
-    )
-
-
 def read_apart(
     conn: Connection[Any],
     partition: Partition,
@@ -115,6 +102,7 @@ def under_settings(handler: Handler) -> Iterator[None]:
 class _UnitReader:
     def __init__(self, conn: Connection[Any], partition: Partition, terms: Terms) -> None:
         self._conn = conn
+        self.fetch = partial(fetch, conn)
         self.source = Source(partition, self.fetch, FETCH_EVENTS)
         self._stream_above = terms.stream_above_events
         self.most = at_once(terms)
@@ -182,6 +170,3 @@ class _UnitReader:
                 "then the partition continues",
                 missing_id=ids[0],  # of a unit that is handled as a whole, or not at all
             )
-
-    def fetch(self, ids: Sequence[int]) -> list[Row]:
-        return fetch(self._conn, ids)

@@ -6,7 +6,6 @@ import os
 import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
 
 import psycopg
 
@@ -49,28 +48,23 @@ class Failure:
         """Return its description as parameters for the functions of the database."""
         error = self.error
         text = _storable(error) if isinstance(error, str) else describe(error)
+        state = error.sqlstate if isinstance(error, psycopg.Error) else None
+        is_state = state is not None and len(state) == 5 and state.isalnum()
         return {
             "reason": _reason(error, text)[:REASON_CHARS_MAX],
             "exception": text,
             "exception_class": None if isinstance(error, str) else _class(error),
-            "sqlstate": _sqlstate(error),
+            "sqlstate": state if is_state else None,
             "attempts": self.attempts,
             "worker": f"{worker} pid {os.getpid()}".strip(),
             "duration_ms": self.duration_ms,
         }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AsideState:
-    """The state of a unit that is set aside.
-
-    parks: later units that touch one of its keys are to be parked behind it.
-    """
-
-    state: Literal["waiting", "parked", "dead"]
-    retry_after_s: float = 0.0
-    parks: bool = False
-    worker: str = ""
+def crash_reason(deaths: int, former_end: str) -> str:
+    """Return in one line why a unit is not called any more; `former_end`: of the last worker."""
+    last = f"; the last one: {former_end}" if former_end else ""
+    return f"its worker died, or lost its session, {deaths} times while handling it{last}"
 
 
 def describe(error: BaseException) -> str:
@@ -111,8 +105,3 @@ def _class(error: BaseException) -> str:
 
 def _storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
-
-
-def _sqlstate(error: BaseException | str) -> str | None:
-    state = error.sqlstate if isinstance(error, psycopg.Error) else None
-    return state if state is not None and len(state) == 5 and state.isalnum() else None

@@ -50,12 +50,14 @@ DEAD_LETTER = Policy()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """skip: as if handled. dead, waiting: set aside. block: not passed, tried again in place.
+    """skip: as if handled. block: not passed, tried again in place. All others are set aside.
+
+    dead: until a person redrives it. waiting: for another attempt. parked: behind another unit.
 
     counted: False for a call that tells nothing about its unit: it is no attempt.
     """
 
-    state: Literal["skip", "dead", "waiting", "block"]
+    state: Literal["skip", "dead", "waiting", "parked", "block"]
     retry_after_s: float = 0.0
     counted: bool = True
 

@@ -21,7 +21,7 @@ from gapless.consume.unit import UnitRanges
 from gapless.failpoints import hit
 from gapless.features.filters.filtered import Kept
 from gapless.features.filters.matches import Matches, find_matches
-from gapless.keys import Assignment, partition_params
+from gapless.keys import Assignment
 
 LIMIT_S = 5.0
 """The time limit for all conditions of a group about one claim, when one statement asks them, and
@@ -79,7 +79,7 @@ def with_conditions(
     first = whole.first_offset
     errors = [kept.errors.get(offset) for offset in offsets] if kept.errors else None
     counted = {"events": len(whole.ids), "kept_offsets": offsets, "filter_errors": errors}
-    run(conn, "tally_filter", {**partition_params(assignment.partition), **counted})
+    run(conn, "tally_filter", {**assignment.partition.params, **counted})
     ids = [whole.ids[offset - first] for offset in offsets]
     return replace(kept, ids=ids, offsets=offsets, matches=matches)
 
@@ -96,7 +96,7 @@ def ask_conditions(conn: Connection[Any], assignment: Assignment, spans: UnitRan
     reasons: dict[int, str] = {}
     left: list[list[int] | None] = [None]  # all
     params = {
-        **partition_params(assignment.partition),
+        **assignment.partition.params,
         "message_ids": spans.ids,
         "first_offset": spans.first_offset,
     }

@@ -11,7 +11,7 @@ from gapless.feature import Check, Feature, Listed
 if TYPE_CHECKING:
     from psycopg import Connection
 
-    from gapless.consume.read.claim import Reader
+    from gapless.consume.read.claim import SelectiveReader
     from gapless.lease.member import ServedTopic
     from gapless.status.section import StatusSection
 
@@ -38,7 +38,7 @@ def _sections() -> Sequence[StatusSection[Any]]:
     return (section.SECTION, subscribed.SECTION)
 
 
-def _reader() -> Reader:
+def _reader() -> SelectiveReader:
     from gapless.features.filters.reader import FilteredReader
 
     return FilteredReader()

@@ -8,7 +8,7 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.session import run
-from gapless.keys import Partition, partition_params
+from gapless.keys import Partition
 from gapless.log.codec import decode
 from gapless.log.event import MatchedSubscription
 
@@ -38,7 +38,7 @@ def find_matches(
 def matches_again(conn: Connection[Any], partition: Partition, first_offset: int) -> Matches:
     """Return the same for a unit that was set aside, of the subscriptions that still exist."""
     found: dict[int, list[MatchedSubscription]] = {}
-    params = {**partition_params(partition), "first_offset": first_offset}
+    params = {**partition.params, "first_offset": first_offset}
     for offset, *row in run(conn, "letter_matches", params):
         found.setdefault(offset, []).append(_matched(*row))
     return {offset: tuple(each) for offset, each in found.items()}

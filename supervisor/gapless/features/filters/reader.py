@@ -19,12 +19,13 @@ from gapless.consume.read.claim import (
     split,
 )
 from gapless.consume.unit import Source, Unit
+from gapless.db.wire import fetch_all
 from gapless.errors import BlockedError, HoleError
 from gapless.features.filters.conditions import limited, with_conditions
 from gapless.features.filters.filtered import FilteredSpan, FilteredUnit, Kept, kept_spans
 from gapless.features.filters.matches import find_matches, matches_again
 from gapless.keys import Assignment
-from gapless.log.read import fetch_rows, in_order
+from gapless.log.read import ROWS, in_order
 
 KEPT_S_MAX = 20.0  # a claim looks at some ten thousand events; more is due to its jsonpath
 SCAN_EVENTS_MAX = 10_000  # the number of events of the log that a claim looks at
@@ -51,7 +52,7 @@ class FilteredReader:
             "scan_max": wanted.batch_size if wanted.exactly else SCAN_EVENTS_MAX,
         }
         with _bounded(conn, assignment):
-            answer: list[Any] = fetch_rows(conn, "consume", "claim_kept", params)
+            answer: list[Any] = fetch_all(conn, "consume", "claim_kept", params, form=ROWS)
         outcome, first, last, xid, place = answer[0][:5]
         if outcome in ("filtered", "unfiltered"):
             return None

@@ -15,8 +15,7 @@ from gapless.consume.job import STATES, Step
 from gapless.consume.session import TransactionBrokenError, allow_commit, transaction
 from gapless.consume.user.call import call
 from gapless.consume.user.chain import adapt
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.policy import Verdict
 from gapless.db.connect import is_passing
 from gapless.errors import ReceiptError

@@ -16,7 +16,7 @@ from functools import partial
 
 import psycopg
 
-from gapless.consume.isolate import BlockedHereError, handle_alone, put_aside
+from gapless.consume.isolate import BlockedHereError, handle_apart, put_aside
 from gapless.consume.job import Step
 from gapless.consume.session import (
     TransactionBrokenError,
@@ -186,8 +186,8 @@ def _careful(place: QueuePlace, redo: _Redo) -> Step | _Redo:
     except BlockedHereError as blocked:
         _rolled_back(place)
         first = trial.units[0].first_offset
-        if trial.at:
-            return _Redo(first, trial.at)
+        if blocked.at:
+            return _Redo(first, blocked.at)
         raise place.job.blocked(first, blocked.error) from None
     except psycopg.Error as error:
         _rolled_back(place)
@@ -202,10 +202,9 @@ def _careful(place: QueuePlace, redo: _Redo) -> Step | _Redo:
 
 @dataclass(slots=True)
 class _QueueTrial:
-    """The progress of a careful batch. at: the unit at hand. handled: the COMMIT is next."""
+    """The progress of a careful batch. handled: the COMMIT is next."""
 
     units: Sequence[Unit] = ()
-    at: int = 0
     handled: bool = False
     aside: Counter[str] = field(default_factory=Counter)
 
@@ -219,8 +218,7 @@ def _try_each(place: QueuePlace, redo: _Redo, trial: _QueueTrial) -> None:
             return
         trial.units = taken.units
         place.queue.holds(place.lease_no, taken.first_offset, taken.last_offset)
-        for trial.at, unit in enumerate(taken.units):
-            handle_alone(job, None, unit, trial.aside)
+        handle_apart(job, enumerate(taken.units), trial.aside)
         trial.handled = True
         allow_commit(conn, taken.claim_xid, len(taken.units))
 
@@ -234,7 +232,8 @@ def _narrower(place: QueuePlace, trial: _QueueTrial, error: Exception) -> _Redo:
     if len(units) == 1:
         return _Redo(first, 1, error=error.error if isinstance(error, UnitFailedError) else error)
     if not trial.handled:  # that unit, alone: any worker may take those before it
-        return _Redo(units[trial.at].first_offset, 1)
+        at = error.at if isinstance(error, TransactionBrokenError) else None
+        return _Redo(units[at or 0].first_offset, 1)
     return _Redo(first, len(units) // 2)
 
 

@@ -15,8 +15,7 @@ from time import monotonic
 
 from gapless.consume.job import STATES, Step
 from gapless.consume.outside.calls import Calls, Ended
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.failure import Failure, crash_reason
 from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.errors import HoleError, ReceiptError

@@ -21,7 +21,7 @@ from gapless.db.wire import fetch_all
 from gapless.errors import HoleError, ReceiptError, one_line
 from gapless.features.queue.place import Queue, QueuePlace
 from gapless.features.queue.take import TakeOutcome, take_next, unit_of
-from gapless.log.read import fetch_rows
+from gapless.log.read import ROWS
 
 _COLUMNS = 8  # of a reservation, before those of an event
 _LOST = "GL003"
@@ -78,7 +78,7 @@ def reserve(
     }
     found: list[Reserved] = []
     try:
-        answer: list[Any] = fetch_rows(queue.conn, "queue", "reserve", params)
+        answer: list[Any] = fetch_all(queue.conn, "queue", "reserve", params, form=ROWS)
     except psycopg.Error as error:
         if error.sqlstate == _HOLE:
             raise HoleError(one_line(error)) from error

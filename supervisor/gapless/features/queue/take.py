@@ -10,10 +10,11 @@ import psycopg
 
 from gapless.consume.session import explain
 from gapless.consume.unit import Source, Unit
+from gapless.db.wire import fetch_all
 from gapless.errors import HoleError, OverrunError, one_line
 from gapless.features.queue.place import QueuePlace
 from gapless.log.event import Row
-from gapless.log.read import fetch, fetch_rows
+from gapless.log.read import ROWS, fetch
 
 _COLUMNS = 9  # of a piece of the log, before those of an event
 _HOLE = "GL410"
@@ -72,7 +73,7 @@ def take_next(
             "visibility_s": queue.terms.visibility_s,
         }
     try:
-        answer: list[Any] = fetch_rows(queue.conn, "queue", name, params)
+        answer: list[Any] = fetch_all(queue.conn, "queue", name, params, form=ROWS)
     except psycopg.Error as error:
         if error.sqlstate == _HOLE:
             raise HoleError(one_line(error)) from error

@@ -17,8 +17,7 @@ from gapless.consume.job import Step
 from gapless.consume.outside.calls import Ended
 from gapless.consume.unit import Source, Unit
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure
+from gapless.consume.verdict.failure import Failure, crash_reason
 from gapless.consume.verdict.policy import Policy, Verdict
 from gapless.errors import HoleError, ReceiptError
 from gapless.features.queue import outside as module

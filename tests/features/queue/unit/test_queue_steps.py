@@ -21,8 +21,7 @@ from gapless.consume.job import Job, Step
 from gapless.consume.session import TransactionBrokenError
 from gapless.consume.unit import Source, Span, Unit
 from gapless.consume.user.handler import Handler
-from gapless.consume.verdict.crash import crash_reason
-from gapless.consume.verdict.failure import Failure, UnitFailedError
+from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
 from gapless.consume.verdict.patience import Patience
 from gapless.consume.verdict.policy import Policy, Verdict
 from gapless.errors import BlockedError, ReceiptError
@@ -59,7 +58,7 @@ class World:
         self.lost = False
         for name in (
             "transaction", "take_next", "commit_and_begin", "allow_commit", "call_each", "adapt",
-            "handle_alone", "put_aside",
+            "handle_apart", "put_aside",
         ):  # fmt: skip
             monkeypatch.setattr(once, name, getattr(self, name))
         for name in (
@@ -174,13 +173,18 @@ class World:
     def adapt(self, handler: object, error: object) -> bool:
         return self.learns.pop(0) if self.learns else False
 
-    def handle_alone(self, job: Job, parking: None, unit: Unit, aside: Counter[str]) -> None:
-        assert (job, parking) == (self.place.job, None)
-        self.story.append(("alone", unit.first_offset))
-        error = self.failing.get(unit.first_offset)
-        if isinstance(error, TransactionBrokenError | BlockedHereError | psycopg.Error):
-            raise error
-        aside["dead"] += error is not None
+    def handle_apart(
+        self, job: Job, numbered: Iterable[tuple[int, Unit]], aside: Counter[str]
+    ) -> None:
+        assert job == self.place.job
+        for at, unit in numbered:
+            self.story.append(("alone", unit.first_offset))
+            error = self.failing.get(unit.first_offset)
+            if isinstance(error, TransactionBrokenError | BlockedHereError):
+                error.at = at
+            if isinstance(error, TransactionBrokenError | BlockedHereError | psycopg.Error):
+                raise error
+            aside["dead"] += error is not None
 
     def put_aside(
         self, job: Job, span: Span, failure: Failure, verdict: Verdict, aside: Counter[str]
@@ -441,13 +445,13 @@ def test_with_savepoints_an_error_of_ours_is_raised(
     world: World, monkeypatch: pytest.MonkeyPatch, error: psycopg.Error
 ) -> None:
     world.failing = {12: TransactionBrokenError("ended")}
-    alone_ = world.handle_alone
+    apart = world.handle_apart
 
     def handle(*args: Any) -> None:
         world.failing = {12: error}
-        alone_(*args)
+        apart(*args)
 
-    monkeypatch.setattr(once, "handle_alone", handle)
+    monkeypatch.setattr(once, "handle_apart", handle)
     with pytest.raises(type(error)):
         world.step()
     assert world.held == (0, 0, 0)
@@ -462,7 +466,7 @@ def test_with_savepoints_a_commit_that_passes_is_raised(world: World) -> None:
 def test_before_one_that_blocks_the_others_commit(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    world.failing = {13: BlockedHereError(NO_TABLE)}
+    world.failing = {13: BlockedHereError(NO_TABLE, 0)}
     world.commits = [LATE]
     world.knows_which = False
     monkeypatch.setattr(once, "call_each", lambda *_: None)
