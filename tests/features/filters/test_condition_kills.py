@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -54,13 +53,6 @@ def world(shared_world: World) -> World:
         "create table if not exists told (group_id text, c_offset bigint, name text)"
     )
     return shared_world.another_topic()
-
-
-@pytest.fixture
-def group(world: World) -> Iterator[Group]:
-    made = world.group()
-    yield made
-    made.conn.close()
 
 
 class Play:
