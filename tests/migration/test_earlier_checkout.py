@@ -32,7 +32,7 @@ EVENTS = (
     " from generate_series(0, 3) p cross join lateral gapless.read('orders', p)"
     " where key = %s or %s::text is null and key is null"
     # Events without a key have no order among each other that the remedy could keep.
-    " order by case when key is null then payload::text end, message_id"
+    " order by case when key is null then payload::text || transaction_id end, message_id"
 )
 KEYS = ("a", "b", None)
 
