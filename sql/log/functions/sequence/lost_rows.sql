@@ -4,11 +4,7 @@
 -- queue_range, delivery, scheduled, schedule, group_pause, dedupe, latest and tables for people.
 create or replace function gapless.lost_rows()
 returns text
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   each record;
   is_lost boolean;
