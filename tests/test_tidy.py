@@ -3,8 +3,6 @@
 They hold for all Python there is: the packages, tests, benchmarks, examples and the scripts in bin.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """When a worker reads ahead, how much, and what it has in hand then: claim by claim."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

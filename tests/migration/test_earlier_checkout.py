@@ -1,7 +1,5 @@
 """A database of a checkout of before 0.1.0 is refused in a line, as it is; the remedy of docs/run/operations.md works."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

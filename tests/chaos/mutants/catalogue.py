@@ -1,7 +1,5 @@
 """The mutants: classic mistakes of an event log, each with a short run that must show it."""
 
-from __future__ import annotations
-
 from chaos.mutants.mutant import Edit, mutant
 from chaos.mutants.plays import (
     at,

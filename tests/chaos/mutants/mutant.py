@@ -4,8 +4,6 @@ The fault is in the test's database (a changed text of a function) or in the pro
 test's theatre (changed attributes); the shipped code is never touched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

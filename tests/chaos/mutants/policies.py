@@ -1,7 +1,5 @@
 """The mutants of the failure policies."""
 
-from __future__ import annotations
-
 from chaos.mutants.mutant import Edit, mutant
 from chaos.mutants.policy_plays import killer, policies, redriven_in_hand, troubled_retry
 

@@ -1,7 +1,5 @@
 """What led to an error that a handler raised: followed as a traceback shows it, and to an end."""
 
-from __future__ import annotations
-
 from itertools import islice
 
 from gapless.consume.user.call import CAUSES_MAX, _causes

@@ -4,8 +4,6 @@ A worker at each step of the stop, an operator at each step of the resume, a wor
 what was missed. Exactly once, or at least once, as the group says (I1, I6, I7).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

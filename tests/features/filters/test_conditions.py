@@ -1,7 +1,5 @@
 """SQL conditions of subscriptions: what they may be, who is stopped alone, what becomes of its events (I1, I6, I8)."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time

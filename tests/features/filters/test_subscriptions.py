@@ -1,7 +1,5 @@
 """Groups with subscriptions: what none matches is passed, handlers are told which did (I3, I5, I6)."""
 
-from __future__ import annotations
-
 import signal
 from random import Random
 from typing import Any

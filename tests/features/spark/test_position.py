@@ -1,7 +1,5 @@
 """Positions of queries and pipelines: they move forward, once, and never a handlers' group."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
