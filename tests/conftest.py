@@ -3,8 +3,6 @@
 Set GAPLESS_TEST_DSN to use a server that runs already, GAPLESS_PG_BINDIR to choose binaries.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import shutil

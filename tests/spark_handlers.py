@@ -1,7 +1,5 @@
 """Handlers that tests of the Spark engine run in Spark's tasks, or as a task would."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """bin/test --again: a failure that does not come again is listed, and one that matters is never forgiven."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 Whoever adds a column to outbox_message_t is led through all the places that must know of it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import fields

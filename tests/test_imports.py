@@ -1,7 +1,5 @@
 """What is imported within functions is there: nobody notices until the function runs."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

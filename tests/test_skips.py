@@ -1,7 +1,5 @@
 """A run with --strict-skips fails for a skip that nobody expects, and the list expects none in vain."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from fnmatch import fnmatchcase

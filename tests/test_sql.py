@@ -4,8 +4,6 @@ A named query must prepare; what it returns must fit the record that its comment
 Python uses must exist, and one that exists must be used.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 They hold for all Python there is: the packages, tests, benchmarks, examples and the scripts in bin.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess
@@ -331,5 +329,7 @@ def test_sql_is_source() -> None:
             yield "trailing blanks"
         if max(map(len, text.splitlines())) > SQL_LINE_CHARACTERS_MAX:
             yield "a line is too long"
+        if re.search(r"^(stable|immutable|volatile|strict|security definer)\b", text, re.MULTILINE):
+            yield "attributes of a function stand on the line of its language"
 
     assert not _broken(rule, sorted((ROOT / "sql").rglob("*.sql")))

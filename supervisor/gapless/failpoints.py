@@ -12,96 +12,42 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 
-POINTS = frozenset(
-    {
-        # a producer's helper
-        "publish.before",
-        "publish.after",
-        # events with a dedupe_key: after each statement
-        "keyed.stored",
-        # the sequencer: its turn, and its role
-        "sequence.before",
-        "sequence.after",
-        "sequencer.active",
-        "sequencer.chunked",
-        "sequencer.asleep",
-        "sequencer.awake",
-        "sequencer.leaving",
-        # events for later: before and after a promotion
-        "later.before",
-        "later.promoted",
-        # retention
-        "retention.closed",
-        "retention.dropped",
-        "retention.forgotten",
-        "retention.moved",
-        "retention.detached",
-        "retention.turned",
-        # a worker's step: the fast path, the careful one, units tried alone, dead-lettered units
-        "step.claimed",
-        "step.fetched",
-        "step.handled",
-        "step.committed",
-        "step.next",
-        "isolate.claimed",
-        "isolate.tried",
-        "isolate.lettered",
-        "isolate.committed",
-        "alone.peeked",
-        "alone.recorded",
-        "alone.forgotten",
-        "give_up.claimed",
-        "give_up.lettered",
-        # units set aside
-        "letter.recorded",
-        "letter.claimed",
-        "letter.handled",
-        "letter.committed",
-        # SQL conditions: claimed and not yet evaluated; stopped after an error; resumed, in ops
-        "condition.claimed",
-        "condition.raised",
-        "condition.stopped",
-        "condition.committed",
-        "condition.resumed",
-        # calls of at-least-once handlers
-        "deliver.noted",
-        "deliver.called",
-        # a queue's worker: a batch, an event taken alone, calls that have ended
-        "queue.taken",
-        "queue.handled",
-        "queue.committed",
-        "queue.aside",
-        "queue.called",
-        # a worker's lease
-        "acquire.announced",
-        "acquire.locked",
-        "acquire.taken",
-        "acquire.installed",
-        "release.before",
-        "release.released",
-        "release.after",
-        # a supervisor as a member, and the hand-over
-        "member.locked",
-        "member.joined",
-        "member.reattached",
-        "member.evicted",
-        "member.planned",
-        "member.disowned",
-        "member.drained",
-        "member.left",
-        "handover.drain",
-        # writes of Spark: the sink, and pipelines
-        "sink.staged",
-        "sink.published",
-        "sink.committed",
-        "pipeline.staged",
-        "pipeline.written",
-        "pipeline.looked",
-        "pipeline.moved",
-        "pipeline.applied",
-        "pipeline.done",
-    }
-)
+_STEPS = {
+    # a producer's helper
+    "publish": "before after",
+    # events with a dedupe_key: after each statement
+    "keyed": "stored",
+    # the sequencer: its turn, and its role
+    "sequence": "before after",
+    "sequencer": "active chunked asleep awake leaving",
+    # events for later: before and after a promotion
+    "later": "before promoted",
+    # retention
+    "retention": "closed dropped forgotten moved detached turned",
+    # a worker's step: the fast path, the careful one, units tried alone, dead-lettered units
+    "step": "claimed fetched handled committed next",
+    "isolate": "claimed tried lettered committed",
+    "alone": "peeked recorded forgotten",
+    "give_up": "claimed lettered",
+    # units set aside
+    "letter": "recorded claimed handled committed",
+    # SQL conditions: claimed and not yet evaluated; stopped after an error; resumed, in ops
+    "condition": "claimed raised stopped committed resumed",
+    # calls of at-least-once handlers
+    "deliver": "noted called",
+    # a queue's worker: a batch, an event taken alone, calls that have ended
+    "queue": "taken handled committed aside called",
+    # a worker's lease
+    "acquire": "announced locked taken installed",
+    "release": "before released after",
+    # a supervisor as a member, and the hand-over
+    "member": "locked joined reattached evicted planned disowned drained left",
+    "handover": "drain",
+    # writes of Spark: the sink, and pipelines
+    "sink": "staged published committed",
+    "pipeline": "staged written looked moved applied done",
+}
+POINTS = frozenset(f"{of}.{step}" for of, steps in _STEPS.items() for step in steps.split())
 
 Action = str | Callable[[str], object]
 

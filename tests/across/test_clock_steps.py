@@ -1,7 +1,5 @@
 """A clock that was wrong for a moment: what it wrote is bounded by its own length, and it is named (I8)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -4,8 +4,6 @@ Offsets, ids and xids of what was lost go to other events. A receiver that dedup
 must not take the one for the other; what survived keeps its key, however often it is handled.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

@@ -5,8 +5,6 @@ never analysed, and on large analysed ones; on the first call of a connection an
 PL/pgSQL and prepared statements have long switched to generic plans.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ nothing is lost, nothing comes twice, and no offset changes, whatever was in pro
 sequencer first ran in the new place.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field

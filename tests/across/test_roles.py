@@ -1,7 +1,5 @@
 """Who may do what: producers publish, consumers claim, operators do both, nobody else anything."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import uuid4
 

@@ -4,8 +4,6 @@ There is another one of each kind, just the same: groups with filters and with s
 two topics, webhooks, schedules, keys, schemas. As test_bystanders.py, for what people set.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A stranger with nothing but CONNECT takes every lock of gapless that can be taken (I11)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What stands in the way is named in the log, once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

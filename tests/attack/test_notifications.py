@@ -1,7 +1,5 @@
 """A stranger may notify on every channel, whatever it likes; nobody falls over it (I11)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import psycopg

@@ -4,8 +4,6 @@ As the role gapless_producer, with all columns it may name, at all their extreme
 that commit, roll back, are prepared and left, burn ids, and while topics come and change.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from itertools import count

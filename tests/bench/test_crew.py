@@ -1,7 +1,5 @@
 """The processes that make load: they begin together, are counted, and none is left behind."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from time import monotonic

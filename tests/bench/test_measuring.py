@@ -1,7 +1,5 @@
 """What measures: CPU clocks, rounds that last, and claims of rivals that lose and double nothing."""
 
-from __future__ import annotations
-
 import gc
 import os
 import subprocess

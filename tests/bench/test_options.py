@@ -1,7 +1,5 @@
 """What bin/bench is told: wrong input is one line and exit code 2, and one failure is not all."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import NoReturn
 

@@ -1,7 +1,5 @@
 """README and docs say what figures.json says: every figure stands between markers, and is made."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

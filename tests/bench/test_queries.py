@@ -1,7 +1,5 @@
 """The SQL of the benchmarks: every query is used, and every one used is there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What is printed, written as JSON, SVG and into a page, for figures that are made up."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from io import StringIO

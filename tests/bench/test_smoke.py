@@ -1,7 +1,5 @@
 """Every benchmark runs, and every figure of ours has a value. Tiny sizes: nothing is measured."""
 
-from __future__ import annotations
-
 import pytest
 from benchmarks import (
     attach,

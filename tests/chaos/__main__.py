@@ -1,7 +1,5 @@
 """`bin/chaos`: run faults against real processes, or take the figures of docs/why/reliability.md."""
 
-from __future__ import annotations
-
 import argparse
 import shutil
 import signal

@@ -6,8 +6,6 @@ An event's payload is an object. "poison": true, and the unit is refused. "sleep
 its batch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -5,8 +5,6 @@ done, with the process ids it is aimed at: so that coverage can tell what a work
 started or stopped itself, it replaces.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import time

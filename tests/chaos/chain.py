@@ -6,8 +6,6 @@
 event that is published for it is that, and `>` and a number.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

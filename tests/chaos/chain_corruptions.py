@@ -3,8 +3,6 @@
 The good history is that of test_chain_checker.py.
 """
 
-from __future__ import annotations
-
 BELOW = "topic_id in (select topic_id from gapless.topic where name in ('payments', 'parcels'))"
 # Two events of a unit of `payments`, one after the other, and the unit behind it in the segment.
 A_UNIT = (

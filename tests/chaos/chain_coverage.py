@@ -1,7 +1,5 @@
 """Did the chain of a run meet what it is about? What a run is about besides faults (coverage.py)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ The handlers of all three groups know nothing when they begin, and work in batch
 One unit in eight is refused, or does something else that is odd.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace

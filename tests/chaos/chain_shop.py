@@ -1,7 +1,5 @@
 """The handlers of the chain: they write down what they are given, publish, and do what its events say."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Sequence
 from itertools import islice

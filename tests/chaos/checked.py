@@ -1,7 +1,5 @@
 """A run that is short and sound, for the checker."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The fault of the clock: what events for later and schedules take for the time is put back, and forward."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 

@@ -1,7 +1,5 @@
 """Kinds of corrupted histories, by the name of the violation that they are."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

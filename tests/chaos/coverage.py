@@ -4,8 +4,6 @@ Each rule counts something that must have happened at least once: a fault that h
 its handler, a COMMIT without an answer, a take-over, a fall-back to savepoints, and so on.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import groupby

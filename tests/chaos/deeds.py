@@ -9,8 +9,6 @@ For a while, so that it is handled in the end: mend (raises until it is mended) 
 skip: gapless.Skip, nothing is kept of it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -4,8 +4,6 @@ Exactly-once handlers do it in the transaction they are given, at-least-once one
 their own that stand for the world outside.
 """
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Sequence

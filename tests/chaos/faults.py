@@ -1,7 +1,5 @@
 """The faults of processes: they end, or pause, or leave, or come."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Iterator
 

@@ -5,8 +5,6 @@ the former owner's last effect; a restart: from the server taking connections) t
 the worker that took over, by the database's clock.
 """
 
-from __future__ import annotations
-
 import signal
 import statistics
 import time

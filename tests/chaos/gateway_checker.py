@@ -3,8 +3,6 @@
 Each function returns complaints, one line each; nothing is wrong when there is none.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise

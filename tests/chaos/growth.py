@@ -3,8 +3,6 @@
 Judged is the last sample beside one of the middle: by then caches are full, plans made, tables at their size.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from contextlib import suppress

@@ -7,8 +7,6 @@ first write, and `Outcome` after the answer to COMMIT, or without one. What the 
 (effects, claims, leases, letters) is in the tables of tables.sql.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """After everybody has left: nothing may be left behind."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

@@ -5,8 +5,6 @@ cancel comes at any time, of one event or of several, from two sessions at once 
 open, some are rolled back. Now and then it says once more what the schedules are.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import time

@@ -1,7 +1,5 @@
 """Did events for later and schedules meet what the run is about?"""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a run has for later: a topic that nobody else publishes into, and schedules of each policy."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

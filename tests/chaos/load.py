@@ -5,8 +5,6 @@ savepoints that are rolled back, some with a transaction_id of their own. An ord
 no answer is tried again under the same key until its fate is known. SIGTERM ends it between orders.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import sys

@@ -1,7 +1,5 @@
 """The order of the faults: seeded, every kind again and again, some at the same time."""
 
-from __future__ import annotations
-
 import heapq
 import time
 from collections import Counter

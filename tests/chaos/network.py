@@ -1,7 +1,5 @@
 """The faults of the network: what the proxy can do to a machine's connections."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from chaos.arena import EATEN_MAX, PRODUCERS_LINE, SHORT_S, Arena, fault

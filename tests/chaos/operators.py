@@ -1,7 +1,5 @@
 """What people do to dead letters, two of them at once: `gapless dlq`, as they would call it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

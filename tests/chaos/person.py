@@ -5,8 +5,6 @@ together seldom come to that look in the same moment, and the second one is refu
 end LOOKS of a pipe when it has looked, and acts when the other end of WAITS is closed.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

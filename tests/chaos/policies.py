@@ -1,7 +1,5 @@
 """Did every policy meet every way to fail? What a run is about besides faults (coverage.py)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any

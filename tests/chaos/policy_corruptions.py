@@ -4,8 +4,6 @@ The good history is that of test_policy_checker.py: {a}, {b}, {f}, {i} are its k
 those are named here that have a tag of their own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 

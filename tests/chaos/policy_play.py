@@ -3,8 +3,6 @@
 One dead letter is redriven, others are discarded by two people, one stays with who is parked behind it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Processes of a run: those on the machines, and the network between them and the server."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

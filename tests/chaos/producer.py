@@ -3,8 +3,6 @@
 One order is one database transaction: the order's key, a business row, and its events (I1, I2).
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

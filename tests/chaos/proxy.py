@@ -19,8 +19,6 @@ Looked for and not taken: toxic-proxy (PyPI) only delays; Toxiproxy is a program
 neither half-open connections nor an idea of what a COMMIT is.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import socket

@@ -3,8 +3,6 @@
 queue_client.py DSN FOLDER NAME SEED. What it does with an event commits with its acknowledgement.
 """
 
-from __future__ import annotations
-
 import signal
 import sys
 import time

@@ -3,8 +3,6 @@
 An event that is poison is refused, as by everybody. What a worker does with others is a row.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """How soon all partitions were worked on again after a fault had ended, by kind of fault."""
 
-from __future__ import annotations
-
 import time
 from bisect import bisect_right
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What came of a run, for people."""
 
-from __future__ import annotations
-
 import statistics
 
 from chaos.checker import report

@@ -1,7 +1,5 @@
 """A run: load and faults, a quiet drain, and then the verdict."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections import Counter

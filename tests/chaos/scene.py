@@ -1,7 +1,5 @@
 """Where a run takes place: a server of its own, a network, machines with supervisors, producers."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

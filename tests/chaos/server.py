@@ -1,7 +1,5 @@
 """The faults of the server, and what operators and strangers do to sessions."""
 
-from __future__ import annotations
-
 import shutil
 import signal
 import time

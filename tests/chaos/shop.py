@@ -3,8 +3,6 @@
 They write down what they are given, and do what its events say (chaos.deeds).
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The report of a run as JSON, and the table of such reports in docs/why/reliability.md."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """The longest time a partition stood still while an event was there, and what happened meanwhile (I8)."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

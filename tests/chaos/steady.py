@@ -4,8 +4,6 @@ Every EVERY_S one transaction with one event for each partition, so that whateve
 seen at once. Ends by SIGTERM, as any program does.
 """
 
-from __future__ import annotations
-
 import sys
 import time
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The faults of those who should not be able to do any harm (I11): a role that may connect, a producer."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress

@@ -1,7 +1,5 @@
 """The fault harness with a fixed seed, as part of the tests; `bin/chaos` runs it for longer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -4,8 +4,6 @@ The good history is a real one: producers, the sequencer, and workers' steps, tw
 the other. A corruption changes the tables or the records in a transaction that is rolled back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A run that did not meet what it is about is inconclusive, not green."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

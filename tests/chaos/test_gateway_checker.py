@@ -1,7 +1,5 @@
 """Each kind of a bad history of gateways is found, and a good one is not blamed."""
 
-from __future__ import annotations
-
 import pytest
 
 from chaos.gateway_checker import check_accepted, check_jobs, check_stream

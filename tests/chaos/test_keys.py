@@ -1,7 +1,5 @@
 """The checker sees a key whose events of a new layout overtook those of the one before."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

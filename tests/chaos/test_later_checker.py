@@ -3,8 +3,6 @@
 The histories are made by hand: no server, no clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """The checker of events for later takes a real history for a good one, and finds what was corrupted in it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from random import Random
 

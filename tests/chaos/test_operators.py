@@ -1,7 +1,5 @@
 """People who act on one unit at once meet there, however long each of them takes to start."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace

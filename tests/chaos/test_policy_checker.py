@@ -3,8 +3,6 @@
 The good history is a real one: that of chaos.policy_play.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing
 

@@ -1,7 +1,5 @@
 """A run tells what stands still from what is slow."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The network of the harness does what its modes say, to real sessions of a real server."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 

@@ -3,8 +3,6 @@
 The good history is a real one, of workers and of a SQL client.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

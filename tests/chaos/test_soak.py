@@ -1,7 +1,5 @@
 """The table of soaks in docs/why/reliability.md is made from the reports of the runs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Workers of some groups, whose turns are taken by hand, in the caller's process."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Every bad input gets one clear line, exit code 2 and no traceback; and nothing is lost."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """completion: bash completes with what it prints; zsh and fish are told the same words."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

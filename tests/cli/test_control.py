@@ -1,7 +1,5 @@
 """pause, resume, seek: what they print, what they refuse, what status and doctor say of it."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Callable

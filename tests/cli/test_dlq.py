@@ -1,7 +1,5 @@
 """dlq: what was refused and why; redrive, discard, export and import; harmless on a terminal."""
 
-from __future__ import annotations
-
 import json
 
 import psycopg

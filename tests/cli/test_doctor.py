@@ -1,7 +1,5 @@
 """doctor: a line for each check, and exit code 1 only when something is really wrong."""
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 from datetime import timedelta
 

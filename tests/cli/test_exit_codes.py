@@ -1,7 +1,5 @@
 """The table of docs/reference/exit-codes.md is true: each thing that it names is done, or has its test."""
 
-from __future__ import annotations
-
 import re
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """init and uninstall: idempotent, honest about what they did, careful with what is there."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """gapless init --plan: what is printed, to whom, and that nothing is done."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import uuid4
 

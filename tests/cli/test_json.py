@@ -1,7 +1,5 @@
 """Everything that lists or changes something prints JSON; numbers are numbers."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterator
 

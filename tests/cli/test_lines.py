@@ -1,7 +1,5 @@
 """Lines become events with the producer's own text; text is made harmless; without a server."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

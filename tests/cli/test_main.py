@@ -1,7 +1,5 @@
 """The command itself: help, version, options everywhere, exit codes, pipes, Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal

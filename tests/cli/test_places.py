@@ -1,7 +1,5 @@
 """A place is printed as GROUP/TOPIC/PARTITION@OFFSET, and taken with a slash before the offset too."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

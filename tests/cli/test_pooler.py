@@ -1,7 +1,5 @@
 """Programs behind PgBouncer: all that needs no session works there; the rest is refused, with a remedy."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager, closing, contextmanager

@@ -1,7 +1,5 @@
 """What each role may do, and what is said to one that may not."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.log.topics import ensure_topic

@@ -1,7 +1,5 @@
 """publish: what a line says is what is in the log, and a bad line is named."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

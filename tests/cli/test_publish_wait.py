@@ -1,7 +1,5 @@
 """publish --wait group:NAME: it ends when that group has handled what was published, of either kind."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """Which topic a handler gets under `gapless run`, and which topics are made: from outside."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Callable

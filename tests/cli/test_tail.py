@@ -1,7 +1,5 @@
 """tail: in the order of the offsets, as it comes, and harmless on a terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

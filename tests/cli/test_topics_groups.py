@@ -1,7 +1,5 @@
 """topics and groups: list, create, show; Kafka's columns; lag."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """Async handlers: awaited in the loop of the process, exactly once on the step's own session."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import os

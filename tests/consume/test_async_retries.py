@@ -1,7 +1,5 @@
 """An async at-least-once handler is called again with a unit that it failed."""
 
-from __future__ import annotations
-
 from time import monotonic
 
 from psycopg import Connection

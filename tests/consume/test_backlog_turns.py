@@ -1,8 +1,5 @@
 """When a worker reads ahead, how much, and what it has in hand then: claim by claim."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -24,13 +21,6 @@ def world(shared_world: World) -> World:
     made = shared_world.another_topic()
     made.units(*[1] * EVENTS)
     return made
-
-
-@pytest.fixture
-def group(world: World) -> Iterator[Group]:
-    made = world.group()
-    yield made
-    made.conn.close()
 
 
 class Turns:

@@ -1,7 +1,5 @@
 """Units that were set aside, called beside those of the log: for each a try, an end, and nobody waits for another."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

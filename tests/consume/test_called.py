@@ -3,8 +3,6 @@
 The session is a real one, in a transaction as a step would have it.
 """
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 

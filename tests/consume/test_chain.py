@@ -1,7 +1,5 @@
 """I10: what a handler publishes is a unit of its own, whatever batch its cause was handled in."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any

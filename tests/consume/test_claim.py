@@ -1,7 +1,5 @@
 """Claiming: an idle look writes nothing, no unit is cut (I5), a hole stops the partition (I3)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import accumulate, chain

@@ -1,7 +1,5 @@
 """What a claim takes, how much of it is read with it and what is found ahead; each claim is taken back."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any

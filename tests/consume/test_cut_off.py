@@ -1,7 +1,5 @@
 """A connection that is lost right behind an answer, before the server says that it is ready again."""
 
-from __future__ import annotations
-
 import select
 import socket
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The savepoint fallback: failing units go to the dead letter queue whole, others stay (I5, I9)."""
 
-from __future__ import annotations
-
 import json
 from time import sleep
 from typing import Any, Literal

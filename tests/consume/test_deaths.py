@@ -1,7 +1,5 @@
 """How many deaths a unit is allowed: as many as maxCrashes says, whichever way it is handled (I8)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Deferred constraints: what fails only at COMMIT finds its unit, without an endless loop (I9)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

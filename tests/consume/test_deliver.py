@@ -1,7 +1,5 @@
 """At-least-once handlers: nothing lost, in order for each key, only the unrecorded repeated."""
 
-from __future__ import annotations
-
 import os
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Where the database, or PGCLIENTENCODING, says another encoding than that of JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4

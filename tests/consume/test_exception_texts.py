@@ -1,7 +1,5 @@
 """Whatever a handler raises is stored with the dead letter, and all goes on (I8, I9)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Effects and offset are one commit (I6), which a former owner cannot make any more (I7)."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

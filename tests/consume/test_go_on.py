@@ -1,7 +1,5 @@
 """A step that is behind goes on with what it has read ahead: a commit a batch, in one round trip."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import Any

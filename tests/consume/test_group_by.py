@@ -1,7 +1,5 @@
 """groupBy user: neighbouring units of one (host_id, user_id) are handled as one, never cut (I5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Declaring handlers: what could never work is refused when it is declared, in one line."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta

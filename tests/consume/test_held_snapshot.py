@@ -4,8 +4,6 @@ What is updated for each batch and heartbeat keeps all its versions then: bytes 
 pages, of everything that workers, supervisors, clients and people's looks ask again and again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any, LiteralString

@@ -1,7 +1,5 @@
 """Row security that somebody switched on: hidden rows are never taken for none, and off again all is handled (I1)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress

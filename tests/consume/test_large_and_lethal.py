@@ -1,7 +1,5 @@
 """Units that are larger than memory should hold, and units that kill their worker (I5, I8)."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

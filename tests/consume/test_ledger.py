@@ -1,7 +1,5 @@
 """One step, many drivers: whatever drives it, in any sizes, the ledger is the same (I5, I6)."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager

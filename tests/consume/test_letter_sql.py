@@ -1,7 +1,5 @@
 """The SQL of what was set aside: redrive, discard, and who is parked behind whom."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What was set aside, when the number of partitions changes: nobody is forgotten."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

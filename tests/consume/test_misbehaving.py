@@ -1,7 +1,5 @@
 """Handlers that do what they must not: nothing lost, nothing twice, a clear text (I6, I9)."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import sys

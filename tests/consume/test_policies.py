@@ -1,7 +1,5 @@
 """What was set aside is handled later: exactly once, in order per key where that is promised (I6)."""
 
-from __future__ import annotations
-
 import os
 from time import monotonic
 from typing import Any

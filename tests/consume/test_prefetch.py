@@ -1,7 +1,5 @@
 """Events read ahead, and the place of the group's row: hints, which no guard relies on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Every entry reads by a group's filter: none knows the feature, and none can forget it."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

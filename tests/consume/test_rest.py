@@ -1,7 +1,5 @@
 """When a driver lets events gather: where several come at once, again and again, and not else."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.consume.agenda import REST_S_MAX

@@ -5,8 +5,6 @@ and by which driver a group works, batch sizes, and which events are poison. A m
 there are; what was handled together, and what died together, must be exactly that.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a handler sets on its session reaches neither our own statements nor the next unit (I8)."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

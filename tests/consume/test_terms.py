@@ -1,7 +1,5 @@
 """One place decides a handler's options: the same Terms, whoever runs it."""
 
-from __future__ import annotations
-
 from argparse import Namespace
 from dataclasses import fields, replace
 from typing import Any

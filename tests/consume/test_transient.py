@@ -1,7 +1,5 @@
 """Errors that are not the event's leave the step: nothing is dead, and trying again succeeds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress

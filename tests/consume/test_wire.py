@@ -1,7 +1,5 @@
 """Waiting for an answer that is long in coming, and what arrives along with one."""
 
-from __future__ import annotations
-
 import signal
 from threading import Timer
 from time import monotonic

@@ -1,7 +1,5 @@
 """Handlers that write into a ledger which schema they work in; the ledger refuses a second time."""
 
-from __future__ import annotations
-
 import json
 import os
 from typing import Any

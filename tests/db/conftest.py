@@ -1,7 +1,5 @@
 """A database for installations, and installations in it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

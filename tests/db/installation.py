@@ -1,7 +1,5 @@
 """An installation of gapless in a schema of its own: commands and supervisors as real processes."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

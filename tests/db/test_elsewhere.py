@@ -1,7 +1,5 @@
 """One installation, in another schema than `gapless`: all of it works there, and only there."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Names of schemas: those that are refused, in one sentence; our SQL as it reads in another one."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

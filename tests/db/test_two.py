@@ -1,7 +1,5 @@
 """Two installations in one database, with the same names of everything: apart from each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 

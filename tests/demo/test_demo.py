@@ -1,7 +1,5 @@
 """However the demo ends, nothing of it stays behind and runs on."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -4,8 +4,6 @@ A block of python, sh or sql is run; one of text, or with `<!-- not run: WHY -->
 it, is not. Every other block is a mistake.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

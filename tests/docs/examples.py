@@ -1,7 +1,5 @@
 """Examples, played as their README says, and what stands there that they print."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The Python beside the scripts in bin/, as modules."""
 
-from __future__ import annotations
-
 import importlib.util
 from functools import cache
 from pathlib import Path

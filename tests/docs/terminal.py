@@ -4,8 +4,6 @@ Commands that stay (`gapless run`, `--watch`, `tail -f`) get a terminal of their
 the background until the page ends.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -4,8 +4,6 @@ As a reader does it: README on a machine with nothing, then each page and each e
 server and one HOME. No page and no example may stumble over what one before it left.
 """
 
-from __future__ import annotations
-
 import shutil
 import tempfile
 import time

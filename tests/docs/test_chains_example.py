@@ -1,7 +1,5 @@
 """The example of docs/use/chains.md runs as it stands there, and prints what the page says."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

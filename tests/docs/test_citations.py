@@ -1,7 +1,5 @@
 """What code, tests and docs cite is there: pages, files, invariants, tests, names of the code."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from functools import cache

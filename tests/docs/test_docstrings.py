@@ -1,7 +1,5 @@
 """Public docstrings say what types cannot: what is raised and when, and the unit of every number."""
 
-from __future__ import annotations
-
 import ast
 import builtins
 import inspect

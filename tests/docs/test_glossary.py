@@ -1,7 +1,5 @@
 """The glossary has every noun: of docs/learn/concepts.md, of the schema, of the states that are drawn."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

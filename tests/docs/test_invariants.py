@@ -1,7 +1,5 @@
 """Each promise has its guards in docs/why/invariants.md, and a test in bin/test --fast."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The programs of docs/use/clients.md: JavaScript's runs where node is, all their SQL is prepared."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Links between the pages: what they lead to is there, the heading too."""
 
-from __future__ import annotations
-
 import re
 from importlib.metadata import metadata
 from pathlib import Path

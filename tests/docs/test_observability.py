@@ -1,7 +1,5 @@
 """The table of metrics in docs/run/observe.md is made of the one in the code: `python tests/docs/test_observability.py`."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

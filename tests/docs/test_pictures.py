@@ -1,7 +1,5 @@
 """The console's pictures: made by bin/pictures, as they are in docs/, and shown by the pages."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from xml.etree import ElementTree as ET

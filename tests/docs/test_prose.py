@@ -1,7 +1,5 @@
 """Pages and messages are plain, modern English, without the words that docs/why/style.md replaces."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The reference that the site gets leaves out nothing that is public."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Journeys begin in the world of the step's own tests."""
 
-from __future__ import annotations
-
 import sys
 
 import pytest

@@ -1,7 +1,5 @@
 """The table of journeys, and what is counted without running anything."""
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections import defaultdict

@@ -3,8 +3,6 @@
 `bin/journeys` prints the table. A journey gets a bound when it was made short, so that it stays so.
 """
 
-from __future__ import annotations
-
 import asyncio
 import signal
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A trail: which functions of the package ran, in which files, and how often the file changed."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager

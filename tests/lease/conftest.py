@@ -1,7 +1,5 @@
 """A cast of members and workers for each test; afterwards the invariants are checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

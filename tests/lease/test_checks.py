@@ -1,7 +1,5 @@
 """The checks themselves: what nobody may do is found, in the history or at rest."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import uuid4
 

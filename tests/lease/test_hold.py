@@ -1,7 +1,5 @@
 """Taking a partition, the fence, letting go (I7): statement by statement, with two sessions."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """How long taking a partition may wait, what it says of a place that is gone, and what is given back."""
 
-from __future__ import annotations
-
 from time import monotonic
 from typing import Any
 

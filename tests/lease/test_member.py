@@ -1,7 +1,5 @@
 """Who counts as alive: two looks for the silent, none for those of whom nothing is left."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 

@@ -1,7 +1,5 @@
 """What a member writes of itself, listens to, and does for each of its groups; two of everything."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any

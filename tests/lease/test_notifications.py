@@ -3,8 +3,6 @@
 Nobody would notice a missing one but by its latency: everything is polled for, too, now and then.
 """
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

@@ -1,7 +1,5 @@
 """Who leaves a group of one topic stays in that of another, and in its other groups."""
 
-from __future__ import annotations
-
 from uuid import uuid4
 
 from psycopg import Connection

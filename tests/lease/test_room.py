@@ -1,7 +1,5 @@
 """The sum of sessions that a fleet takes, and the refusal of a server that admits fewer."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

@@ -4,8 +4,6 @@ Two groups consume two topics of four partitions each, and everything is the sam
 looked at in a row elsewhere shows. Each test is taken back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """All control statements at once, from many sessions: no deadlock, no long wait, no lost partition."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """An owner that was evicted, and lives on: who waits for its partition ends its session, or says why not."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import psycopg

@@ -1,7 +1,5 @@
 """Logs that are sequenced, or stand still."""
 
-from __future__ import annotations
-
 from support.logs import sequenced, still
 from support.two_partitions import world
 

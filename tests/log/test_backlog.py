@@ -1,7 +1,5 @@
 """A million events before the sequencer first ran: one run, and the client sees one number."""
 
-from __future__ import annotations
-
 import resource
 import sys
 from pathlib import Path

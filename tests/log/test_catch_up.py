@@ -1,7 +1,5 @@
 """Offsets for whoever cannot wait for a supervisor: given where no sequencer is active, and not beside one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

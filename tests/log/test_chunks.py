@@ -1,7 +1,5 @@
 """Chunks of outbox_message_t: made ahead, and no harm done when nobody made them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The server dies and comes back: what was committed is in the log once, the rest is not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -3,8 +3,6 @@
 A publisher that has decided for the default chunk would fail once a chunk takes its id.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic, sleep

@@ -1,7 +1,5 @@
 """One host is one key, however its UUID is spelled; a key is what it says."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

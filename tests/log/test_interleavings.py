@@ -3,8 +3,6 @@
 The model knows only what the sessions did and in which order, not how the sequencer works.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count

@@ -1,7 +1,5 @@
 """Keys: any text is one, the same key is always in the same partition, and none stops the log."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

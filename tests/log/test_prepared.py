@@ -1,7 +1,5 @@
 """PREPARE TRANSACTION: such a publisher is simply in progress until somebody ends it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import psycopg

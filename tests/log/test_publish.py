@@ -1,7 +1,5 @@
 """publish() in Python: one or many events, sync and async, always in the caller's transaction."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID

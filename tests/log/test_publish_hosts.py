@@ -5,8 +5,6 @@ within a savepoint; and in autocommit it is one transaction. Django has a file o
 driver sends is in test_rows_publish.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """What cannot be stored: one clear line, PublishError, and nothing of it was written."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any

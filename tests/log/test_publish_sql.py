@@ -1,7 +1,5 @@
 """Publishing without gapless's Python: INSERT, COPY and gapless.publish() from psql."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Reading: gapless.read() for people, fetch() for workers. In offset order, and never with a hole."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 from uuid import UUID

@@ -1,7 +1,5 @@
 """publish_request() of Python: the events of a request are stored once, and all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID

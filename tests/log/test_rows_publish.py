@@ -1,7 +1,5 @@
 """publish() through each driver: which rows come of it, what is told, and what the caller's session is afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any

@@ -3,8 +3,6 @@
 Events 1 to 9 of a topic; what is dropped of them is in latest, or nowhere. All is taken back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from typing import Any
 

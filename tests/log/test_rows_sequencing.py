@@ -1,7 +1,5 @@
 """What a sequencer asks in its turn: offsets, chunks, its role and its sleep; what it is told."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Topics as Python makes, finds and changes them: which rows come of it, and what is told."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import count
 from typing import Any

@@ -1,7 +1,5 @@
 """wait_for() through psycopg, sync and async: how it ends, and what the database refuses."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from time import monotonic

@@ -1,7 +1,5 @@
 """One table over the players of scripts: what they send, whose transaction it is, and what the server says of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Searching a topic from its newest events back: by key, filter, transaction and time, within bounds."""
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """gapless.sequence_events(): how a run is planned, when it is made for the floor, and what comes while it waits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count

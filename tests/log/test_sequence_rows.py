@@ -1,7 +1,5 @@
 """What one run of the sequencer writes, row by row, in a log that has other topics and partitions."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.db.connect import connect

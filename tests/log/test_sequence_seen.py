@@ -1,7 +1,5 @@
 """What a run need not look at, for it was seen; and how that is known after a restore."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.log.sequence import sequence

@@ -1,7 +1,5 @@
 """Events of ids that nobody has made a topic of: how runs count them, and what becomes of them with one."""
 
-from __future__ import annotations
-
 from itertools import count
 
 import pytest

@@ -1,7 +1,5 @@
 """A small run, and what it would have given the long way: the same segments, whatever is pending (I1 to I5)."""
 
-from __future__ import annotations
-
 from random import Random
 from typing import Any
 

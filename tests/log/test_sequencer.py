@@ -1,7 +1,5 @@
 """The sequencer's traps, one by one (docs/learn/concepts.md, Sequencing)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

@@ -3,8 +3,6 @@
 All is compared with what SQL reads at once. Nothing is written but where the log begins, and that is taken back.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from itertools import islice

@@ -2,8 +2,6 @@
 connection, against sequencers that compete.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Topics: made, found, refused."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg

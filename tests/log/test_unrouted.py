@@ -1,7 +1,5 @@
 """Events of topic ids that nobody made: kept, counted, in nobody's way, and adopted on demand (I1, I11)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

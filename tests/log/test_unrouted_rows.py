@@ -4,8 +4,6 @@ Two ids have events, between those of a topic, and one of them has one that no r
 taken back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

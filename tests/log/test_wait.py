@@ -1,7 +1,5 @@
 """wait_for(): what a group has done with a transaction, and waiting for it."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 import time

@@ -1,7 +1,5 @@
 """The wake handshake: a NOTIFY only while the sequencer sleeps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

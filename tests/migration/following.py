@@ -4,8 +4,6 @@ A folder that holds it is a checkout: `supervisor` is a link to ours, `sql` a co
 commands are `python -m gapless` with the folder's `supervisor` first on the path, and no name is replaced in a process.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -4,8 +4,6 @@
 functions that migrations drop for good.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

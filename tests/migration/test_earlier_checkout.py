@@ -1,7 +1,5 @@
 """A database of a checkout of before 0.1.0 is refused in a line, as it is; the remedy of docs/run/operations.md works."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -32,7 +30,7 @@ EVENTS = (
     " from generate_series(0, 3) p cross join lateral gapless.read('orders', p)"
     " where key = %s or %s::text is null and key is null"
     # Events without a key have no order among each other that the remedy could keep.
-    " order by case when key is null then payload::text end, message_id"
+    " order by case when key is null then payload::text || transaction_id end, message_id"
 )
 KEYS = ("a", "b", None)
 

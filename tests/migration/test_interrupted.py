@@ -1,7 +1,5 @@
 """A migration whose process or session dies in the middle leaves nothing behind."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """sql/locks.json says what was measured. To mend: python tests/migration/locks.py."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

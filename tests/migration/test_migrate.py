@@ -1,7 +1,5 @@
 """The schema: installed once, upgraded in place, and never left half done."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """An invented next version (following.py) on a schema of today: upgraded under load, killed half way, each refused in a line."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path

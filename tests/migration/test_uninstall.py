@@ -1,7 +1,5 @@
 """uninstall leaves nothing: what the catalogs had before init, they have again."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4

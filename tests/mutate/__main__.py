@@ -1,7 +1,5 @@
 """`bin/mutate`: put small faults into a copy of the checkout, one at a time; the tests should fail."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

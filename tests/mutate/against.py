@@ -5,8 +5,6 @@ leaves alive, others may kill. SQL is installed in the database that the tests o
 module_dsn), and put back behind them; functions of Python get other code.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import threading

@@ -5,8 +5,6 @@ them already and keeps a PostgreSQL (keep.py); an edit of what a module does whe
 pytest of its own.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

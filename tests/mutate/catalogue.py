@@ -1,7 +1,5 @@
 """The classic mistakes of tests/chaos/mutants, those of SQL, as mutants for the ordinary tests."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path

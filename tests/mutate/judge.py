@@ -1,7 +1,5 @@
 """Which edits are none: the server refuses them, or they do not compile."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 

@@ -7,8 +7,6 @@ code, null for one that had to be ended, or UNFIT when the patch does not fit. F
 before it. mutate.order, which goes with it, is asked each time.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os

@@ -1,7 +1,5 @@
 """What a mutant is here: one file of the checkout with one small edit."""
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 from collections.abc import Callable

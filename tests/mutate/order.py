@@ -4,8 +4,6 @@ MUTATE_ORDER names a JSON file {"first": [ids], "seconds": {id: seconds}, "words
 a file that gets {"seconds": {id: seconds}, "failed": [ids], "hung": bool} of this run.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

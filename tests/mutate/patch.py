@@ -3,8 +3,6 @@
 That is all it can do: what a module does when it is imported, defaults and constants among it, is done.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from types import CodeType, FunctionType

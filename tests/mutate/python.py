@@ -8,8 +8,6 @@ measuring. So is what only type checkers read: overloads, what stands under TYPE
 TypedDict. And `*` alone in a signature: Cosmic Ray takes it for an operator.
 """
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator, Sequence
 from functools import partial

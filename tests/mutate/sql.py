@@ -4,8 +4,6 @@ Nothing that knows the grammar: words are exchanged, conditions left out, statem
 server refuses is no mutant (arena.py asks it).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from functools import partial

@@ -5,8 +5,6 @@ file run first, then those that name what is mutated, then the quick ones. Files
 the module or the function of SQL come with them, unless they are many.
 """
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatch
 from functools import cache

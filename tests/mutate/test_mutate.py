@@ -1,7 +1,5 @@
 """bin/mutate: what counts as killed, what an edit is, and that the list of survivors is no dead list."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The names by which tests may speak of a mutant: they are tried first."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from pathlib import Path

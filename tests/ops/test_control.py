@@ -1,7 +1,5 @@
 """pause, resume, seek, skip: the records, what the commands print of them, what is refused."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 from psycopg import Connection

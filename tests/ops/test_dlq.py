@@ -1,7 +1,5 @@
 """Units that were set aside: listed, shown, redriven, discarded, exported and taken in again."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

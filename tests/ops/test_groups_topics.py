@@ -1,7 +1,5 @@
 """Groups and topics: the records, what the commands print of them, what is refused."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import psycopg

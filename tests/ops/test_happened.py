@@ -1,7 +1,5 @@
 """What happened lately, as far as the tables tell: members, hand-overs, errors, units, what people did."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

@@ -1,7 +1,5 @@
 """Places and points: read, written, refused."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 from uuid import uuid4
 

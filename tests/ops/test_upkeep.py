@@ -1,7 +1,5 @@
 """Retention, the doctor, chains, pipelines, the schema, JSON lines; and the API as a whole."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

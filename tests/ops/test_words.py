@@ -1,7 +1,5 @@
 """Records say themselves: str(record) is what the command prints, for a notebook as well."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 from psycopg import Connection

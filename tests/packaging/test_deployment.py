@@ -1,7 +1,5 @@
 """config/deploy: what its files name is there, and their times fit one another."""
 
-from __future__ import annotations
-
 import ast
 import re
 import shlex

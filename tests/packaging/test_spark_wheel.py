@@ -1,7 +1,5 @@
 """On a machine without Java: the built wheel, a Java out of a wheel, and Spark's own discovery."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The wheel installs into an empty environment and finds its SQL, its config and its flights."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

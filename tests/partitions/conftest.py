@@ -1,7 +1,5 @@
 """A topic with 4 partitions and its players for each test."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

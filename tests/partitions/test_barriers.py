@@ -1,7 +1,5 @@
 """The same keys go on in the new partitions when the old ones are done: each rule of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.db.connect import connect

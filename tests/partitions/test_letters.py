@@ -1,7 +1,5 @@
 """What was set aside before a barrier, and what is called at least once: beside a change."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from gapless.consume.unit import Unit

@@ -3,8 +3,6 @@
 The model knows what was published and when, not how a change works.
 """
 
-from __future__ import annotations
-
 from contextlib import ExitStack
 
 from hypothesis import HealthCheck, settings

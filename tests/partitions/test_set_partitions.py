@@ -1,7 +1,5 @@
 """gapless.set_partitions(): what it changes, when, and beside whom."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 from psycopg.conninfo import make_conninfo

@@ -7,8 +7,6 @@ keys), expressions of Python, statements of SQL (;; between two). A new row's an
 `WRITE_REFUSED=1 bin/test tests/refused`, as are those that differ: read the difference.
 """
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 import re

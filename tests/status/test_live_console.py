@@ -1,7 +1,5 @@
 """The console driven by hand against a real database: what it asks for, how often, what it writes."""
 
-from __future__ import annotations
-
 import io
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence

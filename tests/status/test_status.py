@@ -1,7 +1,5 @@
 """Status from a real database: each fact of a snapshot, its cost, and who may take it."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

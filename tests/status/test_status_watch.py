@@ -1,7 +1,5 @@
 """`status --watch` in a terminal: keys, signals, lost connections, and all put back as it was."""
 
-from __future__ import annotations
-
 import io
 import os
 import signal

@@ -7,8 +7,6 @@ The reporting process keeps a failure back until the other tests have ended. So 
 the closing line and junit see only the last result of a test.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """Twins in which every other partition has other offsets, segments and times than this one."""
 
-from __future__ import annotations
-
 from support.twins import Twins
 
 ELSEWHERE = "not (topic_id = {topic} and partition_id = 1)"

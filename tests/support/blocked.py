@@ -1,7 +1,5 @@
 """Two sessions, one of which waits for a lock of the other."""
 
-from __future__ import annotations
-
 from concurrent.futures import Future
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sessions with locks similar to those of a call, which the call must leave alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 

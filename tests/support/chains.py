@@ -4,8 +4,6 @@ Most tests ask for the first chain; the others are like it. Offsets follow those
 first partition of orders from 10 on.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

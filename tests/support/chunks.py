@@ -1,7 +1,5 @@
 """Chunks so small that a test fills several."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from psycopg import Connection, sql

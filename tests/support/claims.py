@@ -1,7 +1,5 @@
 """Claims of twins: an owner's fence, the calls that claim, and events that a filter keeps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

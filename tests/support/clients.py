@@ -1,7 +1,5 @@
 """PostgreSQL's own programs, of the version of the server: psql, pg_dump."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 from pathlib import Path

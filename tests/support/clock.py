@@ -1,7 +1,5 @@
 """Other clocks: gapless.clock() of a test's database, shifted; and a clock that was wrong at all writes."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 from psycopg import Connection, sql

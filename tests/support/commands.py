@@ -1,7 +1,5 @@
 """The real command as a subprocess: `gapless(...)` runs it to its end, `start(...)` starts it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

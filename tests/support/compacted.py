@@ -1,7 +1,5 @@
 """Twins with compacted topics: each event's key names it, and a test fills latest."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from support.twins import Twins

@@ -1,7 +1,5 @@
 """Subscriptions with SQL conditions: made, stopped and resumed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from psycopg.types.json import Jsonb

@@ -1,7 +1,5 @@
 """A session that reports the rows that a statement changes, in all its tables."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ Their SQL says `gapless.`, as the source does; psycopg is patched to move it int
 Processes that they start find GAPLESS_SCHEMA in their environment.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

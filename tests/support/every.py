@@ -1,7 +1,5 @@
 """One check of many things as one test: a test for each would cost more than the check itself."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The number of examples that Hypothesis tries: all with --long, a sixth of them without."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import settings
 

@@ -1,7 +1,5 @@
 """The tests of `bin/test --fast`: those of invariants, and those without database and waiting."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

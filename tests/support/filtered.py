@@ -1,7 +1,5 @@
 """Events that match a filter, among twins."""
 
-from __future__ import annotations
-
 import json
 
 from support.twins import Twins

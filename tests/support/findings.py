@@ -3,8 +3,6 @@
 The verdict is by the exception's text and origin, not by the names of tests, faults or fixtures.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A fleet of supervisors for each test; afterwards the invariants of leases are checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

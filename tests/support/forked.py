@@ -7,8 +7,6 @@ copy of such a process that alone took 0.18 s. With --long the first run of each
 The parent sends a line of JSON with three descriptors (stdin, stdout, stderr), and is sent pid and exit code.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import json

@@ -1,7 +1,5 @@
 """`gapless gateway` as a process, and an HTTP client for it."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 import signal

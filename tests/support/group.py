@@ -1,7 +1,5 @@
 """A consumer group made by hand, all its partitions held by one session of the test."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Exceptions that are hard to turn into text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import psycopg

@@ -1,7 +1,5 @@
 """The connections and sessions through which programs publish, of every library, driven alike by a test."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

@@ -1,7 +1,5 @@
 """The session and the log of isolate() in tests: a test chooses the claims, calls and answers of the database."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """The invariants of docs/why/leases.md for a fixture: record all changes; check the record at the end."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psycopg

@@ -1,7 +1,5 @@
 """The effects of the handlers, as a history to check: a table without constraints."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Sequence

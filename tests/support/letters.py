@@ -3,8 +3,6 @@
 Rows are compared whole, with their times: a changed time is given in tens of seconds from now, or as "old".
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ A test gives every event a tag of its own, in event_type, so that events can be 
 trusting their ids.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

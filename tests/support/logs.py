@@ -1,7 +1,5 @@
 """A log that the tests of a file share, and its state at the beginning of each."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """The tests, and the parameters of tests, that the default run leaves to --long."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import TypeVar

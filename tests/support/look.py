@@ -1,7 +1,5 @@
 """Snapshots made by hand, to test views without a database."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Sequence
 from dataclasses import replace

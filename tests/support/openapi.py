@@ -1,7 +1,5 @@
 """Requests made from the description of a gateway, allowed ones and others, and checks of the answers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The time that a test waits: the promised time on a quiet machine, and more on a busy one."""
 
-from __future__ import annotations
-
 import os
 
 BELOW_TIMEOUT_S = 150.0  # pytest ends a test after 180 s, with a worse message than the test's own

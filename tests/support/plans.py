@@ -1,7 +1,5 @@
 """The cost of a statement, counted and not timed: pages touched, tables scanned, rows looked up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field

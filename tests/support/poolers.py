@@ -1,7 +1,5 @@
 """PgBouncer in front of a database, in each of its modes, with a new session for every transaction."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

@@ -1,7 +1,5 @@
 """A port for a program that cannot report the one it took."""
 
-from __future__ import annotations
-
 import socket
 
 

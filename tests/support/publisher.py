@@ -1,7 +1,5 @@
 """The same calls through a connection of each driver, so that one table tests all players of scripts."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A queue group made by hand, from which tests take events as a worker does and as clients do."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The SQL of queue groups, with one guard taken out."""
 
-from __future__ import annotations
-
 from psycopg import Connection
 
 from gapless.db.queries import sql_root

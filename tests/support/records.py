@@ -1,7 +1,5 @@
 """Fixtures for tests of gapless.ops: a log with a group, and the same calls on the command line."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import asdict

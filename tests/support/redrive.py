@@ -1,7 +1,5 @@
 """Redrive a unit and have it handled."""
 
-from __future__ import annotations
-
 from support.world import Group, World
 
 

@@ -1,7 +1,5 @@
 """A player of scripts without a database: a test chooses its answers; each takes a second."""
 
-from __future__ import annotations
-
 from types import ModuleType
 from typing import Any
 

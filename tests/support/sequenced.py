@@ -3,8 +3,6 @@
 Runs cannot be taken back: each test makes topics of its own, and compares the runs with them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Embedded servers seen from outside: other processes that use one, and whether it still runs."""
 
-from __future__ import annotations
-
 import os
 import pwd
 import shutil

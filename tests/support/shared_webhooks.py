@@ -1,7 +1,5 @@
 """Webhooks that share a group: functions to add them, publish and look at them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -3,8 +3,6 @@
 A test that is always skipped in silence tests nothing: a person who takes a package away from CI is told.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """Twins in which every ordered group has a client that owns all partitions and has them all in hand."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """A standby of a cluster, and its promotion."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Mapping
 from typing import Any

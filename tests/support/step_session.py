@@ -1,7 +1,5 @@
 """A session as a step has it: with a table that its handler writes to, and another session that reads it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from psycopg import Connection

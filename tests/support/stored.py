@@ -1,7 +1,5 @@
 """Rows that a call of SQL has stored: events, waiting ones, keys; whole tables before and after it."""
 
-from __future__ import annotations
-
 from hashlib import sha256
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Subscriptions of the twins' groups, and all rows about subscriptions, by names instead of numbers."""
 
-from __future__ import annotations
-
 from itertools import product
 from typing import Any
 

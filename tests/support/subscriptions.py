@@ -1,7 +1,5 @@
 """Subscriptions of a group by the contents of payloads, and a handler that notes matches."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

@@ -1,7 +1,5 @@
 """Supervisors of queue groups, each a `gapless run` of its own with the handlers of app.py."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A pseudo terminal with a program in it, and a minimal shell that gives the program the terminal."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """The story of a unit test's world, in order: its transactions, and other notes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

@@ -1,7 +1,5 @@
 """Turns and terms for tests: the arguments of a driver, with values that the test chooses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from psycopg import Connection

@@ -1,7 +1,5 @@
 """Twins, made once for the tests of a file; each leaves them as they were. Staff: with clients."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4

@@ -1,7 +1,5 @@
 """Queue groups among twins: the notes on each of their partitions, and functions to write them."""
 
-from __future__ import annotations
-
 from collections.abc import Set as AbstractSet
 from itertools import product
 from typing import Any

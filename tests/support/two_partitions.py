@@ -1,7 +1,5 @@
 """The repeated actions of tests of control: publish to a partition, handle, look, query."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Calls on another thread, and the moment in which they wait."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A supervisor with metrics, as `gapless run` starts it, and its outputs."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

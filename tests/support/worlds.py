@@ -1,7 +1,5 @@
 """The step is tested through a `world` (topic, log, effects) and a `group` that works on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

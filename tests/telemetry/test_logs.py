@@ -1,7 +1,5 @@
 """JSON lines say what they are about: of gapless and of the program's own loggers, in worker processes too."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

@@ -1,7 +1,5 @@
 """A trace through the log: publish, sequencer, worker, second publish; seen by OpenTelemetry's own SDK."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

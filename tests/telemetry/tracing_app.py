@@ -1,7 +1,5 @@
 """Two handlers in a row, of a program that traces: its spans go to a file, in batches."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os

@@ -1,7 +1,5 @@
 """gapless.testing: what those who write handlers test them with; and the plugin of pytest."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import types

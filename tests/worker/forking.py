@@ -3,8 +3,6 @@
 `gapless run` takes this file. A child that is a second worker would write a second time, or end the session.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ctypes
 import gc

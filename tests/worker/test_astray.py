@@ -1,7 +1,5 @@
 """A group without a place in the log stands still, says so, and goes on by the command it names."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """partitionsPerWorker: auto: few workers for fast handlers, one a partition for those that are not."""
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Any
 

@@ -1,7 +1,5 @@
 """One bad deploy, one grant that is gone: nothing is given up in a hurry, and all of it is said (I8)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

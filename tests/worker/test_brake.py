@@ -1,7 +1,5 @@
 """The brake: a bad deploy does not empty a topic, and one producer's bad events make nobody wait."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """pause, seek, wait_for while supervisors work, producers publish and processes are killed."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Poison storms through a real supervisor: they pass soon, and no commit fills shared memory (I8)."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Failure policies with real supervisors, and kills wherever it hurts (I6, I8, I9)."""
 
-from __future__ import annotations
-
 import os
 import threading
 from signal import SIGKILL

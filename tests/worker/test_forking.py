@@ -1,7 +1,5 @@
 """A process that a handler forks is no worker: it handles nothing, ends no session, and dies when told to (I6, I7)."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

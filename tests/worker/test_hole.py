@@ -1,7 +1,5 @@
 """A hole in the log: its partition stops and says why, the others go on; mended, it goes on too."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a fork must not share: no descriptor of another's session or pipe, no thread."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

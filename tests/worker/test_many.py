@@ -1,7 +1,5 @@
 """Many partitions: a hint, a refusal before anything is changed, and the way out of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.fleet import Fleet

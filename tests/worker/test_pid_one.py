@@ -1,7 +1,5 @@
 """As process 1 of a container: what is left to us is reaped, signals reach the child, once each."""
 
-from __future__ import annotations
-
 import os
 import pty
 import signal

@@ -1,7 +1,5 @@
 """Redrive with real workers: exactly once, in order, by two people at once, under kills."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

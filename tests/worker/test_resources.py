@@ -1,7 +1,5 @@
 """Resources: opened once in a worker process, closed when it drains; and what a unit says."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import threading

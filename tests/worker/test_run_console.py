@@ -1,7 +1,5 @@
 """`gapless run` on a terminal: the console beside the supervisor, and the terminal given back."""
 
-from __future__ import annotations
-
 import os
 import signal
 import termios

@@ -1,7 +1,5 @@
 """Sessions that are ended by the server: each kind, and connections that cannot be had."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from signal import SIGCONT, SIGKILL, SIGSTOP
 

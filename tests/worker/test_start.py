@@ -1,7 +1,5 @@
 """A supervisor whose database is away at the start waits for it, with one line; or not for long."""
 
-from __future__ import annotations
-
 from signal import SIGTERM
 
 import psycopg

@@ -1,7 +1,5 @@
 """What a supervisor tells systemd: ready when it is a member, alive while its loop turns, stopping."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from pathlib import Path

@@ -3,8 +3,6 @@
 All polls are made so rare here that a single wake-up that is lost costs seconds.
 """
 
-from __future__ import annotations
-
 import time
 from signal import SIGCONT, SIGSTOP, SIGTERM
 

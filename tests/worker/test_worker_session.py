@@ -1,7 +1,5 @@
 """A worker's session: its guards, whether a turn can begin on it, and what its loss costs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from time import monotonic

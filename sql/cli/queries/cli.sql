@@ -1,9 +1,7 @@
 -- name: topics
 -- returns: gapless.ops.topics:TopicInfo
 select
-  t.topic,
-  t.partitions,
-  t.events,
+  t.topic, t.partitions, t.events,
   (
     select count(*) from gapless.consumer_group g where g.topic_id = t.topic_id
   ) as groups,
@@ -34,9 +32,7 @@ select u.topic_id, u.events, u.since_ts as since from gapless.unrouted u order b
 -- Old partitions are from before the topic's number was lowered.
 -- returns: gapless.ops.topics:TopicPartition
 select
-  t.name as topic,
-  p as partition,
-  f.first_offset as log_start_offset,
+  t.name as topic, p as partition, f.first_offset as log_start_offset,
   coalesce(l.last_offset, 0) + 1 as log_end_offset,
   coalesce(l.last_offset - f.first_offset + 1, 0) as events,
   case when p < t.partitions then 'active' else 'old' end as state
@@ -63,9 +59,7 @@ order by v.topic, v.group_id
 -- are.
 -- returns: gapless.ops.groups:GroupInfo
 select
-  g.group_id as "group",
-  t.name as topic,
-  g.mode,
+  g.group_id as "group", t.name as topic, g.mode,
   case
     when exists (
       select from gapless.group_pause p
@@ -128,15 +122,9 @@ order by a.partition_id
 -- A group's partitions: current_offset is the group's next offset, as in Kafka.
 -- returns: gapless.ops.groups:GroupPartition
 select
-  o.group_id as "group",
-  o.topic,
-  o.partition_id as partition,
-  o.next_offset as current_offset,
+  o.group_id as "group", o.topic, o.partition_id as partition, o.next_offset as current_offset,
   o.last_offset + 1 as log_end_offset,
-  o.lag,
-  l.owner as member,
-  l.epoch,
-  l.error
+  o.lag, l.owner as member, l.epoch, l.error
 from gapless.lag o
 left join gapless.leases l using (group_id, topic_id, topic, partition_id)
 join gapless.topic t using (topic_id)

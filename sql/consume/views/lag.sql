@@ -4,10 +4,7 @@
 -- index: log_segment_pkey and the chunks' primary keys, two look-ups for each partition
 create or replace view gapless.lag as
 select
-  c.group_id,
-  t.name as topic,
-  c.partition_id,
-  c.next_offset,
+  c.group_id, t.name as topic, c.partition_id, c.next_offset,
   coalesce(e.last_offset, 0) as last_offset,
   greatest(e.last_offset - coalesce(c.stopped_at, c.next_offset) + 1, 0) as lag,
   case

@@ -3,9 +3,7 @@
 -- index: log_segment_pkey, a look-up for each partition
 create or replace view gapless.unplaced_groups as
 select
-  l.group_id,
-  t.name as topic,
-  l.partition_id,
+  l.group_id, t.name as topic, l.partition_id,
   case
     when c.group_id is null then
       format('has lost its offset of %s/%s: its row of consumer_offsets is gone', t.name, l.partition_id)

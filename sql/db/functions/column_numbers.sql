@@ -2,9 +2,7 @@
 -- column.
 create or replace function gapless.column_numbers(_table oid, _names text[])
 returns smallint[]
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   numbers smallint[] := '{}';
   wanted text;

@@ -4,9 +4,7 @@
 -- type's owner may have made, with the rights of gapless.
 create or replace function gapless.row_columns(_table oid, _names name[])
 returns text
-language sql
-stable
-as $$
+language sql stable as $$
   select coalesce(
     string_agg(
       case

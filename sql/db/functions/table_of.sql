@@ -2,9 +2,7 @@
 -- GL400 for a text that cannot be a name.
 create or replace function gapless.table_of(_source text)
 returns oid
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 begin
   return to_regclass(_source);
 exception

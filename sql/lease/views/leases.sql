@@ -5,22 +5,11 @@
 -- owner without a name was evicted: its member row is gone, the lease not yet taken over.
 create or replace view gapless.leases as
 select
-  l.group_id,
-  t.name as topic,
-  l.partition_id,
-  o.name as owner,
-  w.name as target,
-  l.epoch,
-  l.generation,
+  l.group_id, t.name as topic, l.partition_id, o.name as owner, w.name as target, l.epoch, l.generation,
   k.objid is not null or coalesce(o.kind = 'client', false) as is_held,
   l.worker_pid,
   case when g.mode = 'ordered' or l.error_ts > clock_timestamp() - interval '2 minutes' then l.error end as error,
-  l.error_ts,
-  l.owner as owner_id,
-  l.target as target_id,
-  l.topic_id,
-  p.paused_ts,
-  p.pause
+  l.error_ts, l.owner as owner_id, l.target as target_id, l.topic_id, p.paused_ts, p.pause
 from gapless.lease l
 join gapless.topic t using (topic_id)
 join gapless.consumer_group g using (group_id, topic_id)

@@ -3,9 +3,7 @@
 -- groups are group/topic; revoked_role: the role as which it joined, when that may no longer take leases.
 create or replace view gapless.members as
 select
-  m.name,
-  m.state,
-  m.member_no,
+  m.name, m.state, m.member_no,
   greatest(extract(epoch from now() - m.started_ts), 0)::double precision as up_s,
   greatest(extract(epoch from now() - (m.expires_at - m.ttl)), 0)::double precision as beat_s,
   extract(epoch from m.ttl)::double precision as ttl_s,
@@ -21,9 +19,7 @@ select
     where mg.member_id = m.member_id
     order by 1
   ) as groups,
-  m.backend_pid,
-  m.started_ts,
-  m.member_id,
+  m.backend_pid, m.started_ts, m.member_id,
   case when m.role is not null and not coalesce(gapless.may_lease(r.oid), false) then m.role end as revoked_role,
   m.kind
 from gapless.all_members m

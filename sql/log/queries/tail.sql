@@ -107,13 +107,7 @@ order by x.partition
 -- returns: gapless.log.tail:Entry
 select
   %(partition)s::int as partition,
-  r.c_offset as "offset",
-  r.message_id,
-  r.created_ts,
-  r.key,
-  r.event_type,
-  r.host_id,
-  r.user_id,
+  r.c_offset as "offset", r.message_id, r.created_ts, r.key, r.event_type, r.host_id, r.user_id,
   r.transaction_id,
   r.headers::text as headers,
   left(r.payload::text, coalesce(%(payload_chars)s::int, 2147483647)) as payload

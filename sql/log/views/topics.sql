@@ -2,13 +2,7 @@
 -- partitions from before the number was lowered; events counts those that ever got an offset.
 create or replace view gapless.topics as
 select
-  t.name as topic,
-  t.partitions,
-  e.events,
-  e.last_offsets,
-  t.retention,
-  t.created_ts,
-  t.topic_id,
+  t.name as topic, t.partitions, e.events, e.last_offsets, t.retention, t.created_ts, t.topic_id,
   t.dedupe_window
 from gapless.topic t
 cross join lateral (

@@ -2,9 +2,7 @@
 -- partitions for which it waits, by blockers() (none: it is about to begin).
 create or replace view gapless.waits as
 select
-  c.group_id,
-  t.name as topic,
-  c.partition_id,
+  c.group_id, t.name as topic, c.partition_id,
   array(
     select b.blocker
     from gapless.blockers(c.group_id, c.topic_id, c.partition_id, n.layout) b

@@ -48,14 +48,8 @@ where p.worker
 -- name: plan_seek
 -- returns: gapless.ops.control:Move
 select
-  p.topic_name as topic,
-  p.partition_no as partition,
-  p.next_offset as current_offset,
-  p.new_offset,
-  p.again,
-  p.skipped,
-  p.letters as dead_letters,
-  p.worker
+  p.topic_name as topic, p.partition_no as partition, p.next_offset as current_offset, p.new_offset, p.again,
+  p.skipped, p.letters as dead_letters, p.worker
 from gapless.seek_plan(
   %(group)s, %(topic)s, %(partition)s, %(end)s, %(offset)s, %(time)s, %(transaction)s
 ) p
@@ -63,14 +57,8 @@ from gapless.seek_plan(
 -- name: seek
 -- returns: gapless.ops.control:Move
 select
-  p.topic_name as topic,
-  p.partition_no as partition,
-  p.next_offset as current_offset,
-  p.new_offset,
-  p.again,
-  p.skipped,
-  p.letters as dead_letters,
-  p.worker
+  p.topic_name as topic, p.partition_no as partition, p.next_offset as current_offset, p.new_offset, p.again,
+  p.skipped, p.letters as dead_letters, p.worker
 from gapless.seek(
   %(group)s, %(topic)s, %(partition)s, %(end)s, %(offset)s, %(time)s, %(transaction)s, %(holder)s
 ) p
@@ -81,10 +69,7 @@ select
   %(group)s::text as "group",
   %(topic)s::text as topic,
   %(partition)s::int as partition,
-  s.first_offset,
-  s.last_offset,
-  s.missing,
-  s.passed
+  s.first_offset, s.last_offset, s.missing, s.passed
 from gapless.skip_hole(%(group)s, %(topic)s, %(partition)s, %(offset)s) s
 
 -- name: create_replay
@@ -97,9 +82,7 @@ select gapless.create_replay(
 -- The events that a replay would handle, partition by partition; stop_offset is exclusive.
 -- returns: gapless.features.replay.plan:ReplayBounds
 select
-  c.partition_id,
-  c.start_offset,
-  c.stop_offset,
+  c.partition_id, c.start_offset, c.stop_offset,
   (
     select r.created_ts from gapless.read(t.name::text, c.partition_id, c.start_offset, c.start_offset) r
     where c.start_offset < c.stop_offset
@@ -127,12 +110,7 @@ select gapless.create_trial(
 -- name: replays
 -- returns: gapless.features.replay.plan:ReplayInfo
 select
-  r.group_id as name,
-  r.topic,
-  r.events,
-  r.done,
-  r.letters as dead_letters,
-  r.is_running as running,
+  r.group_id as name, r.topic, r.events, r.done, r.letters as dead_letters, r.is_running as running,
   r.created_ts as created
 from gapless.replays r
 order by r.created_ts, r.group_id
@@ -151,9 +129,7 @@ order by c.partition_id
 -- Over all its partitions: events in range, done, units and events among the dead letters.
 -- returns: gapless.features.replay.run:ReplayProgress
 select
-  r.events,
-  r.done,
-  r.letters as dead_units,
+  r.events, r.done, r.letters as dead_units,
   (
     select coalesce(sum(d.events), 0)::bigint from gapless.dead_letter d
     where d.group_id = r.group_id

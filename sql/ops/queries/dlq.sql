@@ -2,17 +2,8 @@
 -- Units that were set aside, filtered by any of their attributes (null: any value); newest failure first.
 -- returns: gapless.ops.dlq.records:DlqRow
 select
-  d.group_id as "group",
-  t.name as topic,
-  d.partition_id as partition,
-  d.first_offset as "offset",
-  d.events,
-  e.key,
-  e.event_type,
-  d.state,
-  d.attempts,
-  d.last_failed_ts as failed,
-  d.next_attempt_ts as next_attempt,
+  d.group_id as "group", t.name as topic, d.partition_id as partition, d.first_offset as "offset", d.events,
+  e.key, e.event_type, d.state, d.attempts, d.last_failed_ts as failed, d.next_attempt_ts as next_attempt,
   left(d.reason, 200) as error
 from gapless.dead_letter d
 join gapless.topic t using (topic_id)
@@ -53,31 +44,11 @@ select exists (select from gapless.topic t where t.name = %(name)s)
 -- The unit that contains an offset.
 -- returns: gapless.ops.dlq.records:DlqUnit
 select
-  d.group_id as "group",
-  t.name as topic,
-  d.partition_id as partition,
-  d.first_offset as "offset",
-  d.last_offset,
-  d.events,
-  d.transaction_id,
-  d.state,
-  d.attempts,
-  d.crashes,
-  d.next_attempt_ts as next_attempt,
-  d.reason,
-  d.exception,
-  d.exception_class,
-  d.sqlstate,
-  d.worker,
-  d.duration_ms,
-  d.first_failed_ts as first_failed,
-  d.last_failed_ts as failed,
-  d.died_ts as died,
-  d.redriven_by,
-  d.redriven_ts as redriven,
-  d.closed_ts as closed,
-  d.discarded_by,
-  d.discard_reason
+  d.group_id as "group", t.name as topic, d.partition_id as partition, d.first_offset as "offset",
+  d.last_offset, d.events, d.transaction_id, d.state, d.attempts, d.crashes,
+  d.next_attempt_ts as next_attempt, d.reason, d.exception, d.exception_class, d.sqlstate, d.worker,
+  d.duration_ms, d.first_failed_ts as first_failed, d.last_failed_ts as failed, d.died_ts as died,
+  d.redriven_by, d.redriven_ts as redriven, d.closed_ts as closed, d.discarded_by, d.discard_reason
 from gapless.dead_letter d
 join gapless.topic t using (topic_id)
 where d.group_id = %(group)s and t.name = %(topic)s and d.partition_id = %(partition)s
@@ -87,13 +58,7 @@ where d.group_id = %(group)s and t.name = %(topic)s and d.partition_id = %(parti
 -- The events of a unit, in offset order; payload and headers as JSON text.
 -- returns: gapless.ops.dlq.records:DlqEvent
 select
-  e.c_offset as "offset",
-  e.message_id,
-  e.key,
-  e.event_type,
-  e.host_id,
-  e.user_id,
-  e.transaction_id,
+  e.c_offset as "offset", e.message_id, e.key, e.event_type, e.host_id, e.user_id, e.transaction_id,
   e.created_ts as published,
   e.headers::text as headers,
   e.payload::text as payload

@@ -185,11 +185,7 @@ select
   (
     select coalesce(max(k.upto), 0) from gapless.chunk k
   ) - coalesce((select max(o.id) from gapless.outbox_message_t o), 0) - 1 as room,
-  d.bytes as default_bytes,
-  d.reason as default_reason,
-  d.pid as default_pid,
-  h.pid as held_by,
-  h.held_s
+  d.bytes as default_bytes, d.reason as default_reason, d.pid as default_pid, h.pid as held_by, h.held_s
 from gapless.log_config c
 left join lateral (
   select l.pid, extract(epoch from now() - a.xact_start)::float8 as held_s

@@ -6,10 +6,7 @@
 -- has it locked.
 create or replace function gapless.add_partitions(_group_id text, _topic_id int, _start text)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   -- MUST be one statement: the rows of group_starts are of one moment.
   insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset, latest_upto)

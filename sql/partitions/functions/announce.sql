@@ -2,14 +2,9 @@
 -- barriers of the layouts from `since` up to, not including, `upto`.
 -- MUST come after the commit of the batch that passed the barrier: of two that pass at once, each would find the other
 -- one still before it. A lost wake-up costs waitPeriodMs.
-create or replace function gapless.announce(
-  _group_id text, _topic_id int, _partition_id int, _since int, _upto int
-)
+create or replace function gapless.announce(_group_id text, _topic_id int, _partition_id int, _since int, _upto int)
 returns bigint
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   select count(pg_notify('gapless_p_' || _topic_id || '_' || w.waiting, ''))
   from (
     select distinct p as waiting

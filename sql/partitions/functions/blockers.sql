@@ -6,15 +6,9 @@
 -- Return the partitions that a group has to bring to their barriers before it may handle events that this layout placed
 -- in this partition; none: continue. Looks at all earlier layouts, not only at the last one: a layout without an event
 -- of a key says nothing about the one before.
-create or replace function gapless.blockers(
-  _group_id text, _topic_id int, _partition_id int, _layout int
-)
+create or replace function gapless.blockers(_group_id text, _topic_id int, _partition_id int, _layout int)
 returns table (blocker int)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select distinct b.partition_id
   from gapless.layout n
   join gapless.layout o on o.topic_id = n.topic_id and o.layout < n.layout

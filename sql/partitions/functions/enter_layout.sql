@@ -1,14 +1,9 @@
 -- Let a group handle events of this layout in this partition: all its blockers are done, and it is past the barriers of
 -- the layouts before.
 -- Before: the offsets row is locked.
-create or replace function gapless.enter_layout(
-  _group_id text, _topic_id int, _partition_id int, _layout int
-)
+create or replace function gapless.enter_layout(_group_id text, _topic_id int, _partition_id int, _layout int)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   since int;
 begin

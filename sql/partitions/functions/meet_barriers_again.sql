@@ -3,10 +3,7 @@
 -- An AFTER trigger, for claims: a BEFORE trigger locks the row first, whatever its WHEN says.
 create or replace function gapless.meet_barriers_again()
 returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   update gapless.consumer_offsets c set layout = 0, passed = 0
   where c.group_id = new.group_id and c.topic_id = new.topic_id

@@ -4,10 +4,7 @@ create or replace function gapless.pass_barrier(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   since int;
   newest int := (select t.layout from gapless.topic t where t.topic_id = _topic_id);

@@ -6,10 +6,7 @@
 --   retired the next time. The topic MUST be locked: a number raised meanwhile would lack the lease.
 create or replace function gapless.retire(_group_id text, _topic_id int)
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here gapless.topic;
   old record;

@@ -13,10 +13,7 @@
 --   that exists: a worker's open batch would stop the sequencer.
 create or replace function gapless.set_partitions(topic text, partitions int)
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   wanted int := gapless.topic_id(topic);

@@ -52,10 +52,7 @@ where d.datname = current_database()
 -- restored into another cluster, and not run since.
 -- returns: gapless.status.snapshot:Sequencing
 select
-  s.run,
-  s.events,
-  s.ran_ts,
-  r.pid,
+  s.run, s.events, s.ran_ts, r.pid,
   coalesce(r.is_asleep, false) as is_asleep,
   s.system_identifier <> c.system_identifier
     or pg_snapshot_xmax(s.snapshot) > pg_snapshot_xmax(pg_current_snapshot()) as needs_rebase

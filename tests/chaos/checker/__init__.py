@@ -8,8 +8,6 @@ invariants (docs/why/invariants.md); each has find(facts), which yields violatio
 Unknown COMMITs are resolved by pg_xact_status(), so that no "maybe" is left.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path

@@ -4,8 +4,6 @@ An attempt is counted when a handler failed, and by nothing else: not by an erro
 environment's, not by a call that never ended.
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator

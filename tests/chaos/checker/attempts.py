@@ -1,7 +1,5 @@
 """What became of each attempt to publish, with no "maybe" left."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass

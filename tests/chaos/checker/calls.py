@@ -4,8 +4,6 @@ A call may be repeated, and one of a worker that nobody waits for any more may e
 counts is when the first one ended.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from math import inf

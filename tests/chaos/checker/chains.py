@@ -4,8 +4,6 @@ What it was to publish is known (chaos.chain.plan). All of it that shares a part
 handed on as one, and says what it came of.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -4,8 +4,6 @@ Not only the key and the payload: also headers, host_id, user_id, ids, when it w
 of. What a producer left out is not there, or is what is promised for it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

@@ -4,8 +4,6 @@ A batch is a change of the fence row from one offset to the next. Its xid must h
 the effects and the dead letters of its range.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Everything that is known of a run, read once and indexed for the families of checks."""
 
-from __future__ import annotations
-
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The rows that tell of failures: units that were set aside, and calls of at-least-once handlers."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,7 +1,5 @@
 """I4 across a change of the number of partitions: the events of a key are handled in their order."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """What was written down of events for later and of schedules, read from the tables and the records."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar

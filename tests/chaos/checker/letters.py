@@ -1,7 +1,5 @@
 """I9: whole units are dead, with all they had."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from chaos.checker.facts import At, Facts

@@ -1,7 +1,5 @@
 """I3: the offsets of a partition are 1, 2, 3, … and never change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from chaos.checker.facts import Facts

@@ -1,7 +1,5 @@
 """I4: who committed before another one began comes first, wherever they share a partition."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from math import inf

@@ -4,8 +4,6 @@ Handled, skipped, dead or discarded; or parked behind one that is dead. What its
 from those who sent them (chaos.deeds).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass

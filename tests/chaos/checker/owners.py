@@ -1,7 +1,5 @@
 """I7 (and S3 to S7 of the lease protocol): one owner at a time commits, and epochs only grow."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from uuid import UUID
 

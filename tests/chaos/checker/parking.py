@@ -4,8 +4,6 @@ Also when the number of partitions was changed meanwhile: a key's earlier events
 partition, of an earlier layout. The order of what was handled is looked at by keys.py.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass

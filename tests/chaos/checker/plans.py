@@ -1,7 +1,5 @@
 """P1: in the end every partition is promised to a member, as many to each as to any other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby
 

@@ -1,7 +1,5 @@
 """I1, I2: what committed is in the log once, as it was sent; what rolled back is nowhere."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 

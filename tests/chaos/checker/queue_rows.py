@@ -1,7 +1,5 @@
 """What was written down of queue groups, read from the tables and the clients' records."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar

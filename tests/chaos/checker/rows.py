@@ -1,7 +1,5 @@
 """The rows the checker reads: the log, the groups, and the tables of tables.sql."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from uuid import UUID

@@ -1,7 +1,5 @@
 """Schedules: one event a due time, not before it, and what its policy says of those that were missed."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from datetime import datetime

@@ -1,7 +1,5 @@
 """I8: after the faults are over nothing is left to do, and nobody stands in the way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from chaos.checker.facts import Facts

@@ -1,7 +1,5 @@
 """The shortest history that shows a violation: what happened to one event, attempt or partition."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from chaos.chain import root_of

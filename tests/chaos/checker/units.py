@@ -1,7 +1,5 @@
 """I5: the events of one transaction that share a partition stay neighbours, and are handled as one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 

@@ -1,7 +1,5 @@
 """Put a mutant's fault into this process, by name; called in the processes of a theatre only."""
 
-from __future__ import annotations
-
 import importlib
 
 from chaos.mutants import python

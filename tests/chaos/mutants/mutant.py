@@ -4,8 +4,6 @@ The fault is in the test's database (a changed text of a function) or in the pro
 test's theatre (changed attributes); the shipped code is never touched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -16,7 +14,7 @@ from gapless.db.queries import sql_files
 Play = Callable[[Theatre], list[Violation]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Edit:
     """Replace `old`, all of it, in the file of a SQL function, whatever folder it is in."""
 
@@ -29,7 +27,7 @@ class Edit:
         return text.replace(self.old, self.new)
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Mutant:
     """One deliberate fault: edits in the database, or in the processes what python.py says.
 
@@ -40,7 +38,7 @@ class Mutant:
     name: str
     play: Play
     caught_as: frozenset[str]
-    edits: tuple[Edit, ...] = ()
+    edits: tuple[Edit, ...]
 
     def infect(self, theatre: Theatre) -> None:
         """Change the functions of the theatre's database."""
@@ -51,3 +49,8 @@ class Mutant:
                 if edit.file == file:
                     text = edit.apply(text)
             theatre.conn.execute(text.encode())
+
+
+def mutant(name: str, play: Play, caught_as: set[str], *edits: Edit) -> Mutant:
+    """Return the mutant with these edits, if any."""
+    return Mutant(name, play, frozenset(caught_as), edits)

@@ -1,7 +1,5 @@
 """Short runs in which mutants of the failure policies must show."""
 
-from __future__ import annotations
-
 import threading
 from typing import Any
 

@@ -3,8 +3,6 @@
 Each takes what stands there and returns what is to stand there instead.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

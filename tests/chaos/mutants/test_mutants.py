@@ -3,8 +3,6 @@
 A mutant that survives its play fails the test: then a guard is not tested, or is none.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

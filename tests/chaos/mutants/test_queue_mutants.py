@@ -3,8 +3,6 @@
 The mutants are those of tests/features/queue; here what they do is found in the history afterwards.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress

@@ -1,7 +1,5 @@
 """A standalone Spark cluster of real processes, and the drivers of handlers on it."""
 
-from __future__ import annotations
-
 import os
 import socket
 import time

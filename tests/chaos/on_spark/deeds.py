@@ -4,8 +4,6 @@ As the faults of chaos.arena: a deed harms, yields how long, and mends; a driver
 followed by a new one.
 """
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """A run with Spark: drivers and supervisors share the groups, and the checker judges them together."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path

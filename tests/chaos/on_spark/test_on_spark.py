@@ -1,7 +1,5 @@
 """Handlers on a real cluster, beside a supervisor in the same groups, under kills; judged as a whole."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from random import Random
 

@@ -1,7 +1,5 @@
 """A member in the test's own process: it makes the supervisors hand partitions over, and back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

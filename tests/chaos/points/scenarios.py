@@ -1,7 +1,5 @@
 """For every failpoint, what makes some process pass it: a small run of about twelve orders."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

@@ -7,8 +7,6 @@ All scenarios run side by side in the fixture, on a few databases, for most of t
 each test looks at the result of one.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

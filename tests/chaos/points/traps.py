@@ -4,8 +4,6 @@ A trap is a file, named like its point, that says what to do. The first process 
 takes it away, and does it: exactly one process, exactly once.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

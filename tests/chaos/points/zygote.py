@@ -4,8 +4,6 @@ A process of its own with everything imported: a supervisor is there in 30 ms in
 second. Answers with the pid; what a process ends with is put into FOLDER/ends/PID.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import logging

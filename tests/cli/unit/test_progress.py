@@ -1,7 +1,5 @@
 """What is said of long work that was cut off."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.cli.progress import Steps

@@ -5,8 +5,6 @@ units set aside, calls going on, even epochs and tokens. So a condition that is 
 of SQL shows: a row elsewhere changes, or is seen.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 from uuid import UUID

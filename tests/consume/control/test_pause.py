@@ -1,7 +1,5 @@
 """gapless.pause() and resume(): what is claimed, taken, planned; whose pause is whose."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

@@ -1,7 +1,5 @@
 """gapless.seek(): where to, what is refused, what happens to letters, and to a worker at work."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

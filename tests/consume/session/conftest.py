@@ -1,7 +1,5 @@
 """A session as a step has it, and somebody who looks at what it has committed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A unit under a savepoint of its own, in a real database: what fails leaves nothing, and what was before it stays."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The session of a step in a real database: what commits, what does not, and how it is left, whatever the handler did."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

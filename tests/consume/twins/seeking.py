@@ -1,7 +1,5 @@
 """Groups of twins with units that were set aside, at places that a seek reaches."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twins import Twins

@@ -1,7 +1,5 @@
 """record_attempt(), forget_attempt(), lock_fence(), tally_filter(): one row, of one partition of a group."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

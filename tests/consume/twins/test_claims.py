@@ -1,7 +1,5 @@
 """claim_at(), claim_ahead(), lock_fence(): what an owner claims of its partition, and when it claims nothing."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

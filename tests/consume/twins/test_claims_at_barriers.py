@@ -1,7 +1,5 @@
 """claim_at() before a barrier: not across it, and behind it when all partitions of the group are there, and at the end of the log."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.claims import OTHER, PLACES, TOKEN, claim, ctid, here, moved

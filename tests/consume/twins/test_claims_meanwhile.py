@@ -1,7 +1,5 @@
 """claim_at(), claim_events(), claim(): what is changed meanwhile, who reads by user, which events come along."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ What has the default chunk locked for as long as a handler takes lets no other c
 nothing stays locked, once somebody waits for it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

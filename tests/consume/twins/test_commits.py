@@ -1,7 +1,5 @@
 """What a COMMIT of claimed events needs: finish_units(), refuse_early_commit(), constraints, settings."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """note_deliveries(): what ended and what begins, of one partition of a group, under one fence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

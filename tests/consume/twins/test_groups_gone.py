@@ -1,7 +1,5 @@
 """Groups that go: what goes with them and what stays of others, who keeps them, and when they expire."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

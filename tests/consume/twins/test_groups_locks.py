@@ -1,7 +1,5 @@
 """Which rows are locked when a filter is set or a place is made, and for whom nobody waits."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What filters and expiries may be, what of a group is there, and what tells that somebody works for it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What pausing, filtering, replaying and restoring write, of this group, topic and partition alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.db.connect import connect

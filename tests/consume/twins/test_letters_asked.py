@@ -1,7 +1,5 @@
 """What a person asks for a unit that was set aside: to have it handled again, given up, mended; among twins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What becomes of a unit that was set aside and failed again, for all its subscriptions or for some; among twins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

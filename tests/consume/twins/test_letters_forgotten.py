@@ -1,7 +1,5 @@
 """Units that are forgotten, what keeps an event in order, and which units may be committed; among twins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import psycopg

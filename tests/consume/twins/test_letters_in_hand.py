@@ -1,7 +1,5 @@
 """A unit of a queue group that a client has a receipt of: who redrives, discards or mends it, and what the receipt is then."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twin_queues import HERE, letter

@@ -1,7 +1,5 @@
 """What others hear of a unit that was set aside, and wait for: with COMMIT, and all put back afterwards."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from time import monotonic

@@ -1,7 +1,5 @@
 """Who is parked behind whom, and who follows: keys of units that were set aside, among twins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Putting units aside: what is written of each, and of each of its events, among twins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

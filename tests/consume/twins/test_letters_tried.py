@@ -1,7 +1,5 @@
 """What a worker does with a unit that was set aside, from finding it due to its end: all rows, among twins."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """advance_offset(): a group's offset moves on, for who says where it is, and under which fence."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

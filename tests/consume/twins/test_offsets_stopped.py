@@ -1,7 +1,5 @@
 """stop_beyond(), stop_restored(), skip_overrun(): groups that stand where the log has nothing for them."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.claims import OTHER, TOKEN

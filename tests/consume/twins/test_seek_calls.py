@@ -1,7 +1,5 @@
 """seek() and its parts: what is refused, what is locked, and what changes where a group is moved."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import uuid4
 

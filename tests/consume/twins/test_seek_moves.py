@@ -1,7 +1,5 @@
 """move_offset(), and what goes with it: floors of queues, subscriptions that are stopped, letters."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """seek_plan(): what a seek would do in each partition, to each kind of target."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager

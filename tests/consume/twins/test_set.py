@@ -1,7 +1,5 @@
 """create_group(), set_filter(), enter_layout(): what is written, of this place alone; what is refused."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twins import Twins

@@ -1,7 +1,5 @@
 """skip_hole(): exactly the hole before which the group stands, of this place alone, and what is kept of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twins import Twins

@@ -1,7 +1,5 @@
 """groupBy user in SQL: user_units(), user_unit_end(), user_marks(), and torn_unit()."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """What a driver does next, told as histories: at which time, what it asked, and what it was told."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.consume.agenda import (

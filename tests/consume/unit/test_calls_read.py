@@ -1,7 +1,5 @@
 """Calls outside the session's thread: what they read on is read there, and what that raises comes back."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from time import monotonic, sleep
 from types import SimpleNamespace

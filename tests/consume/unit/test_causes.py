@@ -1,7 +1,5 @@
 """What led to an error that a handler raised: followed as a traceback shows it, and to an end."""
 
-from __future__ import annotations
-
 from psycopg import Error
 
 from gapless import Retry

@@ -1,7 +1,5 @@
 """Why a unit that ended its workers is not called any more, in one line."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.consume.verdict.failure import crash_reason

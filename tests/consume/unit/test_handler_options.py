@@ -1,7 +1,5 @@
 """What @gapless.handler() makes of its options: each is there, and none has another's value."""
 
-from __future__ import annotations
-
 import asyncio
 from datetime import timedelta
 from typing import Any

@@ -3,8 +3,6 @@
 Claims, calls, and what the database says, are as a test wants; the log has five units of two events, from offset 11 on.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

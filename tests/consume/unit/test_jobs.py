@@ -1,7 +1,5 @@
 """What a job says: of what was done, of a unit that failed, and of a database that is not ready."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 from uuid import UUID

@@ -4,8 +4,6 @@ Tried is every claim of a small log of four segments, with each of them missing;
 must come of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Exception texts: whatever was raised becomes text that is short enough and can be stored (I9)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """References to handlers: a file is that file, whatever else has its name."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

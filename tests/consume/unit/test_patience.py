@@ -1,7 +1,5 @@
 """How long a partition waits for its database, as a pure class."""
 
-from __future__ import annotations
-
 from gapless.consume.verdict.patience import PATIENCE_BACK_S, PATIENCE_S, Patience
 
 

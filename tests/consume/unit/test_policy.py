@@ -1,7 +1,5 @@
 """What becomes of a unit that failed, as a pure function."""
 
-from __future__ import annotations
-
 import pickle
 from datetime import timedelta
 

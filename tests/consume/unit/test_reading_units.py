@@ -1,7 +1,5 @@
 """Which events are read together: each once, in order, of whole units, so many at a time (I3, I5)."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, product

@@ -3,8 +3,6 @@
 What a claim says, how a call ends, and what a COMMIT comes to, is as a test wants.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """What a step says that it did: nothing, unless it says so; and two steps as one."""
 
-from __future__ import annotations
-
 from dataclasses import asdict, replace
 
 import pytest

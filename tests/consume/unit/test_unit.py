@@ -1,7 +1,5 @@
 """Cutting a range into units: pure functions and their laws (I5)."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from dataclasses import replace

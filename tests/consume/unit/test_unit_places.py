@@ -1,7 +1,5 @@
 """Where units are: their offsets, their names, the timelines on which they were given, however a claim is cut."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Sequence
 from dataclasses import replace

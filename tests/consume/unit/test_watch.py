@@ -1,7 +1,5 @@
 """What is counted, timed and traced of each call of a handler: its events, its time, its error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

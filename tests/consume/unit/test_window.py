@@ -1,7 +1,5 @@
 """Which unit of a window may be called next, against a model (pure)."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """What a handler may raise as a wish: the bounds of its delay, and its words."""
 
-from __future__ import annotations
-
 import pickle
 import pydoc
 import traceback

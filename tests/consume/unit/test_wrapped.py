@@ -1,7 +1,5 @@
 """What stands between a step and the user's function: types, subclasses of work, habits, other groups' messages."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 import json

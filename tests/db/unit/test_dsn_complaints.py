@@ -1,7 +1,5 @@
 """What is said of a DSN that is none: never its password."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.db.connect import complaint_about, connect

@@ -1,7 +1,5 @@
 """A limit of the database's is told as what it is, however deep it lies."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 from psycopg import errors

@@ -1,7 +1,5 @@
 """The flights demo: the slice, the times in it, and what is published from it."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import hashlib

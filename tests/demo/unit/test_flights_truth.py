@@ -1,7 +1,5 @@
 """The flights demo: what the handlers make of a unit, and the truth they are compared with."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

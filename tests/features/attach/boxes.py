@@ -1,7 +1,5 @@
 """Tables to attach that are nearly the same, in one session, and every row that a call changes."""
 
-from __future__ import annotations
-
 import json
 from hashlib import md5
 from time import monotonic, sleep

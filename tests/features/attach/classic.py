@@ -4,8 +4,6 @@ As light-portal's page on its PostgreSQL pub/sub says: offsets reserved from one
 by UPDATE … RETURNING, a consumer for each partition, that is hash of host_id modulo their number.
 """
 
-from __future__ import annotations
-
 import random
 import time
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """An outbox as applications have them, attached to a topic, and what the log has of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

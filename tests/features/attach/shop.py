@@ -1,7 +1,5 @@
 """Which offset stands for a place of an old consumer, and back, in a log of several tables, partitions and topics."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

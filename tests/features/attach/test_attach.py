@@ -1,7 +1,5 @@
 """An attached table: what was there in the order of its ids, then each row in its transaction (I1 to I5)."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """gapless attach: its verbs; what doctor and status say of attached tables."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """A group in the place of an old consumer, and back: each event is handled once in all."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from typing import Any
 

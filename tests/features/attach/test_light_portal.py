@@ -1,7 +1,5 @@
 """light-portal's outbox, live, through the whole path, every step killed: each event handled once in all."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """What cannot be attached: one sentence each, with what to do; and nothing is left behind."""
 
-from __future__ import annotations
-
 from time import monotonic, sleep
 
 import pytest

@@ -1,7 +1,5 @@
 """What may be attached, and by which columns: tables, indexes, maps and places of which one thing is wrong."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Which column of a table gives its rows their order, and which ones an event has: indexes and maps nearly right."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which rows of an attached table are copied, and what each becomes, beside a twin that has the same ids."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

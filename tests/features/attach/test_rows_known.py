@@ -1,7 +1,5 @@
 """What is known of an attached table that was changed since, by number, by name and by trigger, beside its twin."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

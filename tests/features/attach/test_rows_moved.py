@@ -1,7 +1,5 @@
 """A group that takes the place of an old consumer, and gives it back: which rows change, and who is in the way."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What attaching notes, what is wrong with an attachment, and what remains when it ends, beside a twin of it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

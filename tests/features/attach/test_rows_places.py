@@ -1,7 +1,5 @@
 """Which offset stands for a place of an old consumer, and back, and where an old consumer says it is."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What an event has of a row of an attached table, and what becomes of a row that gives none."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from hashlib import md5

@@ -1,7 +1,5 @@
 """Who may still insert into a table: other sessions that hold its locks, in each mode, or wait for them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic, sleep

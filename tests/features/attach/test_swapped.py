@@ -3,8 +3,6 @@
 Nobody ran `gapless attach mend` in between: what was noted is their names of before.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Tables to capture, in one session, and every row and trigger that a call changes."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

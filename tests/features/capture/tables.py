@@ -1,7 +1,5 @@
 """Captured tables of tests: made, written to, and what was published of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from psycopg import Connection

@@ -1,7 +1,5 @@
 """Captured tables: each change is an event, in the transaction that makes it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import psycopg

@@ -1,7 +1,5 @@
 """gapless capture: add, list, mend, remove; what doctor and status say of captured tables."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

@@ -1,7 +1,5 @@
 """A captured table in another database, and under an owner of gapless that is no superuser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import psycopg

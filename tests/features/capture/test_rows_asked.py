@@ -1,7 +1,5 @@
 """What may be captured, by which key and columns: tables, templates and words of which one thing is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

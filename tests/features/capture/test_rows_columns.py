@@ -1,7 +1,5 @@
 """Which columns of a table a payload has, how, and what of them an update changed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is published of each row of a statement, and with which key, next to rows that it leaves alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is noted of a captured table, which triggers it has and lacks, and what is left of it, beside its twin."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Columns, triggers and partitions of a captured table that were changed since: what is noted, and what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

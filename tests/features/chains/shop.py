@@ -1,7 +1,5 @@
 """Groups that publish what other groups handle."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

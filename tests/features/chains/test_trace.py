@@ -1,7 +1,5 @@
 """trace(): the tree that a transaction stands in, whatever producers wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4

@@ -1,7 +1,5 @@
 """trace: the tree of a chain on the screen and as JSON; one line for what is not there."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 from psycopg import Connection

@@ -1,7 +1,5 @@
 """wait_for(through=...): until a chain of groups has handled a transaction and what came of it."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Classic names for programs that watch them: exact, for those who ask, and no way to do harm."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """gapless classic: its verbs; what doctor and status say of classic names."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

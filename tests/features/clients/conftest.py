@@ -1,7 +1,5 @@
 """Clients of an ordered group of one partition, or of four."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

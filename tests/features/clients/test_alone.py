@@ -1,7 +1,5 @@
 """What a client says is of its unit and of its own membership alone: neighbours stay as they are."""
 
-from __future__ import annotations
-
 from features.clients.calls import GROUP, Clients, refused
 
 

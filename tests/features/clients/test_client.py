@@ -1,7 +1,5 @@
 """Clients of an ordered group: what each gets, what it may commit, and who comes too late."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

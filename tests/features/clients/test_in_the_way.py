@@ -1,7 +1,5 @@
 """Clients that stand in others' way: a transaction left open, a letter that others changed."""
 
-from __future__ import annotations
-
 from contextlib import closing
 
 import psycopg

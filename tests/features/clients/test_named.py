@@ -1,7 +1,5 @@
 """Who keeps a group and is ended by nobody is named, within the ttl, with what ends it (I11)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Compaction is tested through a topic that is compacted, by hand, and groups that begin with its latest events."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

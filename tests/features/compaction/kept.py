@@ -1,7 +1,5 @@
 """A compacted topic, and what a test asks of it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any

@@ -1,7 +1,5 @@
 """Compacted topics from the command line, in status and in doctor."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

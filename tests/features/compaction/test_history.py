@@ -1,7 +1,5 @@
 """Real processes: producers, supervisors that are killed, partitions that change, groups that begin in the middle."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """What is kept: the newest event of each key, whatever happens to the log and its partitions."""
 
-from __future__ import annotations
-
 from random import Random
 
 import psycopg

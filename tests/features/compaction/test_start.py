@@ -1,7 +1,5 @@
 """A group that begins with the newest event of each key: no gap, no doubles, none older after newer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

@@ -4,8 +4,6 @@ The last part kills a producer where it cannot know whether its COMMIT was done;
 is one event.
 """
 
-from __future__ import annotations
-
 import copy
 import multiprocessing
 import os

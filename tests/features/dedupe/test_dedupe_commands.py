@@ -1,7 +1,5 @@
 """Dedupe on the command line: a key for an event, a field of lines, the window of a topic."""
 
-from __future__ import annotations
-
 import json
 
 import psycopg

@@ -1,7 +1,5 @@
 """Groups with an expiry: dropped when nobody uses them for long, announced before, never by default."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

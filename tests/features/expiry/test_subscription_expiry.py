@@ -1,7 +1,5 @@
 """Subscriptions that expire: gone when nobody renews them, announced before, never by default."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Another process that works for a group."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

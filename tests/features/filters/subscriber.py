@@ -4,8 +4,6 @@ drive: handles what there is, and what was set aside, by the assignment it is gi
 subscription that its handler is told of is a row of `told`. resume: resumes a subscription.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -4,15 +4,12 @@ A worker at each step of the stop, an operator at each step of the resume, a wor
 what was missed. Exactly once, or at least once, as the group says (I1, I6, I7).
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -54,13 +51,6 @@ def world(shared_world: World) -> World:
         "create table if not exists told (group_id text, c_offset bigint, name text)"
     )
     return shared_world.another_topic()
-
-
-@pytest.fixture
-def group(world: World) -> Iterator[Group]:
-    made = world.group()
-    yield made
-    made.conn.close()
 
 
 class Play:

@@ -1,11 +1,8 @@
 """SQL conditions of subscriptions: what they may be, who is stopped alone, what becomes of its events (I1, I6, I8)."""
 
-from __future__ import annotations
-
 import re
 import threading
 import time
-from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -33,13 +30,6 @@ SLOW = "factorial((e.payload ->> 'n')::bigint) > 0"  # of 10000 about 0.1 s
 @pytest.fixture
 def world(shared_world: World) -> World:
     return shared_world.another_topic()
-
-
-@pytest.fixture
-def group(world: World) -> Iterator[Group]:
-    made = world.group()
-    yield made
-    made.conn.close()
 
 
 def totals(world: World, *values: Any, **fields: Any) -> None:

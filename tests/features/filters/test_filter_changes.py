@@ -1,7 +1,5 @@
 """Filters of groups are set, changed and taken away; whoever did it is told whether that is a change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

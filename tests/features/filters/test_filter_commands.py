@@ -1,7 +1,5 @@
 """gapless groups filter: shown, set, cleared; what a handler says at its start; what is refused."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from typing import Any

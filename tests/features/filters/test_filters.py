@@ -1,7 +1,5 @@
 """Groups with a filter: what does not match is passed; nothing is lost, doubled or torn (I3, I5, I6)."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """gapless subscriptions: listed, added, removed; what is refused; ops do the same."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

@@ -1,9 +1,6 @@
 """Groups with subscriptions: what none matches is passed, handlers are told which did (I3, I5, I6)."""
 
-from __future__ import annotations
-
 import signal
-from collections.abc import Iterator
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -31,13 +28,6 @@ def of_customers(world: World, *customers: Any, key: str | None = None) -> None:
 @pytest.fixture
 def world(shared_world: World) -> World:
     return shared_world.another_topic()
-
-
-@pytest.fixture
-def group(world: World) -> Iterator[Group]:
-    made = world.group()
-    yield made
-    made.conn.close()
 
 
 class TestStopped:

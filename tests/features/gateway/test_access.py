@@ -1,7 +1,5 @@
 """Keys: who may do what, and who may not; every route with every scope."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Two gateways that are killed and stopped, a server that restarts, and clients that go on."""
 
-from __future__ import annotations
-
 import json
 import signal
 import socket

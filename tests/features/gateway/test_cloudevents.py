@@ -1,7 +1,5 @@
 """CloudEvents 1.0 in the three forms of HTTP, as the cloudevents package writes them."""
 
-from __future__ import annotations
-
 import json
 from datetime import UTC, datetime
 from typing import Any

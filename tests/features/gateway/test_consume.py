@@ -1,7 +1,5 @@
 """GET events and streams: ranges that never change, streams that continue at any gateway."""
 
-from __future__ import annotations
-
 import json
 import socket
 import struct

@@ -1,7 +1,5 @@
 """`gapless demo --gateway`: the flights can be followed over HTTP while they play."""
 
-from __future__ import annotations
-
 import re
 import socket
 import subprocess

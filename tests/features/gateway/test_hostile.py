@@ -1,7 +1,5 @@
 """Requests that mean harm: each gets an answer, or is cut off, and the gateway serves on."""
 
-from __future__ import annotations
-
 import re
 import socket
 import time

@@ -1,7 +1,5 @@
 """To which names a gateway answers that anybody on its machine may use (DNS rebinding)."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.errors import UsageError

@@ -1,7 +1,5 @@
 """The JavaScript of docs/use/gateway.md, by node: publish, and follow the topic."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

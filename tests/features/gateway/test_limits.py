@@ -1,7 +1,5 @@
 """Clients that take their time, or all the room: each has a limit, and others are served."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

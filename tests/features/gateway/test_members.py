@@ -1,7 +1,5 @@
 """The routes of members: what each answers, and who is told to come again how."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import httpx

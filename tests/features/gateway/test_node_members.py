@@ -3,8 +3,6 @@
 The program of the clients is the one of docs/use/gateway.md, as it stands there.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

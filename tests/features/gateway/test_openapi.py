@@ -3,8 +3,6 @@
 Requests are made out of it, so a route that is declared is tried as well.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

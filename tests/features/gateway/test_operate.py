@@ -1,7 +1,5 @@
 """An operator's routes do what gapless.ops does, and the log says who asked."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

@@ -1,7 +1,5 @@
 """The page in a real browser: hostile text is only text, everything can be reached and done, on a phone as well."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """A gateway behind PgBouncer, where nobody else sequences."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The configurations of docs/run/behind-a-proxy.md, by the real nginx and caddy: streams, sizes, who asks."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import ssl

@@ -1,7 +1,5 @@
 """POST events: what is stored, what is answered, and that a repeated request is one request."""
 
-from __future__ import annotations
-
 import json
 import threading
 from pathlib import Path

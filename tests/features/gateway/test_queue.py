@@ -1,7 +1,5 @@
 """Queue groups over HTTP: taken once, answered for by a receipt, lost by nobody."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

@@ -1,7 +1,5 @@
 """A gateway as a service: its start, its end, a database that goes away, what it says of itself."""
 
-from __future__ import annotations
-
 import re
 import socket
 import subprocess

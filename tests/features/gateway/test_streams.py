@@ -1,7 +1,5 @@
 """Streams cost little: a gateway holds thousands of clients that only listen."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

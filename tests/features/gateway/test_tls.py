@@ -1,7 +1,5 @@
 """TLS by flags, and who may be in front: nothing secret crosses a network as it is."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """Requests that come together share a transaction; each is what it would be alone."""
 
-from __future__ import annotations
-
 import json
 import select
 import socket

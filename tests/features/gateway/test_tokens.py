@@ -1,7 +1,5 @@
 """Tokens (JWT): what of an issuer counts, and each way to forge one that does not."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import hmac

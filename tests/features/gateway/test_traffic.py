@@ -1,7 +1,5 @@
 """Whatever a gateway is asked, there is a line for it in the access log, and it is counted."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

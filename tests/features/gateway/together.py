@@ -1,7 +1,5 @@
 """Many requests at once, and the transactions that they need."""
 
-from __future__ import annotations
-
 import json
 import socket
 from collections.abc import Callable, Iterator

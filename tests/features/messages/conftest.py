@@ -1,7 +1,5 @@
 """Messages are tested in the world of the step."""
 
-from __future__ import annotations
-
 from support.worlds import group, shared_world, world
 
 __all__ = ["group", "shared_world", "world"]

@@ -1,7 +1,5 @@
 """Direct messages: one group handles them, all others pass them; offsets stay dense."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Requests and replies: answered once, by a deadline, and passed by every group."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor

@@ -3,8 +3,6 @@
 The session is a real one; what is asked through it is answered as a test wants, where it would have to wait.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Messages to one subscription of a group: it is told, whatever it matches, and no other (I1)."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterator
 from typing import Any

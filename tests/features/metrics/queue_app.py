@@ -1,7 +1,5 @@
 """Two queues, one of two topics and one outside any transaction; each call is noted as app.py notes it."""
 
-from __future__ import annotations
-
 import os
 
 import psycopg

@@ -1,7 +1,5 @@
 """Scrapes of groups at work."""
 
-from __future__ import annotations
-
 from psycopg import Connection
 
 from support.fleet import until

@@ -1,7 +1,5 @@
 """What the dashboard and the alert rules ask for is there: in a real scrape, with the labels they name."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

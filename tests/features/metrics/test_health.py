@@ -1,7 +1,5 @@
 """What probes are told: whether the loop turns, whether it is a member, and what stands still."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

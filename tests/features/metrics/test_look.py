@@ -1,7 +1,5 @@
 """What a scrape asks of the database: once, every 5 s at most, and within 20 ms at 64 partitions."""
 
-from __future__ import annotations
-
 from time import perf_counter
 
 import pytest

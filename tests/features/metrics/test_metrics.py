@@ -1,7 +1,5 @@
 """What /metrics says is what happened, of a real `gapless run`; and it says all of the table."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections import Counter

@@ -4,8 +4,6 @@ actor.py worker|client DSN LEASE BLOCK SEED. Each effect is a row of `ledger`, w
 handled twice is recorded instead of prevented. Some handlers raise, some clients forget to answer, or answer too late.
 """
 
-from __future__ import annotations
-
 import random
 import signal
 import sys

@@ -1,7 +1,5 @@
 """A topic of one partition with a queue group, and sessions that take from it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

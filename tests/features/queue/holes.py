@@ -1,7 +1,5 @@
 """Queue groups that stand before a hole."""
 
-from __future__ import annotations
-
 from psycopg import Connection
 
 from gapless.features.queue.checks import queues

@@ -1,7 +1,5 @@
 """A worker died: what it had in hand is free at once, and nothing that others have since."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from random import Random

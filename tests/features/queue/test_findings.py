@@ -1,7 +1,5 @@
 """What `gapless doctor` says of queue groups; each remedy is tried, and helps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import psycopg

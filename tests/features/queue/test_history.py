@@ -3,8 +3,6 @@
 Workers and clients of one group are killed with -9, and their sessions ended.
 """
 
-from __future__ import annotations
-
 import random
 import signal
 import subprocess

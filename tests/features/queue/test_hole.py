@@ -1,7 +1,5 @@
 """A hole in one partition stops that one alone: take(), and workers of both kinds, serve the others (I8)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Literal
 

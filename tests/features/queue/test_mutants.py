@@ -1,7 +1,5 @@
 """Three faults of the prototype, each in the text of a function: a few steps by two sessions show them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from threading import Thread

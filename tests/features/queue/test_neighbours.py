@@ -1,7 +1,5 @@
 """Queue groups and all else: ordered groups, roles, foreign_locks, partitions, waiting, retention, views."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """What a claim reads: a few pages, however much is below the floor, above a straggler, or open."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import LiteralString

@@ -1,7 +1,5 @@
 """The brake of a queue's workers: what status and doctor say of it, and what does not bring it on."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless import ops

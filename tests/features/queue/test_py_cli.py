@@ -1,7 +1,5 @@
 """`gapless queue` and what other commands say of queue groups; bad input in one sentence each."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

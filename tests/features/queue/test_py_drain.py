@@ -1,7 +1,5 @@
 """gapless.testing.drain() of queue handlers, and the terms by which every driver works."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

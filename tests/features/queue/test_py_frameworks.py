@@ -1,7 +1,5 @@
 """Queue handlers that are async, whose payloads are of a type, and that name resources."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

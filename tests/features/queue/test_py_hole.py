@@ -1,7 +1,5 @@
 """Real workers of both kinds before a hole in one partition: the other is served, and a skip is seen (I8)."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

@@ -1,7 +1,5 @@
 """Exactly once in a queue group: real supervisors and workers, kills, failures; the history is whole."""
 
-from __future__ import annotations
-
 import os
 import random
 import signal

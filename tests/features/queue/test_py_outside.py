@@ -1,7 +1,5 @@
 """At least once in a queue group: reservations that are renewed, lapse, and end with their worker."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import suppress

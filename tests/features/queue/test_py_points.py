@@ -1,7 +1,5 @@
 """Crash points of a queue's workers: kill -9 at each of them, again and again, and what is left is whole."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.fleet import until

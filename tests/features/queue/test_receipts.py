@@ -1,7 +1,5 @@
 """Reservations: who has one, how long it counts, what may be said with it, and what is refused in a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from datetime import timedelta
 from threading import Thread

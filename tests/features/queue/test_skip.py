@@ -1,7 +1,5 @@
 """A hole in the log of a queue group: skip passes what is missing, and nothing else (Q1, Q3)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """Q1 to Q4 by two sessions, step by step: who has what, and when it counts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import psycopg

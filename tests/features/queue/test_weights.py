@@ -1,7 +1,5 @@
 """Weighted topics: with both full, each has its share; with one empty, the other has all."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import pytest

@@ -1,7 +1,5 @@
 """The handlers of the replay tests: they write down what they see, and do what a payload says."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -3,8 +3,6 @@
 It asks before it acts, and may be tried: see the second half.
 """
 
-from __future__ import annotations
-
 import signal
 import subprocess
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Replays: planned, tried, run, continued, removed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

@@ -1,7 +1,5 @@
 """A log of small chunks, and what tests of retention do with it again and again."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg import Connection
 

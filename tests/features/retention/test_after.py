@@ -1,7 +1,5 @@
 """After retention everything begins where the log does: groups, seeks, replays, tails, Spark, views."""
 
-from __future__ import annotations
-
 import psycopg
 import pytest
 

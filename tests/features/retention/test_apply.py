@@ -1,7 +1,5 @@
 """Retention is taken in steps: each until nothing is left of it, and none waits for what is locked."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

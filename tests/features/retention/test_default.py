@@ -3,8 +3,6 @@
 Nothing is lost, given another offset, handled twice, or gone from a snapshot while it moves (I1, I3).
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Chunks that nobody needs are dropped, whole, oldest first; and nothing else is."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import psycopg

@@ -1,7 +1,5 @@
 """Retention beside live traffic: the active sequencer's process is killed at every step of it."""
 
-from __future__ import annotations
-
 from itertools import groupby
 
 import pytest

@@ -1,7 +1,5 @@
 """A log in which nothing more is published lets go of what is old, and then writes nothing."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from typing import Any

@@ -1,7 +1,5 @@
 """The retention of topics, and the command that shows what goes and drops it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -5,8 +5,6 @@ that have handled all. So a condition that is missing in some function of SQL sh
 changes, or a reason is said that is none. Each test is taken back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What tests of retention do again and again: fill chunks, handle, look, drop."""
 
-from __future__ import annotations
-
 import time
 from typing import Any
 

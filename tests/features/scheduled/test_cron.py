@@ -1,7 +1,5 @@
 """Cron texts against cronsim, a well-kept library, and what it means when clocks change."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from random import Random

@@ -1,7 +1,5 @@
 """Schedules that an application declares: made known before it works, and told of where that is a change."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from dataclasses import replace

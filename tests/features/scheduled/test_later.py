@@ -1,7 +1,5 @@
 """Events for later: not before their time (S1), delivered or cancelled (S2), whole (S3), in order (S4)."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta

@@ -4,8 +4,6 @@ Everything is at a moment, one microsecond before it, or one behind; of each tra
 name there are two. So a condition that is missing in some function of SQL shows. Each test is taken back.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Schedules: one event a (schedule, due time), whoever asks, however the clock goes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any

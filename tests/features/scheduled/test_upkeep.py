@@ -1,7 +1,5 @@
 """What waits survives a dump, a promotion and a held snapshot; status and doctor know of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from time import perf_counter
 from typing import Any

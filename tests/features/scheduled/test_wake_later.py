@@ -1,7 +1,5 @@
 """Who schedules wakes a sequencer that sleeps: it does not know until when it may."""
 
-from __future__ import annotations
-
 from psycopg import Connection
 
 from gapless.db.connect import connect

@@ -1,7 +1,5 @@
 """A real sequencer: it wakes when something is due, dies anywhere, and nothing comes twice."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """Groups that say on_invalid: an event that fits no version is a dead letter, and no handler sees it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Payloads are checked by the newest schema before they are stored: publish() in each of its forms."""
 
-from __future__ import annotations
-
 import asyncio
 import builtins
 from dataclasses import dataclass

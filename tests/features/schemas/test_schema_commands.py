@@ -1,7 +1,5 @@
 """gapless schemas: added, compared, listed, shown, removed; publish is checked; what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """ops and SQL of schemas: versions, races, the audit, what is not a schema."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

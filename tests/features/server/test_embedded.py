@@ -1,7 +1,5 @@
 """The embedded server: found, started as anybody, shared, kept while it is used and no longer."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """A data folder and its server, step by step: made, started, crashed; and what makes it refuse."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Without any DSN the command starts a PostgreSQL of its own, says where, and keeps its data."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import tempfile

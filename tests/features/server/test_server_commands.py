@@ -1,7 +1,5 @@
 """`gapless server`: the PostgreSQL that gapless runs itself, and gapless.connect(), which finds it."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

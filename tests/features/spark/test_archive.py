@@ -1,7 +1,5 @@
 """A read that spans an archive and the live log is one; an archive that lost something is refused."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Cuts of the log: all of a transaction or nothing of it, and never more than was asked for."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from contextlib import ExitStack
 from random import Random

@@ -1,7 +1,5 @@
 """Reading ranges as Arrow: every column exact, in order, and complete or refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Pipelines that ran once and do no more: who they keep events from being dropped for, and the end."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Positions of queries and pipelines: they move forward, once, and never a handlers' group."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -54,7 +52,7 @@ def test_a_batch_ends_once(registered: Connection) -> None:
     with pytest.raises(GaplessError, match="moved to other offsets"):
         position.end_batch(registered, "p", moved)
     assert position.next_batch(registered, PIPELINE).start == batch.end
-    (standing,) = position.standings(registered)
+    (standing,) = position.list_pipelines(registered)
     assert (standing.batches, standing.events, standing.lag) == (1, 5, 7)
 
 
@@ -68,7 +66,7 @@ def test_files_that_are_written_down_are_kept(registered: Connection) -> None:
     again = position.next_batch(registered, PIPELINE)
     assert (again.start, again.end) == (batch.start, batch.end), "the batch that was written"
     with pytest.raises(UsageError, match="on their way"):
-        position.reset(registered, "p", "earliest")
+        position.reset_pipeline(registered, "p", "earliest")
 
 
 @pytest.mark.long
@@ -77,7 +75,7 @@ def test_one_run_at_a_time(registered: Connection, dsn: str) -> None:
     with connect(dsn, role="test") as other:
         with pytest.raises(UsageError, match="running already"):
             position.lock_pipeline(other, "p")
-        (standing,) = position.standings(other)
+        (standing,) = position.list_pipelines(other)
         assert standing.runs
 
 

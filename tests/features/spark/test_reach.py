@@ -1,7 +1,5 @@
 """Tasks work with the driver's database, wherever their own environment leads, or say so."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """What Spark's tasks are told of the schema, and what pipelines of two installations leave elsewhere."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """Publishing what tasks staged: once, whole, in order, whatever is tried again. No Spark needed."""
 
-from __future__ import annotations
-
 import multiprocessing
 import signal
 from typing import Any

@@ -1,7 +1,5 @@
 """What a Spark task does with a partition: the same step under the same fence, whatever is repeated."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import subprocess

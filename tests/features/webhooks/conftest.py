@@ -1,7 +1,5 @@
 """An endpoint for the tests of webhooks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Webhooks of many topics, alone and shared, as rows."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Supervisors with webhooks, and keys of one partition."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

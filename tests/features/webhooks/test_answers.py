@@ -1,7 +1,5 @@
 """What the answer of an endpoint does to a unit, to the webhook, and to nobody else."""
 
-from __future__ import annotations
-
 import ssl
 from collections.abc import Callable, Iterator
 from itertools import chain, repeat

@@ -1,7 +1,5 @@
 """Supervisors that deliver: webhooks come and go without a restart, processes are killed, nothing is lost."""
 
-from __future__ import annotations
-
 import os
 from signal import SIGKILL, SIGTERM
 

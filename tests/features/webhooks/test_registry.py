@@ -1,7 +1,5 @@
 """Webhooks in the database: who may add one, what is refused, what is left when it is removed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,7 +1,5 @@
 """A webhook that shares a group is sent again what it got: it alone, with the same ids."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import pytest

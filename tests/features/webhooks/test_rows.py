@@ -4,8 +4,6 @@ On each of two topics of two partitions there are two webhooks with groups of th
 one. Each test is taken back.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """What add_webhook() and share_webhook() write of a webhook, and what they refuse, beside others like it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """Webhooks that share a group: each gets what it matched; it fails, waits and stops for itself alone."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from typing import Any

@@ -1,7 +1,5 @@
 """Thousands of endpoints by one worker: a dead one and a slow one cost nobody; whatever is killed, nothing is lost."""
 
-from __future__ import annotations
-
 import os
 import threading
 from pathlib import Path

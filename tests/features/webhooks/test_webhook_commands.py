@@ -1,7 +1,5 @@
 """`gapless webhooks`: what it prints, what it refuses, and what doctor says of it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

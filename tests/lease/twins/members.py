@@ -1,7 +1,5 @@
 """Members of twins: those that are there, suspected and gone."""
 
-from __future__ import annotations
-
 ME = "00000000-0000-0000-0000-0000000000aa"
 
 

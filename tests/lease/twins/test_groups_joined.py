@@ -1,7 +1,5 @@
 """Members join and leave, and say that they are there: each writes its own rows."""
 
-from __future__ import annotations
-
 from lease.twins.members import ME, NOW, OVER, SUSPECT, THIRD, TTL, YOU, row
 from support.twins import Twins
 

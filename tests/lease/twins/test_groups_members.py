@@ -1,7 +1,5 @@
 """Members: who is gone and who is only suspected, and what a look says."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

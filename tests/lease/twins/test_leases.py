@@ -1,7 +1,5 @@
 """check_leases(): one lease that is not sound is named, and no sound one beside it."""
 
-from __future__ import annotations
-
 from uuid import UUID
 
 import pytest

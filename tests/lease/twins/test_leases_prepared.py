@@ -1,7 +1,5 @@
 """Which transactions that were prepared are named: those that keep others from what leases need."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any

@@ -1,7 +1,5 @@
 """How many sessions members take that are present, and one more that is about to join."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import pytest

@@ -1,7 +1,5 @@
 """Who is ended for holding a partition of somebody who is gone: whoever has its lock, and nobody else."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 

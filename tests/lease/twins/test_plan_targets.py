@@ -3,8 +3,6 @@
 Members and who has a partition are letters; a dot is nobody. x is a member that does not live.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """What groups have done with a transaction, and with what came of it: the same, however the twins stand."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID, uuid4
 

@@ -1,7 +1,5 @@
 """What several groups, one behind the other, have done with a transaction and what came of it, among twins."""
 
-from __future__ import annotations
-
 from time import monotonic
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """What a transaction's id and a cause say, and what a handler says of what it publishes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Several events as one request with a key: all of them are published, or none is, and the numbers of what waits are told."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

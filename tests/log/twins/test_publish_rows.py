@@ -1,7 +1,5 @@
 """Whatever way an event is published, one row comes to its topic with all that was said of it, and no other row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What is read of the log: its ends, its events and its units, of one partition of one topic alone."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.apart import DROPPED, date, ids, move, run

@@ -1,7 +1,5 @@
 """What is found in the log: by a time, by an id, of one partition of one topic alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

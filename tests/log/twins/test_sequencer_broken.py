@@ -1,7 +1,5 @@
 """Who is ended when the log stands still: whoever holds the sequencer's role, and nobody else."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 

@@ -1,7 +1,5 @@
 """Whether events wait, and for whom; whether the floor is late: what decides it, and what does not."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Topics that are made, adopted, or take direct messages from now on: what changes, and that nothing else does."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which connections publish() takes, and what leads to one of what it does not take."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import asyncpg

@@ -1,7 +1,5 @@
 """JSON by an encoder that is made now, the one of C and the one that stands in for it; read with msgspec and without."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What an event says of its row, whom it is for, and what it came of."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

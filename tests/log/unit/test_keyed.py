@@ -1,7 +1,5 @@
 """What publish() tells of events with a dedupe_key, or for later, and what it takes for them."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from typing import Any

@@ -1,7 +1,5 @@
 """The facts of topics: for how long they are believed, what is asked then, and rules that nothing reads."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is added to events on their way out, and what is counted of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What publish() makes of a payload is what json.dumps() makes of it, letter for letter."""
 
-from __future__ import annotations
-
 import json
 from collections import OrderedDict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What publish() stores of an event: its columns as text, and what is said of one that cannot be stored."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

@@ -1,7 +1,5 @@
 """Which statement stores which events, with what, and how what was refused is said."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 from uuid import UUID

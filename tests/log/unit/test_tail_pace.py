@@ -1,7 +1,5 @@
 """How many events `gapless tail` reads at once: more while they are small, never too much text."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import get_type_hints

@@ -1,7 +1,5 @@
 """Which types a payload can be of, by which library it is decoded, and what is said of what does not fit."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any
 

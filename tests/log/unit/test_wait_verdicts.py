@@ -1,7 +1,5 @@
 """How wait_for() goes on and how it ends, whatever the database says, and when."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 from uuid import UUID

@@ -1,7 +1,5 @@
 """add_partitions(): where a group begins in a partition that it has no row of, and what it leaves as it is."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

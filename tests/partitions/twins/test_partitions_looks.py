@@ -1,7 +1,5 @@
 """What waits for what when the number of partitions has changed: looks, which see no other group, topic or partition."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twins import Twins

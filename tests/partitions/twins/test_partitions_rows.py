@@ -1,7 +1,5 @@
 """What passing a barrier, retiring a partition and taking it back write, row by row."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -4,8 +4,6 @@ Each call is the first in its transaction, so what it needs is committed: topics
 events that have no offset yet.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -3,8 +3,6 @@
 It is said only once it is committed: so each test begins by making all rows anew.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every setting: its default, its range, where its value may come from, and which wins."""
 
-from __future__ import annotations
-
 import os
 import pickle
 import re

@@ -1,7 +1,5 @@
 """The types of settings: what text they take and what they refuse."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """What the console shows, from snapshots made by hand: every page, size, terminal and trouble."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

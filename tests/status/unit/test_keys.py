@@ -1,7 +1,5 @@
 """What keys make of the console's state, by histories of keys; and how a terminal sends keys."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

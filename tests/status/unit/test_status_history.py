@@ -1,7 +1,5 @@
 """What successive snapshots say together: rates, their course, hand-overs; and small words."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

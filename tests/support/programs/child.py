@@ -4,8 +4,6 @@ stream: reads the one big unit twice; refuse: and raises then; kill: dies at the
 time: handles all events until it is killed, within 80 ms.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import resource

@@ -6,8 +6,6 @@ file's path; only the process that makes the file does it. "attempts": [first, l
 in other attempts "else" holds.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """One supervisor as a program of its own: `python instance.py DSN JSON`; see Fleet.start()."""
 
-from __future__ import annotations
-
 import datetime as dt
 import errno
 import importlib

@@ -1,7 +1,5 @@
 """Handlers of queue groups that follow the orders in events; the table `done` has their effects."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

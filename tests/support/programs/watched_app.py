@@ -1,7 +1,5 @@
 """Handlers that note their calls in a file, publish, and act as payloads order."""
 
-from __future__ import annotations
-
 import logging
 import os
 import time

@@ -1,7 +1,5 @@
 """One test that checks many things names all that fail, and proves nothing for an empty list."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.every import every

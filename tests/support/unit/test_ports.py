@@ -1,7 +1,5 @@
 """Ports that tests give to programs."""
 
-from __future__ import annotations
-
 import socket
 
 import pytest

@@ -1,7 +1,5 @@
 """Counters in shared memory: one writer a row, nothing cleared, names that find no room, and what it costs."""
 
-from __future__ import annotations
-
 import os
 from bisect import bisect_left
 from time import perf_counter

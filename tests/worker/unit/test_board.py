@@ -1,7 +1,5 @@
 """What children say on the board, and what their supervisor reads there."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.worker import board as module

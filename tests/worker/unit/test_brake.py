@@ -1,7 +1,5 @@
 """When a partition slows down, as a pure class: whatever turns there were before."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 import pytest

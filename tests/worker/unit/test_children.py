@@ -3,8 +3,6 @@
 With children that live and end as a test wants, and a clock that stands still.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields

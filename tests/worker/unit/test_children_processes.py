@@ -1,7 +1,5 @@
 """Processes that are forked for real: orders go in, news and exit codes come out."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

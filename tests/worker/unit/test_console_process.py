@@ -3,8 +3,6 @@
 With an operating system that only says what a test wants, and a clock that sleep moves.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import termios

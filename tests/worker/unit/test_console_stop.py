@@ -1,7 +1,5 @@
 """Ctrl-Z under the console: it stops first, for it has the terminal to give back; then the supervisor."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """`partitionsPerWorker: auto`: how many workers, who moves, and which handler is slow; histories."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Sequence
 

@@ -3,8 +3,6 @@
 With a database and a driver that answer as a test wants, and a clock that stands still.
 """
 
-from __future__ import annotations
-
 import logging
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The log as lines in a pipe: each line once, where the pipe is read; a full pipe keeps nobody."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Both sides of the log's pipe, in one process: what is written, what is read, and when it has ended."""
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The loop that a process shares: calls from any thread, and from a child of it."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

@@ -1,7 +1,5 @@
 """What a supervisor is to run: which handler serves what, what is refused, which topics are made."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

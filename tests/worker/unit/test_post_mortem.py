@@ -1,7 +1,5 @@
 """Who is to blame when a worker has ended."""
 
-from __future__ import annotations
-
 from gapless.keys import Partition
 from gapless.worker.post_mortem import Blame, Ended, post_mortem, words
 

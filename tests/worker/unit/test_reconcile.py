@@ -1,7 +1,5 @@
 """What a supervisor does, given its leases and its workers: every case, and some histories."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import permutations
 from uuid import UUID, uuid4

@@ -1,7 +1,5 @@
 """How long is waited after failures in a row."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.worker import retries as module

@@ -1,7 +1,5 @@
 """When a supervisor beats, looks and comes back, told as histories."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.worker.beat_timer import BeatTimer

@@ -1,7 +1,5 @@
 """A worker takes one partition more only of its own group and topic, and only if it stays."""
 
-from __future__ import annotations
-
 import select
 from dataclasses import replace
 from types import SimpleNamespace

@@ -3,8 +3,6 @@
 With a clock that stands still and a database that answers as a test wants.
 """
 
-from __future__ import annotations
-
 import logging
 from functools import partial
 from itertools import pairwise

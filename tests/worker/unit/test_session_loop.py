@@ -1,7 +1,5 @@
 """The loop over one session: turns for what is due, waits for what is not, an end that is reported."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 from time import monotonic
 

@@ -1,7 +1,5 @@
 """Signals are counted, wake who waits, and are as before afterwards."""
 
-from __future__ import annotations
-
 import os
 import select
 import signal

@@ -3,8 +3,6 @@
 With a control session and children that only write down what they are told.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A bell rings until it is silenced."""
 
-from __future__ import annotations
-
 import os
 import select
 from collections.abc import Iterator

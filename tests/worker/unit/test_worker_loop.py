@@ -3,8 +3,6 @@
 With partitions, a pipe and a session that only say what a test wants.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What workers and supervisors wait for, follow, and say in their logs."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from pathlib import Path

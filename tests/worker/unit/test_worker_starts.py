@@ -1,7 +1,5 @@
 """How workers begin: as good children, on a guarded session, with what their handlers need open."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -21,12 +21,8 @@ returns table (
   outcome text, claim_xid text, last_offset bigint, attempts int, was_dead boolean, parks boolean,
   timeline int
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 begin
   if not gapless.lock_fence(_group_id, _topic_id, _partition_id, _epoch, _token) then

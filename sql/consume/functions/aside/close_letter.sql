@@ -1,15 +1,9 @@
 -- Close a unit that was handled after all; units that are parked behind it follow. A dead one stays as 'redriven'; a
 -- waiting one leaves no row.
-create or replace function gapless.close_letter(
-  _group_id text, _topic_id int, _partition_id int, _first_offset bigint
-)
+create or replace function gapless.close_letter(_group_id text, _topic_id int, _partition_id int, _first_offset bigint)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   perform gapless.release_keys(_group_id, _topic_id, _partition_id, _first_offset);
   with forgotten as (

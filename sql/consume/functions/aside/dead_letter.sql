@@ -5,10 +5,7 @@ create or replace function gapless.dead_letter(
   _exception text, _sqlstate text default null, _attempts int default 1
 )
 returns int
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   select gapless.set_aside(
     _group_id, _topic_id, _partition_id, _first_offset,
     _message_ids, 'dead', coalesce(left(substring(_exception from E'[^\\n]*$'), 500), ''),

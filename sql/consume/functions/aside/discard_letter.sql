@@ -5,10 +5,7 @@ create or replace function gapless.discard_letter(
   discarded_by text default null
 )
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(discard_letter.topic);
   found_state text;

@@ -5,12 +5,8 @@ create or replace function gapless.finish_letter(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _claim_xid text
 )
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   if pg_current_xact_id_if_assigned()::text is distinct from _claim_xid then
     return false;

@@ -1,14 +1,9 @@
 -- Forget all units of a partition from an offset on, whatever their state: the group is moved back to that offset and
 -- will meet them in the log again. Called in the transaction that moves the group; returns the number of forgotten
 -- units.
-create or replace function gapless.forget_letters(
-  group_id text, topic_id int, partition_id int, from_offset bigint
-)
+create or replace function gapless.forget_letters(group_id text, topic_id int, partition_id int, from_offset bigint)
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   forgotten int;
 begin

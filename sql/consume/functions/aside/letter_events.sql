@@ -4,11 +4,7 @@ create or replace function gapless.letter_events(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _from_offset bigint, _to_offset bigint
 )
 returns setof gapless.dead_letter_event
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select *
   from gapless.dead_letter_event e
   where e.group_id = _group_id and e.topic_id = _topic_id and e.partition_id = _partition_id

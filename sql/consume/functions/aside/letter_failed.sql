@@ -8,12 +8,8 @@ create or replace function gapless.letter_failed(
   _worker text default null, _duration_ms double precision default null, _counted boolean default true
 )
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   now_ts timestamptz := clock_timestamp();
 begin

@@ -1,13 +1,8 @@
 -- Lock a unit's row if no other session has it; returns its state, or 'busy', or 'absent'. A unit of a queue group is
 -- busy as long as a receipt of it is valid: the holder may be handling it.
-create or replace function gapless.lock_letter(
-  _group_id text, _topic_id int, _partition_id int, _first_offset bigint
-)
+create or replace function gapless.lock_letter(_group_id text, _topic_id int, _partition_id int, _first_offset bigint)
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   found_state text;
   in_hand boolean;

@@ -11,10 +11,7 @@ create or replace function gapless.mend_letter(
   event_types text[], headers text[], payloads text[], mended_by text default null
 )
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(mend_letter.topic);
   found_state text;

@@ -5,12 +5,8 @@ create or replace function gapless.narrow_letter(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint, _only bigint[]
 )
 returns void
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   update gapless.dead_letter_event e
   set is_kept = u.numbers && _only,
     subscriptions = array(select s from unnest(u.numbers) s where s = any (_only))

@@ -1,14 +1,8 @@
 -- Return the units that are parked behind one, directly or behind another parked one, in whatever partition: a change
 -- of their number may have moved a key.
-create or replace function gapless.parked_after(
-  _group_id text, _topic_id int, _partition_id int, _first_offset bigint
-)
+create or replace function gapless.parked_after(_group_id text, _topic_id int, _partition_id int, _first_offset bigint)
 returns table (parked_partition int, parked_offset bigint, events int)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   with recursive
   behind (place, unit) as (
     select _partition_id, _first_offset

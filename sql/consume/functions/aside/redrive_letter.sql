@@ -9,10 +9,7 @@ create or replace function gapless.redrive_letter(
   group_id text, topic text, partition_id int, first_offset bigint, asked_by text default null
 )
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(redrive_letter.topic);
   now_ts timestamptz := clock_timestamp();    -- once: the newest request is known by two equal columns

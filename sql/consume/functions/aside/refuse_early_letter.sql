@@ -2,8 +2,7 @@
 -- otherwise a handler that executes COMMIT would handle the unit without a record of it (I6).
 create or replace function gapless.refuse_early_letter()
 returns trigger
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   -- A unit with a token belongs to a client of a queue group, which decides itself when it commits.
   if new.token is null

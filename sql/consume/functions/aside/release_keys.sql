@@ -8,16 +8,10 @@
 
 -- Remove the keys of a unit, because it was handled or discarded; returns the number of units that follow now.
 -- locks: the group's row of guard_keys until the transaction ends, if the unit had keys
-create or replace function gapless.release_keys(
-  _group_id text, _topic_id int, _partition_id int, _first_offset bigint
-)
+create or replace function gapless.release_keys(_group_id text, _topic_id int, _partition_id int, _first_offset bigint)
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   freed bytea[];
   next record;

@@ -17,15 +17,9 @@ create or replace function gapless.set_aside(
   _matched text[] default null
 )
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_seqscan = off
-set plan_cache_mode = force_custom_plan
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set plan_cache_mode = force_custom_plan
+set jit = off as $$
 declare
   now_ts timestamptz := clock_timestamp();
   -- Of its segment: whenever the unit is handled again, it has the same key (timeline.sql).

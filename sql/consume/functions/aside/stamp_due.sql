@@ -1,8 +1,7 @@
 -- Record when a unit's next_attempt_ts was set, from which heal_letters() derives its delay.
 create or replace function gapless.stamp_due()
 returns trigger
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   new.due_set_ts := clock_timestamp();
   return new;

@@ -1,14 +1,8 @@
 -- Let those of these units follow that are parked and have no earlier unit; returns their number.
-create or replace function gapless.unpark(
-  _group_id text, _topic_id int, _partition_id int, _first_offsets bigint[]
-)
+create or replace function gapless.unpark(_group_id text, _topic_id int, _partition_id int, _first_offsets bigint[])
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   following int;
 begin

@@ -8,8 +8,7 @@ create or replace function gapless.advance_offset(
   _first_offset bigint, _next_offset bigint, _layout int, _place tid, _filter int default 0
 )
 returns tid
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   moved tid;
 begin

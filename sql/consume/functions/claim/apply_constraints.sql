@@ -2,8 +2,7 @@
 -- of them anew at the end of each batch. It is to be rolled back: a COMMIT stays refused.
 create or replace function gapless.apply_constraints()
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   deferred record;
 begin

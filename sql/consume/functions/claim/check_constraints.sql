@@ -3,8 +3,7 @@
 -- next unit, and are checked once more at COMMIT.
 create or replace function gapless.check_constraints()
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   begin
     perform set_config('gapless.finished', pg_current_xact_id()::text, true);

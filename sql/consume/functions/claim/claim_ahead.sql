@@ -9,12 +9,9 @@ create or replace function gapless.claim_ahead(
   _first_offset bigint, _last_offset bigint, _place tid
 )
 returns table (claim_xid text, place_after tid)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off    -- as claim_at()
-set jit = off
-as $$
+set jit = off as $$
 #variable_conflict use_column
 begin
   if exists (

@@ -32,12 +32,9 @@ returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
   base_offset bigint, message_ids bigint[], unit_ends text, timeline int
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off    -- a plan made while there were few segments may be kept for long
-set jit = off
-as $$
+set jit = off as $$
 #variable_conflict use_column
 declare
   fence record;    -- the group's row, and other obstacles

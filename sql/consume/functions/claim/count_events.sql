@@ -2,12 +2,8 @@
 -- plan: as claim_events()
 create or replace function gapless.count_events(_ids bigint[])
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan set jit = off as $$
 declare
   low bigint := (select min(i) from unnest(_ids) i);
   high bigint := (select max(i) from unnest(_ids) i);

@@ -4,8 +4,7 @@
 -- plan: inlined. A call that published nothing, or said what for, is finished without PL/pgSQL: what one event costs.
 create or replace function gapless.finish_units(_claim_xid text, _units int)
 returns boolean
-language sql
-as $$
+language sql as $$
   select case
     when case
       when _units > 1 or current_setting('gapless.chain', true) = 'untold' then gapless.close_chain(_units) is not null

@@ -3,12 +3,8 @@ create or replace function gapless.forget_deliveries(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )
 returns void
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   update gapless.delivery d set crashes = d.crashes - 1
   where gapless.lock_fence(_group_id, _topic_id, _partition_id, _epoch, _token)
     and d.group_id = _group_id and d.topic_id = _topic_id

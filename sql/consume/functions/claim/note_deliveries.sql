@@ -14,12 +14,8 @@ create or replace function gapless.note_deliveries(
   _ended bigint[], _done bigint[], _begun bigint[], _begun_last bigint[], _upto bigint
 )
 returns table (first_offset bigint, attempts int, crashes int)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   place tid := gapless.lock_offset(_group_id, _topic_id, _partition_id, _epoch, _token);

@@ -2,18 +2,10 @@
 -- index. MUST look from the index's end backwards, and by a range, because the planner would drop the order otherwise:
 -- versions since a held snapshot stay in the index, in the order of their pages, and the newest is nearly always on the
 -- last.
-create or replace function gapless.offset_row(
-  _group_id text, _topic_id int, _partition_id int, _hint tid default null
-)
+create or replace function gapless.offset_row(_group_id text, _topic_id int, _partition_id int, _hint tid default null)
 returns tid
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
   select coalesce(
     (
       select o.ctid from gapless.consumer_offsets o

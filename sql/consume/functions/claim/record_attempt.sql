@@ -4,12 +4,8 @@ create or replace function gapless.record_attempt(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   place tid := gapless.lock_offset(_group_id, _topic_id, _partition_id, _epoch, _token);
   tries int;

@@ -2,8 +2,7 @@
 -- move the group's offset over events that it has not seen (I6).
 create or replace function gapless.refuse_early_commit()
 returns trigger
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   -- Without a token the session was no worker of the partition: sweep() moves the floor of a queue group.
   if new.next_offset > old.next_offset and new.token is not null

@@ -2,8 +2,7 @@
 -- a handler may have set either, and neither may be in the way here. Gapless's own marks stay.
 create or replace function gapless.restore_settings(_names text[], _vals text[])
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   marks text[] := array[
     'gapless.finished', 'gapless.chain', 'gapless.cause', 'gapless.correlation'

@@ -7,9 +7,7 @@
 -- written and read.
 create or replace function gapless.settings_in_force()
 returns text
-language sql
-stable
-as $$
+language sql stable as $$
   select pg_catalog.concat_ws(
     E'\n', session_user, current_user,
     pg_catalog.current_setting('search_path'),

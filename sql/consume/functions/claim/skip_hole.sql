@@ -11,12 +11,8 @@ create or replace function gapless.skip_hole(
   group_id text, topic text, partition_id int, c_offset bigint,
   out first_offset bigint, out last_offset bigint, out missing bigint, out passed bigint
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   of_topic int := gapless.topic_id(topic);

@@ -5,10 +5,7 @@ create or replace function gapless.skip_overrun(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _to_end text
 )
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   fence gapless.consumer_offsets;
   ends record;

@@ -3,12 +3,8 @@
 -- MUST NOT wait for a worker: a worker that has its row locked finds it by itself.
 create or replace function gapless.stop_restored(_last_run bigint)
 returns void
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   with
   beyond as (
     select c.group_id, c.topic_id, c.partition_id, e.end_offset

@@ -3,13 +3,8 @@
 create or replace function gapless.torn_unit(
   _topic_id int, _partition_id int, _begin_offset bigint, out last_offset bigint, out missing bigint
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   segment record;
   ends int;

@@ -4,12 +4,8 @@ create or replace function gapless.user_unit_end(
   _topic_id int, _partition_id int, _first_offset bigint, _upto bigint, _layout int
 )
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   look_to bigint := _upto;
   further bigint;

@@ -14,10 +14,7 @@ create or replace function gapless.create_group(
   max_crashes int default null
 )
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   wanted int := gapless.topic_id(topic);

@@ -3,10 +3,7 @@
 -- features are deleted with these rows: by foreign keys that cascade, or by the features' own triggers.
 create or replace function gapless.drop_group(group_id text)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   part record;
   members record;

@@ -6,13 +6,8 @@ create or replace function gapless.group_partitions(
   _group_id text, _topic text default null, _partition_id int default null
 )
 returns setof gapless.consumer_offsets
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   topics text[];
 begin

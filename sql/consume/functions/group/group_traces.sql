@@ -2,11 +2,7 @@
 -- claims.
 create or replace function gapless.group_traces(_group_id text)
 returns text
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select md5(concat_ws('/',
     (
       select string_agg(concat_ws(',', c.topic_id, c.partition_id, c.next_offset, c.epoch), ';'

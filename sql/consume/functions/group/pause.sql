@@ -8,10 +8,7 @@ create or replace function gapless.pause(
   holder uuid default '00000000-0000-0000-0000-000000000000'
 )
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   new_pauses int;

@@ -4,10 +4,7 @@ create or replace function gapless.restore_offsets(
   group_id text, topic text default null, partition_id int default null
 )
 returns bigint
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   with
   restored as (
     insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset, epoch)

@@ -5,10 +5,7 @@ create or replace function gapless.resume(
   group_id text, topic text default null, partition_id int default null, holder uuid default null
 )
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   ended int;

@@ -3,11 +3,7 @@ create or replace function gapless.check_target(
   _group_id text, _to_end text, _to_offset bigint, _to_time timestamptz, _to_transaction uuid
 )
 returns void
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   covered int[];
 begin

@@ -1,13 +1,7 @@
 -- Return the offset, if the group can go there. GL400: before the oldest, or beyond the end.
-create or replace function gapless.checked_offset(
-  _topic text, _topic_id int, _partition_id int, _c_offset bigint
-)
+create or replace function gapless.checked_offset(_topic text, _topic_id int, _partition_id int, _c_offset bigint)
 returns bigint
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   ends record;
 begin

@@ -1,13 +1,7 @@
 -- Return the offset of a time, if all events since then are there. GL400: events of that time are gone.
-create or replace function gapless.checked_time(
-  _topic text, _topic_id int, _partition_id int, _since timestamptz
-)
+create or replace function gapless.checked_time(_topic text, _topic_id int, _partition_id int, _since timestamptz)
 returns bigint
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   oldest_offset bigint := gapless.log_first(_topic_id, _partition_id);
   oldest timestamptz;

@@ -3,10 +3,7 @@ create or replace function gapless.move_offset(
   _group_id text, _topic text, _partition_id int, _old_offset bigint, _new_offset bigint
 )
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   of_topic int := gapless.topic_id(_topic);
   removed jsonb;

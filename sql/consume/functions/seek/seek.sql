@@ -21,10 +21,7 @@ returns table (
   topic_name text, partition_no int, next_offset bigint, new_offset bigint,
   again bigint, skipped bigint, letters bigint, worker boolean
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   part record;

@@ -1,14 +1,8 @@
 -- Summarize the units that gapless.forget_letters() is about to remove: the number in each state, and the person and
 -- the reason of each discarded unit, at most 1000.
-create or replace function gapless.sum_letters(
-  _group_id text, _topic_id int, _partition_id int, _from_offset bigint
-)
+create or replace function gapless.sum_letters(_group_id text, _topic_id int, _partition_id int, _from_offset bigint)
 returns jsonb
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   with lost as (
     select d.first_offset, d.state, d.discarded_by, d.discard_reason
     from gapless.dead_letter d

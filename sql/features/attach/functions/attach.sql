@@ -13,8 +13,7 @@ create or replace function gapless.attach(
   places jsonb default null, despite_changes boolean default false
 )
 returns int
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   made gapless.attached := gapless.checked_attachment(
     attach.source, attach.topic, attach.id_column, attach.map, attach.places

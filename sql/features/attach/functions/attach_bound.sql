@@ -3,13 +3,9 @@
 -- null: there is no row, or the trigger copies by now.
 -- MUST be two statements in this order: an id up to the bound was drawn before the writers are read, by a transaction
 -- that had locked the table.
-create or replace function gapless.attach_bound(
-  _attachment_id int, out bound bigint, out writers text[]
-)
-language plpgsql
-volatile
-set row_security = off
-as $$
+create or replace function gapless.attach_bound(_attachment_id int, out bound bigint, out writers text[])
+language plpgsql volatile
+set row_security = off as $$
 declare
   made gapless.attached := gapless.require_attachment(_attachment_id);
 begin

@@ -4,9 +4,7 @@
 --   published.
 create or replace function gapless.attach_cut(_made gapless.attached, _partition_id int, _place bigint)
 returns bigint
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   since timestamptz;
   cut bigint;

@@ -2,8 +2,6 @@
 -- differs.
 create or replace function gapless.attach_holder()
 returns uuid
-language sql
-immutable
-as $$
+language sql immutable as $$
   select 'a77ac4ed-0000-4000-8000-000000000000'::uuid
 $$;

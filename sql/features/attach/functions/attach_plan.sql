@@ -8,10 +8,8 @@ returns table (
   table_name text, topic text, id_column text, columns jsonb, places jsonb, partitions int,
   rows bigint, first_id bigint, last_id bigint, missing_ids bigint
 )
-language plpgsql
-stable
-set row_security = off
-as $$
+language plpgsql stable
+set row_security = off as $$
 #variable_conflict use_column
 declare
   made gapless.attached := gapless.checked_attachment(_source, _topic, _id_column, _map, _places);

@@ -7,15 +7,9 @@
 -- MUST stay dynamic: a kept plan would be of the table as it was before an ALTER TABLE.
 create or replace function gapless.attach_rows()
 returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set timezone = 'UTC'
-set datestyle = 'ISO, YMD'
-set intervalstyle = 'postgres'
-set bytea_output = 'hex'
-set extra_float_digits = 1
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set timezone = 'UTC' set datestyle = 'ISO, YMD' set intervalstyle = 'postgres' set bytea_output = 'hex'
+set extra_float_digits = 1 as $$
 declare
   made gapless.attached;
   said text;

@@ -3,13 +3,9 @@
 -- attached_row has a row for each published one, once: a second copy fails, and is not published twice. The trigger
 -- publishes rows that were inserted just now: an id that was there is used again (for example after a TRUNCATE …
 -- RESTART IDENTITY), and its row is another one.
-create or replace function gapless.attach_statement(
-  _made gapless.attached, _root oid, _rows text, _is_copy boolean
-)
+create or replace function gapless.attach_statement(_made gapless.attached, _root oid, _rows text, _is_copy boolean)
 returns text
-language sql
-stable
-as $$
+language sql stable as $$
   select 'with published as (insert into gapless.outbox_message_t '
     || '(topic_id, key, host_id, user_id, transaction_id, event_type, payload, headers) select '
     || (_made).topic_id || ', '

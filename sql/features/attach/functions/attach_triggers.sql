@@ -2,9 +2,7 @@
 -- plan: by the dependencies of that function; pg_trigger has no index for it.
 create or replace function gapless.attach_triggers()
 returns table (attachment_id int, tgrelid oid, tgname name, tgenabled "char")
-language sql
-stable
-as $$
+language sql stable as $$
   select case when w.word ~ '^[0-9]{1,9}$' then w.word::int end, t.tgrelid, t.tgname, t.tgenabled
   from pg_depend d
   join pg_trigger t on t.oid = d.objid

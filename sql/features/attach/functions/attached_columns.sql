@@ -4,9 +4,7 @@
 -- name null: none is mapped. now null: it is gone.
 create or replace function gapless.attached_columns(_made gapless.attached, _root oid)
 returns table (what text, name text, now text)
-language sql
-stable
-as $$
+language sql stable as $$
   select m.key, m.value, (
     select a.attname::text from pg_attribute a
     cross join lateral (

@@ -2,9 +2,7 @@
 -- it has whole numbers, is unique by itself, and is never null.
 create or replace function gapless.attached_id(_table oid, _wanted text)
 returns text
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   named text := coalesce(_wanted, (
     select min(a.attname) from pg_index i

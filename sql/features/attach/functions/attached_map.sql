@@ -3,9 +3,7 @@
 -- Raises GL400 for a column that neither has, or one of a type that does not fit.
 create or replace function gapless.attached_map(_table oid, _asked jsonb)
 returns jsonb
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   known constant text[] := array[
     'key', 'host_id', 'user_id', 'transaction_id', 'event_type', 'payload', 'headers'

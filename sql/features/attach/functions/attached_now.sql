@@ -3,9 +3,7 @@
 -- Most names are unchanged: to look up the name of each costs half as much as the rest of a row's trigger.
 create or replace function gapless.attached_now(_made gapless.attached, _root oid)
 returns gapless.attached
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   names jsonb;
 begin

@@ -2,9 +2,7 @@
 -- gone.
 create or replace function gapless.attached_table(_made gapless.attached)
 returns oid
-language sql
-stable
-as $$
+language sql stable as $$
   select coalesce(
     (
       select t.tgrelid from gapless.attach_triggers() t

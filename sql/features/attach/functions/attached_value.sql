@@ -2,9 +2,7 @@
 -- before. Text is made by the output function of a type, never by a cast, which a user may have made (attach_rows.sql).
 create or replace function gapless.attached_value(_made gapless.attached, _root oid, _column text, _is_copy boolean)
 returns text
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   named text := (_made).map ->> _column;
   field text := 'r.' || quote_ident(named);

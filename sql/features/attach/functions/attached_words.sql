@@ -2,9 +2,7 @@
 -- stands for the column that is to be named instead of a missing one.
 create or replace function gapless.attached_words(_made gapless.attached, _root oid)
 returns text
-language sql
-stable
-as $$
+language sql stable as $$
   select (select t.name from gapless.topic t where t.topic_id = (_made).topic_id) || string_agg(
     ' ' || w.option || ' ' || case when w.said ~ '^[[:alnum:]_=,]+$' then w.said else quote_literal(w.said) end, ''
     order by w.option

@@ -1,9 +1,7 @@
 -- Return the number of the attachment of a table: by its trigger, else by its note; null: it is not attached.
 create or replace function gapless.attachment_of(_table oid)
 returns int
-language sql
-stable
-as $$
+language sql stable as $$
   select coalesce(
     (
       select t.attachment_id from gapless.attach_triggers() t join gapless.attached a using (attachment_id)

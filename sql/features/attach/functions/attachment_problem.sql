@@ -3,9 +3,7 @@
 -- Changes are counted by the server's statistics, which a crash may have set back: later counts are new changes then.
 create or replace function gapless.attachment_problem(_made gapless.attached, _root oid)
 returns table (problem text, mended_by text)
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   changes bigint;
   enabled "char" := (

@@ -3,9 +3,7 @@ create or replace function gapless.checked_attachment(
   _source text, _topic text, _id_column text, _map jsonb, _places jsonb
 )
 returns gapless.attached
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   made gapless.attached;
 begin

@@ -3,9 +3,7 @@
 -- Raises GL400, GL404.
 create or replace function gapless.checked_places(_asked jsonb)
 returns jsonb
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   made jsonb;
   here oid;

@@ -4,15 +4,9 @@
 -- lock: the attachment's row; two that copy are one after the other.
 create or replace function gapless.copy_attached(_attachment_id int, _bound bigint, _rows int)
 returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set row_security = off
-set timezone = 'UTC'
-set datestyle = 'ISO, YMD'
-set intervalstyle = 'postgres'
-set bytea_output = 'hex'
-set extra_float_digits = 1
-as $$
+language plpgsql set search_path = pg_catalog, pg_temp
+set row_security = off set timezone = 'UTC' set datestyle = 'ISO, YMD' set intervalstyle = 'postgres'
+set bytea_output = 'hex' set extra_float_digits = 1 as $$
 declare
   made gapless.attached;
   reached bigint;

@@ -4,15 +4,9 @@
 -- row that is not found is noted as that, until the next call: it was deleted, or its id had been published.
 create or replace function gapless.copy_missed(_attachment_id int)
 returns bigint
-language plpgsql
-set search_path = pg_catalog, pg_temp
-set row_security = off
-set timezone = 'UTC'
-set datestyle = 'ISO, YMD'
-set intervalstyle = 'postgres'
-set bytea_output = 'hex'
-set extra_float_digits = 1
-as $$
+language plpgsql set search_path = pg_catalog, pg_temp
+set row_security = off set timezone = 'UTC' set datestyle = 'ISO, YMD' set intervalstyle = 'postgres'
+set bytea_output = 'hex' set extra_float_digits = 1 as $$
 declare
   made gapless.attached;
   -- MUST be read before the rows are: for a note that is seen here its rows are seen there.

@@ -3,8 +3,7 @@
 -- A dropped table has the name that gapless.attachments shows. Runs with the rights of the caller: the table's owner.
 create or replace function gapless.detach(source text)
 returns boolean
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   root oid := gapless.table_of(detach.source);
   gone gapless.attached;

@@ -4,8 +4,7 @@
 -- lock: the table in share row exclusive mode: it waits for writers, and they wait for it. With the caller's rights.
 create or replace function gapless.go_live(_attachment_id int, _rows int)
 returns boolean
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   made gapless.attached;
 begin

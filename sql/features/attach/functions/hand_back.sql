@@ -6,8 +6,7 @@
 -- lock: as seek().
 create or replace function gapless.hand_back(_attachment_id int, _group_id text)
 returns bigint[]
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   made gapless.attached;
   places bigint[];

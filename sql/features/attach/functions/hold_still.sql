@@ -3,10 +3,7 @@
 -- lock: the advisory lock of each partition (7427003), then its consumer_offsets rows.
 create or replace function gapless.hold_still(_group_id text, _topic_id int)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   part record;
   waiting bigint;

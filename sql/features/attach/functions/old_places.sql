@@ -5,8 +5,7 @@
 -- With the rights of the caller, who needs UPDATE on the table with the places.
 create or replace function gapless.old_places(_attachment_id int, _group_id text, _said bigint)
 returns bigint[]
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   made gapless.attached := gapless.require_attachment(_attachment_id);
   spread int := (select t.partitions from gapless.topic t where t.topic_id = made.topic_id);

@@ -1,8 +1,7 @@
 -- Create the trigger of an attachment on its table, or enable it; a part of go_live(), with the caller's rights.
 create or replace function gapless.place_attach_trigger(_attachment_id int, _table oid)
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   here record;
 begin

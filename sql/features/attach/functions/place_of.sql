@@ -2,9 +2,7 @@
 -- one beyond all published ids.
 create or replace function gapless.place_of(_made gapless.attached, _partition_id int, _next_offset bigint)
 returns bigint
-language sql
-stable
-as $$
+language sql stable as $$
   select coalesce(
     (
       select min((o.headers #>> '{attached,id}')::bigint)

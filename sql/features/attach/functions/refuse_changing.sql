@@ -2,9 +2,7 @@
 -- in its ids may be a deleted row. By the server's statistics, which also count rolled-back changes.
 create or replace function gapless.refuse_changing(_table oid, _despite_changes boolean)
 returns void
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   what text := case
     when pg_stat_get_tuples_updated(_table) + pg_stat_get_xact_tuples_updated(_table) > 0 then 'updated'

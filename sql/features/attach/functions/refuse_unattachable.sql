@@ -2,9 +2,7 @@
 -- or a trigger on it would not see every row.
 create or replace function gapless.refuse_unattachable(_source text, _table oid)
 returns void
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   kind "char";
   lasting "char";

@@ -2,8 +2,7 @@
 -- ids. With the rights of the caller, who needs UPDATE on the table with the places. A part of succeed_consumer().
 create or replace function gapless.set_old_places(_made gapless.attached, _group_id text, _places bigint[])
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   places jsonb := (_made).places;
   named text := coalesce(places ->> 'next', places ->> 'last');

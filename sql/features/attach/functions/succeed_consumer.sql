@@ -7,8 +7,7 @@ create or replace function gapless.succeed_consumer(
   _attachment_id int, _group_id text, _places bigint[], _switches boolean
 )
 returns boolean
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   made gapless.attached;
   topic text;

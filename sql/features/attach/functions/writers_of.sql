@@ -1,9 +1,7 @@
 -- Return the transactions that hold a lock for writing to a table, except the caller's, as pg_locks names them.
 create or replace function gapless.writers_of(_table oid)
 returns text[]
-language sql
-volatile
-as $$
+language sql volatile as $$
   select coalesce(array_agg(distinct l.virtualtransaction), '{}')
   from pg_locks l
   where l.locktype = 'relation' and l.relation = _table and l.granted

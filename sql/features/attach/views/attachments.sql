@@ -2,15 +2,8 @@
 -- gone.
 create or replace view gapless.attachments as
 select
-  a.attachment_id,
-  w.name as table_name,
-  r.oid as table_id,
-  t.name as topic,
-  a.id_column,
-  a.map,
-  a.places,
-  a.copied_to,
-  a.live_ts,
+  a.attachment_id, w.name as table_name, r.oid as table_id, t.name as topic, a.id_column, a.map, a.places,
+  a.copied_to, a.live_ts,
   a.attached_by::text as attached_by,
   a.created_ts,
   array(

@@ -13,8 +13,7 @@ create or replace function gapless.capture(
   old text default 'changed'
 )
 returns int
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   made gapless.captured := gapless.checked_capture(
     capture.source, capture.topic, capture.key, capture.columns, capture.old

@@ -2,9 +2,7 @@
 -- plan: the triggers of each table by their index (limit keeps the lookup lateral): status looks at all captures.
 create or replace function gapless.capture_defects(_asked gapless.captured, _root oid)
 returns table (n int, said text, mendable boolean)
-language sql
-stable
-as $$
+language sql stable as $$
   with wanted as (
     select x.relid, o.operation, x.relid <> _root as is_part
     from gapless.captured_tables(_root) x

@@ -2,9 +2,7 @@
 -- whose triggers are on an existing table has no other.
 create or replace function gapless.capture_of(_table oid)
 returns int
-language sql
-stable
-as $$
+language sql stable as $$
   select coalesce(
     (
       select t.capture_id

@@ -2,9 +2,7 @@
 -- that helps. No row when there is none.
 create or replace function gapless.capture_problem(_asked gapless.captured, _root oid)
 returns table (problem text, mended_by text)
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   unfit text;
 begin

@@ -5,9 +5,7 @@
 -- column publishes nothing. Deletes come first: they may free the key of an insert.
 create or replace function gapless.capture_statement(_capture_id int, _table oid, _operation text)
 returns text
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   asked gapless.captured;
   root oid := coalesce(pg_partition_root(_table), _table);

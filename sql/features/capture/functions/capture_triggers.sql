@@ -4,9 +4,7 @@ create or replace function gapless.capture_triggers()
 returns table (
   capture_id int, on_partition boolean, tgrelid oid, tgname name, tgenabled "char"
 )
-language sql
-stable
-as $$
+language sql stable as $$
   select
     case when w.words[1] ~ '^[0-9]{1,9}$' then w.words[1]::int end,
     coalesce(w.words[2] = 'partition', false),

@@ -2,9 +2,7 @@
 -- without one the primary key; where that is gone, '' for all, so that they stay in order.
 create or replace function gapless.captured_key(_asked gapless.captured, _root oid, _identity text)
 returns text
-language sql
-stable
-as $$
+language sql stable as $$
   select case
     when (_asked).key_parts is null then coalesce(_identity, '''''::text')
     else (

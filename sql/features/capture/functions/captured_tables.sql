@@ -2,9 +2,7 @@
 -- calls it, and must not wait for a session that alters a table.
 create or replace function gapless.captured_tables(_root oid)
 returns table (relid oid, level int)
-language sql
-stable
-as $$
+language sql stable as $$
   with recursive tree (relid, level) as (
     select _root, 0
     union all

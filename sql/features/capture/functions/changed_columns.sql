@@ -3,9 +3,7 @@
 -- would fail, and the writer with it; then the whole row is returned.
 create or replace function gapless.changed_columns(_old json, _new json)
 returns json
-language sql
-immutable
-as $$
+language sql immutable as $$
   select case
     when _old::text ~* E'\\\\u(0000|d[89a-f])' or _new::text ~* E'\\\\u(0000|d[89a-f])' then _old
     else (

@@ -1,11 +1,7 @@
 -- Check the arguments of capture() and return them in the form of the table; raises GL400 and GL404, in one sentence.
-create or replace function gapless.checked_capture(
-  _source text, _topic text, _key text, _columns text[], _old text
-)
+create or replace function gapless.checked_capture(_source text, _topic text, _key text, _columns text[], _old text)
 returns gapless.captured
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   made gapless.captured;
   part text;

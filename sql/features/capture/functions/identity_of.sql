@@ -2,9 +2,7 @@
 -- a JSON array of texts; null when it has none.
 create or replace function gapless.identity_of(_table oid)
 returns text
-language sql
-stable
-as $$
+language sql stable as $$
   select case
     when count(*) = 1 then min(format('concat(r.%I)', a.attname))
     when count(*) > 1

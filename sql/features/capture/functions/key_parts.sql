@@ -2,9 +2,7 @@
 -- brace in its name cannot be named. Raises GL400 for an invalid template, or one that names no column.
 create or replace function gapless.key_parts(_template text)
 returns text[]
-language plpgsql
-immutable
-as $$
+language plpgsql immutable as $$
 declare
   parts text[] := '{""}';
   piece text;

@@ -5,8 +5,7 @@
 -- Changes that were made in between are not in the topic. Runs with the rights of the caller: the table's owner.
 create or replace function gapless.mend_capture(source text)
 returns int
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   root oid := gapless.table_of(mend_capture.source);
   number int := gapless.capture_of(root);

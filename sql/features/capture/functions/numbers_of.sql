@@ -2,9 +2,7 @@
 -- errors.
 create or replace function gapless.numbers_of(_table oid, _names text[])
 returns smallint[]
-language sql
-stable
-as $$
+language sql stable as $$
   select case
     when _names is not null then array(
       select coalesce(a.attnum, 0::smallint)

@@ -3,8 +3,7 @@
 -- On partitions too, because a statement fires the triggers of the table that it names, and of no other.
 create or replace function gapless.place_capture(_capture_id int, _root oid)
 returns int
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   operation text;
   placed int := 0;

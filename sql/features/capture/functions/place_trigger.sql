@@ -3,8 +3,7 @@ create or replace function gapless.place_trigger(
   _schema name, _table name, _operation text, _is_there boolean, _capture_id text, _place text
 )
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   if _is_there then
     execute format('drop trigger %I on %I.%I', 'gapless_capture_' || _operation, _schema, _table);

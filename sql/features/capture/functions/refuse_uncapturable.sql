@@ -2,9 +2,7 @@
 -- or a trigger would not see every change.
 create or replace function gapless.refuse_uncapturable(_source text, _table oid)
 returns void
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   kind "char";
   lasting "char";

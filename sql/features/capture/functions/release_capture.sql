@@ -3,8 +3,7 @@
 -- A dropped table has the name that gapless.captures shows. Runs with the rights of the caller: the table's owner.
 create or replace function gapless.release_capture(source text)
 returns boolean
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   number int;
   root oid := gapless.table_of(release_capture.source);

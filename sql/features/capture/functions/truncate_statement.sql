@@ -3,9 +3,7 @@
 -- capture_statement().
 create or replace function gapless.truncate_statement(_topic_id int, _root oid, _table oid)
 returns text
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   spread int := coalesce((select t.partitions from gapless.topic t where t.topic_id = _topic_id), 1);
 begin

@@ -19,14 +19,8 @@ returns table (
   topic_id int, partition_id int, first_offset bigint, last_offset bigint, events bigint,
   event_types text[], keys text[], published_as uuid, published_ts timestamptz, is_dropped boolean
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   last_seen pg_snapshot := (

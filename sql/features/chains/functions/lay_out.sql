@@ -1,14 +1,9 @@
 -- Return the places of the nodes of a forest in an answer of nodes_max: numbered so that each is followed by its
 -- descendants; level, and the number of left-out descendants (those for which it is the nearest). A last row without
 -- node counts those without a parent in the answer. ids ascend, and a parent's is lower than its child's.
-create or replace function gapless.lay_out(
-  _ids bigint[], _parents bigint[], _asked boolean[], _nodes_max int
-)
+create or replace function gapless.lay_out(_ids bigint[], _parents bigint[], _asked boolean[], _nodes_max int)
 returns table (first_id bigint, node int, parent int, level int, left_out bigint)
-language plpgsql
-immutable
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
   n int := coalesce(cardinality(_ids), 0);

@@ -24,14 +24,8 @@ returns table (
   event_types text[], keys text[], published_as uuid, published_ts timestamptz, state text,
   groups jsonb, left_out bigint
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   units_max int := least(greatest(coalesce(trace.units_max, 1000), 1), 10000);

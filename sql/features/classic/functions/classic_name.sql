@@ -2,9 +2,7 @@
 -- schema.
 create or replace function gapless.classic_name(_said text)
 returns text
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   parts text[];
 begin

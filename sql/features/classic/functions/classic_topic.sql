@@ -2,9 +2,7 @@
 -- has several topics.
 create or replace function gapless.classic_topic(_group_id text, _topic text)
 returns int
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   found_ids int[] := array(
     select g.topic_id from gapless.consumer_group g

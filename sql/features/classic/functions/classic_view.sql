@@ -2,9 +2,7 @@
 -- name. Not to_regclass(): it refuses roles that may not use the schema.
 create or replace function gapless.classic_view(_name text)
 returns oid
-language sql
-stable
-as $$
+language sql stable as $$
   select r.oid
   from pg_class r join pg_namespace n on n.oid = r.relnamespace
   where r.relkind = 'v' and format('%I.%I', n.nspname, r.relname) = _name

@@ -4,10 +4,7 @@
 -- lock: guard_classic
 create or replace function gapless.lock_classic()
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   lock table gapless.guard_classic in exclusive mode;
 end

@@ -2,10 +2,7 @@
 -- show_classic() and hide_classic().
 create or replace function gapless.note_classic_group(_group_id text, _topic_id int, _view text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   changed int;
 begin

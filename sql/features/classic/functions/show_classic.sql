@@ -10,8 +10,7 @@ create or replace function gapless.show_classic(
   group_id text, topic text default null, view text default 'public.consumer_offsets'
 )
 returns boolean
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   wanted int := gapless.classic_topic(show_classic.group_id, show_classic.topic);
   named text := gapless.classic_name(show_classic.view);

@@ -3,10 +3,7 @@
 -- security definer: the sequencer's role needs no right on classic_channel.
 create or replace function gapless.tell_classic()
 returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform pg_notify(c.channel, 'new_event')
   from (

@@ -3,9 +3,7 @@
 -- stays. The limit holds until the transaction ends; a running statement is not cut off.
 create or replace function gapless.bound_idle(_at_most interval)
 returns void
-language plpgsql
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   allowed interval := current_setting('idle_in_transaction_session_timeout')::interval;    -- 0: none
 begin

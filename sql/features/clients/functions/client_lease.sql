@@ -5,13 +5,8 @@ create or replace function gapless.client_lease(
   _member_id uuid, _group_id text, _topic_id int, _partition_id int, out epoch bigint, out token uuid,
   out next_offset bigint, out is_going boolean
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   place tid;

@@ -5,13 +5,8 @@ create or replace function gapless.client_of(
   _token text, out member_id uuid, out name text, out group_id text, out topic_id int, out expires_at timestamptz,
   out ttl interval
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   here gapless.member;

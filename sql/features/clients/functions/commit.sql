@@ -8,12 +8,8 @@
 -- stays where it is.
 create or replace function gapless.commit(token text, partition_id int, next_offset bigint)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   me record;

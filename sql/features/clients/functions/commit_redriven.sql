@@ -4,12 +4,8 @@
 -- locks: the consumer_offsets row, the group's row of guard_keys, the unit's
 create or replace function gapless.commit_redriven(token text, partition_id int, first_offset bigint)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   me record;

@@ -12,13 +12,8 @@ returns table (
   c_offset bigint, first_offset bigint, last_offset bigint, attempt int, key text, event_type text, payload json,
   headers jsonb, host_id text, user_id text, transaction_id uuid, created_ts timestamptz
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = auto
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off set plan_cache_mode = auto as $$
 #variable_conflict use_column
 declare
   claim record;

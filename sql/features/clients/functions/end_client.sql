@@ -6,10 +6,7 @@
 -- locks: the member's row
 create or replace function gapless.end_client(member_id uuid)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here record;
 begin

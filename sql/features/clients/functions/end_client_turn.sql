@@ -5,13 +5,8 @@ create or replace function gapless.end_client_turn(
   _epoch bigint, _token uuid, _is_going boolean
 )
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
   if _is_going and not gapless.has_delivered(_group_id, _topic_id, _partition_id, _epoch) then
     perform gapless.release_client_lease(_group_id, _topic_id, _partition_id, _epoch, _token);

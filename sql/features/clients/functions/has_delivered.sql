@@ -1,13 +1,8 @@
 -- Tell whether the client that owns a partition has units of it in hand that were delivered under this epoch.
 create or replace function gapless.has_delivered(_group_id text, _topic_id int, _partition_id int, _epoch bigint)
 returns boolean
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   select exists (
     select from gapless.delivery d
     where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id

@@ -4,10 +4,7 @@
 create or replace function gapless.heartbeat(
   token text, out expires_at timestamptz, out partitions int[], out problem text, out topic text
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   me record;

@@ -6,14 +6,9 @@
 -- Raises GL404 for an unknown group or topic, GL400 for a value that is out of range, GL409 for a group that clients
 -- cannot serve: a queue group, a group with a filter or subscriptions, one of a topic with direct messages, a
 -- webhook's, a replay; or when the group has 1000 clients.
-create or replace function gapless.join(
-  group_id text, topic text, ttl interval default '30 s', name text default null
-)
+create or replace function gapless.join(group_id text, topic text, ttl interval default '30 s', name text default null)
 returns table (member_id uuid, token text, expires_at timestamptz)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   wanted int := gapless.topic_id("join".topic);

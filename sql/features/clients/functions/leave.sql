@@ -3,10 +3,7 @@
 -- locks: the member's row, then of each partition the consumer_offsets row and the lease
 create or replace function gapless.leave(token text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   me record;
 begin

@@ -7,12 +7,8 @@ create or replace function gapless.next_units(
   out outcome text, out first_offset bigint, out last_offset bigint, out message_ids bigint[], out units bigint[],
   out timelines int[]
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set plan_cache_mode = auto
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set jit = off set plan_cache_mode = auto as $$
 declare
   piece record;
   marks text := '';

@@ -2,11 +2,7 @@
 -- group.
 create or replace function gapless.no_client_reason(_group_id text, _topic_id int)
 returns text
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   grp gapless.consumer_group;
   here gapless.topic;

@@ -17,13 +17,8 @@ returns table (
   event_type text, payload json, headers jsonb, host_id text, user_id text, transaction_id uuid,
   created_ts timestamptz
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   me record;

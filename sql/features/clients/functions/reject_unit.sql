@@ -6,12 +6,8 @@
 -- locks: the consumer_offsets row, then the unit's
 create or replace function gapless.reject_unit(token text, partition_id int, first_offset bigint, reason text)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   me record;

@@ -5,12 +5,8 @@ create or replace function gapless.release_client_lease(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   update gapless.delivery d set crashes = greatest(d.crashes - 1, 0), epoch = null
   where d.group_id = _group_id and d.topic_id = _topic_id and d.partition_id = _partition_id

@@ -4,13 +4,8 @@ create or replace function gapless.renew_client(
   _member_id uuid, _group_id text, _topic_id int, _expires_at timestamptz, _ttl interval
 )
 returns timestamptz
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   now_ts timestamptz := clock_timestamp();
 begin

@@ -3,9 +3,7 @@ create or replace function gapless.standstill_reason(
   _outcome text, _group_id text, _topic text, _partition_id int, _first_offset bigint, _last_offset bigint
 )
 returns text
-language sql
-immutable
-as $$
+language sql immutable as $$
   select case _outcome
     when 'hole' then format(
       'offsets %s to %s are not all there: gapless skip %s/%s/%s@%s passes what is missing',

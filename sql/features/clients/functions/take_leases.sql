@@ -6,16 +6,10 @@
 -- worker's session is still at work. The epoch is above both, because a retired partition may have left one
 -- (retire.sql).
 -- locks: lease rows, then consumer_offsets rows, skipping those that are locked; (7427003, lease_no) by try
-create or replace function gapless.take_leases(
-  _member_id uuid, _group_id text, _topic_id int, _among int[]
-)
+create or replace function gapless.take_leases(_member_id uuid, _group_id text, _topic_id int, _among int[])
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   each record;
   fence gapless.consumer_offsets;

@@ -6,10 +6,7 @@
 -- locks: the compaction rows of what it takes in; what somebody else has locked is left
 create or replace function gapless.compact(events_max int default 2000)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   done bigint := 0;
   part record;

@@ -10,15 +10,9 @@
 --   planned. First the few columns that decide which is the newest of a key, then all columns of those.
 create or replace function gapless.compact_partition(_topic_id int, _partition_id int, _events_max int)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_nestloop = off
-set enable_mergejoin = off
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_custom_plan
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_nestloop = off set enable_mergejoin = off set enable_seqscan = off set jit = off
+set plan_cache_mode = force_custom_plan as $$
 declare
   here record;
   of_layout int;

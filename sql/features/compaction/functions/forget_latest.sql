@@ -3,12 +3,8 @@
 -- locks: its compaction rows; 0 when somebody has one
 create or replace function gapless.forget_latest(_topic_id int, _rows_max bigint)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   parts bigint;
   gone bigint;

@@ -3,10 +3,7 @@
 -- Raises 23503 as a foreign key does.
 create or replace function gapless.hold_compacted_topic()
 returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if exists (select from gapless.latest l where l.topic_id = old.topic_id) then
     raise exception 'topic "%": the newest events of its keys are there: gapless topics alter % --no-compact, %',

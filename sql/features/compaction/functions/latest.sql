@@ -7,11 +7,7 @@ returns table (
   event_key text, event_type text, payload json, headers jsonb, host_id text, user_id text, transaction_id uuid,
   partition_id int, c_offset bigint, created_ts timestamptz
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   wanted int := gapless.require_compacted(topic);

@@ -5,10 +5,7 @@
 -- locks: the topic's row: no group begins, and no chunk is dropped, at this moment
 create or replace function gapless.set_compaction(topic text, compact boolean)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   here gapless.topic;

@@ -2,12 +2,9 @@
 -- plan would lock all slots until the publisher commits, and a slot that publishers have locked cannot be emptied.
 create or replace function gapless.dedupe_find(_slot int, _topic_id int, _dedupe_key text)
 returns setof gapless.dedupe
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off    -- for a slot that was empty when the plan was made
-set jit = off
-as $$
+set jit = off as $$
 begin
   case _slot
     when 0 then

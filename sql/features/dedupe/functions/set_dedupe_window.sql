@@ -2,10 +2,7 @@
 -- dropped keys do not come back.
 create or replace function gapless.set_dedupe_window(topic text, window_s double precision)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if (set_dedupe_window.window_s > 0) is not true then
     raise exception 'topic "%": the dedupe window must be more than nothing', topic

@@ -5,10 +5,7 @@
 -- locks: the rows of group_expiry, by try; then as drop_group()
 create or replace function gapless.expire_groups(_gap_s double precision)
 returns table (group_id text, set_aside bigint)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   each gapless.group_expiry;

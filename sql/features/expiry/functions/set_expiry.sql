@@ -4,10 +4,7 @@
 -- pipeline.
 create or replace function gapless.set_expiry(group_id text, expires_after interval)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   seconds double precision := extract(epoch from set_expiry.expires_after);
   before interval;

@@ -2,9 +2,7 @@
 -- time, and the number of units that would go with each.
 create or replace view gapless.expiries as
 select
-  e.group_id,
-  e.expires_after,
-  e.idle,
+  e.group_id, e.expires_after, e.idle,
   greatest(e.expires_after - e.idle, '0') as time_left,
   e.idle >= e.expires_after * 0.9 as is_near,
   (select count(*) from gapless.dead_letter d where d.group_id = e.group_id) as set_aside,

@@ -7,10 +7,7 @@ create or replace function gapless.ask_condition(
   _offsets bigint[], _ids bigint[]
 )
 returns table (offsets bigint[], ids bigint[])
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set jit = off
 -- As make_condition() has them: one text means one thing.
 set timezone = 'UTC'

@@ -14,11 +14,7 @@ create or replace function gapless.ask_conditions(
 returns table (
   offsets bigint[], matched text[], failed bigint[], reasons text[], slow bigint[], rest bigint[]
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   events gapless.condition_event[] := gapless.condition_events(_group_id, _topic_id, _message_ids, _first_offset);

@@ -3,10 +3,7 @@
 -- locks: as set_filter()
 create or replace function gapless.begin_subscriptions(_group_id text, _topic text, _topic_id int)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here gapless.consumer_group;
   number int;

@@ -3,11 +3,7 @@
 -- function, and its dependencies. digest: of a function that was created in this transaction.
 create or replace function gapless.check_condition(_digest uuid)
 returns void
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   maker oid;
   body text;

@@ -8,10 +8,7 @@
 -- MUST run with standard_conforming_strings on, as make_condition() does: else a backslash ends no text.
 create or replace function gapless.check_condition_text(_text text)
 returns void
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   tokens text[];
   token text;

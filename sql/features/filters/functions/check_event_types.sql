@@ -2,10 +2,7 @@
 -- are more ways to match a long text.
 create or replace function gapless.check_event_types(_event_types text[])
 returns void
-language plpgsql
-immutable
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
   wrong text;
 begin

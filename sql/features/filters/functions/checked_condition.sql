@@ -2,10 +2,7 @@
 -- an invalid jsonpath, and for a variable without a value: that would raise at each event, "silent" or not.
 create or replace function gapless.checked_condition(_condition text, _params jsonb)
 returns jsonpath
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   path jsonpath;
   missing text;

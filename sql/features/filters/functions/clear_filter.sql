@@ -4,10 +4,7 @@
 -- locks: as set_filter()
 create or replace function gapless.clear_filter(group_id text, topic text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);
 begin

@@ -4,10 +4,7 @@
 -- and so is a timeout.
 create or replace function gapless.condition_error(_payload json, _condition jsonpath, _params jsonb)
 returns text
-language plpgsql
-stable
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   return case when jsonb_path_match(_payload::jsonb, _condition, _params, silent => true) then '' end;
 exception when others then

@@ -5,13 +5,8 @@ create or replace function gapless.condition_events(
   _group_id text, _topic_id int, _message_ids bigint[], _first_offset bigint
 )
 returns gapless.condition_event[]
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set plan_cache_mode = force_custom_plan
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set plan_cache_mode = force_custom_plan as $$
 declare
   me text;    -- of direct messages those to this group; null: not checked
   found_events gapless.condition_event[] := '{}';

@@ -2,10 +2,7 @@
 -- locks: condition, against others that compile or drop one
 create or replace function gapless.drop_condition(_digest uuid)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   lock table gapless.condition in share row exclusive mode;
   perform from gapless.condition c where c.digest = _digest for update;    -- another session may just have found it

@@ -5,10 +5,7 @@
 -- locks: the row of expiry_clock, then the groups' filter rows, by try
 create or replace function gapless.expire_subscriptions(_gap_s double precision)
 returns table (group_id text, topic text, subscriptions bigint)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   reading interval;

@@ -2,10 +2,7 @@
 -- locks: as drop_condition()
 create or replace function gapless.forget_condition()
 returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform gapless.drop_condition(old.condition_digest);
   return null;

@@ -2,10 +2,7 @@
 -- others have it. locks: the group's row, so that no filter is set at this moment.
 create or replace function gapless.inherit_filter()
 returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform from gapless.consumer_group g
   where g.group_id = new.group_id and g.topic_id = new.topic_id

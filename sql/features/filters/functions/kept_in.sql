@@ -14,13 +14,8 @@ returns table (
   kept_offsets bigint[], kept bigint[], filter_errors text[], upto bigint, lost_offset bigint, lost_id bigint,
   matched text[]
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set plan_cache_mode = auto
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set plan_cache_mode = auto as $$
 #variable_conflict use_column
 declare
   newest bigint;    -- offset

@@ -2,11 +2,7 @@
 -- (direct_headers.sql), the one that has that name now. Null, or an unused number: the event is for none.
 create or replace function gapless.letter_subscriptions(_event gapless.dead_letter_event)
 returns bigint[]
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce((
     select array[s.subscription_id]
     from gapless.topic t

@@ -3,10 +3,7 @@
 -- locks: the group's filter row
 create or replace function gapless.lock_subscriptions(_group_id text, _topic text, _topic_id int)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   is_subscribed boolean;
 begin

@@ -8,9 +8,7 @@
 -- locks: condition, against others that compile or drop one
 create or replace function gapless.make_condition(_text text)
 returns uuid
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 -- One text has one meaning, whichever session compiles or evaluates it.
 set timezone = 'UTC'

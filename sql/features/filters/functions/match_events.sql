@@ -15,15 +15,8 @@ create or replace function gapless.match_events(
   _only bigint[] default null
 )
 returns table (n int, matched bigint[], error text)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
-set plan_cache_mode = auto
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = auto
 as $$
 #variable_conflict use_column
 declare

@@ -3,10 +3,7 @@ create or replace function gapless.match_values(
   _paths text[], _payload jsonb, _event_type text, _key text, _host_id text, _user_id text
 )
 returns jsonb
-language sql
-immutable
-set search_path = pg_catalog, pg_temp
-as $$
+language sql immutable set search_path = pg_catalog, pg_temp as $$
   select coalesce(jsonb_agg(
     case p.path
       when 'event_type' then to_jsonb(_event_type)

@@ -11,10 +11,7 @@ create or replace function gapless.set_filter(
   group_id text, topic text, event_types text[] default null, condition text default null, params jsonb default null
 )
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);
   path jsonpath := gapless.checked_condition(set_filter.condition, set_filter.params);

@@ -9,10 +9,7 @@ create or replace function gapless.set_missed_aside(
   _replays boolean default false
 )
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   ids bigint[];
   answer record;

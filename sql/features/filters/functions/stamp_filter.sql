@@ -2,10 +2,7 @@
 -- (unfiltered.sql). The counts begin anew.
 create or replace function gapless.stamp_filter(_group_id text, _topic_id int, _filter int)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform from gapless.consumer_offsets c
   where c.group_id = _group_id and c.topic_id = _topic_id

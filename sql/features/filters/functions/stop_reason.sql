@@ -3,10 +3,7 @@
 -- another language of messages, perhaps earlier. message, state: SQLERRM, SQLSTATE.
 create or replace function gapless.stop_reason(_message text, _state text)
 returns text
-language sql
-immutable
-set search_path = pg_catalog, pg_temp
-as $$
+language sql immutable set search_path = pg_catalog, pg_temp as $$
   select left(
     rtrim(
       coalesce(substring(regexp_replace(_message, '".*"', '..') from '^[[:alpha:] ./,()-]+'), 'an error'), ' (,-'

@@ -26,10 +26,7 @@ create or replace function gapless.subscribe(
   sql_condition text default null
 )
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);
   names text[];

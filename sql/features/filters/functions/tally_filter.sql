@@ -7,13 +7,8 @@ create or replace function gapless.tally_filter(
   _filter_errors text[]
 )
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   asked_in_vain record;    -- how many; the last of them
 begin

@@ -3,10 +3,7 @@
 -- locks: the group's filter row
 create or replace function gapless.unsubscribe(group_id text, topic text, name text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);
 begin

@@ -3,10 +3,7 @@
 -- times. A part of make_condition(). The text MUST have passed check_condition_text(): a quote begins or ends a text.
 create or replace function gapless.without_times(_text text)
 returns text
-language sql
-immutable
-set search_path = pg_catalog, pg_temp
-as $$
+language sql immutable set search_path = pg_catalog, pg_temp as $$
   select string_agg(
     case
       when p.part[1] like '''%'

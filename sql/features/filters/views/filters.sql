@@ -2,13 +2,9 @@
 -- filter matched and passed since it was set, and of those for which it could not be evaluated, with the last of these.
 create or replace view gapless.filters as
 select
-  f.group_id,
-  t.name as topic,
-  f.event_types,
+  f.group_id, t.name as topic, f.event_types,
   f.condition::text as condition,
-  f.params,
-  f.set_by,
-  f.set_ts,
+  f.params, f.set_by, f.set_ts,
   coalesce(y.kept, 0)::bigint as kept,
   coalesce(y.passed, 0)::bigint as passed,
   coalesce(y.unasked, 0)::bigint as unasked,

@@ -3,9 +3,7 @@
 -- and of those that were stopped, because their SQL conditions raised or were slow.
 create or replace view gapless.subscribed_groups as
 select
-  f.group_id,
-  f.topic_id,
-  t.name as topic,
+  f.group_id, f.topic_id, t.name as topic,
   count(s.subscription_id) as subscriptions,
   (
     select count(*) from gapless.subscription_form x where x.group_id = f.group_id and x.topic_id = f.topic_id

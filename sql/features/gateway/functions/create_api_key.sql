@@ -7,10 +7,7 @@ create or replace function gapless.create_api_key(
   expires_in interval default null
 )
 returns timestamptz
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
   wrong text;

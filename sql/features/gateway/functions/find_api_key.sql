@@ -5,10 +5,7 @@ create or replace function gapless.find_api_key(
   out requests_s double precision
 )
 returns setof record
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   found_key gapless.api_key;

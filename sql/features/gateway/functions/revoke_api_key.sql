@@ -3,10 +3,7 @@
 --   select gapless.revoke_api_key('a1b2c3d4e5f60718');
 create or replace function gapless.revoke_api_key(key_id text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
   update gapless.api_key k set revoked_ts = clock_timestamp()

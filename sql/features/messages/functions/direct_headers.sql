@@ -7,11 +7,7 @@ create or replace function gapless.direct_headers(
   _topic text, _headers jsonb, _to_group text, _to_subscription text default null
 )
 returns jsonb
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here gapless.topic;
 begin

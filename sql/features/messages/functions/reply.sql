@@ -4,8 +4,7 @@
 -- Raises GL400 for an event that is no request.
 create or replace function gapless.reply(topic text, headers jsonb, payload json)
 returns boolean
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   request_id uuid;
 begin

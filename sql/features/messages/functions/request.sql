@@ -10,8 +10,7 @@ create or replace function gapless.request(
   to_subscription text default null
 )
 returns uuid
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   seconds double precision := extract(epoch from request.timeout);
   request_id uuid := gen_random_uuid();

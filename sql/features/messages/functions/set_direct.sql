@@ -5,10 +5,7 @@
 --   it waits for the batches in hand
 create or replace function gapless.set_direct(topic text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here gapless.topic;
   each record;

@@ -5,12 +5,8 @@
 -- index: outbox_message_transaction
 create or replace function gapless.wait_reply(topic text, request_id uuid, timeout interval default '10 s')
 returns table (payload json, headers jsonb, created_ts timestamptz)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   seconds double precision := gapless.require_interval('timeout', timeout, true);

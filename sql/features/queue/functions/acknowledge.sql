@@ -5,12 +5,8 @@
 -- valid, GL400 when it is no receipt of this group and topic.
 create or replace function gapless.acknowledge(group_id text, topic text, receipt text, c_offset bigint default null)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_variable
 begin
   perform gapless.check_receipt(group_id, topic, receipt);

@@ -5,13 +5,8 @@
 -- index: queue_range_pkey
 create or replace function gapless.acknowledge_runs(_receipts text[], _first_offsets bigint[], _last_offsets bigint[])
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 declare
   part text[];
 begin

@@ -7,10 +7,7 @@ create or replace function gapless.aside_events(
   _retry_after interval default null, _worker text default null, _duration_ms double precision default null
 )
 returns bigint
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   select count(gapless.set_aside(
     _group_id, _topic_id, _partition_id, e.c_offset, array[e.id], _state, _reason, _exception,
     _exception_class, _sqlstate, _attempts, _retry_after, false, _worker, _duration_ms

@@ -4,12 +4,8 @@
 -- receipt is as before. c_offset: only that event. Returns claim_xid. Raises GL003 when the receipt is no longer valid.
 create or replace function gapless.begin_receipt(_receipt text, _c_offset bigint default null)
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   perform gapless.settle_receipt(_receipt, _c_offset, null);
   perform set_config('gapless.chain', 'open', true);    -- see tell_cause()

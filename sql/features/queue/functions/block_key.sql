@@ -2,8 +2,6 @@
 -- chance, in different partitions, are taken one after the other: a delay without harm.
 create or replace function gapless.block_key(_lease_no int, _block_no bigint)
 returns int
-language sql
-immutable
-as $$
+language sql immutable as $$
   select ((_lease_no::bigint * 1000003 + _block_no) & 2147483647)::int
 $$;

@@ -2,10 +2,7 @@
 -- has, or when a member works for it.
 create or replace function gapless.change_mode(_here gapless.consumer_group, _mode text, _block int)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
   perform from gapless.consumer_group g

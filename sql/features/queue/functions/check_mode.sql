@@ -2,11 +2,7 @@
 -- another topic: the guarantees for a handler would depend on the topic of an event.
 create or replace function gapless.check_mode(_group_id text, _topic_id int, _mode text, _block int, _max_crashes int)
 returns void
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   other text;
 begin

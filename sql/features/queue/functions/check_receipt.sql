@@ -2,11 +2,7 @@
 -- when its partition is gone.
 create or replace function gapless.check_receipt(_group_id text, _topic text, _receipt text)
 returns void
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(_topic);
   held record;

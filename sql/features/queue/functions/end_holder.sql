@@ -5,12 +5,8 @@
 -- Reads the ranges above all floors of queue groups: call it after a death, not in a loop.
 create or replace function gapless.end_holder(_worker text)
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   now_ts timestamptz := clock_timestamp();
   ended int := 0;

@@ -5,12 +5,8 @@ create or replace function gapless.extend(
   group_id text, topic text, receipt text, visibility interval default '60 s', c_offset bigint default null
 )
 returns timestamptz
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_variable
 begin
   perform gapless.check_receipt(group_id, topic, receipt);

@@ -1,14 +1,8 @@
 -- extend() for programs. Returns the new deadline. Raises GL003 when the receipt is no longer valid.
-create or replace function gapless.extend_receipt(
-  _receipt text, _visibility interval, _c_offset bigint default null
-)
+create or replace function gapless.extend_receipt(_receipt text, _visibility interval, _c_offset bigint default null)
 returns timestamptz
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   until_ts timestamptz := clock_timestamp()
     + make_interval(secs => gapless.require_interval('visibility', _visibility, false));

@@ -8,12 +8,8 @@ create or replace function gapless.fail_receipt(
   _worker text default null, _duration_ms double precision default null, _counted boolean default true
 )
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   held record;
   events bigint;

@@ -5,13 +5,8 @@
 create or replace function gapless.gap_in_block(
   _lease_no int, _block_first bigint, _block_last bigint, out first_offset bigint, out last_offset bigint
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   select g.low, g.high
   from (
     select greatest(f.next_offset, _block_first, lag(r.last_offset) over (order by r.first_offset) + 1) as low,

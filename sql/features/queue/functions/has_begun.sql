@@ -2,12 +2,8 @@
 -- is certain only while no worker has one of the partitions: it takes their locks, by try.
 create or replace function gapless.has_begun(_group_id text, _topic_id int)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   part record;
 begin

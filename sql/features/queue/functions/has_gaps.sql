@@ -2,13 +2,8 @@
 -- range.
 create or replace function gapless.has_gaps(_group_id text, _topic_id int)
 returns boolean
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   select exists (
     select from gapless.lease l
     cross join lateral gapless.floor_of(l.lease_no) f

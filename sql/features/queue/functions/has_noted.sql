@@ -3,13 +3,8 @@
 -- index: queue_range_pkey from the floor on, dead_letter_open
 create or replace function gapless.has_noted(_group_id text, _topic_id int, _partition_id int, _lease_no int)
 returns boolean
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   now_ts timestamptz := clock_timestamp();    -- an index takes no volatile function
 begin

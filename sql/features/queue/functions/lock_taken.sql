@@ -6,12 +6,8 @@ create or replace function gapless.lock_taken(
   _lease_no int, _first_offset bigint, _last_offset bigint, _token uuid, _c_offset bigint
 )
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   each gapless.queue_range;
   events bigint := 0;

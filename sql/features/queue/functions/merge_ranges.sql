@@ -1,14 +1,8 @@
 -- Merge neighbouring finished ranges into one; fewer than 64 are not worth it.
-create or replace function gapless.merge_ranges(
-  _lease_no int, _first_offset bigint, _last_offset bigint, _rows int
-)
+create or replace function gapless.merge_ranges(_lease_no int, _first_offset bigint, _last_offset bigint, _rows int)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 begin
   if _first_offset is null or _rows < 64 then
     return;

@@ -4,13 +4,8 @@
 create or replace function gapless.missing_at(
   _topic_id int, _partition_id int, _c_offset bigint, out first_offset bigint, out last_offset bigint
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   select
     case
       when _c_offset < w.log_first then 1

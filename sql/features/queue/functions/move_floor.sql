@@ -3,12 +3,8 @@
 -- groups.
 create or replace function gapless.move_floor(_group_id text, _topic_id int, _partition_id int, _next_offset bigint)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   part record;
 begin

@@ -8,12 +8,8 @@ create or replace function gapless.note_death(
   _lease_no int, _first_offset bigint, _last_offset bigint, _holder text default null
 )
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   here gapless.queue_floor := gapless.floor_of(_lease_no);
   part record;

@@ -4,12 +4,8 @@ create or replace function gapless.put_floor(
   _here gapless.queue_floor, _next_offset bigint
 )
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   moved tid;
 begin

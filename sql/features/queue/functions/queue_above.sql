@@ -4,14 +4,8 @@
 -- index: queue_range_pkey from the floor on
 create or replace function gapless.queue_above(_lease_nos int[])
 returns table (has_gap boolean, has_due boolean, is_finished boolean)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 declare
   now_ts timestamptz := clock_timestamp();
 begin

@@ -3,13 +3,8 @@
 -- is in hand or waits. index: dead_letter_open; queue_range_pkey from the floors on
 create or replace function gapless.queue_aside(_group_id text, _topic_id int)
 returns table (due boolean, wait_s double precision)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   select min(n.at_ts) <= clock_timestamp(),
     -- Each by itself: -infinity (deliver again now) minus a time is an error before PostgreSQL 17.
     greatest((extract(epoch from min(n.at_ts)) - extract(epoch from clock_timestamp()))::float8, 0)

@@ -3,13 +3,8 @@
 -- later snapshot, segments that were written in between would look like a hole.
 create or replace function gapless.queue_end(_topic_id int, _partition_id int, _lease_no int, _start bigint)
 returns table (outcome text, last_offset bigint)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   select
     case
       when b.last_offset >= _start then 'there'

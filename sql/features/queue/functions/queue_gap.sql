@@ -3,16 +3,10 @@
 -- Never locks a block without an event: sessions that could take the next events would wait for the caller.
 -- index: queue_range_pkey. MUST begin at the floor, and again behind a range that many were made one of: the rows
 --   that were there are in the index as long as an old snapshot is held.
-create or replace function gapless.queue_gap(
-  _topic_id int, _partition_id int, _lease_no int, _block int, _from bigint
-)
+create or replace function gapless.queue_gap(_topic_id int, _partition_id int, _lease_no int, _block int, _from bigint)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   here record;
   each record;

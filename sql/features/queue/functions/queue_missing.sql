@@ -8,13 +8,8 @@ create or replace function gapless.queue_missing(
   out outcome text, out first_offset bigint, out last_offset bigint
 )
 returns setof record
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   here gapless.queue_floor := gapless.floor_of(_lease_no);
   log_first bigint := gapless.log_first(_topic_id, _partition_id);

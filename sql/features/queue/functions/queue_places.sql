@@ -6,13 +6,8 @@
 -- queue_floor_pkey and log_segment_pkey, a look-up in each for each partition
 create or replace function gapless.queue_places(_group_id text, _topic_id int)
 returns table (partition_id int, lease_no int, block int, open bigint, unfinished bigint)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 begin
   perform gapless.require_queue(_group_id, _topic_id);

@@ -11,13 +11,8 @@ returns table (
   topic text, partition_id int, next_offset bigint, end_offset bigint, open bigint, in_work bigint, in_hand bigint,
   lapsed bigint, finished_ahead bigint, waiting bigint, dead bigint, oldest_open_s double precision, is_paused boolean
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 begin
   perform gapless.require_queue(queue_state.group_id, g.topic_id)

@@ -4,14 +4,8 @@
 -- index: as queue_places(); dead_letter_open. MUST NOT call a function for each partition.
 create or replace function gapless.queue_work(_group_id text, _topic_id int)
 returns table (partition_id int, lease_no int, block int, open bigint, has_due boolean)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 #variable_conflict use_column
 declare
   now_ts timestamptz := clock_timestamp();    -- an index takes no volatile function

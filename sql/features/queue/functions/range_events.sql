@@ -8,16 +8,9 @@ returns table (
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
   transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_hashjoin = off
-set enable_mergejoin = off
-set jit = off
-set plan_cache_mode = force_custom_plan
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+set plan_cache_mode = force_custom_plan as $$
 #variable_conflict use_column
 declare
   found_events bigint;

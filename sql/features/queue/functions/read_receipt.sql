@@ -5,11 +5,7 @@ returns table (
   kind text, lease_no int, group_id text, topic_id int, partition_id int, first_offset bigint, last_offset bigint,
   token uuid
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   part text[] := string_to_array(_receipt, ':');

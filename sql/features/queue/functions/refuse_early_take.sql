@@ -3,8 +3,7 @@
 -- Rows with a holder belong to clients, which decide themselves when they commit.
 create or replace function gapless.refuse_early_take()
 returns trigger
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   if current_setting('gapless.finished', true) is distinct from pg_current_xact_id()::text then
     perform gapless.refuse_commit();

@@ -3,11 +3,7 @@ create or replace function gapless.refuse_hole(
   _group_id text, _topic_id int, _partition_id int, _outcome text, _first_offset bigint, _last_offset bigint
 )
 returns void
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   place text;
 begin

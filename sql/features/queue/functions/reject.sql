@@ -6,10 +6,7 @@ create or replace function gapless.reject(
   group_id text, topic text, receipt text, reason text, c_offset bigint default null
 )
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 begin
   if coalesce(trim(reason), '') = '' then

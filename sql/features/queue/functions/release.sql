@@ -1,12 +1,7 @@
 -- Release a partition after its last batch, and notify the group, so that the next owner starts at once.
-create or replace function gapless.release(
-  _group_id text, _topic_id int, _partition_id int, _token uuid
-)
+create or replace function gapless.release(_group_id text, _topic_id int, _partition_id int, _token uuid)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   update gapless.consumer_offsets c set installed_offset = null
   where c.group_id = _group_id and c.topic_id = _topic_id
@@ -35,10 +30,7 @@ create or replace function gapless.release(
   reason text default null
 )
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
   seconds double precision := gapless.require_interval('delay', delay, true);

@@ -2,12 +2,8 @@
 -- the number of events.
 create or replace function gapless.release_receipt(_receipt text, _c_offset bigint default null)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   held record;
   events bigint;

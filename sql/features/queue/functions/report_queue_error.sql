@@ -2,10 +2,7 @@
 -- partitions; null clears it. The view `leases` shows it as long as it is repeated: its reporter may be gone.
 create or replace function gapless.report_queue_error(_group_id text, _topics text[], _error text)
 returns void
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.lease l
   set error = _error,
     error_ts = case when _error is not null then clock_timestamp() end

@@ -2,9 +2,7 @@
 -- count as 24 hours and 30 days, in no time zone. Returns seconds.
 create or replace function gapless.require_interval(_name text, _value interval, _zero boolean)
 returns double precision
-language plpgsql
-immutable
-as $$
+language plpgsql immutable as $$
 declare
   seconds double precision := extract(epoch from _value);
 begin

@@ -3,12 +3,8 @@
 -- the same events (Q2).
 create or replace function gapless.set_queue(_here gapless.consumer_group, _block int, _max_crashes int)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   part record;
   here gapless.queue_floor;

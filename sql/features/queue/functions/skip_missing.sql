@@ -7,12 +7,8 @@ create or replace function gapless.skip_missing(
   _group_id text, _topic text, _topic_id int, _partition_id int, _c_offset bigint,
   out first_offset bigint, out last_offset bigint, out missing bigint, out passed bigint
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   place int;
   here gapless.queue_floor;

@@ -6,12 +6,8 @@
 -- index: queue_range_pkey from the floor on, 5000 rows at most
 create or replace function gapless.sweep(_lease_no int)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   is_due boolean;
   part record;

@@ -8,10 +8,7 @@ returns table (
   receipt text, partition_id int, c_offset bigint, attempt int, key text, event_type text, payload json,
   headers jsonb, host_id text, user_id text, transaction_id uuid, created_ts timestamptz
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   each record;

@@ -2,12 +2,8 @@
 -- locks: the consumer_offsets rows, as sweep()
 create or replace function gapless.tell_floor()
 returns trigger
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   pause gapless.group_pause := coalesce(new, old);
   part record;

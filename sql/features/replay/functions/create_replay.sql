@@ -11,10 +11,7 @@ create or replace function gapless.create_replay(
   _to_offset bigint default null, _to_time timestamptz default null
 )
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(_topic);
   events bigint;

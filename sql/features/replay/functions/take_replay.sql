@@ -3,10 +3,7 @@
 create or replace function gapless.take_replay(
   _group_id text, _topic_id int, _partition_id int, _token uuid, out epoch bigint, out unclean boolean
 )
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.consumer_offsets c
   set epoch = c.epoch + 1, token = _token, installed_offset = c.next_offset
   from (

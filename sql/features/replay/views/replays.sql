@@ -2,10 +2,7 @@
 -- letters counts units in their dead letter queue; is_running: a session is running it now.
 create or replace view gapless.replays as
 select
-  g.group_id,
-  t.name as topic,
-  o.events,
-  o.done,
+  g.group_id, t.name as topic, o.events, o.done,
   (select count(*) from gapless.dead_letter d where d.group_id = g.group_id) as letters,
   exists (
     select from gapless.lease l

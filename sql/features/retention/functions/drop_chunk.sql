@@ -12,11 +12,8 @@
 --   same time (hold_start); ACCESS EXCLUSIVE on the chunk
 create or replace function gapless.drop_chunk()
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '100ms'
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms' as $$
 declare
   oldest record;
 begin

@@ -4,9 +4,7 @@
 -- that uses the log is older than that: it would wait in vain.
 create or replace function gapless.drop_emptied_chunks(_patient boolean default false)
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 set client_min_messages = warning
 set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it
 as $$

@@ -3,12 +3,8 @@
 -- chunk or in the default one: to a re-base, an event that is in no segment is one that has no offset yet.
 create or replace function gapless.forget_segments(_segments_max int default 10000)
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   gone_upto bigint;      -- events with ids below are gone
   part record;

@@ -5,10 +5,7 @@
 -- Writes at most once a minute. locks: clock_look, by try
 create or replace function gapless.look_at_clock()
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   now_ts timestamptz := clock_timestamp();
   seen gapless.clock_look;

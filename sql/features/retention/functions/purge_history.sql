@@ -5,10 +5,7 @@ create or replace function gapless.purge_history(
   _letters_s double precision, _audit_s double precision, _rows_max int default 1000,
   out letters int, out audits int
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   now_ts timestamptz;
 begin

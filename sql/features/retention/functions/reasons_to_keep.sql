@@ -4,11 +4,7 @@
 -- zone.
 create or replace function gapless.reasons_to_keep(_upto bigint)
 returns table (reason text, is_behind boolean)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select gapless.why_open(_upto), false
   from gapless.retention_state s
   where _upto > s.closed_upto

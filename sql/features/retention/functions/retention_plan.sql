@@ -7,10 +7,7 @@ returns table (
   chunk text, upto bigint, events bigint, bytes bigint, newest_ts timestamptz, goes boolean,
   reasons text[], is_behind boolean
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
+language sql stable security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it
 as $$
   select c.chunk, c.upto, e.events, c.bytes, e.newest_ts,

@@ -2,14 +2,9 @@
 -- them first (null: none); and the groups for which retention does not wait. The settings count from now on, also for
 -- present events.
 -- Raises GL404 for an unknown group, unless the topic names it already.
-create or replace function gapless.set_retention(
-  topic text, keep_s double precision, archive text, overrun text[]
-)
+create or replace function gapless.set_retention(topic text, keep_s double precision, archive text, overrun text[])
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   stranger text;
 begin

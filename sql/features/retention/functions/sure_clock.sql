@@ -4,11 +4,7 @@
 -- not last longer for that. While a supervisor runs, a step that it has yet to look at is doubted, too.
 create or replace function gapless.sure_clock(_only_steps boolean default false)
 returns timestamptz
-language sql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce((
     select case
       when n.now_ts >= c.doubted_ts and n.now_ts < c.doubted_ts + interval '1 hour' then

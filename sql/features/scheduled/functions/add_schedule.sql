@@ -13,10 +13,7 @@ create or replace function gapless.add_schedule(
   headers jsonb default null, missed text default 'once', starts_at timestamptz default null
 )
 returns timestamptz
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   before gapless.schedule;

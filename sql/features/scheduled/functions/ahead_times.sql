@@ -2,11 +2,7 @@
 -- it was stored. No row: no stored time is ahead.
 create or replace function gapless.ahead_times()
 returns table (what text, ahead_s double precision)
-language sql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
   select x.what, extract(epoch from x.ts - x.now_ts)::double precision
   from (
     select 'schedule ' || s.name || ' has had events for due times that are to come' as what,

@@ -7,10 +7,7 @@
 -- locks: the row of scheduled
 create or replace function gapless.cancel(scheduled_id bigint)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   gone gapless.scheduled;

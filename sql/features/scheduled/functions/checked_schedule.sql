@@ -4,9 +4,7 @@ create or replace function gapless.checked_schedule(
   _name text, _topic text, _cron text, _every interval, _zone text, _missed text, _starts_at timestamptz
 )
 returns gapless.schedule
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   made gapless.schedule;
 begin

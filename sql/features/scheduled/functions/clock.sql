@@ -2,8 +2,6 @@
 -- machine. They ask only here, so that tests can replace it.
 create or replace function gapless.clock()
 returns timestamptz
-language sql
-volatile
-as $$
+language sql volatile as $$
   select clock_timestamp()
 $$;

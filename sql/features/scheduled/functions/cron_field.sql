@@ -4,9 +4,7 @@ create or replace function gapless.cron_field(
   _cron text, _what text, _field text, _low int, _high int, _names text[] default '{}'
 )
 returns int[]
-language plpgsql
-immutable
-as $$
+language plpgsql immutable as $$
 declare
   part text;
   pieces text[];

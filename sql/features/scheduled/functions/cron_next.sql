@@ -10,9 +10,7 @@
 -- Raises GL400 for a text that is no cron text or is never due, 22023 for a zone that the server does not know.
 create or replace function gapless.cron_next(cron text, after timestamptz, zone text default 'UTC')
 returns timestamptz
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 #variable_conflict use_column
 declare
   short text := case lower(trim(cron_next.cron))

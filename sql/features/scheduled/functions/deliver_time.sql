@@ -3,9 +3,7 @@
 -- "now". Raises 22023 for an invalid time.
 create or replace function gapless.deliver_time(_at timestamptz, _in interval)
 returns timestamptz
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   -- A delay that is too long is not added: PostgreSQL's error names no field.
   due timestamptz := coalesce(_at, case when _in between '0' and '8000 years' then now() + _in end);

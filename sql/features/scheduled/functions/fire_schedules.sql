@@ -11,10 +11,7 @@
 -- locks: rows of schedule
 create or replace function gapless.fire_schedules(_max_events int)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   now_ts timestamptz := gapless.clock();
   each gapless.schedule;

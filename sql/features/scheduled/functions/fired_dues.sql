@@ -2,9 +2,7 @@
 -- the last gap.
 create or replace function gapless.fired_dues(_schedule gapless.schedule)
 returns tstzmultirange
-language sql
-immutable
-as $$
+language sql immutable as $$
   select (_schedule).ahead + case
     when (_schedule).jumped_ts > (_schedule).last_due or (_schedule).last_due is null then '{}'
     else tstzmultirange(tstzrange((_schedule).jumped_ts, (_schedule).last_due, '[]'))

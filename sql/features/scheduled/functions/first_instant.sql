@@ -2,9 +2,7 @@
 -- much later as the clock was put forward.
 create or replace function gapless.first_instant(_local timestamp, _zone text)
 returns timestamptz
-language sql
-stable
-as $$
+language sql stable as $$
   -- PostgreSQL takes the second of two instants. Clocks are put back by at most two hours.
   select coalesce(
     (

@@ -5,12 +5,8 @@
 -- locks: the rows, by try. index: scheduled_counts_from, scheduled_xid
 create or replace function gapless.heal_later()
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   now_ts timestamptz := clock_timestamp();
   late_ts timestamptz := now_ts + interval '1 s';

@@ -3,11 +3,7 @@
 create or replace function gapless.holder_of(
   _pid int, _virtualtransaction text, out pid int, out gid text, out owner text, out open_s double precision
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select _pid, p.gid::text, coalesce(p.owner, a.usename)::text,
     extract(epoch from clock_timestamp() - coalesce(p.prepared, a.xact_start))::double precision
   from (values (1)) one

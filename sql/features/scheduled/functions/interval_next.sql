@@ -5,9 +5,7 @@ create or replace function gapless.interval_next(
   _every interval, _starts_at timestamptz, _after timestamptz, _zone text
 )
 returns timestamptz
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   -- An upper bound of the interval: a time that is counted from it is never too late.
   longest_s numeric := extract(year from _every) * 31622400 + extract(month from _every) * 2678400

@@ -8,13 +8,8 @@
 -- plan: the primary key of scheduled. Where a sequencer runs no event is overdue, and nothing else is asked
 create or replace function gapless.later_holders()
 returns table (pid int, gid text, owner text, events bigint, since_s double precision)
-language plpgsql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql volatile security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   now_ts timestamptz := gapless.clock();

@@ -11,13 +11,8 @@ create or replace function gapless.move_due(
   _max_events int, _low timestamptz, _low_id bigint, _now_ts timestamptz,
   out moved bigint, out held bigint, out next_at timestamptz, out next_id bigint
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin
   with head as materialized (
     select s.deliver_at, s.scheduled_id, s.xid

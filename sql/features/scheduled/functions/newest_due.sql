@@ -2,9 +2,7 @@
 -- goes back in growing steps, so an outage of a year costs no more than one of a minute.
 create or replace function gapless.newest_due(_schedule gapless.schedule, _now_ts timestamptz)
 returns timestamptz
-language plpgsql
-stable
-as $$
+language plpgsql stable as $$
 declare
   back interval := interval '1 minute';
   found_due timestamptz;

@@ -2,10 +2,7 @@
 -- up for.
 create or replace function gapless.pause_schedule(name text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   own gapless.schedule := gapless.require_schedule(pause_schedule.name);

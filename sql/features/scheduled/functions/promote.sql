@@ -24,14 +24,8 @@ create or replace function gapless.promote(
   max_events int default 1000, low timestamptz default '-infinity', inout low_id bigint default null,
   out promoted bigint, out wait_s double precision, out low_at timestamptz, out due_s double precision, out held bigint
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set lock_timeout = '100ms'
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off set lock_timeout = '100ms' as $$
 declare
   now_ts timestamptz;
   next_due timestamptz;

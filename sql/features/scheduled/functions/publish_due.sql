@@ -4,8 +4,7 @@ create or replace function gapless.publish_due(
   _schedule gapless.schedule, _due timestamptz, _by_hand boolean default false
 )
 returns uuid
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   due_text text := to_char(_due at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');
   published_as uuid := gapless.cause_uuid(

@@ -10,10 +10,7 @@ create or replace function gapless.publish_later(
   host_id text default null, user_id text default null, inout transaction_id uuid default null,
   dedupe_key text default null, out scheduled_id bigint, out duplicate boolean
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   due timestamptz := gapless.deliver_time(publish_later.deliver_at, publish_later.deliver_in);

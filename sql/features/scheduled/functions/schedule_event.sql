@@ -7,9 +7,7 @@ create or replace function gapless.schedule_event(
   _counts_from timestamptz default null
 )
 returns bigint
-language sql
-volatile
-as $$
+language sql volatile as $$
   insert into gapless.scheduled
     (deliver_at, timeline, topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id,
       dedupe_key, cause, correlation, counts_from)

@@ -2,11 +2,7 @@
 -- topic_ids: only events of these topics.
 create or replace function gapless.scheduled_until(transaction_id uuid, topic_ids int[] default null)
 returns timestamptz
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select max(x.deliver_at)
   from (
     select s.deliver_at, s.topic_id

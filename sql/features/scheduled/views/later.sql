@@ -2,18 +2,9 @@
 -- got.
 create or replace view gapless.later as
 select
-  s.scheduled_id,
-  t.name as topic,
-  s.deliver_at,
-  s.key,
-  s.event_type,
-  s.host_id,
-  s.user_id,
+  s.scheduled_id, t.name as topic, s.deliver_at, s.key, s.event_type, s.host_id, s.user_id,
   coalesce(s.transaction_id, gapless.transaction_uuid(s.xid, s.timeline)) as transaction_id,
-  s.payload,
-  s.headers,
-  s.cause,
-  s.dedupe_key,
+  s.payload, s.headers, s.cause, s.dedupe_key,
   s.scheduled_by::text as scheduled_by,
   s.created_ts
 from gapless.scheduled s

@@ -1,15 +1,7 @@
 -- Schedules, with the topic's name (null: it is gone) and the delay of the next event.
 create or replace view gapless.schedules as
 select
-  s.name,
-  t.name as topic,
-  s.cron,
-  s.every,
-  s.zone,
-  s.missed,
-  s.next_due,
-  s.last_due,
-  s.fired,
+  s.name, t.name as topic, s.cron, s.every, s.zone, s.missed, s.next_due, s.last_due, s.fired,
   s.paused_ts is not null as paused,
   s.trouble,
   case

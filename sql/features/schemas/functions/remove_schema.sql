@@ -5,10 +5,7 @@
 -- locks: the topic's row
 create or replace function gapless.remove_schema(topic text, event_type text default null, version int default null)
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
   id_of_topic int := gapless.topic_id(topic);

@@ -11,10 +11,7 @@ create or replace function gapless.set_schema(
   topic text, schema json, event_type text default null, compatibility text default null, after_version int default null
 )
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
   id_of_topic int := gapless.topic_id(topic);

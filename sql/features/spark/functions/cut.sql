@@ -10,14 +10,9 @@ create or replace function gapless.cut(
   _topic_ids int[], _partition_ids int[], _next_offsets bigint[], _events_max bigint
 )
 returns table (topic_id int, partition_id int, next_offset bigint)
-language plpgsql
-stable    -- one snapshot for all of it, the caller's
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
-as $$
+-- Stable: one snapshot for all of it, the caller's.
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   first_run bigint;

@@ -7,12 +7,8 @@ create or replace function gapless.end_batch(
   _from_offsets bigint[], _to_offsets bigint[], _events bigint
 )
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   moved int;
 begin

@@ -3,10 +3,7 @@
 -- one than those counts as published, too.
 create or replace function gapless.fence_batch(_sink_id text, _batch_id bigint, _events bigint)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if exists (
     select from gapless.sink_batch b

@@ -5,10 +5,7 @@
 -- that an attempt that dies leaves nothing.
 create or replace function gapless.open_stage(_token uuid)
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   name text := 'stage_' || replace(_token::text, '-', '');
 begin

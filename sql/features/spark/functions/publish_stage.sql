@@ -2,9 +2,7 @@
 -- the transaction that fenced the batch.
 create or replace function gapless.publish_stage(_token uuid, _events bigint)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 set synchronize_seqscans = off    -- a scan that joins another one begins in the middle
 as $$
 declare

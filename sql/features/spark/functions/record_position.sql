@@ -6,12 +6,8 @@ create or replace function gapless.record_position(
   _group_id text, _topic text, _partition_ids int[], _next_offsets bigint[]
 )
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   wanted int := gapless.topic_id(_topic);
 begin

@@ -3,10 +3,7 @@
 -- locks: the pipeline's row, the topics', then as drop_group()
 create or replace function gapless.remove_pipeline(name text)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   here gapless.pipeline;

@@ -2,10 +2,7 @@
 -- files are being moved.
 create or replace function gapless.reset_pipeline(_name text, _goal text)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   update gapless.pipeline p set batch = p.batch + 1, error = null
   where p.name = _name and p.planned is null;

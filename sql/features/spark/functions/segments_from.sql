@@ -3,13 +3,8 @@ create or replace function gapless.segments_from(
   _topic_id int, _partition_id int, _next_offset bigint, _segments_max bigint
 )
 returns setof gapless.log_segment
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   select s.*
   from gapless.log_segment s
   where s.topic_id = _topic_id and s.partition_id = _partition_id

@@ -120,17 +120,13 @@ where p.name = %(name)s
 -- name: pipelines
 -- returns: gapless.features.spark.pipeline.position:PipelineStanding
 select
-  p.name,
-  p.batch as batches,
-  p.events,
+  p.name, p.batch as batches, p.events,
   (
     select coalesce(sum(g.lag), 0)::bigint from gapless.lag g
     where g.group_id = 'pipeline.' || p.name
   ) as lag,
   gapless.pipeline_runs(p.name) as runs,
-  p.done_ts,
-  p.target,
-  p.error
+  p.done_ts, p.target, p.error
 from gapless.pipeline p
 order by p.name
 

@@ -19,10 +19,7 @@ create or replace function gapless.add_webhook(
   sql_condition text default null
 )
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   before gapless.webhook;

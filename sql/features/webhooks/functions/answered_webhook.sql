@@ -2,10 +2,7 @@
 -- workers. False: it was removed, or a person has paused or resumed it in between.
 create or replace function gapless.answered_webhook(_name text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   own gapless.webhook;
 begin

@@ -3,8 +3,7 @@
 -- locks: the webhook's row, as resume_subscription(), then letters that nobody else has locked
 create or replace function gapless.continue_webhook(_webhook gapless.webhook)
 returns boolean
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   of_topic text := (select t.name from gapless.topic t where t.topic_id = _webhook.topic_id);
   own_group text := gapless.group_of_webhook(_webhook);

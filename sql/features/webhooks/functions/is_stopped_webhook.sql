@@ -1,9 +1,7 @@
 -- Tell whether a webhook that shares a group is stopped in at least one partition.
 create or replace function gapless.is_stopped_webhook(_webhook gapless.webhook)
 returns boolean
-language sql
-stable
-as $$
+language sql stable as $$
   select exists (
     select from gapless.subscription s
     join gapless.subscription_stop p using (subscription_id)

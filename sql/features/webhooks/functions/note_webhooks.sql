@@ -1,12 +1,7 @@
 -- As note_webhook(), for several that share a group: none has a circuit of one worker alone (stop_webhook.sql).
-create or replace function gapless.note_webhooks(
-  _names text[], _delivered bigint[], _failed bigint[], _errors text[]
-)
+create or replace function gapless.note_webhooks(_names text[], _delivered bigint[], _failed bigint[], _errors text[])
 returns void
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   with said as (
     select u.* from unnest(_names, _delivered, _failed, _errors) u (name, delivered, failed, error)
   ),

@@ -2,10 +2,7 @@
 -- a pause() of its group; for a webhook that shares a group, a stop of its subscription. Raises GL404.
 create or replace function gapless.pause_webhook(name text, reason text default null)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   own gapless.webhook := gapless.require_webhook(pause_webhook.name);

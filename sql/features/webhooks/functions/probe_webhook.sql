@@ -2,10 +2,7 @@
 -- makes one request. 'wait': not yet. 'closed': another worker had a success, or a person resumed it.
 create or replace function gapless.probe_webhook(_name text, _every interval)
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   own gapless.webhook_state;
 begin

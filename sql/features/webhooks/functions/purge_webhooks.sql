@@ -3,10 +3,7 @@
 -- locks: the rows of removed webhooks that nobody else has locked, then as drop_group()
 create or replace function gapless.purge_webhooks()
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   gone record;
 begin

@@ -2,10 +2,7 @@
 -- workers release it within a heartbeat; then purge_webhooks(), which they also call, drops its group.
 create or replace function gapless.remove_webhook(name text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   own gapless.webhook;

@@ -7,10 +7,7 @@
 -- locks: the webhook's row, the group's filter row, the letters of these units
 create or replace function gapless.replay_webhook(name text, since timestamptz)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   most constant int := 100000;    -- events

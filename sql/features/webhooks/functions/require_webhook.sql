@@ -1,8 +1,7 @@
 -- Return a webhook by its name, locked; a removed one counts as unknown. Raises GL404.
 create or replace function gapless.require_webhook(_name text)
 returns gapless.webhook
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   own gapless.webhook;
 begin

@@ -2,10 +2,7 @@
 -- Raises GL404.
 create or replace function gapless.resume_webhook(name text)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   own gapless.webhook := gapless.require_webhook(resume_webhook.name);

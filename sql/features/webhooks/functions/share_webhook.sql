@@ -7,8 +7,7 @@ create or replace function gapless.share_webhook(
   _sql_condition text
 )
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   own_group text := gapless.shared_webhook_group(_topic);
   given jsonb := coalesce(_params, '{}');

@@ -6,8 +6,7 @@
 -- locks: the group's offsets, shared, by partition: so no seek passes the place by
 create or replace function gapless.stop_shared_webhook(_webhook gapless.webhook, _reason text)
 returns boolean
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   own_group text := gapless.group_of_webhook(_webhook);
   had bigint;

@@ -4,10 +4,7 @@
 -- with the first request that succeeds (answered_webhook()).
 create or replace function gapless.stop_webhook(_name text, _reason text, _tries boolean default false)
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   own gapless.webhook;
 begin

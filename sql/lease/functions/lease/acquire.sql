@@ -7,10 +7,7 @@ create or replace function gapless.acquire(
   _group_id text, _topic_id int, _partition_id int, _member_id uuid, _token uuid
 )
 returns bigint
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.lease l
   set owner = _member_id, epoch = l.epoch + 1, token = _token,
     worker_pid = pg_backend_pid(), error = null, error_ts = null,

@@ -3,11 +3,7 @@
 -- P1 a plan that knows the present members is balanced to within one, inside capacities.
 create or replace function gapless.check_leases()
 returns table (invariant text, place text, problem text)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   with
   lease as (
     select l.*, concat_ws('/', l.group_id, t.name, l.partition_id) as place

@@ -4,15 +4,9 @@
 -- index: consumer_offsets_pkey and log_segment's key, backwards, and dead_letter_open, a look-up for each partition
 create or replace function gapless.due_leases(_member_id uuid)
 returns int[]
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
+language sql stable security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '50ms'    -- MUST be short: heartbeats wait for it
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
   select array_agg(l.lease_no)
   from gapless.member_group m
   join gapless.topic t using (topic_id)

@@ -2,10 +2,7 @@
 -- whether each could be ended: the schema's owner may need pg_signal_backend for it.
 create or replace function gapless.end_foreign_locks()
 returns table (pid int, role text, holds text, is_ended boolean)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin
   for pid, role, holds in select s.pid, s.role, s.holds from gapless.foreign_locks s loop

@@ -6,10 +6,7 @@ create or replace function gapless.install_fence(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
 )
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   unclean boolean;
 begin

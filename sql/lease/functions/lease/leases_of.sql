@@ -5,11 +5,7 @@ returns table (
   group_id text, topic text, topic_id int, partition_id int, lease_no int, group_no int, target uuid, owner uuid,
   is_paused boolean
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select l.group_id, t.name, l.topic_id, l.partition_id, l.lease_no, g.group_no, l.target, l.owner,
     gapless.is_paused(l.group_id, l.topic_id, l.partition_id)
   from gapless.member_group m

@@ -4,10 +4,7 @@
 -- It asks catalogs only: supervisors call it at each heartbeat, which must not wait for a lock on a table.
 create or replace function gapless.left_prepared()
 returns table (gid text, owner text, xid xid, since_s double precision)
-language sql
-stable
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable set search_path = pg_catalog, pg_temp as $$
   select p.gid, p.owner::text, p.transaction,
     greatest(extract(epoch from clock_timestamp() - p.prepared), 0)::double precision
   from pg_prepared_xacts p

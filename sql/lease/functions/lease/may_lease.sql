@@ -1,9 +1,7 @@
 -- Tell whether a role may take leases: it, or a role that it can change to, may call acquire().
 create or replace function gapless.may_lease(role oid)
 returns boolean
-language sql
-stable
-as $$
+language sql stable as $$
   select exists (
     select from pg_catalog.pg_proc p
     left join lateral pg_catalog.aclexplode(p.proacl) x on x.privilege_type = 'EXECUTE'

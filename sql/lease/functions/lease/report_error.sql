@@ -3,10 +3,7 @@ create or replace function gapless.report_error(
   _group_id text, _topic_id int, _partition_id int, _token uuid, _error text
 )
 returns void
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.lease l
   set error = _error,
     error_ts = case when _error is not null then clock_timestamp() end

@@ -8,11 +8,7 @@ create or replace function gapless.sessions_needed(
   out supervisors bigint, out partitions bigint, out workers bigint,
   out max_connections int, out reserved int, out own bigint
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   with
   fleet as (
     select m.member_id, m.capacity, m.partitions_per_worker, m.sessions

@@ -5,10 +5,7 @@
 --   no worker.
 create or replace function gapless.sync(_group_id text, _topic_id int)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   grp gapless.consumer_group;
   live uuid[];

@@ -4,9 +4,6 @@ create or replace function gapless.join_group(
   _groups text[], _topics text[]
 )
 returns void
-language sql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql security definer set search_path = pg_catalog, pg_temp as $$
   select gapless.join_groups(_member_id, _member_no, _name, _capacity, 1, _ttl, _groups, _topics)
 $$;

@@ -6,10 +6,7 @@ create or replace function gapless.join_groups(
   _groups text[], _topics text[], _sessions int default 2
 )
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   insert into gapless.member (
     member_id, member_no, name, capacity, partitions_per_worker, ttl, expires_at, backend_pid, sessions

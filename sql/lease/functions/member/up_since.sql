@@ -2,11 +2,7 @@
 -- crash of a single backend. -infinity: the clock was ahead at the start, so the time is unknown.
 create or replace function gapless.up_since()
 returns timestamptz
-language sql
-volatile
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
   select case when x.up_since > gapless.clock() then '-infinity' else x.up_since end
   from (
     select greatest(

@@ -5,14 +5,8 @@
 -- and partitions are unserved; or when leases are to be retired.
 create or replace function gapless.watch(_member_id uuid)
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-set plan_cache_mode = force_generic_plan
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set enable_bitmapscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 begin
   return (
   with every as materialized (select * from gapless.all_members)

@@ -2,11 +2,7 @@
 -- counts: a dead one's lock goes to the successor's worker that queued for it, which cannot take the lease yet.
 create or replace function gapless.works(_member_id uuid)
 returns boolean
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from gapless.lease l
     join pg_locks k on k.locktype = 'advisory' and k.classid = 7427003::oid

@@ -6,15 +6,9 @@
 -- When all are done: 'handled', or 'dead' and the first group that has dead letters of it. A group that publishes
 -- nothing ends the chain: later groups have nothing to do. Only the first group can have the state 'elsewhere'. It
 -- reads only, and waits for nothing. Raises GL404 for an unknown group.
-create or replace function gapless.chain_state(
-  groups text[], transaction_id uuid, out state text, out group_id text
-)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+create or replace function gapless.chain_state(groups text[], transaction_id uuid, out state text, out group_id text)
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   died_in text;

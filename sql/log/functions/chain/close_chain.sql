@@ -1,8 +1,7 @@
 -- Close the chain: from here on, until COMMIT, every published event is known to come from one unit.
 create or replace function gapless.close_chain(_units int)
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   if current_setting('gapless.chain', true) = 'untold' then
     perform gapless.refuse_untold();

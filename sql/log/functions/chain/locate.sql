@@ -8,14 +8,8 @@ create or replace function gapless.locate(transaction_id uuid, topic_ids int[] d
 returns table (
   topic_id int, partition_id int, first_offset bigint, last_offset bigint, events bigint
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   own_xid xid8 := gapless.xid_of(transaction_id);

@@ -5,9 +5,7 @@ create or replace function gapless.parse_cause(
   cause text, out group_id text, out topic text, out partition_id int, out first_offset bigint,
   out last_offset bigint, out timeline int
 )
-language sql
-immutable parallel safe
-as $$
+language sql immutable parallel safe as $$
   select m[1], m[2], m[3]::int, m[4]::bigint, coalesce(m[5], m[4])::bigint,
     case when m is not null then coalesce(m[6], '1')::int end
   from (

@@ -5,11 +5,7 @@ create or replace function gapless.states_aside(
   _transaction_id uuid
 )
 returns text[]
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce(
     array_agg(distinct case when d.status in ('waiting', 'parked') then 'waiting' else 'dead' end),
     '{}')

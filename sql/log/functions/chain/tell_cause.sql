@@ -13,8 +13,7 @@
 -- Name the unit that is being handled, until the transaction ends or the next call.
 create or replace function gapless.tell_cause(cause text, correlation uuid)
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   perform set_config('gapless.cause', coalesce(tell_cause.cause, ''), true),
     set_config('gapless.correlation', coalesce(tell_cause.correlation::text, ''), true);

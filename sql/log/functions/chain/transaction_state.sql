@@ -13,12 +13,8 @@
 -- It reads only, and waits for nothing. Raises GL404 for an unknown group.
 create or replace function gapless.transaction_state(group_id text, transaction_id uuid)
 returns text
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 declare
   covered int[];

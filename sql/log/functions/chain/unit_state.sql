@@ -10,13 +10,8 @@ create or replace function gapless.unit_state(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint,
   out state text, out next_offset bigint, out letter text, out reason text, out attempts int
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column
 begin
   if not exists (

@@ -7,10 +7,7 @@ create or replace function gapless.wait_through(
   groups text[], transaction_id uuid, timeout interval default '10 s',
   out state text, out group_id text
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   give_up timestamptz := clock_timestamp() + timeout;
   pause_s double precision := 0.002;

@@ -2,13 +2,8 @@
 -- the next, or chunk_events rows further. upto: null while an event may still come into it (by the floor:
 -- close_chunks.sql).
 create or replace function gapless.closed_slice(_first_id bigint, out from_id bigint, out upto bigint)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set jit = off set enable_seqscan = off as $$
   with place as (
     select c.from_id, c.upto from gapless.chunk c
     union all

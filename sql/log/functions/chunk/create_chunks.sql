@@ -14,12 +14,8 @@
 --   before the first id of all SHARE ROW EXCLUSIVE on the parent, without waiting
 create or replace function gapless.create_chunks()
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '100ms'
-set client_min_messages = warning
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms' set client_min_messages = warning as $$
 declare
   config gapless.log_config;
   next_id bigint;

@@ -14,14 +14,8 @@
 --   SHARE UPDATE EXCLUSIVE on the parent (nobody who reads or writes waits for it)
 create or replace function gapless.empty_default_chunk()
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-set lock_timeout = '100ms'
-set client_min_messages = warning
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set jit = off set enable_seqscan = off set lock_timeout = '100ms' set client_min_messages = warning as $$
 declare
   first_id bigint := gapless.next_to_copy();
   slice record;

@@ -2,11 +2,7 @@
 -- visible only with pg_read_all_stats.
 create or replace function gapless.is_in_long_use()
 returns boolean
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from pg_locks k
     left join pg_stat_activity a using (pid)

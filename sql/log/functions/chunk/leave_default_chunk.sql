@@ -7,9 +7,7 @@
 -- drawn.
 create or replace function gapless.leave_default_chunk()
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
+language plpgsql security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it
 as $$
 declare

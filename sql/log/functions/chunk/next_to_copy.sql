@@ -2,12 +2,8 @@
 -- (empty_default_chunk.sql). By index: a look-up for each copy.
 create or replace function gapless.next_to_copy()
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set jit = off
-set enable_seqscan = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set jit = off set enable_seqscan = off as $$
 declare
   pos bigint := (select s.dropped_upto from gapless.retention_state s);
   found_id bigint;

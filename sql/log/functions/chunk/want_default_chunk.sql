@@ -4,12 +4,8 @@
 -- Does nothing when the default chunk is empty. Raises 55P03 as create_chunks().
 create or replace function gapless.want_default_chunk()
 returns void
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set lock_timeout = '100ms'
-set client_min_messages = warning
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set lock_timeout = '100ms' set client_min_messages = warning as $$
 begin
   if to_regclass('gapless.default_wanted') is null and exists (select from gapless.outbox_message_default) then
     lock table gapless.guard_chunks in exclusive mode nowait;

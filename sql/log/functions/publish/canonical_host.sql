@@ -3,9 +3,7 @@
 -- partitions. Any other text, also a key, stays as it is.
 create or replace function gapless.canonical_host(host_id text)
 returns text
-language sql
-immutable parallel safe
-as $$
+language sql immutable parallel safe as $$
   select case
     when host_id ~ E'^\\{?[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\\}?$'
       and starts_with(host_id, '{') = (right(host_id, 1) = '}')

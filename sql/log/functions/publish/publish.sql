@@ -13,8 +13,7 @@ create or replace function gapless.publish(
   to_subscription text default null
 )
 returns uuid
-language plpgsql
-as $$
+language plpgsql as $$
 #variable_conflict use_column
 declare
   id_of_topic int := gapless.topic_id(publish.topic);

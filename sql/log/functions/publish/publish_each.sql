@@ -12,8 +12,7 @@ create or replace function gapless.publish_each(
   to_groups text[] default null, to_subscriptions text[] default null
 )
 returns table (transaction_id uuid, message_id bigint, duplicate boolean, scheduled_id bigint)
-language plpgsql
-as $$
+language plpgsql as $$
 #variable_conflict use_column
 declare
   id_of_topic int := gapless.topic_id(publish_each.topic);

@@ -7,8 +7,7 @@ create or replace function gapless.publish_from(
   transaction_id uuid default null
 )
 returns uuid
-language plpgsql
-as $$
+language plpgsql as $$
 declare
   told text := current_setting('gapless.cause', true);
   told_correlation text := current_setting('gapless.correlation', true);

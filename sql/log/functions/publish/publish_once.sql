@@ -23,10 +23,7 @@ create or replace function gapless.publish_once(
   deliver_in interval default null, digest bytea default null, out message_id bigint,
   out duplicate boolean, out scheduled_id bigint
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   -- MUST come before the look at dedupe_state: turn_dedupe_slots() waits for xids that are in progress.

@@ -12,8 +12,7 @@ create or replace function gapless.publish_request(
 )
 returns table (transaction_id uuid, duplicate boolean, scheduled_ids bigint[])
 language plpgsql
-set lock_timeout = '5s'
-as $$
+set lock_timeout = '5s' as $$
 #variable_conflict use_column
 declare
   first record;

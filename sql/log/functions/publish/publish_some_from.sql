@@ -5,8 +5,7 @@ create or replace function gapless.publish_some_from(
   user_id text[], transaction_id text[]
 )
 returns uuid
-language plpgsql
-as $$
+language plpgsql as $$
 #variable_conflict use_column
 declare
   id_of_topic int := gapless.topic_id(publish_some_from.topic);

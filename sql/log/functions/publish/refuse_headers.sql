@@ -2,8 +2,7 @@
 -- headers_are_an_object refuses them.
 create or replace function gapless.refuse_headers(_headers jsonb)
 returns void
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   raise exception 'headers are a JSON object, not %', left(_headers::text, 100)
     using errcode = 'invalid_parameter_value';

@@ -4,9 +4,7 @@
 -- published event.
 create or replace function gapless.transaction_uuid(xid xid8, timeline int default null)
 returns uuid
-language sql
-immutable parallel safe
-as $$
+language sql immutable parallel safe as $$
   select (
     lpad(to_hex(case when timeline > 1 then timeline else 0 end), 8, '0') || '-0000-8000-8'
     || substr(lpad(to_hex(xid::text::bigint), 16, '0'), 2, 3)

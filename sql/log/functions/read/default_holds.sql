@@ -3,13 +3,8 @@
 -- locks: the default chunk, until it returns
 create or replace function gapless.default_holds(_ids bigint[])
 returns boolean
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-set plan_cache_mode = auto
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off set plan_cache_mode = auto as $$
 declare
   low bigint := (select min(i) from unnest(_ids) i);
   high bigint := (select max(i) from unnest(_ids) i);

@@ -4,13 +4,8 @@
 --   select * from gapless.ends(array['orders', 'payments']);
 create or replace function gapless.ends(topics text[])
 returns table (topic text, topic_id int, partition_id int, first_offset bigint, next_offset bigint)
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   with recursive
   wanted as (
     select t.topic_id, t.name, t.partitions

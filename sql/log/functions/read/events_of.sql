@@ -4,12 +4,8 @@
 -- plan: as claim_events()
 create or replace function gapless.events_of(_ids bigint[])
 returns setof gapless.outbox_message_t
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan set jit = off as $$
 declare
   low bigint := (select min(i) from unnest(_ids) i);
   high bigint := (select max(i) from unnest(_ids) i);

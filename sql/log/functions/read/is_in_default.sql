@@ -4,7 +4,6 @@
 -- plan: inlined. MUST NOT lock anything where nobody waits: all claims ask, and would wait while a chunk is made.
 create or replace function gapless.is_in_default(_ids bigint[])
 returns boolean
-language sql
-as $$
+language sql as $$
   select to_regclass('gapless.default_wanted') is not null and gapless.default_holds(_ids)
 $$;

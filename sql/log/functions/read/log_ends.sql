@@ -2,11 +2,7 @@
 create or replace function gapless.log_ends(
   _topic_id int, _partition_id int, out first_offset bigint, out end_offset bigint
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select
     gapless.log_first(_topic_id, _partition_id),
     coalesce(

@@ -2,18 +2,10 @@
 -- which it was given. partition_id: where their keys lead now; a topic that had another number of partitions has them
 -- elsewhere, and is searched. since: they were not sequenced before.
 -- By index: the segments from that time on, few at first.
-create or replace function gapless.offsets_of(
-  _topic_id int, _partition_id int, _ids bigint[], _since timestamptz
-)
+create or replace function gapless.offsets_of(_topic_id int, _partition_id int, _ids bigint[], _since timestamptz)
 returns table (id bigint, partition_found int, c_offset bigint, timeline int)
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set plan_cache_mode = force_generic_plan
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set plan_cache_mode = force_generic_plan set jit = off as $$
 #variable_conflict use_column
 declare
   missing bigint[] := _ids;

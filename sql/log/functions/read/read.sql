@@ -9,16 +9,9 @@ returns table (
   c_offset bigint, key text, event_type text, payload json, headers jsonb, host_id text,
   user_id text, transaction_id uuid, created_ts timestamptz, message_id bigint
 )
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_hashjoin = off
-set enable_mergejoin = off
-set enable_seqscan = off
-set plan_cache_mode = force_custom_plan
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set plan_cache_mode = force_custom_plan
+set jit = off as $$
 #variable_conflict use_column
 declare
   wanted int := gapless.topic_id(topic);

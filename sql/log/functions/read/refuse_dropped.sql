@@ -2,13 +2,8 @@
 -- such as a newer one of its key.
 create or replace function gapless.refuse_dropped(_message_ids bigint[])
 returns void
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   dropped bigint;
 begin

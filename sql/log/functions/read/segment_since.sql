@@ -2,13 +2,8 @@
 -- segment before it can be newer. Runs follow each other, so a binary search finds it.
 create or replace function gapless.segment_since(_topic_id int, _partition_id int, _since timestamptz)
 returns bigint
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
 declare
   low bigint;
   high bigint;      -- the answer is a base_offset from low to high

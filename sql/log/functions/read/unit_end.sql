@@ -3,13 +3,8 @@
 create or replace function gapless.unit_end(
   _topic_id int, _partition_id int, _c_offset bigint, out last_offset bigint, out sequenced_ts timestamptz
 )
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set enable_seqscan = off
-set jit = off
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
   select
     s.base_offset + x.skip + position(b'1' in substring(s.unit_ends from x.skip + 1)) - 1,
     s.sequenced_ts

@@ -6,11 +6,7 @@
 -- has been quiet for a second.
 create or replace function gapless.floor_is_late(_state gapless.sequencer, _allocated bigint)
 returns boolean
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   chunk_events bigint;
 begin

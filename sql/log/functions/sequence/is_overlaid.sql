@@ -3,11 +3,7 @@
 -- all events while there was no run.
 create or replace function gapless.is_overlaid()
 returns boolean
-language sql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from gapless.sequencer i, pg_control_system() c
     where i.run = 0 and i.system_identifier = c.system_identifier and i.next_floor_xid::xid = i.xmin

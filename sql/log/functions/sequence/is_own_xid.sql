@@ -3,8 +3,6 @@
 -- xid.
 create or replace function gapless.is_own_xid(_xid xid8, _xmin xid, _since xid)
 returns boolean
-language sql
-stable
-as $$
+language sql stable as $$
   select age(_xid::xid) between age(_xmin) and age(_since) - 1
 $$;

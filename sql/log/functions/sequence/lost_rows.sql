@@ -5,11 +5,7 @@
 -- group_pause and tables for people.
 create or replace function gapless.lost_rows()
 returns text
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   each record;
   is_lost boolean;

@@ -2,15 +2,8 @@
 -- statement, so that "nothing is pending, and no group lags" can be asked in one.
 create or replace function gapless.pending()
 returns boolean
-language plpgsql
-stable
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_custom_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set jit = off
-as $$
+language plpgsql stable security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare
   state gapless.sequencer;
 begin

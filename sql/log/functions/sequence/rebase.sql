@@ -13,10 +13,7 @@
 -- Before: the caller has guard_sequencing.
 create or replace function gapless.rebase(_state gapless.sequencer)
 returns gapless.sequencer
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here bigint;
 begin

@@ -23,15 +23,9 @@
 --   index will do there; the others are planned for what they find.
 create or replace function gapless.sequence_events()
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-set plan_cache_mode = force_generic_plan
-set enable_seqscan = off
-set enable_bitmapscan = off
-set enable_hashjoin = off
-set jit = off
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off
+set enable_hashjoin = off set jit = off as $$
 declare
   state gapless.sequencer;
   cluster bigint;

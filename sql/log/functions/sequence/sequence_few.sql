@@ -7,10 +7,7 @@
 --
 -- MUST read events, topics and snapshot in one statement: under READ COMMITTED each has a snapshot of its own.
 create or replace function gapless.sequence_few(_state gapless.sequencer, out sequenced bigint, out seen pg_snapshot)
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   few constant int := 64;
   xmax_seen constant xid8 := pg_snapshot_xmax(_state.snapshot);

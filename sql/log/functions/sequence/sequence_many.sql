@@ -7,10 +7,7 @@ create or replace function gapless.sequence_many(
   _state gapless.sequencer, _is_restored boolean,
   out sequenced bigint, out seen pg_snapshot, out has_unrouted boolean
 )
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   xmax_seen constant xid8 := pg_snapshot_xmax(_state.snapshot);
   in_progress constant xid8[] := array(select pg_snapshot_xip(_state.snapshot));

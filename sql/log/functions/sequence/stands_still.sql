@@ -2,10 +2,7 @@
 -- null. It writes nothing. An active sequencer leaves no event waiting for longer than a moment.
 create or replace function gapless.stands_still()
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if not gapless.pending() then
     return null;

@@ -3,8 +3,6 @@
 -- tells them apart.
 create or replace function gapless.timeline()
 returns int
-language sql
-volatile
-as $$
+language sql volatile as $$
   select ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::int
 $$;

@@ -8,8 +8,7 @@
 -- polls (sequencer_polls). Use `alter database … set gapless.wake = on` where no publisher prepares transactions.
 create or replace function gapless.wake_sequencer()
 returns trigger
-language plpgsql
-as $$
+language plpgsql as $$
 begin
   if current_setting('gapless.chain', true) <> ''
     and coalesce(current_setting('gapless.cause', true), '') = ''

@@ -6,10 +6,7 @@ create or replace function gapless.adopt_topic(
   topic_id int, name text, partitions int, keep_s double precision default null
 )
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   kept bigint;

@@ -1,9 +1,7 @@
 -- Raise GL400 for an invalid topic name, or number of partitions.
 create or replace function gapless.check_topic(_name text, _partitions int)
 returns void
-language plpgsql
-immutable
-as $$
+language plpgsql immutable as $$
 begin
   if (_name ~ '^[A-Za-z0-9._-]{1,249}$') is not true then
     raise exception '"%" is not a topic name: use 1 to 249 letters, digits, dots, dashes and underscores',

@@ -4,10 +4,7 @@
 -- the identity, never from data; an id that has events already is left to adopt_topic().
 create or replace function gapless.create_topic(name text, partitions int)
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   existing gapless.topic;
@@ -48,10 +45,7 @@ create or replace function gapless.create_topic(
   name text, partitions int, keep_s double precision, window_s double precision default null
 )
 returns int
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   created_id int;

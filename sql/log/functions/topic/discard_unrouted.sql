@@ -2,10 +2,7 @@
 -- them. Returns their number. An event that the sequencer has not seen yet stays.
 create or replace function gapless.discard_unrouted(topic_id int default null)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
   state gapless.sequencer;

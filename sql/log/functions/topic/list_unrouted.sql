@@ -3,10 +3,7 @@
 -- own: for that, the ids of that row are read.
 create or replace function gapless.list_unrouted(_topic_id int)
 returns bigint
-language plpgsql
-security definer
-set search_path = pg_catalog, pg_temp
-as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   found_events bigint;
   shared gapless.unrouted;

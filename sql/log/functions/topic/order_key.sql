@@ -3,9 +3,7 @@
 -- plan: inlined where events are routed.
 create or replace function gapless.order_key(key text, host_id text, transaction_id uuid, xid xid8)
 returns text
-language sql
-immutable parallel safe
-as $$
+language sql immutable parallel safe as $$
   select coalesce(
     order_key.key, gapless.canonical_host(order_key.host_id), order_key.transaction_id::text, order_key.xid::text
   )

@@ -2,8 +2,6 @@
 -- bigint before abs: hashtext can return the smallest int4, whose abs does not exist.
 create or replace function gapless.partition_of(key text, partitions int)
 returns int
-language sql
-immutable strict parallel safe
-as $$
+language sql immutable strict parallel safe as $$
   select (abs(hashtext(key)::bigint) % partitions)::int
 $$;

@@ -12,13 +12,9 @@ from gapless.cli.declare import Args, Command, Conn, flag, opt, yes
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
 from gapless.features.spark.asked import on_spark, spark_conf
-from gapless.features.spark.ops import (
-    declared_pipelines,
-    list_pipelines,
-    remove_pipeline,
-    reset_pipeline,
-)
+from gapless.features.spark.ops import declared_pipelines, remove_pipeline
 from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.position import list_pipelines, reset_pipeline
 from gapless.features.spark.pipeline.verify import verify
 from gapless.ops.text import json_text, quantity
 

@@ -1,27 +1,21 @@
-"""Pipelines: show their progress; reset or remove them. Spark is not needed."""
+"""Pipelines: those of a file, and their removal. Spark is not needed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from gapless.features.spark.pipeline.document import load_pipelines
-from gapless.features.spark.pipeline.position import (
-    PipelineStanding,
-    holds,
-    remove,
-    reset,
-    standings,
-)
+from gapless.features.spark.pipeline.position import holds, list_pipelines, remove
 from gapless.features.spark.pipeline.table import drop_stage
 from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from psycopg import Connection
 
-__all__ = ["RemovedPipeline", "list_pipelines", "remove_pipeline", "reset_pipeline"]
+__all__ = ["RemovedPipeline", "remove_pipeline"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,21 +64,6 @@ def declared_pipelines(file: Path) -> list[DeclaredPipeline]:
     ]
 
 
-def list_pipelines(conn: Connection[Any]) -> list[PipelineStanding]:
-    """Return the progress of all pipelines that ever ran in this database."""
-    return standings(conn)
-
-
-def reset_pipeline(
-    conn: Connection[Any], name: str, to: Literal["earliest", "latest"] = "earliest"
-) -> None:
-    """Let a pipeline begin anew; its output stays.
-
-    Before: `conn` is in autocommit. Raises UsageError for one that never ran, or while it runs.
-    """
-    reset(conn, name, to)
-
-
 def remove_pipeline(conn: Connection[Any], name: str, *, dry_run: bool = False) -> RemovedPipeline:
     """Forget a pipeline: retention no longer waits for it; its output stays.
 
@@ -92,7 +71,7 @@ def remove_pipeline(conn: Connection[Any], name: str, *, dry_run: bool = False) 
     unknown pipeline, or while it runs.
     """
     held = holds(conn, name)
-    standing = next((each for each in standings(conn) if each.name == name), None)
+    standing = next((each for each in list_pipelines(conn) if each.name == name), None)
     left_over = None
     if not dry_run:
         remove(conn, name)

@@ -258,9 +258,9 @@ def retention(patient: Patient) -> Iterator[Finding]:
 
 def pipelines(patient: Patient) -> Iterator[Finding]:
     """Check that no pipeline has failed: retention keeps the events that it has not read."""
-    from gapless.features.spark.pipeline.position import standings  # noqa: PLC0415 - imports yaml
+    from gapless.features.spark.pipeline.position import list_pipelines  # noqa: PLC0415 - imports yaml
 
-    found = standings(patient.conn)
+    found = list_pipelines(patient.conn)
     ill = [each for each in found if each.error is not None and not each.runs]
     for each in ill[:_SHOWN_MAX]:
         name = plain(each.name)

@@ -1,7 +1,5 @@
 """trace(): the tree that is made of the units of a chain, and what groups did with each."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

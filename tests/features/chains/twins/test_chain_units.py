@@ -1,7 +1,5 @@
 """chain_units(): the units of a chain and what each came of, of two chains that are alike."""
 
-from __future__ import annotations
-
 from typing import Any
 from uuid import UUID
 

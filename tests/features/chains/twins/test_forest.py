@@ -3,8 +3,6 @@
 A forest is written by its parents, from 1, 0 for a root; ids are ten times as high.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Groups that are shown under the classic name: which, in which view, by whom; and what is anybody else's stays."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

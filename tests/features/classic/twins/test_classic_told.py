@@ -1,7 +1,5 @@
 """Topics whose events are announced on a classic channel: which, on what channel, and by one trigger."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

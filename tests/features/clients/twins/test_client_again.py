@@ -1,7 +1,5 @@
 """deliver_units_again(): which units come from the dead letter queue, in order, and what is noted of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """heartbeat() and renew_client(): until when a client is one, and what it notices of others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

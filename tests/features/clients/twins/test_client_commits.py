@@ -1,7 +1,5 @@
 """commit(), end_client_turn(), release_client_lease(): what a client ends is of its units in hand, and no row beside them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """commit_redriven(), reject_unit(): units that end otherwise than by the group's offset, and no row beside them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """take_leases(): which partitions a client lets go of and which it takes, and that it waits for nobody."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -1,7 +1,5 @@
 """join(), leave(), end_client(): who is a member, and what that changes in its group and nowhere else."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """next_units(): which units a client would be given next, whole ones, up to what is missing."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.staff import Staff

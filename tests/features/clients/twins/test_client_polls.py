@@ -1,7 +1,5 @@
 """poll(): what a client gets of all its partitions, in which order, and what comes alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

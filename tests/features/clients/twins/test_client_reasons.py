@@ -1,7 +1,5 @@
 """What is said to people: why no client can serve a group, and why a partition gives nothing."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.staff import Staff

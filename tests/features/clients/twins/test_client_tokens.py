@@ -1,7 +1,5 @@
 """Whose a token is, and what it stands for: one member of one group, and the leases that it holds now."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 
 import psycopg

@@ -1,7 +1,5 @@
 """deliver_units(): which units a client is given of its partition, and what is noted of each."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """client_lease() when somebody had the fence: what was so before the wait is not what is so now."""
 
-from __future__ import annotations
-
 import time
 
 import psycopg

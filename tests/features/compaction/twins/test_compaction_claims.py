@@ -1,7 +1,5 @@
 """claim_latest(): what a group claims that begins with the newest event of each key, until it comes to the log."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from typing import Any

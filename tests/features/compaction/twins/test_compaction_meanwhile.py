@@ -1,7 +1,5 @@
 """claim_latest() while another session changes its place: nothing is claimed of what it does not know."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Compaction is switched on and off, and what is kept is read: of one topic, by keys and by ids."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """compact_partition(): the next events of one partition, folded into what is kept of their keys, and nothing else."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

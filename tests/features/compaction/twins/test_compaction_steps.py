@@ -1,7 +1,5 @@
 """compact(), forget_latest(): a step is as long as it may be, of those who waited longest; and what is gone then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The threads beside the sequencer: how long the compactor waits, and what is dropped."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any

@@ -4,8 +4,6 @@ Slot 1 takes new keys, slot 0 closes, slot 2 is closed, slot 3 is empty. Ages ar
 them, that of other is 1000.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from threading import Thread
 from typing import Any

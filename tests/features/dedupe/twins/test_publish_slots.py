@@ -3,8 +3,6 @@
 The windows: 1000 s of orders, 10000 s of other. All four slots are there; of each, ages are in seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 

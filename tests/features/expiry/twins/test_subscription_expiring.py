@@ -1,7 +1,5 @@
 """expire_subscriptions(): exactly those whose time is over go, of each group by itself; the clock of that."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,7 +1,5 @@
 """Events and conditions of many subscriptions."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Twins whose subscriptions missed events."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

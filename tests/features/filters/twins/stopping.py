@@ -1,7 +1,5 @@
 """Subscriptions of twins that are stopped and resumed."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

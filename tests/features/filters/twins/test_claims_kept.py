@@ -1,7 +1,5 @@
 """claim_kept(): what a group with a filter claims, and which events of it are kept and come along."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

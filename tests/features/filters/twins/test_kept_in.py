@@ -1,7 +1,5 @@
 """kept_in(): which events of a range a filter keeps, and how far that is known where some are missing."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

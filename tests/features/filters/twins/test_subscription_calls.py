@@ -3,8 +3,6 @@
 Four groups have the same subscriptions a and b, stopped in every partition. The clock of what expires stands still.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

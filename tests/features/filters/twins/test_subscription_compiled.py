@@ -1,7 +1,5 @@
 """What the server makes of the text of a SQL condition: refused for what it uses, compiled once, and taken away."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import md5

@@ -1,7 +1,5 @@
 """resume_subscription(): how many units it says, which it asks about in pieces of 1, 2, 4 and more events."""
 
-from __future__ import annotations
-
 import pytest
 
 from features.filters.twins.missing import LETTERS, twins

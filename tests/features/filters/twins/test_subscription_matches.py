@@ -3,8 +3,6 @@
 Four groups have the same subscriptions, and each is told of its own alone.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

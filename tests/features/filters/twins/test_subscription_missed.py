@@ -1,7 +1,5 @@
 """Letters that a subscription joins which missed their events, what keeps it stopped, and who may stop one at all."""
 
-from __future__ import annotations
-
 import json
 from hashlib import md5
 

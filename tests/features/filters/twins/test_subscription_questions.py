@@ -1,7 +1,5 @@
 """ask_conditions(): which SQL conditions hold for which events, which raise, which are slow, and who is not asked."""
 
-from __future__ import annotations
-
 from hashlib import md5
 from typing import Any
 

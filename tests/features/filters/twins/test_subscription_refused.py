@@ -1,7 +1,5 @@
 """Who has no subscriptions, and is told so."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from support.subscribed import SUBSCRIBE, request, subscribe

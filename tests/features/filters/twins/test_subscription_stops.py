@@ -3,8 +3,6 @@
 Four groups have the same subscriptions, deliveries and letters; each event of a partition has its offset in it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

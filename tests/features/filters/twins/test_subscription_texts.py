@@ -1,7 +1,5 @@
 """What the text of a SQL condition may be, before anything parses it: each refusal beside what is just allowed."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twins import Twins

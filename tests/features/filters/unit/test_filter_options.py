@@ -1,7 +1,5 @@
 """What filter the options of a handler say, and what is said of those that are none."""
 
-from __future__ import annotations
-
 from collections import OrderedDict, UserDict
 from typing import Any
 

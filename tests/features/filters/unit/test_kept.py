@@ -3,8 +3,6 @@
 Tried is every choice of events of a few small ranges; a model says what must come of it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain, combinations
 from typing import Any

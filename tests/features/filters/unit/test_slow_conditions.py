@@ -1,7 +1,5 @@
 """Asking conditions: whose fault it is that they take too long, and what comes of their answers."""
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any

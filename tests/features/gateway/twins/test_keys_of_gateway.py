@@ -1,7 +1,5 @@
 """Keys of the gateway: what is written of one, what is none, and until when one counts; beside others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any

@@ -1,7 +1,5 @@
 """Plain events of an array are read at once, and to the same events as one by one."""
 
-from __future__ import annotations
-
 import json
 import tracemalloc
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Long work of several requests, a slice at a time: others are served between two of them."""
 
-from __future__ import annotations
-
 import asyncio
 from itertools import count
 

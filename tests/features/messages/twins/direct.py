@@ -1,7 +1,5 @@
 """Messages for one group or one subscription, right and wrong."""
 
-from __future__ import annotations
-
 from typing import Any
 
 NO_OBJECT = "headers are a JSON object, not "

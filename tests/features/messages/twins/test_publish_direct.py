@@ -1,7 +1,5 @@
 """Events for one group: whom they name, among groups and subscriptions that are alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Requests and their replies: what is asked of whom and until when, and which reply is the one, among others."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from hashlib import md5

@@ -1,7 +1,5 @@
 """What probes are answered: for how long a loop may be silent, and which partitions are named."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What Prometheus reads: what was counted here and what a look found, each under its labels."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """The HTTP of an exporter: a page each, nobody waits for a place, and a socket that is refused in words."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

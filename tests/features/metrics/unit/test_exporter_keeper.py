@@ -1,7 +1,5 @@
 """A supervisor's exporter: forked, told that the loop turns, started again, and ended with it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from socket import socket

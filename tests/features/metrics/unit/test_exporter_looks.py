@@ -1,7 +1,5 @@
 """When an exporter looks at the database again, and what becomes of its session."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

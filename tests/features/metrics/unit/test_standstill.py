@@ -1,7 +1,5 @@
 """For how long a partition stands still: from looks alone, in a history."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from gapless.features.metrics.look import GroupStanding, Standstill

@@ -1,7 +1,5 @@
 """Answers for receipts of twins."""
 
-from __future__ import annotations
-
 from support.twin_queues import (
     DONE,
     DUE,

@@ -1,7 +1,5 @@
 """An answer for a receipt, where everything else has the same token: which rows change, and how."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """take_next(): the pieces of a block that lies over segments, a queue that rests, and what a session keeps."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Somebody died: what of theirs lapses at once, and that nothing of anybody else does."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

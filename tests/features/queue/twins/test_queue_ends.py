@@ -1,7 +1,5 @@
 """Where the log of a queue ends, what a receipt stands for, and what is put aside: each of its own partition."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twin_queues import (

@@ -1,7 +1,5 @@
 """The floor of a queue: what a pause, its end and a seek write of it, and that no other is touched."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twin_queues import DONE, DUE, ELSEWHERE, HELD, HERE, Notes, note, spread

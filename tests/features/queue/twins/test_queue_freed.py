@@ -1,7 +1,5 @@
 """A lease that is given back: of its place alone, by the owner alone, and its group is told."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Beside another session: which gap of a queue is found, and that no lock is taken but what is needed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What reserve() and take() give out, in which order, and what they note: of this partition, group and topic alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

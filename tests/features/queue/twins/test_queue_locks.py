@@ -1,7 +1,5 @@
 """What another session has in hand at this moment: it is passed, or waited for by asking again, never taken."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

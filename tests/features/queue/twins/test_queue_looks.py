@@ -1,7 +1,5 @@
 """What is said of a queue group without writing: of each of its partitions, among all that are alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

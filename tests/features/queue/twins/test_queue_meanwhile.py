@@ -1,7 +1,5 @@
 """What becomes somebody else's while a call goes on: it is waited for, or left to whoever has it by then."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What is missing from the log of a queue group: where that is seen, what is said, and what a skip passes."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twin_queues import (

@@ -1,7 +1,5 @@
 """What kind of group it is, its block, its pauses: which rows change, among groups that are alike."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """take_next() at the edges of blocks, segments, sessions: what is next, and what is left behind."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

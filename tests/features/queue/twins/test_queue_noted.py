@@ -1,7 +1,5 @@
 """What is open again in a partition of a queue, and which of its floors counts, among floors of all kinds."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twin_queues import DUE, ELSEWHERE, HERE, PLACES, letter, note

@@ -1,7 +1,5 @@
 """Answers for a unit that count no more, and times that are none: refused, and nothing is changed."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twin_queues import HELD, HERE, PLACES, letter, letters, note, noted

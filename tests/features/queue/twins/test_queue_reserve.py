@@ -1,7 +1,5 @@
 """reserve(): of which partition, what comes first, for how long, and what stands before a hole."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """A receipt that is old, or old in part: what was given out again since is not answered for with it."""
 
-from __future__ import annotations
-
 import pytest
 
 from features.queue.twins.answers import CALLS, OTHER, TOKEN

@@ -1,7 +1,5 @@
 """take() of a queue that a stranger keeps everybody from; and looks that wait for nobody."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """take(): what a client in any language gets of a queue group, and what a call leaves for others."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Who waits for something of a queue group to come back is told so, once for each partition, when that is committed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

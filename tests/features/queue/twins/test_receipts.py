@@ -1,7 +1,5 @@
 """What is said of a receipt: of its events alone, among receipts that are just like it, and once."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

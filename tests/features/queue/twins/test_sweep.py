@@ -1,7 +1,5 @@
 """sweep(): how far the floor of a queue moves over any noted ranges, and what is noted afterwards."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twins import Twins

@@ -1,7 +1,5 @@
 """take_next() and what it asks: which offsets of a queue are given out next, of this partition alone."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """What a queue's handler may say, and the sentence for what does not go together."""
 
-from __future__ import annotations
-
 from datetime import timedelta
 from types import SimpleNamespace
 from typing import Any

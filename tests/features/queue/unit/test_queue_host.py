@@ -3,8 +3,6 @@
 With a driver, a pipe and a session that only say what a test wants, and a clock that stands still.
 """
 
-from __future__ import annotations
-
 import time
 from itertools import count
 from types import SimpleNamespace

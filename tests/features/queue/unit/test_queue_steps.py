@@ -3,8 +3,6 @@
 What is taken, how calls end, and what the database says of a COMMIT, are as a test wants.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager

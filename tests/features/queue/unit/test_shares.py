@@ -1,7 +1,5 @@
 """Which topic comes next: shares as the weights say, nobody starves, nothing is saved up."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Scratch groups: the range they have, who takes it, and what of it is written."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twins import Twins

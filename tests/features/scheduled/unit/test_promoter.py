@@ -1,7 +1,5 @@
 """When a sequencer looks for what is due, with a clock that stands still; and times as text."""
 
-from __future__ import annotations
-
 import math
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any

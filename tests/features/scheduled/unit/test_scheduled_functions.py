@@ -1,7 +1,5 @@
 """Functions that are called when they are due: what may be declared, and what a call of theirs does."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """set_schema(), remove_schema(): versions of one type of events of one topic, beside those of others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

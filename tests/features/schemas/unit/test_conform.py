@@ -1,7 +1,5 @@
 """Whether texts fit a JSON Schema, also hostile ones; what one schema is to another."""
 
-from __future__ import annotations
-
 import json
 from decimal import Decimal
 from time import monotonic

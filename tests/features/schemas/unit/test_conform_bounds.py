@@ -1,7 +1,5 @@
 """Where schemas and payloads begin to be too much, and how what is said of them is cut."""
 
-from __future__ import annotations
-
 import builtins
 import json
 from typing import Any

@@ -1,7 +1,5 @@
 """What keeps events that fit no schema from a handler: when it looks, and what it lets through."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import psycopg

@@ -1,7 +1,5 @@
 """What is known of a topic's schemas: by which one an event is checked, and what is said of it."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

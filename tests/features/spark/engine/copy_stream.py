@@ -1,7 +1,5 @@
 """A program: copies topic outbox into topic copy by a streaming query, all there is, and ends."""
 
-from __future__ import annotations
-
 import sys
 
 from gapless.features.spark.session import spark_session

@@ -4,8 +4,6 @@ Prints JSON: `found`, where each password was seen in the pages and the REST ans
 the event log; `errors`, what was refused; `pages`, how many were looked at.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

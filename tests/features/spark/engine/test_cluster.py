@@ -1,7 +1,5 @@
 """Executors that are processes of their own, as in a cluster: Spark's local-cluster."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -17,7 +17,7 @@ from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.archive import read_archived
 from gapless.features.spark.fetch import ReadRequest
 from gapless.features.spark.pipeline.document import load_pipelines
-from gapless.features.spark.pipeline.position import reset
+from gapless.features.spark.pipeline.position import reset_pipeline
 from gapless.features.spark.pipeline.run import run_pipeline
 from gapless.features.spark.pipeline.verify import verify
 from gapless.features.spark.ranges import Range
@@ -169,7 +169,7 @@ def test_a_database_that_was_put_back_is_noticed(lake: Lake, conn: Connection) -
 @pytest.mark.long
 def test_again_after_a_reset(lake: Lake, conn: Connection) -> None:
     lake.run()
-    reset(conn, "p", "earliest")
+    reset_pipeline(conn, "p", "earliest")
     conn.execute("select pg_advisory_unlock_all()")
     assert lake.run() == EVENTS
     assert len(lake.places()) == 2 * EVENTS

@@ -1,7 +1,5 @@
 """Whole programs killed at the worst moments, JVM and all: every event once at the other end."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -16,7 +16,7 @@ from psycopg import Connection
 from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.pipeline.document import load_pipelines
-from gapless.features.spark.pipeline.position import reset, standings
+from gapless.features.spark.pipeline.position import list_pipelines, reset_pipeline
 from gapless.features.spark.pipeline.run import run_pipeline
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
@@ -173,14 +173,14 @@ def test_cut_off_anywhere_every_event_arrives_once(
         else:
             assert len(seen) == len(set(seen)), f"doubled after {point}"
     failpoints.arm({})
-    standing = {each.name: each for each in standings(conn)}[name]
+    standing = {each.name: each for each in list_pipelines(conn)}[name]
     assert "failpoint" in (standing.error or "")
     world.run(name)
     assert world.numbers(name) == world.all_of(name, EVENTS)
     world.publish(EVENTS)
     assert world.run(name) == EVENTS
     assert world.numbers(name) == world.all_of(name, 2 * EVENTS)
-    standing = {each.name: each for each in standings(conn)}[name]
+    standing = {each.name: each for each in list_pipelines(conn)}[name]
     assert (standing.events, standing.lag, standing.error) == (2 * EVENTS, 0, None)
 
 
@@ -239,7 +239,7 @@ def test_one_run_at_a_time_and_reset(world: World, conn: Connection, dsn: str) -
         world.run("totals")
     conn.execute("select pg_advisory_unlock(7427005, hashtext('totals'))")
     conn.execute("truncate totals")
-    reset(conn, "totals", "earliest")
+    reset_pipeline(conn, "totals", "earliest")
     conn.execute("select pg_advisory_unlock(7427005, hashtext('totals'))")
     assert world.run("totals") == EVENTS
     assert world.numbers("totals") == world.all_of("totals", EVENTS)
@@ -251,7 +251,7 @@ def test_only_what_its_where_keeps_and_its_position_passes_the_rest(
 ) -> None:
     assert world.run("some") == EVENTS
     assert world.numbers("some") == [20, sum(range(50, 70))]
-    assert {each.name: each.lag for each in standings(conn)}["some"] == 0
+    assert {each.name: each.lag for each in list_pipelines(conn)}["some"] == 0
 
 
 @pytest.mark.long

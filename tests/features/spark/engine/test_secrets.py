@@ -1,7 +1,5 @@
 """A password is nowhere in Spark's UI, its REST interface or its event log, however it was said."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

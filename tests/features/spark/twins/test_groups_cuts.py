@@ -1,7 +1,5 @@
 """Where the log may be cut: between transactions, over all partitions and topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

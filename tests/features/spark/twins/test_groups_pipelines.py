@@ -1,7 +1,5 @@
 """Pipelines: where they are, how a batch ends and a sink takes one, of this pipeline alone."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Stages of a sink, and whether a run of a pipeline is under way."""
 
-from __future__ import annotations
-
 import pytest
 from psycopg.conninfo import make_conninfo
 

@@ -1,7 +1,5 @@
 """The YAML of pipelines: what is wrong is said in one line, with its place."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What is said to Spark: how it is written, and where it is looked for before there is a JVM."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Spark's home and Java, and the one sentence in what Spark says; no Spark is started."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

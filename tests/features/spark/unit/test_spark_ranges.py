@@ -1,7 +1,5 @@
 """How reads are cut into tasks, and how options are refused; no database, no Spark."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

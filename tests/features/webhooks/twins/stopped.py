@@ -1,7 +1,5 @@
 """Webhooks of twins that share a group; some are stopped."""
 
-from __future__ import annotations
-
 import pytest
 
 from support.twins import Twins

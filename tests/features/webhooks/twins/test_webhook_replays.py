@@ -1,7 +1,5 @@
 """replay_webhook(): which units are set aside for one of the webhooks that share a group."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

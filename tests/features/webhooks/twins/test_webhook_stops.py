@@ -1,7 +1,5 @@
 """A webhook that shares a group is stopped, continued and removed: what is locked, written, and told of it."""
 
-from __future__ import annotations
-
 import pytest
 
 from features.webhooks.twins.stopped import GROUP, STOP, hooks

@@ -1,7 +1,5 @@
 """Which URLs and addresses webhooks may call: whatever form a private address has, it is refused."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from ipaddress import ip_address

@@ -1,7 +1,5 @@
 """The body of a request: byte for byte what json.dumps() makes of it, around the payloads."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Connections to an endpoint: kept when they are good for another request, and only then."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 

@@ -1,7 +1,5 @@
 """When an endpoint may be called: rate, Retry-After, circuit."""
 
-from __future__ import annotations
-
 import pytest
 
 from gapless.features.webhooks.pace import (

@@ -1,7 +1,5 @@
 """Signatures: the vectors of the specification, two secrets at a time, secrets by reference."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

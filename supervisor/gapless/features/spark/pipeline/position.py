@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from psycopg import Connection
@@ -21,7 +21,7 @@ from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
 from gapless.lease.foreign_locks import end_foreign_locks
 
-__all__ = ["PipelineStanding"]
+__all__ = ["PipelineStanding", "list_pipelines", "reset_pipeline"]
 
 ENDS_MS = 2000
 
@@ -125,8 +125,8 @@ def state(conn: Connection[Any], name: str) -> PipelineState:
     return found
 
 
-def standings(conn: Connection[Any]) -> list[PipelineStanding]:
-    """Return the progress of all pipelines that ever ran here."""
+def list_pipelines(conn: Connection[Any]) -> list[PipelineStanding]:
+    """Return the progress of all pipelines that ever ran in this database."""
     with conn.cursor(row_factory=class_row(PipelineStanding)) as cursor:
         return cursor.execute(query("spark", "pipelines")).fetchall()
 
@@ -195,12 +195,18 @@ def note(conn: Connection[Any], name: str, error: str | None) -> None:
     conn.execute(query("spark", "note_pipeline"), {"name": name, "error": error})
 
 
-def reset(conn: Connection[Any], name: str, goal: str) -> None:
-    """Move a pipeline to `earliest` or `latest`. Raises UsageError while it runs, or half-way."""
+def reset_pipeline(
+    conn: Connection[Any], name: str, to: Literal["earliest", "latest"] = "earliest"
+) -> None:
+    """Let a pipeline begin anew; its output stays.
+
+    Before: `conn` is in autocommit. Raises UsageError for one that never ran, while it runs, or
+    half-way through a batch.
+    """
     state(conn, name)
     lock_pipeline(conn, name)
     try:
-        conn.execute(query("spark", "reset_pipeline"), {"name": name, "goal": goal})
+        conn.execute(query("spark", "reset_pipeline"), {"name": name, "goal": to})
     except psycopg.Error as error:
         if error.sqlstate == "GL409":
             raise UsageError(str(error.diag.message_primary)) from error
