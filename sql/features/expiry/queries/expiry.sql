@@ -6,3 +6,11 @@ select e.group_id, extract(epoch from e.idle)::float8 as idle_s,
 from gapless.expiries e
 where e.is_near
 order by e.time_left, e.group_id
+
+-- name: expire_groups
+-- returns: gapless.features.expiry.stored:Expired
+select e.group_id, e.set_aside from gapless.expire_groups(%(gap_s)s) e
+
+-- name: expire_subscriptions
+-- returns: gapless.features.expiry.stored:ExpiredSubscriptions
+select e.group_id, e.topic, e.subscriptions from gapless.expire_subscriptions(%(gap_s)s) e
