@@ -305,3 +305,45 @@ def test_a_backslash_means_the_same_in_every_session() -> None:
 
     kinds = ("functions", "views", "queries")
     every(check, [path for kind in kinds for path in sql_files(kind)], Path.as_posix)
+
+
+_NAMES = re.compile(r"\bgapless\.(\w+)")
+_DEFINES = re.compile(
+    r"^create (?:or replace )?(?:table|view|function|procedure) gapless\.(\w+)", re.MULTILINE
+)
+# What a room of the core names of features by now, and may only name less of. None of capture, webhooks, compaction:
+# tests/across/test_features_removed.py.
+KNOWN_TO_THE_CORE = {
+    "consume": "filters queue",
+    "lease": "clients queue scheduled",
+    "log": "dedupe messages queue scheduled schemas",
+    "partitions": "queue",
+    "status": "queue retention",
+    "cli": "chains filters messages",
+    "ops": "dedupe queue",
+}
+
+
+def _room(path: Path) -> tuple[str, bool]:
+    """The room of a file, and whether it is a feature's."""
+    first, *others = path.relative_to(sql_root()).parts
+    return (others[0], True) if first == "features" else (first, False)
+
+
+def test_the_core_names_a_feature_only_where_it_is_listed() -> None:
+    texts = {path: re.sub("--.*", "", path.read_text()) for path in sql_root().rglob("*.sql")}
+    home = {
+        name: room
+        for is_feature in (True, False)  # a name that both have is the core's
+        for path, text in texts.items()
+        for room in [_room(path)]
+        for name in _DEFINES.findall(text)
+        if room[1] == is_feature
+    }
+    found: dict[str, set[str]] = {}
+    for path, text in texts.items():
+        room, is_feature = _room(path)
+        named = {home[name] for name in _NAMES.findall(text) if name in home}
+        if not is_feature and (features := {name for name, is_one in named if is_one}):
+            found.setdefault(room, set()).update(features)
+    assert found == {room: set(known.split()) for room, known in KNOWN_TO_THE_CORE.items()}

@@ -14,12 +14,6 @@ select
 from gapless.topics t
 order by t.topic
 
--- name: compactions
--- returns: gapless.features.compaction.ops:CompactionInfo
-select c.topic, c.is_on, c.lag, c.keys, c.keyless, c.missing, c.bytes, c.moved_ts as moved, c.stands_s, c.starting
-from gapless.compactions c
-order by c.topic
-
 -- name: set_direct
 select gapless.set_direct(%(topic)s)
 

@@ -1,10 +1,6 @@
 -- name: sequence
 select gapless.sequence_events()
 
--- name: promote
-select p.promoted, p.wait_s, p.low_at::text, p.low_id, p.due_s, p.held
-from gapless.promote(%(max_events)s::int, %(low_at)s::text::timestamptz, %(low_id)s::bigint) p
-
 -- name: heal_letters
 select gapless.heal_letters(), gapless.look_at_clock()
 
@@ -244,48 +240,8 @@ select pg_advisory_unlock(7427001, 2)
 -- name: pending
 select gapless.pending()
 
--- name: retention_plan
--- returns: gapless.features.retention.chunks:Chunk
-select p.chunk, p.upto, p.events, p.bytes, p.newest_ts as newest, p.goes, p.reasons, p.is_behind
-from gapless.retention_plan() p
-order by p.upto
-
 -- name: close_chunks
 select gapless.close_chunks()
-
--- name: expire_groups
--- returns: gapless.features.expiry.stored:Expired
-select e.group_id, e.set_aside from gapless.expire_groups(%(gap_s)s) e
-
--- name: expire_subscriptions
--- returns: gapless.features.expiry.stored:ExpiredSubscriptions
-select e.group_id, e.topic, e.subscriptions from gapless.expire_subscriptions(%(gap_s)s) e
-
--- name: drop_chunk
-select gapless.drop_chunk()
-
--- name: forget_segments
-select gapless.forget_segments()
-
--- name: empty_default_chunk
-select gapless.empty_default_chunk()
-
--- name: drop_emptied_chunks
-select gapless.drop_emptied_chunks(%(patient)s)
-
--- name: turn_dedupe_slots
-select gapless.turn_dedupe_slots()
-
--- name: purge_history
-select letters + audits from gapless.purge_history(%(letters_s)s, %(audit_s)s)
-
--- name: retention
--- returns: gapless.features.retention.chunks:Retention
-select extract(epoch from t.retention)::float8 as keep_s, t.archive, t.overrun
-from gapless.topic t where t.name = %(name)s
-
--- name: set_retention
-select gapless.set_retention(%(name)s, %(keep_s)s, %(archive)s, %(overrun)s)
 
 -- name: set_dedupe_window
 select gapless.set_dedupe_window(%(name)s, %(window_s)s)
@@ -305,15 +261,3 @@ select w.state, w.group_id,
 from gapless.wait_through(
   %(groups)s, %(transaction_id)s::text::uuid, make_interval(secs => %(timeout_s)s)
 ) w
-
--- name: set_compaction
-select gapless.set_compaction(%(topic)s, %(compact)s)
-
--- name: compact
-select gapless.compact(%(events_max)s)
-
--- name: find_latest
--- returns: gapless.features.compaction.latest:LatestEvent
-select l.event_key as key, l.event_type, l.payload, l.headers, l.host_id, l.user_id, l.transaction_id,
-  l.partition_id as partition, l.c_offset as offset, l.created_ts as created
-from gapless.latest(%(topic)s, %(key)s) l

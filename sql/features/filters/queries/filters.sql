@@ -20,3 +20,19 @@ select v.group_id, v.topic, v.subscriptions, v.forms, v.may_expire, v.near, v.st
   extract(epoch from v.first_left)::float8 as first_left_s
 from gapless.subscribed_groups v
 order by v.group_id, v.topic
+
+-- name: set_filter
+select gapless.set_filter(
+  %(group_id)s, %(topic)s, %(event_types)s::text[], %(where)s::text, %(params)s::text::jsonb
+)
+
+-- name: clear_filter
+select gapless.clear_filter(%(group_id)s, %(topic)s)
+
+-- name: filters
+-- returns: gapless.features.filters.ops:GroupFilter
+select f.group_id as "group", f.topic, f.event_types, f.condition as "where", f.params, f.set_by,
+  f.set_ts as set_at, f.kept, f.passed, f.unasked, f.unasked_partition, f.unasked_offset, f.unasked_why
+from gapless.filters f
+where f.group_id = %(group)s and (%(topic)s::text is null or f.topic = %(topic)s)
+order by f.topic

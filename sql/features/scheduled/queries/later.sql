@@ -87,3 +87,7 @@ from (
     from (select s.topic_id from gapless.scheduled s limit 10000) c
   ) w
 ) x
+
+-- name: promote
+select p.promoted, p.wait_s, p.low_at::text, p.low_id, p.due_s, p.held
+from gapless.promote(%(max_events)s::int, %(low_at)s::text::timestamptz, %(low_id)s::bigint) p

@@ -50,7 +50,7 @@ def set_compaction(conn: Connection[Any], topic: str, *, compact: bool) -> bool:
     """
     with refused():
         row = conn.execute(
-            query("log", "set_compaction"), {"topic": topic, "compact": compact}
+            query("compaction", "set_compaction"), {"topic": topic, "compact": compact}
         ).fetchone()
     return row is not None and bool(row[0])
 
@@ -61,7 +61,7 @@ def compact(conn: Connection[Any]) -> int | None:
     Before: `conn` is in autocommit. 0: nothing to do now. None: no topic is compacted. Bound:
     STEP_EVENTS_MAX events in one transaction. Rows that another session has locked are left.
     """
-    row = conn.execute(query("log", "compact"), {"events_max": STEP_EVENTS_MAX}).fetchone()
+    row = conn.execute(query("compaction", "compact"), {"events_max": STEP_EVENTS_MAX}).fetchone()
     return None if row is None else row[0]
 
 
@@ -72,4 +72,6 @@ def find_latest(conn: Connection[Any], topic: str, key: str) -> LatestEvent | No
     unknown topic (GL404), or a topic that is not compacted (GL409).
     """
     with refused(), conn.cursor(row_factory=class_row(LatestEvent)) as cursor:
-        return cursor.execute(query("log", "find_latest"), {"topic": topic, "key": key}).fetchone()
+        return cursor.execute(
+            query("compaction", "find_latest"), {"topic": topic, "key": key}
+        ).fetchone()

@@ -41,4 +41,4 @@ class CompactionInfo:
 
 def list_compactions(conn: Connection[Any]) -> list[CompactionInfo]:
     """Return the compacted topics, by name."""
-    return rows(conn, CompactionInfo, query("cli", "compactions"))
+    return rows(conn, CompactionInfo, query("compaction", "compactions"))

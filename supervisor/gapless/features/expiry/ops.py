@@ -50,7 +50,7 @@ class ExpiryChange:
 
 def list_expiries(conn: Connection[Any], group: str | None = None) -> list[GroupExpiry]:
     """Return the groups that expire, by name, or one group; an empty list: it never expires."""
-    return rows(conn, GroupExpiry, query("control", "expiries"), group=group)
+    return rows(conn, GroupExpiry, query("expiry", "expiries"), group=group)
 
 
 def set_expiry(conn: Connection[Any], group: str, after_s: float | None) -> ExpiryChange:
@@ -60,5 +60,5 @@ def set_expiry(conn: Connection[Any], group: str, after_s: float | None) -> Expi
     Raises RefusedError for a time out of bounds, for the group of a pipeline, and (GL404) for an
     unknown group.
     """
-    (changed,) = row(conn, query("control", "set_expiry"), group=group, after_s=after_s)
+    (changed,) = row(conn, query("expiry", "set_expiry"), group=group, after_s=after_s)
     return ExpiryChange(group=group, expires_after_s=after_s, changed=bool(changed))

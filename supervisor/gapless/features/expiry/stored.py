@@ -36,7 +36,7 @@ def expire_groups(conn: Connection[Any], every_s: float) -> list[Expired]:
     every_s: seconds between two looks; a longer time without a look counts only as two of these.
     """
     with conn.cursor(row_factory=class_row(Expired)) as cursor:
-        return cursor.execute(query("log", "expire_groups"), _gap(every_s)).fetchall()
+        return cursor.execute(query("expiry", "expire_groups"), _gap(every_s)).fetchall()
 
 
 def expire_subscriptions(conn: Connection[Any], every_s: float) -> list[ExpiredSubscriptions]:
@@ -45,7 +45,7 @@ def expire_subscriptions(conn: Connection[Any], every_s: float) -> list[ExpiredS
     every_s: as in expire_groups().
     """
     with conn.cursor(row_factory=class_row(ExpiredSubscriptions)) as cursor:
-        return cursor.execute(query("log", "expire_subscriptions"), _gap(every_s)).fetchall()
+        return cursor.execute(query("expiry", "expire_subscriptions"), _gap(every_s)).fetchall()
 
 
 def _gap(every_s: float) -> dict[str, float]:

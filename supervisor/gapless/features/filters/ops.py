@@ -64,7 +64,7 @@ def list_filters(conn: Connection[Any], place: GroupPlace) -> list[GroupFilter]:
     """
     show_group(conn, place)
     where = {"group": place.group, "topic": place.topic}
-    return rows(conn, GroupFilter, query("control", "filters"), **where)
+    return rows(conn, GroupFilter, query("filters", "filters"), **where)
 
 
 def set_filter(

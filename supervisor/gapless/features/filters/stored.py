@@ -42,6 +42,6 @@ def check_filter(conn: Connection[Any], wanted: Filter) -> None:
 
 def _changed(conn: Connection[Any], name: str, params: Mapping[str, object]) -> bool:
     with refused():
-        row = conn.execute(query("control", name), params).fetchone()
+        row = conn.execute(query("filters", name), params).fetchone()
     assert row is not None
     return bool(row[0])

@@ -184,7 +184,7 @@ def singly(handler: Handler) -> Handler:
 
 def list_replays(conn: Connection[Any]) -> list[ReplayInfo]:
     """Return the unfinished replays, the oldest first."""
-    return rows(conn, ReplayInfo, query("control", "replays"))
+    return rows(conn, ReplayInfo, query("replay", "replays"))
 
 
 def find_replay(conn: Connection[Any], name: str) -> ReplayInfo:
@@ -204,7 +204,7 @@ def create_replay(conn: Connection[Any], wanted: ReplayRange) -> int:
     a range outside of the log, or a name that is taken.
     """
     require_topic(conn, wanted.topic)
-    (events,) = row(conn, query("control", "create_replay"), **wanted.params)
+    (events,) = row(conn, query("replay", "create_replay"), **wanted.params)
     return int(events)
 
 
@@ -254,4 +254,4 @@ def find_bounds(conn: Connection[Any], wanted: ReplayRange) -> list[ReplayBounds
     """Return the bounds that create_replay() would set; a scratch group is made and rolled back."""
     with conn.transaction(force_rollback=True):
         create_replay(conn, wanted)
-        return rows(conn, ReplayBounds, query("control", "replay_ranges"), group=wanted.name)
+        return rows(conn, ReplayBounds, query("replay", "replay_ranges"), group=wanted.name)

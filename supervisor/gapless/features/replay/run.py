@@ -79,7 +79,7 @@ class ReplayResult:
 
 def replay_progress(conn: Connection[Any], name: str) -> ReplayProgress:
     """Return the progress of a replay. Raises GaplessError when it was removed."""
-    found = rows(conn, ReplayProgress, query("control", "replay_state"), group=name)
+    found = rows(conn, ReplayProgress, query("replay", "replay_state"), group=name)
     if not found:
         raise GaplessError(f"replay {name} is not there any more: somebody removed it")
     return found[0]
@@ -106,7 +106,7 @@ def run_replay(
     require_autocommit(conn, "run_replay()")
     if terms.filter is not None:
         set_filter(conn, name, terms.topic, terms.filter)
-    row(conn, query("control", "replay_for"), group=name, topic=terms.topic, of=terms.group_id)
+    row(conn, query("replay", "replay_for"), group=name, topic=terms.topic, of=terms.group_id)
     _run_all(conn, name, singly(handler), terms, progress)
     end = replay_progress(conn, name)
     is_done = not _parts(conn, name)
@@ -126,7 +126,7 @@ def run_replay(
 
 def _parts(conn: Connection[Any], name: str) -> list[ReplayPart]:
     """Return the unfinished partitions."""
-    return rows(conn, ReplayPart, query("control", "replay_parts"), group=name)
+    return rows(conn, ReplayPart, query("replay", "replay_parts"), group=name)
 
 
 def _run_all(
@@ -167,7 +167,7 @@ def _partition(
     )
     token = uuid4()
     where = {"group": name, "topic_id": part.topic_id, "partition_id": part.partition_id}
-    epoch, unclean = row(conn, query("control", "take_part"), **where, token=token)
+    epoch, unclean = row(conn, query("replay", "take_part"), **where, token=token)
     if epoch is None:
         raise GaplessError(f"replay {name} is not there any more: somebody removed it")
     assignment = Assignment(partition=partition, epoch=epoch, token=token)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, LiteralString
 from uuid import uuid4
 
 import psycopg
@@ -124,16 +124,16 @@ class _Trial:
             "starts": [each.start_offset for each in self._ranges],
             "stops": [each.stop_offset for each in self._ranges],
         }
-        self._ask("create_trial", what)
+        self._ask(query("replay", "create_trial"), what)
         self._ask(
-            "replay_for",
+            query("replay", "replay_for"),
             {"group": self._name, "topic": self._topic.name, "of": self._terms.group_id},
         )
         takes = self._terms.filter
         if takes is not None and not takes.takes_all:
             place = {"group_id": self._name, "topic": self._topic.name}
             with refused():
-                self._ask("set_filter", takes.query_params | place)
+                self._ask(query("filters", "set_filter"), takes.query_params | place)
         at = {each.partition_id: each.start_offset for each in self._ranges}
         moved = True
         while moved:  # partitions may wait for one another, after a change of their number
@@ -161,7 +161,8 @@ class _Trial:
         token = uuid4()
         where = {"group": self._name, "topic_id": partition.topic_id}
         epoch, _ = self._ask(
-            "take_part", {**where, "partition_id": part.partition_id, "token": token}
+            query("replay", "take_part"),
+            {**where, "partition_id": part.partition_id, "token": token},
         )
         assignment = Assignment(partition=partition, epoch=epoch, token=token)
         backlog = Backlog()
@@ -198,7 +199,7 @@ class _Trial:
         else:
             self._tally.handled += len(spans)
         # Permanently, while no handler runs: otherwise the next claim would check them all again.
-        self._ask("apply_constraints")
+        self._ask(query("replay", "apply_constraints"))
 
     def _together(self, units: Iterator[Unit]) -> None:
         if self._handler.batch:
@@ -246,12 +247,12 @@ class _Trial:
         """Tell whether the transaction that claimed is still the open one."""
         if self._conn.info.transaction_status != psycopg.pq.TransactionStatus.INTRANS:
             return False
-        return self._ask("current_xid") == (self._xid,)
+        return self._ask(query("replay", "current_xid")) == (self._xid,)
 
-    def _ask(self, name: str, params: Mapping[str, object] = _NONE) -> tuple[Any, ...]:
+    def _ask(self, text: LiteralString, params: Mapping[str, object] = _NONE) -> tuple[Any, ...]:
         """Return the row of a query, even if a handler changed the connection's row factory."""
         with self._conn.cursor(row_factory=tuple_row) as cursor:
-            row = cursor.execute(query("control", name), params).fetchone()
+            row = cursor.execute(text, params).fetchone()
         assert row is not None
         return row
 

@@ -69,9 +69,9 @@ class HistoryRetention:
 
 def plan_retention(conn: Connection[Any]) -> list[Chunk]:
     """Count the chunks completed since the last look; return all chunks, oldest first."""
-    conn.execute(query("log", "close_chunks"))
+    conn.execute(query("retention", "close_chunks"))
     with conn.cursor(row_factory=class_row(Chunk)) as cursor:
-        return cursor.execute(query("log", "retention_plan")).fetchall()
+        return cursor.execute(query("retention", "retention_plan")).fetchall()
 
 
 def apply_retention(conn: Connection[Any], keep: HistoryRetention) -> list[str]:
@@ -105,7 +105,7 @@ def find_retention(conn: Connection[Any], topic: str) -> Retention:
     """Return the retention of a topic. Raises RefusedError (GL404) for an unknown topic."""
     require_topic(conn, topic)
     with conn.cursor(row_factory=class_row(Retention)) as cursor:
-        found = cursor.execute(query("log", "retention"), {"name": topic}).fetchone()
+        found = cursor.execute(query("retention", "retention"), {"name": topic}).fetchone()
     assert found is not None
     return found
 
@@ -119,7 +119,7 @@ def set_retention(conn: Connection[Any], topic: str, retention: Retention) -> No
         "overrun": list(retention.overrun),
     }
     with refused():
-        conn.execute(query("log", "set_retention"), params)
+        conn.execute(query("retention", "set_retention"), params)
 
 
 def _repeat(conn: Connection[Any], name: str, **params: object) -> None:
@@ -131,6 +131,6 @@ def _repeat(conn: Connection[Any], name: str, **params: object) -> None:
 def _try(conn: Connection[Any], name: str, **params: object) -> Any:
     """Run a step; return None also when another session has locked its rows."""
     with suppress(psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
-        row = conn.execute(query("log", name), params).fetchone()
+        row = conn.execute(query("retention", name), params).fetchone()
         return None if row is None else row[0]
     return None

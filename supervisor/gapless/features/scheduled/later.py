@@ -166,7 +166,7 @@ def _promote(
 ) -> Promoted:
     hit("later.before")
     params = {"max_events": max_events, "low_at": last.low_at, "low_id": last.low_id}
-    look = Promoted(*fetch_all(conn, "log", "promote", params)[0])
+    look = Promoted(*fetch_all(conn, "later", "promote", params)[0])
     if look.promoted:
         hit("later.promoted")
     return look

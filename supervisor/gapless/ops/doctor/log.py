@@ -243,7 +243,7 @@ def _paused(look: Snapshot) -> Iterator[Finding]:
 
 def retention(patient: Patient) -> Iterator[Finding]:
     """Check that nothing holds events that are older than their topic keeps."""
-    found = rows(patient.conn, Chunk, query("log", "retention_plan"))
+    found = rows(patient.conn, Chunk, query("retention", "retention_plan"))
     held = [chunk for chunk in found if chunk.is_behind]
     if held:
         why = "; ".join(map(plain, held[0].reasons))
