@@ -27,6 +27,7 @@ from gapless.features.spark.session import end_session, spark_session
 from gapless.log.publish import publish
 from gapless.log.topics import ensure_topic
 
+PARTS = 10
 PAYLOAD_BYTES = 300
 THREE = ("partition", "offset", "value")
 COPY = "COPY, one stream"
@@ -64,7 +65,7 @@ def _reading(setup: Setup, spark: Any, events: int) -> list[Figure]:
         fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES, events_a_commit=20)
         runs = {}
         for what, columns in (("all columns", None), ("three columns", THREE)):
-            read = partial(_ours, spark, dsn, -(-events // setup.pick(2, 10, 10)), columns)
+            read = partial(_ours, spark, dsn, events, columns)
             assert read().count() == events
             runs[what] = partial(_rate, events, read)
             runs[what]()  # warm-up
@@ -110,9 +111,9 @@ def _rate(events: int, read: Callable[[], Any]) -> float:
     return events / (perf_counter() - began_s)
 
 
-def _ours(spark: Any, dsn: str, events_a_task: int, columns: tuple[str, ...] | None) -> Any:
+def _ours(spark: Any, dsn: str, events: int, columns: tuple[str, ...] | None) -> Any:
     reader = spark.read.format("gapless").option("url", dsn).option("subscribe", "outbox")
-    reader = reader.option("recordsPerTask", events_a_task)
+    reader = reader.option("recordsPerTask", -(-events // PARTS))
     if columns is not None:
         reader = reader.option("columns", ",".join(columns))
     return reader.load()
