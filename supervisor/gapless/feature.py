@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gapless.log.known import RulesReader
     from gapless.log.promote import DueEvents
     from gapless.ops.doctor.finding import Finding, Patient
+    from gapless.settings.declared import NamedSection
     from gapless.status.section import StatusSection
     from gapless.worker.plan import Plan
     from gapless.worker.spec import SequencerSpec
@@ -75,6 +76,7 @@ class Feature:
     duties: done beside the sequencer, in its process, on sessions of their own.
     workers: children of a supervisor that need no lease. modes: of groups that they serve.
     settings: sections of the configuration, each a frozen dataclass (settings/declare.py).
+    nested: parts of the config file with names and fields, such as `schedules`.
     options: of a handler, set for its group when a member joins it.
     reader: makes the reader of groups that do not take every event.
     publishing: makes the reader of the rules by which a topic's events are checked on publish.
@@ -90,6 +92,7 @@ class Feature:
     workers: Callable[[], Sequence[Workers]] = tuple
     modes: Callable[[], Sequence[GroupMode]] = tuple
     settings: Callable[[], Sequence[type]] = tuple
+    nested: Callable[[], Sequence[NamedSection]] = tuple
     options: Sequence[Option] = ()
     reader: Callable[[], Reader] | None = None
     publishing: Callable[[], RulesReader] | None = None

@@ -16,7 +16,6 @@ from gapless.cli.declare import Args, Command, flag, opt
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
 from gapless.features.metrics.serve import open_metrics
-from gapless.features.scheduled.schedules import Schedule
 from gapless.features.spark.asked import on_spark, spark_conf
 from gapless.features.webhooks.ops import require_extra
 from gapless.logs import set_up_logs
@@ -152,7 +151,7 @@ def _plan(args: Args, loaded: Loaded, references: Sequence[str]) -> Plan:
         handlers,
         # The default requires nothing: the topic may have been given another number since.
         asks_partitions=loaded.sources["totalPartitions"] != "default",
-        declared=[Schedule(**each.record()) for each in loaded.schedules],
+        declared=[each.made() for each in loaded.declared],
         source=_webhooks(settings, dsn) if args.webhooks else None,
     )
 
