@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from gapless.log.promote import DueEvents
     from gapless.ops.doctor.finding import Finding, Patient
     from gapless.settings import Settings
+    from gapless.settings.declared import NamedSection
     from gapless.status.section import StatusSection
     from gapless.worker.plan import HandlerSource, Plan
     from gapless.worker.spec import SequencerSpec
@@ -100,6 +101,7 @@ class Feature:
     switches: of a topic, by name, for `gapless topics alter`. step: of work that chunks wait for;
     it returns how much was done.
     settings: sections of the configuration, each a frozen dataclass (settings/declare.py).
+    nested: parts of the config file with names and fields, such as `schedules`.
     options: of a handler, set for its group when a member joins it.
     reader: makes the reader of groups that do not take every event.
     publishing: makes the reader of the rules by which a topic's events are checked on publish.
@@ -119,6 +121,7 @@ class Feature:
     step: Step | None = None
     modes: Callable[[], Sequence[GroupMode]] = tuple
     settings: Callable[[], Sequence[type]] = tuple
+    nested: Callable[[], Sequence[NamedSection]] = tuple
     options: Sequence[Option] = ()
     reader: Callable[[], SelectiveReader] | None = None
     publishing: Callable[[], RulesReader] | None = None

@@ -17,7 +17,6 @@ from gapless.cli.declare import Args, Command, flag, opt
 from gapless.consume.user.load import load_handlers
 from gapless.errors import UsageError
 from gapless.features.metrics.serve import open_metrics
-from gapless.features.scheduled.schedules import Schedule
 from gapless.features.spark.asked import on_spark, spark_conf
 from gapless.logs import set_up_logs
 from gapless.worker.pid_one import as_any_process
@@ -157,7 +156,7 @@ def _plan(loaded: Loaded, references: Sequence[str], source: Source | None) -> P
         handlers,
         # The default requires nothing: the topic may have been given another number since.
         asks_partitions=loaded.sources["totalPartitions"] != "default",
-        declared=[Schedule(**each.record()) for each in loaded.schedules],
+        declared=[each.made() for each in loaded.declared],
         source=None if source is None else source.make(settings, dsn),
     )
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from psycopg.errors import InvalidSchemaName, UndefinedTable
 
 from gapless.db.schema import schema, schema_words
-from gapless.features.scheduled.schedules import Schedule
 from gapless.log.topics import Topic, find_topic
 from gapless.ops.install import Installed, install_schema
 from gapless.ops.text import quantity
@@ -97,8 +96,8 @@ def install_as_configured(conn: Connection[Any], loaded: Loaded) -> InstalledAsC
     topic, is_new = None, False
     if asks:
         topic, is_new = ensure_as_configured(conn, loaded.settings.topic, loaded)
-    schedules = [Schedule(**each.record()) for each in loaded.schedules]
-    changed = [each.name for each in schedules if each.make_known(conn)]
+    declared = [(each.name, each.made()) for each in loaded.declared]
+    changed = [name for name, made in declared if made.make_known(conn)]
     return InstalledAsConfigured(
         database=conn.info.dbname,
         installed=installed,

@@ -39,7 +39,7 @@ class Document:
 
     path: Path | None = None
     entries: Mapping[str, SettingEntry] = field(default_factory=dict)
-    schedules: tuple[Declared, ...] = ()
+    declared: tuple[Declared, ...] = ()
 
     def place(self, entry: SettingEntry) -> str:
         """Return the place of an entry: `config/gapless.yml line 12`."""

@@ -46,7 +46,7 @@ class Loaded:
     warnings: tuple[str, ...]
     sources: Mapping[str, str]
     """For each key: "flag", "environment X", "values file F line N", "F line N" or "default"."""
-    schedules: tuple[Declared, ...] = ()
+    declared: tuple[Declared, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +106,7 @@ def load(
         settings=settings,
         warnings=tuple(warnings),
         sources=MappingProxyType(sources),
-        schedules=tuple(each.expanded(outside) for each in config.schedules),
+        declared=tuple(each.expanded(outside) for each in config.declared),
     )
 
 

@@ -1,4 +1,4 @@
-"""Reads a YAML file into a Document, flat except for schedules; only this module knows YAML.
+"""Reads a YAML file into a Document, flat but for nested sections; only this module knows YAML.
 
 Scalars stay the text that was written: the declared type of a setting decides their meaning, not
 YAML's guess (`groupId: 010` is a name). Nothing is constructed, so a tag has no effect.
@@ -6,12 +6,15 @@ YAML's guess (`groupId: 010` is a name). Nothing is constructed, so a tag has no
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import yaml
 
+from gapless import feature
 from gapless.errors import ConfigError
-from gapless.settings.declared import DECLARED_MAX, FIELDS, SECTION_KEY, Declared
+from gapless.settings.declared import DECLARED_MAX, Declared, NamedSection
 from gapless.settings.document import Document, Nested, Raw, SettingEntry
 
 if TYPE_CHECKING:
@@ -31,10 +34,12 @@ def read_document(path: Path) -> Document:
         what = "list" if isinstance(root, yaml.SequenceNode) else "single value"
         raise ConfigError(f"{path} line {_line(root)}: must be keys with values, not a {what}")
     entries: dict[str, SettingEntry] = {}
-    schedules: tuple[Declared, ...] = ()
+    declared: list[Declared] = []
+    nested = {section.key: section for each in feature.listed() for section in each.nested()}
     for key_node, value_node in root.value:
-        if key_node.value == SECTION_KEY and not schedules:
-            schedules = _schedules(path, value_node)
+        section = nested.get(key_node.value) if isinstance(key_node.value, str) else None
+        if section is not None and all(each.section is not section for each in declared):
+            declared += _declared(path, value_node, section)
             continue
         entry = _entry(path, key_node, value_node)
         if earlier := entries.get(entry.key):
@@ -42,40 +47,40 @@ def read_document(path: Path) -> Document:
                 f"{path} line {entry.line}: {entry.key!r} was already set in line {earlier.line}"
             )
         entries[entry.key] = entry
-    return Document(path=path, entries=entries, schedules=schedules)
+    return Document(path=path, entries=entries, declared=tuple(declared))
 
 
-def _schedules(path: Path, node: yaml.Node) -> tuple[Declared, ...]:
+def _declared(path: Path, node: yaml.Node, section: NamedSection) -> Iterable[Declared]:
     if node.tag == _NULL_TAG:
         return ()
     if not isinstance(node, yaml.MappingNode) or len(node.value) > DECLARED_MAX:
         raise ConfigError(
-            f"{path} line {_line(node)}: {SECTION_KEY} must be names with the fields of a "
-            f"schedule each, at most {DECLARED_MAX}"
+            f"{path} line {_line(node)}: {section.key} must be names with the fields of a "
+            f"{section.thing} each, at most {DECLARED_MAX}"
         )
     found: dict[str, Declared] = {}
     for key, value in node.value:
         name = _entry(path, key, key).key
         place = f"{path} line {_line(key)}"
         if name in found:
-            raise ConfigError(f"{place}: {SECTION_KEY}.{name} was already set")
-        made = Declared(name=name, place=place)
+            raise ConfigError(f"{place}: {section.key}.{name} was already set")
+        made = Declared(section=section, name=name, place=place)
         if not isinstance(value, yaml.MappingNode):
-            raise made.refused("must have fields, such as cron and topic")
-        found[name] = Declared(name=name, place=place, fields=_fields(path, value, made))
-    return tuple(found.values())
+            raise made.refused(f"must have fields, such as {section.such_as}")
+        found[name] = replace(made, fields=_fields(path, value, made))
+    return found.values()
 
 
-def _fields(path: Path, node: yaml.MappingNode, schedule: Declared) -> dict[str, str]:
+def _fields(path: Path, node: yaml.MappingNode, declared: Declared) -> dict[str, str]:
     fields: dict[str, str] = {}
     for key, value in node.value:
         entry = _entry(path, key, value)
-        if entry.key not in FIELDS:
-            raise schedule.refused(f"unknown field {entry.key!r}: there is {', '.join(FIELDS)}")
+        if entry.key not in (known := declared.section.fields):
+            raise declared.refused(f"unknown field {entry.key!r}: there is {', '.join(known)}")
         if not isinstance(value, yaml.ScalarNode):
-            raise schedule.refused(f"{entry.key} must be text, JSON in quotes")
+            raise declared.refused(f"{entry.key} must be text, JSON in quotes")
         if entry.key in fields:
-            raise schedule.refused(f"{entry.key} was already set")
+            raise declared.refused(f"{entry.key} was already set")
         if isinstance(entry.raw, str):
             fields[entry.key] = entry.raw
     return fields

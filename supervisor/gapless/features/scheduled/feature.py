@@ -10,6 +10,7 @@ from gapless.feature import Check, Feature, Listed
 
 if TYPE_CHECKING:
     from gapless.features.scheduled.later import Promoter
+    from gapless.settings.declared import NamedSection
     from gapless.status.section import StatusSection
 
 
@@ -43,6 +44,12 @@ def _sections() -> Sequence[StatusSection[Any]]:
     return (section.SECTION,)
 
 
+def _nested() -> Sequence[NamedSection]:
+    from gapless.features.scheduled.settings import SCHEDULES
+
+    return (SCHEDULES,)
+
+
 SCHEDULED = Feature(
     commands={
         "later": Listed("list the events that wait for their time, cancel them", _commands),
@@ -62,4 +69,5 @@ SCHEDULED = Feature(
         "gapless.features.scheduled.schedule_ops",
         "gapless.features.scheduled.schedules",
     ),
+    nested=_nested,
 )
