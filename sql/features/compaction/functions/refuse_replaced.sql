@@ -1,6 +1,5 @@
 -- Raise 40001 when retention dropped one of these events and latest does not have it: its key has a newer one by now.
-create or replace function gapless.refuse_replaced(_message_ids bigint[])
-returns void
+create or replace function gapless.refuse_replaced(_message_ids bigint[]) returns void
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -2,8 +2,7 @@
 -- known. Where it is cheap each row is checked, else whether all are gone.
 -- Tables that may be empty in a living schema, and to which no other table refers, are not checked: barrier,
 -- queue_range, delivery, scheduled, schedule, group_pause, dedupe, latest and tables for people.
-create or replace function gapless.lost_rows()
-returns text
+create or replace function gapless.lost_rows() returns text
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   each record;
