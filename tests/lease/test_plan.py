@@ -4,11 +4,9 @@ P1 balanced to within one, inside capacities. P2 the fewest moves there can be. 
 changes nothing. P4 nothing moves between two that stay unless the giver has too many.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID, uuid4
 
@@ -298,7 +296,7 @@ def test_no_member_no_target(group: tuple[Connection, int]) -> None:
 
 
 def test_4096_partitions_and_64_members_are_planned_quickly(
-    group: tuple[Connection, int], record_property: pytest.RecordProperty
+    group: tuple[Connection, int], record_property: Callable[[str, object], None]
 ) -> None:
     conn, topic_id = group
     world = World(conn, topic_id)

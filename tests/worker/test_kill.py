@@ -1,8 +1,7 @@
 """kill -9: of a worker, a supervisor, a whole instance, everything. Others go on, nothing twice."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
 from pathlib import Path
 from signal import SIGKILL
 
@@ -31,7 +30,9 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.invariant("I8")
-def test_a_killed_worker_is_replaced(fleet: Fleet, record_property: pytest.RecordProperty) -> None:
+def test_a_killed_worker_is_replaced(
+    fleet: Fleet, record_property: Callable[[str, object], None]
+) -> None:
     a = fleet.start("a")
     fleet.until_owners(a=4)
     with Load(fleet) as load:
@@ -53,7 +54,7 @@ def test_a_killed_worker_is_replaced(fleet: Fleet, record_property: pytest.Recor
 
 @pytest.mark.long
 def test_the_workers_of_a_killed_supervisor_die_with_it_and_peers_take_over(
-    fleet: Fleet, record_property: pytest.RecordProperty
+    fleet: Fleet, record_property: Callable[[str, object], None]
 ) -> None:
     a, _ = pair(fleet)
     with Load(fleet) as load:
@@ -70,7 +71,7 @@ def test_the_workers_of_a_killed_supervisor_die_with_it_and_peers_take_over(
 
 @pytest.mark.long
 def test_a_whole_instance_is_killed_and_peers_take_over(
-    fleet: Fleet, record_property: pytest.RecordProperty
+    fleet: Fleet, record_property: Callable[[str, object], None]
 ) -> None:
     a, _ = pair(fleet)
     with Load(fleet) as load:
@@ -84,7 +85,7 @@ def test_a_whole_instance_is_killed_and_peers_take_over(
 
 
 def check_take_over(
-    fleet: Fleet, since: float, pids: set[int], what: str, record: pytest.RecordProperty
+    fleet: Fleet, since: float, pids: set[int], what: str, record: Callable[[str, object], None]
 ) -> None:
     fleet.until_handled()
     assert_exactly_once(fleet.conn)

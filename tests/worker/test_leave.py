@@ -1,8 +1,7 @@
 """SIGTERM and Ctrl-C: workers finish their batch, let go, and leave nothing behind."""
 
-from __future__ import annotations
-
 import time
+from collections.abc import Callable
 from pathlib import Path
 from signal import SIGINT, SIGTERM, Signals
 
@@ -21,7 +20,7 @@ select (select count(*) from gapless.member) + (select count(*) from gapless.mem
 
 @pytest.mark.long
 def test_a_leaving_one_hands_over_under_load(
-    fleet: Fleet, record_property: pytest.RecordProperty
+    fleet: Fleet, record_property: Callable[[str, object], None]
 ) -> None:
     leaver = fleet.start("a")
     fleet.until_owners(a=4)
@@ -50,7 +49,7 @@ def test_a_leaving_one_hands_over_under_load(
     [pytest.param(False, id="alone"), pytest.param(True, id="with a peer", marks=pytest.mark.long)],
 )
 def test_an_idle_one_leaves_within_a_second_whatever_the_wait_period(
-    fleet: Fleet, peer: bool, record_property: pytest.RecordProperty
+    fleet: Fleet, peer: bool, record_property: Callable[[str, object], None]
 ) -> None:
     leaver = fleet.start("a", wait_period_ms=60_000)
     fleet.until_owners(a=4)

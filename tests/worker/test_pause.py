@@ -1,8 +1,7 @@
 """SIGSTOP: of a whole instance, a supervisor, a worker. Nobody stands still, no zombie commits."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
 from pathlib import Path
 from signal import SIGCONT, SIGSTOP
 
@@ -31,7 +30,7 @@ def pair(fleet: Fleet, **settings: object) -> tuple[Instance, Instance]:
 
 @pytest.mark.long
 def test_a_stopped_instance_is_replaced_and_comes_back(
-    fleet: Fleet, record_property: pytest.RecordProperty
+    fleet: Fleet, record_property: Callable[[str, object], None]
 ) -> None:
     a, _ = pair(fleet)
     with Load(fleet) as load:

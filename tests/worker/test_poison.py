@@ -1,7 +1,6 @@
 """Units that take their worker with them: found and put aside, nobody else pays (I8, I9)."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,7 +25,7 @@ $$ begin raise exception 'what is of gapless is broken' using errcode = 'XX001';
 
 @pytest.mark.parametrize("name", long_but(POISONS, "hangs"))
 def test_a_deadly_unit_is_dead_lettered_and_its_neighbours_are_handled(
-    fleet: Fleet, name: str, record_property: pytest.RecordProperty
+    fleet: Fleet, name: str, record_property: Callable[[str, object], None]
 ) -> None:
     soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1} if "session" in name else {}
     fleet.start("a", max_processing_ms=400, patch=soon)

@@ -1,10 +1,8 @@
 """The server goes away and comes back: all goes on by itself, nobody moves, nothing twice."""
 
-from __future__ import annotations
-
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from signal import SIGKILL
@@ -65,7 +63,7 @@ def fleet(cluster: Cluster, tmp_path: Path) -> Iterator[Fleet]:
 @pytest.mark.long
 @pytest.mark.parametrize("how", ["fast", "immediate", "kill -9 a backend"])
 def test_everything_goes_on_after_a_restart(
-    cluster: Cluster, fleet: Fleet, how: str, record_property: pytest.RecordProperty
+    cluster: Cluster, fleet: Fleet, how: str, record_property: Callable[[str, object], None]
 ) -> None:
     fleet.start("a", **PATIENT)
     fleet.until_owners(a=4)

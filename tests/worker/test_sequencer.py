@@ -1,7 +1,5 @@
 """The sequencer's role: one has it, and loses it to the other at once, whatever happens to it."""
 
-from __future__ import annotations
-
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -68,7 +66,7 @@ def gap_s(fleet: Fleet) -> float:
     [pytest.param(SIGKILL, id="kill"), pytest.param(SIGSTOP, id="stop", marks=LONG)],
 )
 def test_the_role_goes_to_the_other(
-    fleet: Fleet, number: int, record_property: pytest.RecordProperty
+    fleet: Fleet, number: int, record_property: Callable[[str, object], None]
 ) -> None:
     a, b = pair(fleet)
     victim = a.sequencer()
@@ -89,7 +87,7 @@ def test_the_role_goes_to_the_other(
 
 @LONG
 def test_a_leaving_supervisor_gives_the_role_away_at_once(
-    fleet: Fleet, record_property: pytest.RecordProperty
+    fleet: Fleet, record_property: Callable[[str, object], None]
 ) -> None:
     a, b = pair(fleet)
     with Load(fleet) as load:

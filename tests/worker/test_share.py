@@ -1,6 +1,6 @@
 """Several supervisors share the partitions: balanced, with the fewest moves, hardly a pause."""
 
-from __future__ import annotations
+from collections.abc import Callable
 
 import pytest
 
@@ -14,7 +14,7 @@ from support.ledger import (
 
 
 def test_a_second_one_gets_its_half_while_events_flow(
-    fleet: Fleet, record_property: pytest.RecordProperty
+    fleet: Fleet, record_property: Callable[[str, object], None]
 ) -> None:
     fleet.start("a")
     fleet.until_owners(a=4)

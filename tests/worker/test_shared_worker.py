@@ -1,8 +1,7 @@
 """partitionsPerWorker: one process, one session, several partitions, each with its own fence."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Callable
 from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
 
 import pytest
@@ -95,7 +94,7 @@ def test_events_of_one_partition_do_not_wait_for_the_polls_of_the_others(fleet: 
 
 @pytest.mark.long
 def test_a_second_one_gets_its_half_while_events_flow(
-    fleet: Fleet, record_property: pytest.RecordProperty
+    fleet: Fleet, record_property: Callable[[str, object], None]
 ) -> None:
     a = start(fleet, "a")
     fleet.until_owners(a=8)

@@ -1,7 +1,6 @@
 -- Return the numbers of columns by their names, in that order; null for null. Raises GL400 for a missing or virtual
 -- column.
-create or replace function gapless.column_numbers(_table oid, _names text[])
-returns smallint[]
+create or replace function gapless.column_numbers(_table oid, _names text[]) returns smallint[]
 language plpgsql stable as $$
 declare
   numbers smallint[] := '{}';

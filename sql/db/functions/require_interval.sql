@@ -1,7 +1,6 @@
 -- Raise GL400 unless an interval is finite, not null, and above zero, or zero where that makes sense. Days and months
 -- count as 24 hours and 30 days, in no time zone. Returns seconds.
-create or replace function gapless.require_interval(_name text, _value interval, _zero boolean)
-returns double precision
+create or replace function gapless.require_interval(_name text, _value interval, _zero boolean) returns double precision
 language plpgsql immutable as $$
 declare
   seconds double precision := extract(epoch from _value);

@@ -2,8 +2,7 @@
 -- table's order; '' when none is. A virtual column is not stored, so it is left out.
 -- A value of a user-defined type comes as that type's text: to make JSON of it the server would call a cast that the
 -- type's owner may have made, with the rights of gapless.
-create or replace function gapless.row_columns(_table oid, _names name[])
-returns text
+create or replace function gapless.row_columns(_table oid, _names name[]) returns text
 language sql stable as $$
   select coalesce(
     string_agg(

@@ -1,7 +1,6 @@
 -- Return the table that a text names, as SQL spells it and by the caller's search path; null: there is none. Raises
 -- GL400 for a text that cannot be a name.
-create or replace function gapless.table_of(_source text)
-returns oid
+create or replace function gapless.table_of(_source text) returns oid
 language plpgsql stable as $$
 begin
   return to_regclass(_source);

@@ -4,8 +4,7 @@
 -- not new: its row is gone (consume/views/unplaced_groups.sql), and no other place is as good as the lost one. Before:
 -- the topic is locked, so no other session adds rows. MUST NOT insert over a row: that would wait for the batch that
 -- has it locked.
-create or replace function gapless.add_partitions(_group_id text, _topic_id int, _start text)
-returns void
+create or replace function gapless.add_partitions(_group_id text, _topic_id int, _start text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   -- MUST be one statement: the rows of group_starts are of one moment.

@@ -1,6 +1,5 @@
 -- Tell, in one look without a lock, whether there is a lease to retire.
-create or replace function gapless.has_finished(_group_id text, _topic_id int)
-returns boolean
+create or replace function gapless.has_finished(_group_id text, _topic_id int) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from gapless.topic t

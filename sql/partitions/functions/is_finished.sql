@@ -1,6 +1,5 @@
 -- Tell whether the group has handled all events of this partition.
-create or replace function gapless.is_finished(_group_id text, _topic_id int, _partition_id int)
-returns boolean
+create or replace function gapless.is_finished(_group_id text, _topic_id int, _partition_id int) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce(
     (

@@ -1,6 +1,5 @@
 -- Return the partitions that may have events with a key of this partition: this one, or all there ever were.
-create or replace function gapless.key_partitions(_topic_id int, _partition_id int)
-returns int[]
+create or replace function gapless.key_partitions(_topic_id int, _partition_id int) returns int[]
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select case t.layout
     when 0 then array[_partition_id]

@@ -1,6 +1,5 @@
 -- Return the layout that placed an offset; 0 when its segment is gone, because then it is older than all others.
-create or replace function gapless.layout_of(_topic_id int, _partition_id int, _c_offset bigint)
-returns int
+create or replace function gapless.layout_of(_topic_id int, _partition_id int, _c_offset bigint) returns int
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce(
     (

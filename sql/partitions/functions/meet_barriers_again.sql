@@ -1,8 +1,7 @@
 -- Let a group that is moved back meet the barriers again, and give retired partitions their leases back. MUST reset
 -- both: the admissions say nothing about partitions that were moved back as well.
 -- An AFTER trigger, for claims: a BEFORE trigger locks the row first, whatever its WHEN says.
-create or replace function gapless.meet_barriers_again()
-returns trigger
+create or replace function gapless.meet_barriers_again() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   update gapless.consumer_offsets c set layout = 0, passed = 0

@@ -2,8 +2,7 @@
 -- before, and notify the partitions that wait for it.
 create or replace function gapless.pass_barrier(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   since int;

@@ -1,7 +1,6 @@
 -- Give a retired partition a lease again, because it has something to handle.
 -- locks: the consumer_group row first, so that sync() does not retire it right now
-create or replace function gapless.reopen(_group_id text, _topic_id int, _partition_id int)
-returns void
+create or replace function gapless.reopen(_group_id text, _topic_id int, _partition_id int) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform from gapless.topic t

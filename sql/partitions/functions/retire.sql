@@ -4,8 +4,7 @@
 -- letter of it is to be handled again.
 -- locks: called by sync(), which has the consumer_group row; waits for no one: what is locked now is
 --   retired the next time. The topic MUST be locked: a number raised meanwhile would lack the lease.
-create or replace function gapless.retire(_group_id text, _topic_id int)
-returns int
+create or replace function gapless.retire(_group_id text, _topic_id int) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here gapless.topic;

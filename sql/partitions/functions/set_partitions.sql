@@ -11,8 +11,7 @@
 -- locks, until its end: guard_sequencing, so that no run falls between old and new; the topic
 --   (create_group waits for it); the consumer_group rows of the topic. MUST NOT touch an offsets row
 --   that exists: a worker's open batch would stop the sequencer.
-create or replace function gapless.set_partitions(topic text, partitions int)
-returns int
+create or replace function gapless.set_partitions(topic text, partitions int) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -16,8 +16,7 @@
 -- locks: the consumer_offsets row and the unit's until the transaction ends
 create or replace function gapless.claim_letter(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint
-)
-returns table (
+) returns table (
   outcome text, claim_xid text, last_offset bigint, attempts int, was_dead boolean, parks boolean,
   timeline int
 )

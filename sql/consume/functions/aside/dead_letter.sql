@@ -3,8 +3,7 @@
 create or replace function gapless.dead_letter(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _message_ids bigint[],
   _exception text, _sqlstate text default null, _attempts int default 1
-)
-returns int
+) returns int
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   select gapless.set_aside(
     _group_id, _topic_id, _partition_id, _first_offset,

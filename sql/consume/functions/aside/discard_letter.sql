@@ -3,8 +3,7 @@
 create or replace function gapless.discard_letter(
   group_id text, topic text, partition_id int, first_offset bigint, reason text,
   discarded_by text default null
-)
-returns text
+) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(discard_letter.topic);

@@ -3,8 +3,7 @@
 -- leaves no row.
 create or replace function gapless.finish_letter(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _claim_xid text
-)
-returns boolean
+) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 begin

@@ -3,8 +3,7 @@
 -- sequence, take or poll call it now and then.
 -- Returns their number. locks: the units, by try: one that somebody has in hand heals at the next call
 -- index: dead_letter_due_set
-create or replace function gapless.heal_letters()
-returns bigint
+create or replace function gapless.heal_letters() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -1,7 +1,6 @@
 -- Tell whether a unit of this partition, or of a partition that had its keys before, holds a key. Asked by every claim
 -- under park-key; one look-up, as long as the number of partitions was never changed.
-create or replace function gapless.holds_keys(_group_id text, _topic_id int, _partition_id int)
-returns boolean
+create or replace function gapless.holds_keys(_group_id text, _topic_id int, _partition_id int) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
   select exists (

@@ -2,8 +2,7 @@
 -- different partitions by their layouts.
 create or replace function gapless.is_ahead(
   _topic_id int, _partition_id int, _first_offset bigint, _other_partition int, _other_offset bigint
-)
-returns boolean
+) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select case
     when _partition_id = _other_partition

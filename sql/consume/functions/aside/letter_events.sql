@@ -2,8 +2,7 @@
 -- index: dead_letter_event_pkey
 create or replace function gapless.letter_events(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _from_offset bigint, _to_offset bigint
-)
-returns setof gapless.dead_letter_event
+) returns setof gapless.dead_letter_event
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select *
   from gapless.dead_letter_event e

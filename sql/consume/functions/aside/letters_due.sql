@@ -4,8 +4,7 @@
 -- index: dead_letter_open
 create or replace function gapless.letters_due(
   _group_id text, _topic_id int, _partition_id int, _letters_max int default 64
-)
-returns table (first_offset bigint, wait_s double precision)
+) returns table (first_offset bigint, wait_s double precision)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column

@@ -9,8 +9,7 @@
 create or replace function gapless.mend_letter(
   group_id text, topic text, partition_id int, first_offset bigint, offsets bigint[],
   event_types text[], headers text[], payloads text[], mended_by text default null
-)
-returns text
+) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(mend_letter.topic);

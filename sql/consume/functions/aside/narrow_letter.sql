@@ -3,8 +3,7 @@
 -- locks: the fence, then the unit's events
 create or replace function gapless.narrow_letter(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint, _only bigint[]
-)
-returns void
+) returns void
 language sql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
   update gapless.dead_letter_event e

@@ -3,8 +3,7 @@
 -- locks: the consumer_offsets row, then the unit's
 create or replace function gapless.record_try(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _first_offset bigint
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

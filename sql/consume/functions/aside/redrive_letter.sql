@@ -7,8 +7,7 @@
 -- Waits for no other session, except, for a retired partition, for a plan that is being made.
 create or replace function gapless.redrive_letter(
   group_id text, topic text, partition_id int, first_offset bigint, asked_by text default null
-)
-returns text
+) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(redrive_letter.topic);

@@ -1,7 +1,6 @@
 -- Refuse the COMMIT of a unit that was claimed but not declared finished, as refuse_early_commit() does for batches:
 -- otherwise a handler that executes COMMIT would handle the unit without a record of it (I6).
-create or replace function gapless.refuse_early_letter()
-returns trigger
+create or replace function gapless.refuse_early_letter() returns trigger
 language plpgsql as $$
 begin
   -- A unit with a token belongs to a client of a queue group, which decides itself when it commits.

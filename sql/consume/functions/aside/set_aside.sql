@@ -15,8 +15,7 @@ create or replace function gapless.set_aside(
   _retry_after interval default null, _parks boolean default false,
   _worker text default null, _duration_ms double precision default null, _kept bigint[] default null,
   _matched text[] default null
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set plan_cache_mode = force_custom_plan
 set jit = off as $$

@@ -1,6 +1,5 @@
 -- Record when a unit's next_attempt_ts was set, from which heal_letters() derives its delay.
-create or replace function gapless.stamp_due()
-returns trigger
+create or replace function gapless.stamp_due() returns trigger
 language plpgsql as $$
 begin
   new.due_set_ts := clock_timestamp();

@@ -2,8 +2,7 @@
 -- of the same length, the units to which they belong. One row for each key of each unit.
 create or replace function gapless.unit_keys(
   _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _first_offsets bigint[]
-)
-returns table (first_offset bigint, key_digest bytea, is_held boolean)
+) returns table (first_offset bigint, key_digest bytea, is_held boolean)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_hashjoin = off set enable_mergejoin = off set enable_seqscan = off set plan_cache_mode = force_custom_plan
 set jit = off as $$

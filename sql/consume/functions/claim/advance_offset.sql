@@ -6,8 +6,7 @@
 create or replace function gapless.advance_offset(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid,
   _first_offset bigint, _next_offset bigint, _layout int, _place tid, _filter int default 0
-)
-returns tid
+) returns tid
 language plpgsql as $$
 declare
   moved tid;

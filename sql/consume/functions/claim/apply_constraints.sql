@@ -1,7 +1,6 @@
 -- Check deferred constraints now, and defer new checks again: for a transaction of many batches, which would check all
 -- of them anew at the end of each batch. It is to be rolled back: a COMMIT stays refused.
-create or replace function gapless.apply_constraints()
-returns void
+create or replace function gapless.apply_constraints() returns void
 language plpgsql as $$
 declare
   deferred record;

@@ -1,8 +1,7 @@
 -- Claim as claim_at(), for callers that need neither of its hints.
 create or replace function gapless.claim(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int
-)
-returns table (
+) returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text,
   base_offset bigint, message_ids bigint[], unit_ends text
 )

@@ -7,8 +7,7 @@
 create or replace function gapless.claim_ahead(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid,
   _first_offset bigint, _last_offset bigint, _place tid
-)
-returns table (claim_xid text, place_after tid)
+) returns table (claim_xid text, place_after tid)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off    -- as claim_at()
 set jit = off as $$

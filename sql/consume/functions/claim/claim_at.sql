@@ -27,8 +27,7 @@
 create or replace function gapless.claim_at(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
   _read_ahead int, _place tid, _group_by text default 'transaction', _filter int default 0
-)
-returns table (
+) returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
   base_offset bigint, message_ids bigint[], unit_ends text, timeline int
 )

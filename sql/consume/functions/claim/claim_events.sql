@@ -9,8 +9,7 @@
 create or replace function gapless.claim_events(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int,
   _events_max int, _place tid, _group_by text default 'transaction'
-)
-returns table (
+) returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
   base_offset bigint, message_ids bigint[], unit_ends text, timeline int,
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,

@@ -1,7 +1,6 @@
 -- Return the number of these events that exist.
 -- plan: as claim_events()
-create or replace function gapless.count_events(_ids bigint[])
-returns bigint
+create or replace function gapless.count_events(_ids bigint[]) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan set jit = off as $$
 declare

@@ -2,8 +2,7 @@
 -- argument of one call, perhaps a whole batch, counts as one.
 -- Raises GL004 when the handler published without a cause, or a deferred trigger could publish without one at COMMIT.
 -- plan: inlined. A call that published nothing, or said what for, is finished without PL/pgSQL: what one event costs.
-create or replace function gapless.finish_units(_claim_xid text, _units int)
-returns boolean
+create or replace function gapless.finish_units(_claim_xid text, _units int) returns boolean
 language sql as $$
   select case
     when case

@@ -1,8 +1,7 @@
 -- Undo record_attempt(): the attempt ended with an error instead of a death, so it does not count.
 create or replace function gapless.forget_attempt(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

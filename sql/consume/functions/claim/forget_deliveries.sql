@@ -1,8 +1,7 @@
 -- Undo the begun calls of note_deliveries() that have not ended: it was not the fault of those calls.
 create or replace function gapless.forget_deliveries(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
-)
-returns void
+) returns void
 language sql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
   update gapless.delivery d set crashes = d.crashes - 1

@@ -3,8 +3,7 @@
 -- row.
 create or replace function gapless.lock_offset(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
-)
-returns tid
+) returns tid
 language sql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
   select c.ctid from gapless.consumer_offsets c

@@ -12,8 +12,7 @@
 create or replace function gapless.note_deliveries(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _expected bigint,
   _ended bigint[], _done bigint[], _begun bigint[], _begun_last bigint[], _upto bigint
-)
-returns table (first_offset bigint, attempts int, crashes int)
+) returns table (first_offset bigint, attempts int, crashes int)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column

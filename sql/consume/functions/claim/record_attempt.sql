@@ -2,8 +2,7 @@
 -- unit that kills its worker is known by its offset (I8). Null when fenced.
 create or replace function gapless.record_attempt(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

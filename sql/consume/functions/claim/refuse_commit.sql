@@ -1,6 +1,5 @@
 -- Raise GL001: claimed events that were not declared finished must not be committed.
-create or replace function gapless.refuse_commit()
-returns void
+create or replace function gapless.refuse_commit() returns void
 language plpgsql as $$
 begin
   raise exception 'a gapless handler must not COMMIT: its effects commit together with the offset'

@@ -1,7 +1,6 @@
 -- Refuse the COMMIT of a claimed batch that was not declared finished: otherwise a handler that executes COMMIT would
 -- move the group's offset over events that it has not seen (I6).
-create or replace function gapless.refuse_early_commit()
-returns trigger
+create or replace function gapless.refuse_early_commit() returns trigger
 language plpgsql as $$
 begin
   -- Without a token the session was no worker of the partition: sweep() moves the floor of a queue group.

@@ -1,6 +1,5 @@
 -- Raise GL002 unless finished: for a client that sends COMMIT along, without waiting for an answer.
-create or replace function gapless.require_finish(_finished boolean)
-returns void
+create or replace function gapless.require_finish(_finished boolean) returns void
 language plpgsql as $$
 begin
   if not _finished then

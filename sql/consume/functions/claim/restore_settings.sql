@@ -1,7 +1,6 @@
 -- Reset a session to its opening state, and then to these values. The caller has reset the role and statement_timeout:
 -- a handler may have set either, and neither may be in the way here. Gapless's own marks stay.
-create or replace function gapless.restore_settings(_names text[], _vals text[])
-returns void
+create or replace function gapless.restore_settings(_names text[], _vals text[]) returns void
 language plpgsql as $$
 declare
   marks text[] := array[

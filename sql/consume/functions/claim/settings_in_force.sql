@@ -5,8 +5,7 @@
 -- Return the examined settings as one text. Neither all settings (that takes longer than a small batch) nor those that
 -- affect only speed: it covers the end of statements and sessions, the role, the meaning of names, and how values are
 -- written and read.
-create or replace function gapless.settings_in_force()
-returns text
+create or replace function gapless.settings_in_force() returns text
 language sql stable as $$
   select pg_catalog.concat_ws(
     E'\n', session_user, current_user,

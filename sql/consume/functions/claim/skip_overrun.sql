@@ -3,8 +3,7 @@
 -- was to be done. gapless.audit keeps the range: no dead letter has these events (I9).
 create or replace function gapless.skip_overrun(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _to_end text
-)
-returns bigint
+) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   fence gapless.consumer_offsets;

@@ -3,8 +3,7 @@
 -- transaction of its own: that of the claim which found it is rolled back.
 create or replace function gapless.stop_beyond(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _log_end bigint
-)
-returns void
+) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.consumer_offsets c set stopped_at = _log_end
   where c.group_id = _group_id and c.topic_id = _topic_id and c.partition_id = _partition_id

@@ -1,8 +1,7 @@
 -- Stop all groups as stop_beyond() does, in the run that finds that the log was restored: its new offsets follow the
 -- end of the restored log, whose last run was last_run.
 -- MUST NOT wait for a worker: a worker that has its row locked finds it by itself.
-create or replace function gapless.stop_restored(_last_run bigint)
-returns void
+create or replace function gapless.stop_restored(_last_run bigint) returns void
 language sql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
   with

@@ -1,8 +1,7 @@
 -- Audit skipped offsets, and notify sessions that wait for the partition.
 create or replace function gapless.tell_skip(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint, _missing bigint
-)
-returns void
+) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   insert into gapless.audit (action, group_id, topic_id, partition_id, detail)
   values (

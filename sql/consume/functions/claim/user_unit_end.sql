@@ -2,8 +2,7 @@
 -- The search doubles its range each time, and does not pass a hole.
 create or replace function gapless.user_unit_end(
   _topic_id int, _partition_id int, _first_offset bigint, _upto bigint, _layout int
-)
-returns bigint
+) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

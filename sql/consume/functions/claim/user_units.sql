@@ -8,8 +8,7 @@
 -- the layout: later events belong to another claim.
 create or replace function gapless.user_units(
   _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint, _layout int
-)
-returns table (unit_end bigint, is_closed boolean)
+) returns table (unit_end bigint, is_closed boolean)
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set plan_cache_mode = force_custom_plan
 set jit = off as $$

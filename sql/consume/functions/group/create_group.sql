@@ -12,8 +12,7 @@
 create or replace function gapless.create_group(
   group_id text, topic text, start text default 'earliest', mode text default 'ordered', block int default null,
   max_crashes int default null
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

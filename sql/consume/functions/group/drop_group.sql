@@ -1,8 +1,7 @@
 -- Remove a group with its offsets, leases and dead letters. The log stays, so the group can be created again.
 -- Returns the number of units in its dead letter queue. Raises GL423 while a member works for the group. Rows of
 -- features are deleted with these rows: by foreign keys that cascade, or by the features' own triggers.
-create or replace function gapless.drop_group(group_id text)
-returns bigint
+create or replace function gapless.drop_group(group_id text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   part record;

@@ -4,8 +4,7 @@
 -- Raises GL404 for an unknown group, topic or partition, GL400 for a partition without a topic.
 create or replace function gapless.group_partitions(
   _group_id text, _topic text default null, _partition_id int default null
-)
-returns setof gapless.consumer_offsets
+) returns setof gapless.consumer_offsets
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

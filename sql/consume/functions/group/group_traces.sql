@@ -1,7 +1,6 @@
 -- Return the traces of a group's workers: its offsets, last owners and deliveries. While these do not change, no worker
 -- claims.
-create or replace function gapless.group_traces(_group_id text)
-returns text
+create or replace function gapless.group_traces(_group_id text) returns text
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select md5(concat_ws('/',
     (

@@ -1,6 +1,5 @@
 -- Tell whether this partition is paused, by any holder.
-create or replace function gapless.is_paused(_group_id text, _topic_id int, _partition_id int)
-returns boolean
+create or replace function gapless.is_paused(_group_id text, _topic_id int, _partition_id int) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from gapless.group_pause p

@@ -6,8 +6,7 @@
 create or replace function gapless.pause(
   group_id text, topic text default null, partition_id int default null, reason text default null,
   holder uuid default '00000000-0000-0000-0000-000000000000'
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

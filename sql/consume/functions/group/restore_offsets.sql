@@ -2,8 +2,7 @@
 -- owner is admitted; returns their number. The caller then moves them to the place where the group is to continue.
 create or replace function gapless.restore_offsets(
   group_id text, topic text default null, partition_id int default null
-)
-returns bigint
+) returns bigint
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   with
   restored as (

@@ -3,8 +3,7 @@
 -- Raises GL409 for one partition of a topic that is paused as a whole.
 create or replace function gapless.resume(
   group_id text, topic text default null, partition_id int default null, holder uuid default null
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -1,8 +1,7 @@
 -- Raise unless there is exactly one target, and it makes sense without looking at a partition.
 create or replace function gapless.check_target(
   _group_id text, _to_end text, _to_offset bigint, _to_time timestamptz, _to_transaction uuid
-)
-returns void
+) returns void
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   covered int[];

@@ -1,8 +1,7 @@
 -- Move a partition's offset, and remove the dead letters from there on; its row is locked.
 create or replace function gapless.move_offset(
   _group_id text, _topic text, _partition_id int, _old_offset bigint, _new_offset bigint
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   of_topic int := gapless.topic_id(_topic);

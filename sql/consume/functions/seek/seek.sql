@@ -16,8 +16,7 @@ create or replace function gapless.seek(
   group_id text, topic text default null, partition_id int default null,
   to_end text default null, to_offset bigint default null, to_time timestamptz default null,
   to_transaction uuid default null, holder uuid default null
-)
-returns table (
+) returns table (
   topic_name text, partition_no int, next_offset bigint, new_offset bigint,
   again bigint, skipped bigint, letters bigint, worker boolean
 )

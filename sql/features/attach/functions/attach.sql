@@ -11,8 +11,7 @@
 create or replace function gapless.attach(
   source text, topic text default null, id_column text default null, map jsonb default null,
   places jsonb default null, despite_changes boolean default false
-)
-returns int
+) returns int
 language plpgsql as $$
 declare
   made gapless.attached := gapless.checked_attachment(

@@ -2,8 +2,7 @@
 -- from it on. Raises GL423 where no offset does: an event of a lower id comes behind one of a higher id.
 -- plan: the rows from the place on by the primary key; the segments from the time on at which the first of them was
 --   published.
-create or replace function gapless.attach_cut(_made gapless.attached, _partition_id int, _place bigint)
-returns bigint
+create or replace function gapless.attach_cut(_made gapless.attached, _partition_id int, _place bigint) returns bigint
 language plpgsql stable as $$
 declare
   since timestamptz;

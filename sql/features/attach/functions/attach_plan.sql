@@ -3,8 +3,7 @@
 -- Reads the whole index of the id.
 create or replace function gapless.attach_plan(
   _source text, _topic text, _id_column text, _map jsonb, _places jsonb, _despite_changes boolean
-)
-returns table (
+) returns table (
   table_name text, topic text, id_column text, columns jsonb, places jsonb, partitions int,
   rows bigint, first_id bigint, last_id bigint, missing_ids bigint
 )

@@ -5,8 +5,7 @@
 -- security definer: writers need no right on gapless. So the search path is fixed, and the format of keys and payloads
 -- does not depend on the writer's session: one row, one key (I4).
 -- MUST stay dynamic: a kept plan would be of the table as it was before an ALTER TABLE.
-create or replace function gapless.attach_rows()
-returns trigger
+create or replace function gapless.attach_rows() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set timezone = 'UTC' set datestyle = 'ISO, YMD' set intervalstyle = 'postgres' set bytea_output = 'hex'
 set extra_float_digits = 1 as $$

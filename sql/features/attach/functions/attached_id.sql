@@ -1,7 +1,6 @@
 -- Return the column whose numbers order the rows of a table: the named one, else the primary key. Raises GL400 unless
 -- it has whole numbers, is unique by itself, and is never null.
-create or replace function gapless.attached_id(_table oid, _wanted text)
-returns text
+create or replace function gapless.attached_id(_table oid, _wanted text) returns text
 language plpgsql stable as $$
 declare
   named text := coalesce(_wanted, (

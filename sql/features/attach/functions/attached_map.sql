@@ -1,8 +1,7 @@
 -- Return the table column for each column of an event: the requested one, or without a request the column of the same
 -- name, if there is one. null: none; a payload is then the whole row.
 -- Raises GL400 for a column that neither has, or one of a type that does not fit.
-create or replace function gapless.attached_map(_table oid, _asked jsonb)
-returns jsonb
+create or replace function gapless.attached_map(_table oid, _asked jsonb) returns jsonb
 language plpgsql stable as $$
 declare
   known constant text[] := array[

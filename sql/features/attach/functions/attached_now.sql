@@ -1,8 +1,7 @@
 -- Return an attachment with the present names of its columns; a missing column has its old name, or '', which is no
 -- column's name, where another column has that name.
 -- Most names are unchanged: to look up the name of each costs half as much as the rest of a row's trigger.
-create or replace function gapless.attached_now(_made gapless.attached, _root oid)
-returns gapless.attached
+create or replace function gapless.attached_now(_made gapless.attached, _root oid) returns gapless.attached
 language plpgsql stable as $$
 declare
   names jsonb;

@@ -1,7 +1,6 @@
 -- Return the table of an attachment: the one with its trigger, else the original one, else that of its name; null:
 -- gone.
-create or replace function gapless.attached_table(_made gapless.attached)
-returns oid
+create or replace function gapless.attached_table(_made gapless.attached) returns oid
 language sql stable as $$
   select coalesce(
     (

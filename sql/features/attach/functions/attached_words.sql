@@ -1,7 +1,6 @@
 -- Return the words behind gapless attach add TABLE that describe an attachment as it is: topic, id and map; COLUMN
 -- stands for the column that is to be named instead of a missing one.
-create or replace function gapless.attached_words(_made gapless.attached, _root oid)
-returns text
+create or replace function gapless.attached_words(_made gapless.attached, _root oid) returns text
 language sql stable as $$
   select (select t.name from gapless.topic t where t.topic_id = (_made).topic_id) || string_agg(
     ' ' || w.option || ' ' || case when w.said ~ '^[[:alnum:]_=,]+$' then w.said else quote_literal(w.said) end, ''

@@ -1,6 +1,5 @@
 -- Return the number of the attachment of a table: by its trigger, else by its note; null: it is not attached.
-create or replace function gapless.attachment_of(_table oid)
-returns int
+create or replace function gapless.attachment_of(_table oid) returns int
 language sql stable as $$
   select coalesce(
     (

@@ -1,8 +1,7 @@
 -- Check the arguments of attach() and return them in the form of the table; raises GL400 and GL404, in one sentence.
 create or replace function gapless.checked_attachment(
   _source text, _topic text, _id_column text, _map jsonb, _places jsonb
-)
-returns gapless.attached
+) returns gapless.attached
 language plpgsql stable as $$
 declare
   made gapless.attached;

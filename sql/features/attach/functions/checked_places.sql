@@ -1,8 +1,7 @@
 -- Check where old consumers keep their positions, and return it in the form of the table: {"table", "group", "next" or
 -- "last", "partition"}. Defaults: group is group_id, next is next_offset, partition is partition_id where there is one.
 -- Raises GL400, GL404.
-create or replace function gapless.checked_places(_asked jsonb)
-returns jsonb
+create or replace function gapless.checked_places(_asked jsonb) returns jsonb
 language plpgsql stable as $$
 declare
   made jsonb;

@@ -2,8 +2,7 @@
 -- above the bound. Returns their number; 0: all are copied, or the trigger copies by now. The place moves in the same
 -- transaction, so it may be killed and repeated. Reads with the rights of the caller.
 -- lock: the attachment's row; two that copy are one after the other.
-create or replace function gapless.copy_attached(_attachment_id int, _bound bigint, _rows int)
-returns bigint
+create or replace function gapless.copy_attached(_attachment_id int, _bound bigint, _rows int) returns bigint
 language plpgsql set search_path = pg_catalog, pg_temp
 set row_security = off set timezone = 'UTC' set datestyle = 'ISO, YMD' set intervalstyle = 'postgres'
 set bytea_output = 'hex' set extra_float_digits = 1 as $$

@@ -2,8 +2,7 @@
 -- without the trigger, those that got a low id late. Returns the number of rows. Their events come behind the earlier
 -- ones. A row whose event is not yet committed is not seen, nor is its attached_row: none is published twice. A noted
 -- row that is not found is noted as that, until the next call: it was deleted, or its id had been published.
-create or replace function gapless.copy_missed(_attachment_id int)
-returns bigint
+create or replace function gapless.copy_missed(_attachment_id int) returns bigint
 language plpgsql set search_path = pg_catalog, pg_temp
 set row_security = off set timezone = 'UTC' set datestyle = 'ISO, YMD' set intervalstyle = 'postgres'
 set bytea_output = 'hex' set extra_float_digits = 1 as $$

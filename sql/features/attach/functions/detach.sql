@@ -1,8 +1,7 @@
 -- Stop copying an attached table, and forget which events its ids became; events and groups stay. False: not attached.
 --   select gapless.detach('public.outbox');
 -- A dropped table has the name that gapless.attachments shows. Runs with the rights of the caller: the table's owner.
-create or replace function gapless.detach(source text)
-returns boolean
+create or replace function gapless.detach(source text) returns boolean
 language plpgsql as $$
 declare
   root oid := gapless.table_of(detach.source);

@@ -2,8 +2,7 @@
 -- present rows, in the order of their ids, then all new ones (I1, I4). False: more than _rows are left; roll back, and
 -- copy on. Notes the present names of its columns, unless one is gone: another may have its name by now.
 -- lock: the table in share row exclusive mode: it waits for writers, and they wait for it. With the caller's rights.
-create or replace function gapless.go_live(_attachment_id int, _rows int)
-returns boolean
+create or replace function gapless.go_live(_attachment_id int, _rows int) returns boolean
 language plpgsql as $$
 declare
   made gapless.attached;

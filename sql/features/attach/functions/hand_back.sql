@@ -4,8 +4,7 @@
 -- lower id that come later, would be lost to both. Raises GL423: a worker owns a partition; GL409: no id corresponds to
 -- the group's place.
 -- lock: as seek().
-create or replace function gapless.hand_back(_attachment_id int, _group_id text)
-returns bigint[]
+create or replace function gapless.hand_back(_attachment_id int, _group_id text) returns bigint[]
 language plpgsql as $$
 declare
   made gapless.attached;

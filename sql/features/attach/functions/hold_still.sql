@@ -1,8 +1,7 @@
 -- Keep a group from moving until the transaction ends, and check that it has nothing half done. Raises GL423: a worker
 -- owns a partition; GL409: units of it wait for another attempt.
 -- lock: the advisory lock of each partition (7427003), then its consumer_offsets rows.
-create or replace function gapless.hold_still(_group_id text, _topic_id int)
-returns void
+create or replace function gapless.hold_still(_group_id text, _topic_id int) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   part record;

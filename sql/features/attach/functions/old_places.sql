@@ -3,8 +3,7 @@
 -- Raises GL400 unless one of the two is known; GL404: it has no place; GL409: its rows are not the topic's partitions,
 -- or a place is null, which may or may not be the beginning.
 -- With the rights of the caller, who needs UPDATE on the table with the places.
-create or replace function gapless.old_places(_attachment_id int, _group_id text, _said bigint)
-returns bigint[]
+create or replace function gapless.old_places(_attachment_id int, _group_id text, _said bigint) returns bigint[]
 language plpgsql as $$
 declare
   made gapless.attached := gapless.require_attachment(_attachment_id);

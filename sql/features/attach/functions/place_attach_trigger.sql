@@ -1,6 +1,5 @@
 -- Create the trigger of an attachment on its table, or enable it; a part of go_live(), with the caller's rights.
-create or replace function gapless.place_attach_trigger(_attachment_id int, _table oid)
-returns void
+create or replace function gapless.place_attach_trigger(_attachment_id int, _table oid) returns void
 language plpgsql as $$
 declare
   here record;

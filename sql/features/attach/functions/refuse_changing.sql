@@ -1,7 +1,6 @@
 -- Raise GL400 for a table whose rows were updated or deleted: the log would have them as they were inserted, and a gap
 -- in its ids may be a deleted row. By the server's statistics, which also count rolled-back changes.
-create or replace function gapless.refuse_changing(_table oid, _despite_changes boolean)
-returns void
+create or replace function gapless.refuse_changing(_table oid, _despite_changes boolean) returns void
 language plpgsql stable as $$
 declare
   what text := case

@@ -1,7 +1,6 @@
 -- Raise GL404 or GL400 for a relation that cannot be attached: it is no table, it belongs to gapless or to the server,
 -- or a trigger on it would not see every row.
-create or replace function gapless.refuse_unattachable(_source text, _table oid)
-returns void
+create or replace function gapless.refuse_unattachable(_source text, _table oid) returns void
 language plpgsql stable as $$
 declare
   kind "char";

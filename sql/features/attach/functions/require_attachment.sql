@@ -1,6 +1,5 @@
 -- Return an attachment by its number, with its present table and columns. Raises GL404: it, or its table, is gone.
-create or replace function gapless.require_attachment(_attachment_id int)
-returns gapless.attached
+create or replace function gapless.require_attachment(_attachment_id int) returns gapless.attached
 language plpgsql stable as $$
 declare
   made gapless.attached;

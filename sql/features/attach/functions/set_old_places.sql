@@ -1,7 +1,6 @@
 -- Write where an old consumer is to continue, the next id for each partition; null: nowhere, its place goes beyond all
 -- ids. With the rights of the caller, who needs UPDATE on the table with the places. A part of succeed_consumer().
-create or replace function gapless.set_old_places(_made gapless.attached, _group_id text, _places bigint[])
-returns void
+create or replace function gapless.set_old_places(_made gapless.attached, _group_id text, _places bigint[]) returns void
 language plpgsql as $$
 declare
   places jsonb := (_made).places;

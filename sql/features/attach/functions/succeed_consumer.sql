@@ -5,8 +5,7 @@
 -- lock: the attachment's row, then those of the old places (old_places), then as seek().
 create or replace function gapless.succeed_consumer(
   _attachment_id int, _group_id text, _places bigint[], _switches boolean
-)
-returns boolean
+) returns boolean
 language plpgsql as $$
 declare
   made gapless.attached;

@@ -1,6 +1,5 @@
 -- Return the transactions that hold a lock for writing to a table, except the caller's, as pg_locks names them.
-create or replace function gapless.writers_of(_table oid)
-returns text[]
+create or replace function gapless.writers_of(_table oid) returns text[]
 language sql volatile as $$
   select coalesce(array_agg(distinct l.virtualtransaction), '{}')
   from pg_locks l

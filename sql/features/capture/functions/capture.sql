@@ -11,8 +11,7 @@
 create or replace function gapless.capture(
   source text, topic text default null, key text default null, columns text[] default null,
   old text default 'changed'
-)
-returns int
+) returns int
 language plpgsql as $$
 declare
   made gapless.captured := gapless.checked_capture(

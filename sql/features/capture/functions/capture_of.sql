@@ -1,7 +1,6 @@
 -- Return the number of the capture of a table: by its triggers, else by its note; null: it is not captured. A capture
 -- whose triggers are on an existing table has no other.
-create or replace function gapless.capture_of(_table oid)
-returns int
+create or replace function gapless.capture_of(_table oid) returns int
 language sql stable as $$
   select coalesce(
     (

@@ -3,8 +3,7 @@
 -- (%L). An update pairs rows by their primary key. Where that changed, or the event's key did, it is a delete and an
 -- insert, each with its own key; so are all updates of a table in which rows cannot be paired. A change of no captured
 -- column publishes nothing. Deletes come first: they may free the key of an insert.
-create or replace function gapless.capture_statement(_capture_id int, _table oid, _operation text)
-returns text
+create or replace function gapless.capture_statement(_capture_id int, _table oid, _operation text) returns text
 language plpgsql stable as $$
 declare
   asked gapless.captured;

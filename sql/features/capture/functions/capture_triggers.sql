@@ -1,7 +1,6 @@
 -- Return all triggers of captures, with the number that they carry: those that run capture_rows().
 -- plan: by the dependencies of that function; pg_trigger has no index for it.
-create or replace function gapless.capture_triggers()
-returns table (
+create or replace function gapless.capture_triggers() returns table (
   capture_id int, on_partition boolean, tgrelid oid, tgname name, tgenabled "char"
 )
 language sql stable as $$

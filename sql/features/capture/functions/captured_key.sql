@@ -1,7 +1,6 @@
 -- Return the expression of an event's key, over a row r. By the template, a column that is null or gone being '';
 -- without one the primary key; where that is gone, '' for all, so that they stay in order.
-create or replace function gapless.captured_key(_asked gapless.captured, _root oid, _identity text)
-returns text
+create or replace function gapless.captured_key(_asked gapless.captured, _root oid, _identity text) returns text
 language sql stable as $$
   select case
     when (_asked).key_parts is null then coalesce(_identity, '''''::text')

@@ -1,7 +1,6 @@
 -- Return a table and all its partitions, with the depth of each. Unlike pg_partition_tree() it takes no lock: status
 -- calls it, and must not wait for a session that alters a table.
-create or replace function gapless.captured_tables(_root oid)
-returns table (relid oid, level int)
+create or replace function gapless.captured_tables(_root oid) returns table (relid oid, level int)
 language sql stable as $$
   with recursive tree (relid, level) as (
     select _root, 0

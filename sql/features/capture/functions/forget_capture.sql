@@ -1,7 +1,6 @@
 -- Delete a capture whose triggers are gone, and audit its end. A part of release_capture().
 -- Refuses one that has triggers: writes to their table would fail (capture_rows.sql).
-create or replace function gapless.forget_capture(_capture_id int)
-returns void
+create or replace function gapless.forget_capture(_capture_id int) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   gone gapless.captured;

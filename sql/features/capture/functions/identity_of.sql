@@ -1,7 +1,6 @@
 -- Return the expression that identifies a row of a table, over a row r: its primary key as text, or for several columns
 -- a JSON array of texts; null when it has none.
-create or replace function gapless.identity_of(_table oid)
-returns text
+create or replace function gapless.identity_of(_table oid) returns text
 language sql stable as $$
   select case
     when count(*) = 1 then min(format('concat(r.%I)', a.attname))

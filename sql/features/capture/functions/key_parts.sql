@@ -1,7 +1,6 @@
 -- Split a key's template: text, column, text, column, … text. {id} is a column, {{ and }} are braces; a column with a
 -- brace in its name cannot be named. Raises GL400 for an invalid template, or one that names no column.
-create or replace function gapless.key_parts(_template text)
-returns text[]
+create or replace function gapless.key_parts(_template text) returns text[]
 language plpgsql immutable as $$
 declare
   parts text[] := '{""}';

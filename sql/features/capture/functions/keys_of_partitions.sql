@@ -1,6 +1,5 @@
 -- Return a key for each of so many partitions, in their order: for an event that concerns all of them.
-create or replace function gapless.keys_of_partitions(_partitions int)
-returns text[]
+create or replace function gapless.keys_of_partitions(_partitions int) returns text[]
 language plpgsql immutable as $$
 declare
   keys text[] := array_fill(null::text, array[_partitions]);

@@ -3,8 +3,7 @@
 -- enabled.
 --   select gapless.mend_capture('public.orders');
 -- Changes that were made in between are not in the topic. Runs with the rights of the caller: the table's owner.
-create or replace function gapless.mend_capture(source text)
-returns int
+create or replace function gapless.mend_capture(source text) returns int
 language plpgsql as $$
 declare
   root oid := gapless.table_of(mend_capture.source);

@@ -1,6 +1,5 @@
 -- Store a capture, and audit its creation; returns its number. A part of capture().
-create or replace function gapless.note_capture(_made gapless.captured)
-returns int
+create or replace function gapless.note_capture(_made gapless.captured) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   number int;

@@ -1,7 +1,6 @@
 -- Return the numbers of columns by their names, 0 for a missing one; null for null. As column_numbers(), without
 -- errors.
-create or replace function gapless.numbers_of(_table oid, _names text[])
-returns smallint[]
+create or replace function gapless.numbers_of(_table oid, _names text[]) returns smallint[]
 language sql stable as $$
   select case
     when _names is not null then array(

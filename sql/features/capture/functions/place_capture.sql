@@ -1,8 +1,7 @@
 -- Create the four triggers of a capture on a table and on each of its partitions, where they are missing or disabled,
 -- or belong to another capture. Returns their number. With the rights of the caller.
 -- On partitions too, because a statement fires the triggers of the table that it names, and of no other.
-create or replace function gapless.place_capture(_capture_id int, _root oid)
-returns int
+create or replace function gapless.place_capture(_capture_id int, _root oid) returns int
 language plpgsql as $$
 declare
   operation text;

@@ -1,8 +1,7 @@
 -- Create one trigger of a capture; _is_there: in the place of another capture's. A part of place_capture().
 create or replace function gapless.place_trigger(
   _schema name, _table name, _operation text, _is_there boolean, _capture_id text, _place text
-)
-returns void
+) returns void
 language plpgsql as $$
 begin
   if _is_there then

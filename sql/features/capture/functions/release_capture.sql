@@ -1,8 +1,7 @@
 -- Stop publishing the changes of a table; published events stay. False: it is not captured.
 --   select gapless.release_capture('public.orders');
 -- A dropped table has the name that gapless.captures shows. Runs with the rights of the caller: the table's owner.
-create or replace function gapless.release_capture(source text)
-returns boolean
+create or replace function gapless.release_capture(source text) returns boolean
 language plpgsql as $$
 declare
   number int;

@@ -1,6 +1,5 @@
 -- Store the present names of a captured table and its columns, and their numbers. A part of mend_capture().
-create or replace function gapless.renew_capture(_capture_id int, _root oid)
-returns void
+create or replace function gapless.renew_capture(_capture_id int, _root oid) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   asked gapless.captured;

@@ -1,8 +1,7 @@
 -- Return the statement for a TRUNCATE: an event in each partition of the topic, since each had some of the rows.
 -- TRUNCATE of a partitioned table truncates its partitions, too, and their own triggers name them. A part of
 -- capture_statement().
-create or replace function gapless.truncate_statement(_topic_id int, _root oid, _table oid)
-returns text
+create or replace function gapless.truncate_statement(_topic_id int, _root oid, _table oid) returns text
 language plpgsql stable as $$
 declare
   spread int := coalesce((select t.partitions from gapless.topic t where t.topic_id = _topic_id), 1);

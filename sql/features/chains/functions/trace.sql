@@ -17,8 +17,7 @@
 -- units_max: 1 to 10 000. The 30 units that led to the requested one, and that one, come first, then the units nearest
 -- to the root; nothing is deeper than 50 levels.
 -- No row: no event of the transaction is there; gapless.transaction_fate() knows more.
-create or replace function gapless.trace(transaction_id uuid, units_max int default 1000)
-returns table (
+create or replace function gapless.trace(transaction_id uuid, units_max int default 1000) returns table (
   node int, parent int, level int, is_asked boolean, group_id text, cause text, detached text,
   topic text, partition_id int, first_offset bigint, last_offset bigint, events bigint,
   event_types text[], keys text[], published_as uuid, published_ts timestamptz, state text,

@@ -1,7 +1,6 @@
 -- Return the name of a view as SQL spells it, with its schema. Raises GL400 for an invalid name, GL404 for an unknown
 -- schema.
-create or replace function gapless.classic_name(_said text)
-returns text
+create or replace function gapless.classic_name(_said text) returns text
 language plpgsql stable as $$
 declare
   parts text[];

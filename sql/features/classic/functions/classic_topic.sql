@@ -1,7 +1,6 @@
 -- Return the topic of a group that is to be shown; without a name, its only one. Raises GL404: no such group; GL400: it
 -- has several topics.
-create or replace function gapless.classic_topic(_group_id text, _topic text)
-returns int
+create or replace function gapless.classic_topic(_group_id text, _topic text) returns int
 language plpgsql stable as $$
 declare
   found_ids int[] := array(

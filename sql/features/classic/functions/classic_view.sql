@@ -1,7 +1,6 @@
 -- Return the view of that name that reads gapless.classic_offsets; null: there is none, or another object has that
 -- name. Not to_regclass(): it refuses roles that may not use the schema.
-create or replace function gapless.classic_view(_name text)
-returns oid
+create or replace function gapless.classic_view(_name text) returns oid
 language sql stable as $$
   select r.oid
   from pg_class r join pg_namespace n on n.oid = r.relnamespace

@@ -2,8 +2,7 @@
 -- shown.
 --   select gapless.hide_classic('billing', 'orders');
 -- Raises GL400, GL404. A view of another role stays, and shows no row.
-create or replace function gapless.hide_classic(group_id text, topic text default null)
-returns boolean
+create or replace function gapless.hide_classic(group_id text, topic text default null) returns boolean
 language plpgsql as $$
 declare
   wanted int := gapless.classic_topic(hide_classic.group_id, hide_classic.topic);

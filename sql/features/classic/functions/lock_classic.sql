@@ -2,8 +2,7 @@
 -- hide_classic(), notify_classic() and silence_classic(). The first two have the caller's rights, which may not lock
 -- the table.
 -- lock: guard_classic
-create or replace function gapless.lock_classic()
-returns void
+create or replace function gapless.lock_classic() returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   lock table gapless.guard_classic in exclusive mode;

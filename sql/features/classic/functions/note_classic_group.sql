@@ -1,7 +1,6 @@
 -- Record and audit that a group is shown, or (without a view) that it no longer is. False: it was so before. A part of
 -- show_classic() and hide_classic().
-create or replace function gapless.note_classic_group(_group_id text, _topic_id int, _view text)
-returns boolean
+create or replace function gapless.note_classic_group(_group_id text, _topic_id int, _view text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   changed int;

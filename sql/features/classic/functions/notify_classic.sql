@@ -4,8 +4,7 @@
 -- channel: default event_channel; at most 63 bytes. False: it was announced before. Other topics are not announced.
 -- Raises GL400, GL404.
 -- lock: log_segment in share row exclusive mode, where it has no trigger yet: it waits for a run of the sequencer.
-create or replace function gapless.notify_classic(topic text, channel text default 'event_channel')
-returns boolean
+create or replace function gapless.notify_classic(topic text, channel text default 'event_channel') returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(notify_classic.topic);

@@ -8,8 +8,7 @@
 -- of the caller, who needs CREATE on the schema of the view.
 create or replace function gapless.show_classic(
   group_id text, topic text default null, view text default 'public.consumer_offsets'
-)
-returns boolean
+) returns boolean
 language plpgsql as $$
 declare
   wanted int := gapless.classic_topic(show_classic.group_id, show_classic.topic);

@@ -2,8 +2,7 @@
 -- announced.
 --   select gapless.silence_classic('orders');
 -- Raises GL404. lock: log_segment in access exclusive mode, with the last topic: it waits for a run of the sequencer.
-create or replace function gapless.silence_classic(topic text)
-returns boolean
+create or replace function gapless.silence_classic(topic text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(silence_classic.topic);

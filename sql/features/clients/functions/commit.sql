@@ -6,8 +6,7 @@
 -- Raises GL006 when the deadline has passed, GL007 when the partition went to another member, or never was this
 -- client's; GL409 for an offset that was not delivered to it, or lies before the committed one. On any error the offset
 -- stays where it is.
-create or replace function gapless.commit(token text, partition_id int, next_offset bigint)
-returns boolean
+create or replace function gapless.commit(token text, partition_id int, next_offset bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column

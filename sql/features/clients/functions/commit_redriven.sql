@@ -2,8 +2,7 @@
 -- it commits or rolls back with your writes.
 -- Raises GL006 and GL007 as commit(), GL409 when this member has no such unit in hand (any more).
 -- locks: the consumer_offsets row, the group's row of guard_keys, the unit's
-create or replace function gapless.commit_redriven(token text, partition_id int, first_offset bigint)
-returns void
+create or replace function gapless.commit_redriven(token text, partition_id int, first_offset bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column

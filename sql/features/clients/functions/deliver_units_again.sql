@@ -5,8 +5,7 @@
 create or replace function gapless.deliver_units_again(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _max_events int, _crashes_max int,
   _worker text
-)
-returns table (
+) returns table (
   c_offset bigint, first_offset bigint, last_offset bigint, attempt int, key text, event_type text, payload json,
   headers jsonb, host_id text, user_id text, transaction_id uuid, created_ts timestamptz
 )

@@ -4,8 +4,7 @@
 --   select gapless.end_client('0b4f…');
 -- For a client that stands in the way (lease/views/obstacles.sql); one whose deadline has passed goes by itself.
 -- locks: the member's row
-create or replace function gapless.end_client(member_id uuid)
-returns boolean
+create or replace function gapless.end_client(member_id uuid) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here record;

@@ -3,8 +3,7 @@
 create or replace function gapless.end_client_turn(
   _member_id uuid, _group_id text, _topic_id int, _expires_at timestamptz, _ttl interval, _partition_id int,
   _epoch bigint, _token uuid, _is_going boolean
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 begin

@@ -1,8 +1,7 @@
 -- Leave the group as a client; other members get its partitions at once. Events that it did not commit are delivered to
 -- them. Returns false when the client was no member (any more).
 -- locks: the member's row, then of each partition the consumer_offsets row and the lease
-create or replace function gapless.leave(token text)
-returns boolean
+create or replace function gapless.leave(token text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   me record;

@@ -1,7 +1,6 @@
 -- Explain, in a sentence for people, why clients cannot serve a group; null: they can. Raises GL404 for an unknown
 -- group.
-create or replace function gapless.no_client_reason(_group_id text, _topic_id int)
-returns text
+create or replace function gapless.no_client_reason(_group_id text, _topic_id int) returns text
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   grp gapless.consumer_group;

@@ -3,8 +3,7 @@
 -- locks: the consumer_offsets row, then the lease
 create or replace function gapless.release_client_lease(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
-)
-returns boolean
+) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 begin

@@ -2,8 +2,7 @@
 -- client_of() has its row.
 create or replace function gapless.renew_client(
   _member_id uuid, _group_id text, _topic_id int, _expires_at timestamptz, _ttl interval
-)
-returns timestamptz
+) returns timestamptz
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

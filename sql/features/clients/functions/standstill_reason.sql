@@ -1,8 +1,7 @@
 -- Explain, in a sentence for people, why a client's partition gives no event although it has more; null: it has none.
 create or replace function gapless.standstill_reason(
   _outcome text, _group_id text, _topic text, _partition_id int, _first_offset bigint, _last_offset bigint
-)
-returns text
+) returns text
 language sql immutable as $$
   select case _outcome
     when 'hole' then format(

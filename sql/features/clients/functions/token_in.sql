@@ -1,7 +1,6 @@
 -- Return a client's token, for programs that also have a group and a member. Raises GL404 when it belongs to others. A
 -- member that is gone is unknown here: client_of() raises the error.
-create or replace function gapless.token_in(_token text, _group_id text, _member_id text)
-returns text
+create or replace function gapless.token_in(_token text, _group_id text, _member_id text) returns text
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if substring(_token from 4 for 32) is distinct from lower(replace(_member_id, '-', ''))

@@ -13,8 +13,7 @@
 create or replace function gapless.claim_latest(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _batch_size int, _events_max int,
   _scan_max int
-)
-returns table (
+) returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
   base_offset bigint, message_ids bigint[], unit_ends text, timeline int,
   kept bigint[], kept_offsets bigint[], filter_errors text[], lost_id bigint, matched text[], asks boolean,

@@ -8,8 +8,7 @@
 -- locks: the row of compaction; 0 when somebody has it.
 -- plan: events are looked up by an array of ids, which no join can turn into a scan; their chunks are known when it is
 --   planned. First the few columns that decide which is the newest of a key, then all columns of those.
-create or replace function gapless.compact_partition(_topic_id int, _partition_id int, _events_max int)
-returns bigint
+create or replace function gapless.compact_partition(_topic_id int, _partition_id int, _events_max int) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_nestloop = off set enable_mergejoin = off set enable_seqscan = off set jit = off
 set plan_cache_mode = force_custom_plan as $$

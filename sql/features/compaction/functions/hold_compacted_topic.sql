@@ -1,8 +1,7 @@
 -- Refuse to delete a topic while latest has events of it: a foreign key would be looked up for each row of a step. A
 -- step holds a row of compaction until its end, so a session that deletes that row and the topic comes after it.
 -- Raises 23503 as a foreign key does.
-create or replace function gapless.hold_compacted_topic()
-returns trigger
+create or replace function gapless.hold_compacted_topic() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if exists (select from gapless.latest l where l.topic_id = old.topic_id) then

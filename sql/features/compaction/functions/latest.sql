@@ -2,8 +2,7 @@
 -- far). No row: there is no event, or it was a tombstone. key null: of all keys, in any order; all rows are in memory.
 --   select payload from gapless.latest('prices', 'ACME');
 -- Raises GL404 for an unknown topic, GL409 for a topic that is not compacted.
-create or replace function gapless.latest(topic text, key text default null)
-returns table (
+create or replace function gapless.latest(topic text, key text default null) returns table (
   event_key text, event_type text, payload json, headers jsonb, host_id text, user_id text, transaction_id uuid,
   partition_id int, c_offset bigint, created_ts timestamptz
 )

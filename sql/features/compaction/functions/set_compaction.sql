@@ -3,8 +3,7 @@
 -- steps.
 -- Raises GL404 for an unknown topic, GL409 as long as rows of an earlier compaction are there, or groups read them.
 -- locks: the topic's row: no group begins, and no chunk is dropped, at this moment
-create or replace function gapless.set_compaction(topic text, compact boolean)
-returns boolean
+create or replace function gapless.set_compaction(topic text, compact boolean) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -1,6 +1,5 @@
 -- Return the steps that are due, the most urgent one first.
-create or replace function gapless.dedupe_due()
-returns table (step text, slot int)
+create or replace function gapless.dedupe_due() returns table (step text, slot int)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select x.step, x.slot
   from (

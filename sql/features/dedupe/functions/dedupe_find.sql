@@ -1,7 +1,6 @@
 -- Return the key of a topic in one slot; no row when it is not there. It touches only this slot: over the whole table a
 -- plan would lock all slots until the publisher commits, and a slot that publishers have locked cannot be emptied.
-create or replace function gapless.dedupe_find(_slot int, _topic_id int, _dedupe_key text)
-returns setof gapless.dedupe
+create or replace function gapless.dedupe_find(_slot int, _topic_id int, _dedupe_key text) returns setof gapless.dedupe
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off    -- for a slot that was empty when the plan was made
 set jit = off as $$

@@ -1,6 +1,5 @@
 -- Tell whether a dedupe_key is no older than its topic's window. A clock that steps ahead ends none (sure_clock.sql).
-create or replace function gapless.dedupe_lasts(_published_ts timestamptz, _window_s double precision)
-returns boolean
+create or replace function gapless.dedupe_lasts(_published_ts timestamptz, _window_s double precision) returns boolean
 language plpgsql volatile security definer set search_path = pg_catalog, pg_temp as $$
 declare
   sure_ts timestamptz;

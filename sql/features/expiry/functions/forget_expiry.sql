@@ -1,6 +1,5 @@
 -- Delete the expiry of a group that is deleted; a group that keeps other topics keeps it.
-create or replace function gapless.forget_expiry()
-returns trigger
+create or replace function gapless.forget_expiry() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   delete from gapless.group_expiry e

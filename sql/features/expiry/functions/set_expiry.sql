@@ -2,8 +2,7 @@
 -- never, which is the default. Its time begins anew. Returns whether that is a change.
 -- Raises GL404 for an unknown group, GL400 for a time below a minute or above ten years, and for the group of a
 -- pipeline.
-create or replace function gapless.set_expiry(group_id text, expires_after interval)
-returns boolean
+create or replace function gapless.set_expiry(group_id text, expires_after interval) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   seconds double precision := extract(epoch from set_expiry.expires_after);

@@ -5,8 +5,7 @@
 create or replace function gapless.ask_condition(
   _digest uuid, _events gapless.condition_event[], _subscriptions gapless.condition_subscription[],
   _offsets bigint[], _ids bigint[]
-)
-returns table (offsets bigint[], ids bigint[])
+) returns table (offsets bigint[], ids bigint[])
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set jit = off
 -- As make_condition() has them: one text means one thing.

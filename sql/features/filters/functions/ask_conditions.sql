@@ -10,8 +10,7 @@
 create or replace function gapless.ask_conditions(
   _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _first_offset bigint,
   _only bigint[] default null
-)
-returns table (
+) returns table (
   offsets bigint[], matched text[], failed bigint[], reasons text[], slow bigint[], rest bigint[]
 )
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$

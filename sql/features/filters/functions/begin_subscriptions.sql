@@ -1,8 +1,7 @@
 -- Let a group take only the events that its subscriptions match. Raises GL400 for a queue group, GL404 for an unknown
 -- one, GL409 for one that reads latest. A part of subscribe().
 -- locks: as set_filter()
-create or replace function gapless.begin_subscriptions(_group_id text, _topic text, _topic_id int)
-returns void
+create or replace function gapless.begin_subscriptions(_group_id text, _topic text, _topic_id int) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here gapless.consumer_group;

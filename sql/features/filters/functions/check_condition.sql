@@ -1,8 +1,7 @@
 -- Raise GL400 unless the compiled condition uses only operators and functions of pg_catalog that are immutable, or
 -- stable and read nothing but their arguments (and the time). It checks the server's result: the parsed body of the
 -- function, and its dependencies. digest: of a function that was created in this transaction.
-create or replace function gapless.check_condition(_digest uuid)
-returns void
+create or replace function gapless.check_condition(_digest uuid) returns void
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   maker oid;

@@ -6,8 +6,7 @@
 -- pg_catalog, or between e or s and a field; and no word is a type of the session's temporary schema, the only other
 -- one on the search path.
 -- MUST run with standard_conforming_strings on, as make_condition() does: else a backslash ends no text.
-create or replace function gapless.check_condition_text(_text text)
-returns void
+create or replace function gapless.check_condition_text(_text text) returns void
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   tokens text[];

@@ -2,8 +2,7 @@
 -- asks: it has an SQL condition, too.
 create or replace function gapless.check_subscription(
   _name text, _match jsonb, _params jsonb, _condition text, _asks boolean
-)
-returns jsonpath
+) returns jsonpath
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   wrong text;

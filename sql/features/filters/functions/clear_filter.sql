@@ -2,8 +2,7 @@
 -- were passed under the filter stay passed: seek() moves the group back. Raises GL404 for an unknown group, GL400 for a
 -- group with subscriptions. A group that lost its last subscription, and so takes nothing, takes all events again.
 -- locks: as set_filter()
-create or replace function gapless.clear_filter(group_id text, topic text)
-returns boolean
+create or replace function gapless.clear_filter(group_id text, topic text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);

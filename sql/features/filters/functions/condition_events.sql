@@ -3,8 +3,7 @@
 -- subscription (direct_headers.sql), which match_events() handles.
 create or replace function gapless.condition_events(
   _group_id text, _topic_id int, _message_ids bigint[], _first_offset bigint
-)
-returns gapless.condition_event[]
+) returns gapless.condition_event[]
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set jit = off set plan_cache_mode = force_custom_plan as $$
 declare

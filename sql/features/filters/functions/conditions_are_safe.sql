@@ -1,6 +1,5 @@
 -- Tell whether conditions are evaluated with the rights of a role that may read nothing (roles/condition.sql).
-create or replace function gapless.conditions_are_safe()
-returns boolean
+create or replace function gapless.conditions_are_safe() returns boolean
 language sql stable set search_path = pg_catalog, pg_temp as $$
   select coalesce(bool_and(r.rolname = 'gapless_condition' and not r.rolsuper and p.prosecdef), false)
   from pg_proc p

@@ -1,7 +1,6 @@
 -- Drop a compiled condition that no subscription has any more. A part of forget_subscription().
 -- locks: condition, against others that compile or drop one
-create or replace function gapless.drop_condition(_digest uuid)
-returns void
+create or replace function gapless.drop_condition(_digest uuid) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   lock table gapless.condition in share row exclusive mode;

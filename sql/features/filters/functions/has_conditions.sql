@@ -1,6 +1,5 @@
 -- Tell whether a group has subscriptions with SQL conditions.
-create or replace function gapless.has_conditions(_group_id text, _topic_id int)
-returns boolean
+create or replace function gapless.has_conditions(_group_id text, _topic_id int) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from gapless.subscription_form f

@@ -1,7 +1,6 @@
 -- A new row of offsets (another partition, or a restored one) begins with its group's filter, as the
 -- others have it. locks: the group's row, so that no filter is set at this moment.
-create or replace function gapless.inherit_filter()
-returns trigger
+create or replace function gapless.inherit_filter() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   perform from gapless.consumer_group g

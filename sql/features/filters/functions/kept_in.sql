@@ -9,8 +9,7 @@
 create or replace function gapless.kept_in(
   _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter,
   _to_group text default null
-)
-returns table (
+) returns table (
   kept_offsets bigint[], kept bigint[], filter_errors text[], upto bigint, lost_offset bigint, lost_id bigint,
   matched text[]
 )

@@ -1,8 +1,7 @@
 -- Return the subscriptions that the events of a unit set aside are for: those that still exist, as they are now.
 create or replace function gapless.letter_matches(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint
-)
-returns table (c_offset bigint, subscription_id bigint, name text, params text)
+) returns table (c_offset bigint, subscription_id bigint, name text, params text)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select e.c_offset, s.subscription_id, s.name, s.params::text
   from gapless.dead_letter_event e

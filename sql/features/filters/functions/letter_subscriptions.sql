@@ -1,7 +1,6 @@
 -- Return the numbers of the subscriptions for an event that was set aside: those that it matched; for a message to one
 -- (direct_headers.sql), the one that has that name now. Null, or an unused number: the event is for none.
-create or replace function gapless.letter_subscriptions(_event gapless.dead_letter_event)
-returns bigint[]
+create or replace function gapless.letter_subscriptions(_event gapless.dead_letter_event) returns bigint[]
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce((
     select array[s.subscription_id]

@@ -1,8 +1,7 @@
 -- Lock the subscriptions of a group against other changes of them; false: it has had none yet. Raises GL400 for a group
 -- with a filter. A part of subscribe() and unsubscribe().
 -- locks: the group's filter row
-create or replace function gapless.lock_subscriptions(_group_id text, _topic text, _topic_id int)
-returns boolean
+create or replace function gapless.lock_subscriptions(_group_id text, _topic text, _topic_id int) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   is_subscribed boolean;

@@ -6,8 +6,7 @@
 -- read as a time, because the server would read them once, here, and mean that day forever: the text is compiled
 -- without such words first (without_times.sql), which fails only there.
 -- locks: condition, against others that compile or drop one
-create or replace function gapless.make_condition(_text text)
-returns uuid
+create or replace function gapless.make_condition(_text text) returns uuid
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set standard_conforming_strings = on
 -- One text has one meaning, whichever session compiles or evaluates it.

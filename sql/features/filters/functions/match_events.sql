@@ -13,8 +13,7 @@
 create or replace function gapless.match_events(
   _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _to_group text default null,
   _only bigint[] default null
-)
-returns table (n int, matched bigint[], error text)
+) returns table (n int, matched bigint[], error text)
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off set plan_cache_mode = auto
 as $$

@@ -1,8 +1,7 @@
 -- Return an event's values at these paths (subscription_form), as a JSON array in their order; null for a missing one.
 create or replace function gapless.match_values(
   _paths text[], _payload jsonb, _event_type text, _key text, _host_id text, _user_id text
-)
-returns jsonb
+) returns jsonb
 language sql immutable set search_path = pg_catalog, pg_temp as $$
   select coalesce(jsonb_agg(
     case p.path

@@ -1,8 +1,7 @@
 -- Restart the time of a subscription that expires (subscribe.sql); to subscribe again does that, too. Returns whether
 -- the subscription is there; subscribe() creates one that has gone. Raises GL404 for an unknown group.
 -- locks: the subscription's row
-create or replace function gapless.renew_subscription(group_id text, topic text, name text)
-returns boolean
+create or replace function gapless.renew_subscription(group_id text, topic text, name text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);

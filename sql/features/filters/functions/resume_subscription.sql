@@ -9,8 +9,7 @@
 -- single evaluation that does not end; Python and the command line set it.
 -- Workers of these partitions are fenced, and begin anew: an at-least-once handler has read ahead without it.
 -- locks: the group's filter row; at the end the group's offsets, so workers wait while the last events are asked about
-create or replace function gapless.resume_subscription(group_id text, topic text, name text)
-returns bigint
+create or replace function gapless.resume_subscription(group_id text, topic text, name text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);

@@ -9,8 +9,7 @@
 -- locks: the group's row, then those of its offsets: it waits for the batches in hand
 create or replace function gapless.set_filter(
   group_id text, topic text, event_types text[] default null, condition text default null, params jsonb default null
-)
-returns boolean
+) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);

@@ -7,8 +7,7 @@
 create or replace function gapless.set_missed_aside(
   _group_id text, _topic_id int, _partition_id int, _subscription_id bigint, _first bigint, _last bigint,
   _replays boolean default false
-)
-returns bigint
+) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   ids bigint[];

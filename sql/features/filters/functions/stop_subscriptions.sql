@@ -7,8 +7,7 @@
 -- locks: the fence
 create or replace function gapless.stop_subscriptions(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid, _ids bigint[], _reasons text[]
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   stopped text[];

@@ -24,8 +24,7 @@ create or replace function gapless.subscribe(
   group_id text, topic text, name text, match jsonb default '{}', params jsonb default '{}',
   condition text default null, expires_after interval default null,
   sql_condition text default null
-)
-returns boolean
+) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);

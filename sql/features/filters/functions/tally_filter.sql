@@ -5,8 +5,7 @@
 create or replace function gapless.tally_filter(
   _group_id text, _topic_id int, _partition_id int, _filter int, _events bigint, _kept_offsets bigint[],
   _filter_errors text[]
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

@@ -1,8 +1,7 @@
 -- Remove a subscription: from now on nothing is matched for it. Returns whether it was there. A group without its last
 -- subscription takes nothing; clear_filter() lets it take all events. Raises GL404 for an unknown group.
 -- locks: the group's filter row
-create or replace function gapless.unsubscribe(group_id text, topic text, name text)
-returns boolean
+create or replace function gapless.unsubscribe(group_id text, topic text, name text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(topic);

@@ -1,8 +1,7 @@
 -- Return a text of SQL in which no text in single quotes has a word that means another time each day: now, today,
 -- tomorrow and yesterday are cut to their first letters (which may be a part of an escape, as in JSON), so they are no
 -- times. A part of make_condition(). The text MUST have passed check_condition_text(): a quote begins or ends a text.
-create or replace function gapless.without_times(_text text)
-returns text
+create or replace function gapless.without_times(_text text) returns text
 language sql immutable set search_path = pg_catalog, pg_temp as $$
   select string_agg(
     case

@@ -5,8 +5,7 @@
 create or replace function gapless.create_api_key(
   key_id text, name text, digest bytea, scopes text[], requests_s double precision default null,
   expires_in interval default null
-)
-returns timestamptz
+) returns timestamptz
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare

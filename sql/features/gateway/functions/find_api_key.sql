@@ -3,8 +3,7 @@
 create or replace function gapless.find_api_key(
   _key_id text, out key_id text, out name text, out digest bytea, out scopes text[],
   out requests_s double precision
-)
-returns setof record
+) returns setof record
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -1,8 +1,7 @@
 -- Revoke a key of the gateway; for operators. False: it was invalid already. It stays in the list. Gateways that have
 -- just seen the key accept it for at most 5 s. Raises GL404 for an unknown key.
 --   select gapless.revoke_api_key('a1b2c3d4e5f60718');
-create or replace function gapless.revoke_api_key(key_id text)
-returns boolean
+create or replace function gapless.revoke_api_key(key_id text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin

@@ -5,8 +5,7 @@
 -- pass it. If there is no such subscription, match_events() delivers it to the group.
 create or replace function gapless.direct_headers(
   _topic text, _headers jsonb, _to_group text, _to_subscription text default null
-)
-returns jsonb
+) returns jsonb
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here gapless.topic;

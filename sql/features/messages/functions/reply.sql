@@ -2,8 +2,7 @@
 -- nothing, when the request's time is over. The reply is an event of the topic that no group handles.
 --   select gapless.reply('prices', headers, '{"price": 12.5}');
 -- Raises GL400 for an event that is no request.
-create or replace function gapless.reply(topic text, headers jsonb, payload json)
-returns boolean
+create or replace function gapless.reply(topic text, headers jsonb, payload json) returns boolean
 language plpgsql as $$
 declare
   request_id uuid;

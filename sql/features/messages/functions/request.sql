@@ -8,8 +8,7 @@ create or replace function gapless.request(
   topic text, payload json, timeout interval default '30 s', to_group text default null, key text default null,
   event_type text default null, headers jsonb default null, host_id text default null, user_id text default null,
   to_subscription text default null
-)
-returns uuid
+) returns uuid
 language plpgsql as $$
 declare
   seconds double precision := extract(epoch from request.timeout);

@@ -3,8 +3,7 @@
 -- Returns whether that is a change. Raises GL404 for an unknown topic.
 -- locks: the topic's row, so that no group is made at this moment; then those of its groups, then of their offsets:
 --   it waits for the batches in hand
-create or replace function gapless.set_direct(topic text)
-returns boolean
+create or replace function gapless.set_direct(topic text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here gapless.topic;

@@ -5,8 +5,7 @@ create or replace function gapless.aside_events(
   _state text, _reason text, _exception text,
   _exception_class text default null, _sqlstate text default null, _attempts int default 1,
   _retry_after interval default null, _worker text default null, _duration_ms double precision default null
-)
-returns bigint
+) returns bigint
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   select count(gapless.set_aside(
     _group_id, _topic_id, _partition_id, e.c_offset, array[e.id], _state, _reason, _exception,

@@ -2,8 +2,7 @@
 -- as handled, which commits or rolls back with the handler's writes (Q4). While the transaction is open no other worker
 -- takes them over, whatever the deadline. Then finish_units(claim_xid, 1) and COMMIT; or ROLLBACK, after which the
 -- receipt is as before. c_offset: only that event. Returns claim_xid. Raises GL003 when the receipt is no longer valid.
-create or replace function gapless.begin_receipt(_receipt text, _c_offset bigint default null)
-returns text
+create or replace function gapless.begin_receipt(_receipt text, _c_offset bigint default null) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 begin

@@ -1,7 +1,6 @@
 -- Turn an ordered group into a queue, or the other way round, as long as it has handled nothing. Raises GL409 when it
 -- has, or when a member works for it.
-create or replace function gapless.change_mode(_here gapless.consumer_group, _mode text, _block int)
-returns void
+create or replace function gapless.change_mode(_here gapless.consumer_group, _mode text, _block int) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 begin

@@ -1,7 +1,6 @@
 -- Raise GL400 when a text is no receipt, or one of another group or topic; GL404 and GL409 as require_queue(); GL003
 -- when its partition is gone.
-create or replace function gapless.check_receipt(_group_id text, _topic text, _receipt text)
-returns void
+create or replace function gapless.check_receipt(_group_id text, _topic text, _receipt text) returns void
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(_topic);

@@ -3,8 +3,7 @@
 -- perhaps the dead process's last one, which may still commit: ask again. Waits for no session. worker: a text that no
 -- other process has. The token is removed (Q2): if the process lives after all, its answers are refused.
 -- Reads the ranges above all floors of queue groups: call it after a death, not in a loop.
-create or replace function gapless.end_holder(_worker text)
-returns int
+create or replace function gapless.end_holder(_worker text) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -1,6 +1,5 @@
 -- Give each partition of a queue group that has no floor its floor, at its offset. Before: the topic is locked.
-create or replace function gapless.enter_queue(_group_id text, _topic_id int, _block int)
-returns void
+create or replace function gapless.enter_queue(_group_id text, _topic_id int, _block int) returns void
 language sql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
   insert into gapless.queue_floor (lease_no, version, next_offset, block, is_paused)

@@ -3,8 +3,7 @@
 -- Raises GL400 for a visibility that is not above zero, or infinite; GL003 when the receipt is no longer valid.
 create or replace function gapless.extend(
   group_id text, topic text, receipt text, visibility interval default '60 s', c_offset bigint default null
-)
-returns timestamptz
+) returns timestamptz
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 #variable_conflict use_variable

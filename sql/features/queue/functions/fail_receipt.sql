@@ -6,8 +6,7 @@ create or replace function gapless.fail_receipt(
   _receipt text, _c_offset bigint, _state text, _reason text, _exception text,
   _exception_class text default null, _sqlstate text default null, _retry_after interval default null,
   _worker text default null, _duration_ms double precision default null, _counted boolean default true
-)
-returns bigint
+) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

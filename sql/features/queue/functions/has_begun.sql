@@ -1,7 +1,6 @@
 -- Tell whether a group, ordered or queue, has handled or set aside an event of a topic, or a member works for it. This
 -- is certain only while no worker has one of the partitions: it takes their locks, by try.
-create or replace function gapless.has_begun(_group_id text, _topic_id int)
-returns boolean
+create or replace function gapless.has_begun(_group_id text, _topic_id int) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -1,7 +1,6 @@
 -- Tell whether events are open between the ranges of a queue group's partitions, or between a floor and its first
 -- range.
-create or replace function gapless.has_gaps(_group_id text, _topic_id int)
-returns boolean
+create or replace function gapless.has_gaps(_group_id text, _topic_id int) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
   select exists (

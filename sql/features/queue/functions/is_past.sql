@@ -3,8 +3,7 @@
 -- index: queue_range_pkey, those ranges alone, and never below the floor
 create or replace function gapless.is_past(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint, _next_offset bigint
-)
-returns boolean
+) returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

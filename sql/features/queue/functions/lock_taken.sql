@@ -4,8 +4,7 @@
 -- locks: the rows of queue_range until the transaction ends; waits for one who takes them over at this moment
 create or replace function gapless.lock_taken(
   _lease_no int, _first_offset bigint, _last_offset bigint, _token uuid, _c_offset bigint
-)
-returns bigint
+) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -6,8 +6,7 @@
 -- locks: (7427003, lease_no) shared and the block's, by try
 create or replace function gapless.note_death(
   _lease_no int, _first_offset bigint, _last_offset bigint, _holder text default null
-)
-returns text
+) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -2,8 +2,7 @@
 create or replace function gapless.put_floor(
   _lease_no int, _group_id text, _topic_id int, _partition_id int, _place tid,
   _here gapless.queue_floor, _next_offset bigint
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -6,8 +6,7 @@
 create or replace function gapless.queue_missing(
   _topic_id int, _partition_id int, _lease_no int, _events_max int,
   out outcome text, out first_offset bigint, out last_offset bigint
-)
-returns setof record
+) returns setof record
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

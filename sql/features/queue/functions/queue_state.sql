@@ -6,8 +6,7 @@
 --   finished_ahead  finished events above the floor
 --   waiting, dead   units that were set aside
 --   oldest_open_s   seconds since the event at the floor was published; 0: all events are finished
-create or replace function gapless.queue_state(group_id text)
-returns table (
+create or replace function gapless.queue_state(group_id text) returns table (
   topic text, partition_id int, next_offset bigint, end_offset bigint, open bigint, in_work bigint, in_hand bigint,
   lapsed bigint, finished_ahead bigint, waiting bigint, dead bigint, oldest_open_s double precision, is_paused boolean
 )

@@ -2,8 +2,7 @@
 -- missing. OFFSET 0: one look-up an id, as in read().
 create or replace function gapless.range_events(
   _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint
-)
-returns table (
+) returns table (
   c_offset bigint, timeline int,
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
   transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid

@@ -1,7 +1,6 @@
 -- Parse a receipt of take() or reserve(): kind 'R' is a range of the log, 'L' a unit that was set aside.
 -- Raises GL400 for an invalid receipt, GL003 when its partition is gone.
-create or replace function gapless.read_receipt(_receipt text)
-returns table (
+create or replace function gapless.read_receipt(_receipt text) returns table (
   kind text, lease_no int, group_id text, topic_id int, partition_id int, first_offset bigint, last_offset bigint,
   token uuid
 )

@@ -1,8 +1,7 @@
 -- Refuse the COMMIT of events that a worker has taken and not declared finished, as refuse_early_commit() does for
 -- batches: otherwise a handler that executes COMMIT would finish events that it has not handled (Q4).
 -- Rows with a holder belong to clients, which decide themselves when they commit.
-create or replace function gapless.refuse_early_take()
-returns trigger
+create or replace function gapless.refuse_early_take() returns trigger
 language plpgsql as $$
 begin
   if current_setting('gapless.finished', true) is distinct from pg_current_xact_id()::text then

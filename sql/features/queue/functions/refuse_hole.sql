@@ -1,8 +1,7 @@
 -- Raise GL410 when take_next() met a hole in the log, or its end before the group's place; else do nothing.
 create or replace function gapless.refuse_hole(
   _group_id text, _topic_id int, _partition_id int, _outcome text, _first_offset bigint, _last_offset bigint
-)
-returns void
+) returns void
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   place text;

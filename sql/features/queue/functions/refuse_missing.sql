@@ -1,6 +1,5 @@
 -- Raise GL410: the log refers to an event that does not exist.
-create or replace function gapless.refuse_missing(_topic_id int, _partition_id int, _c_offset bigint)
-returns bigint
+create or replace function gapless.refuse_missing(_topic_id int, _partition_id int, _c_offset bigint) returns bigint
 language plpgsql as $$
 begin
   raise exception 'the event at offset % of partition % of topic id % is missing: gapless doctor says more',

@@ -4,8 +4,7 @@
 -- Raises GL400 without a reason, GL003 when the receipt is no longer valid.
 create or replace function gapless.reject(
   group_id text, topic text, receipt text, reason text, c_offset bigint default null
-)
-returns bigint
+) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 begin

@@ -1,7 +1,6 @@
 -- Give back the events of a receipt: any worker may take them at once, and this does not count as an attempt. Returns
 -- the number of events.
-create or replace function gapless.release_receipt(_receipt text, _c_offset bigint default null)
-returns bigint
+create or replace function gapless.release_receipt(_receipt text, _c_offset bigint default null) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -1,7 +1,6 @@
 -- Record for status why the workers of a queue rest: in the lease of its first partition, because they share all
 -- partitions; null clears it. The view `leases` shows it as long as it is repeated: its reporter may be gone.
-create or replace function gapless.report_queue_error(_group_id text, _topics text[], _error text)
-returns void
+create or replace function gapless.report_queue_error(_group_id text, _topics text[], _error text) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.lease l
   set error = _error,

@@ -1,6 +1,5 @@
 -- Raise GL404 unless there is such a group for the topic, GL409 unless it is a queue.
-create or replace function gapless.require_queue(_group_id text, _topic_id int)
-returns void
+create or replace function gapless.require_queue(_group_id text, _topic_id int) returns void
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   found_mode text;

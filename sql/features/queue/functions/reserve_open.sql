@@ -2,8 +2,7 @@
 create or replace function gapless.reserve_open(
   _group_id text, _topic_id int, _partition_id int, _lease_no int, _block int, _max_events int, _worker text,
   _deadline timestamptz
-)
-returns table (
+) returns table (
   receipt text, partition_id int, c_offset bigint, attempts int, crashes int, is_letter boolean, was_dead boolean,
   timeline int, deadline timestamptz,
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,

@@ -1,8 +1,7 @@
 -- Set a queue group's block and max_crashes; null leaves either as it is. A new block takes effect only when no worker
 -- has a partition in hand at this moment, else the old one stays: two workers that cut the log differently would take
 -- the same events (Q2).
-create or replace function gapless.set_queue(_here gapless.consumer_group, _block int, _max_crashes int)
-returns void
+create or replace function gapless.set_queue(_here gapless.consumer_group, _block int, _max_crashes int) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -1,7 +1,6 @@
 -- Mark the events of a receipt as handled; returns their number. holder: the caller, which decides when to commit;
 -- null: a worker, whose COMMIT must be declared. Raises GL003 when the receipt is no longer valid (Q2).
-create or replace function gapless.settle_receipt(_receipt text, _c_offset bigint, _holder text)
-returns bigint
+create or replace function gapless.settle_receipt(_receipt text, _c_offset bigint, _holder text) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

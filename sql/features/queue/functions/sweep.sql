@@ -4,8 +4,7 @@
 -- Call it in a transaction of its own, with synchronous_commit off: lost work is done again.
 -- locks: the consumer_offsets row, by try
 -- index: queue_range_pkey from the floor on, 5000 rows at most
-create or replace function gapless.sweep(_lease_no int)
-returns bigint
+create or replace function gapless.sweep(_lease_no int) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

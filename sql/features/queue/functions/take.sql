@@ -8,8 +8,7 @@
 -- Raises GL404 for an unknown group or topic, GL409 for an ordered group, GL400 for a value that is out of range.
 create or replace function gapless.take(
   group_id text, topic text, max_events int default 1, visibility interval default '60 s'
-)
-returns table (
+) returns table (
   receipt text, partition_id int, c_offset bigint, attempt int, key text, event_type text, payload json,
   headers jsonb, host_id text, user_id text, transaction_id uuid, created_ts timestamptz
 )

@@ -3,8 +3,7 @@
 -- locks: as reserve()
 create or replace function gapless.take_direct(
   _group_id text, _topic_id int, _max_events int, _visibility interval, _crashes_max int
-)
-returns table (
+) returns table (
   receipt text, partition_id int, c_offset bigint, attempt int, key text, event_type text, payload json,
   headers jsonb, host_id text, user_id text, transaction_id uuid, created_ts timestamptz
 )

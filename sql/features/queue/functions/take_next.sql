@@ -24,8 +24,7 @@
 create or replace function gapless.take_next(
   _group_id text, _topic_id int, _partition_id int, _lease_no int, _block int, _max_events int, _hint bigint,
   _holder text default null, _token uuid default null, _deadline timestamptz default null
-)
-returns table (
+) returns table (
   outcome text, first_offset bigint, last_offset bigint, claim_xid text, place_after tid,
   base_offset bigint, message_ids bigint[], unit_ends text, timeline int,
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,

@@ -1,7 +1,6 @@
 -- Write a pause of a queue group, or its end, beside the floor: a claim looks at nothing else.
 -- locks: the consumer_offsets rows, as sweep()
-create or replace function gapless.tell_floor()
-returns trigger
+create or replace function gapless.tell_floor() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -9,8 +9,7 @@ create or replace function gapless.create_replay(
   _group_id text, _topic text, _partition_id int default null,
   _from_end text default null, _from_offset bigint default null, _from_time timestamptz default null,
   _to_offset bigint default null, _to_time timestamptz default null
-)
-returns bigint
+) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(_topic);

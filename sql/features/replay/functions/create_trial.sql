@@ -4,8 +4,7 @@
 -- sequencer for the change.
 create or replace function gapless.create_trial(
   _group_id text, _topic text, _partitions int[], _starts bigint[], _stops bigint[]
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   wanted int := gapless.topic_id(_topic);

@@ -10,8 +10,7 @@
 -- Raises 55P03 (lock_not_available) when a reader has it locked: try again later.
 -- locks: guard_retention; the topics, so that no group is put before the new beginning at the
 --   same time (hold_start); ACCESS EXCLUSIVE on the chunk
-create or replace function gapless.drop_chunk()
-returns text
+create or replace function gapless.drop_chunk() returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms' as $$
 declare

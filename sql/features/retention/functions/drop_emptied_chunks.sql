@@ -2,8 +2,7 @@
 -- that cannot be had. Without patience it does not wait at all; with it, 20 ms for each of them and at most 1 s, in
 -- which publishers wait, too: the longer it did not succeed, the more it is worth. It does not wait while a transaction
 -- that uses the log is older than that: it would wait in vain.
-create or replace function gapless.drop_emptied_chunks(_patient boolean default false)
-returns int
+create or replace function gapless.drop_emptied_chunks(_patient boolean default false) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set client_min_messages = warning
 set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it

@@ -1,8 +1,7 @@
 -- Delete at most segments_max segments whose events are gone; returns their number, 0 when there is none. The last one
 -- of a partition stays: it determines the next offset (I3). So does one with an event that is still there, in a later
 -- chunk or in the default one: to a re-base, an event that is in no segment is one that has no offset yet.
-create or replace function gapless.forget_segments(_segments_max int default 10000)
-returns int
+create or replace function gapless.forget_segments(_segments_max int default 10000) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -2,8 +2,7 @@
 -- has not reached them. A dead letter is no reason, because it has its events with it (I9); nor is a replay. Ages are
 -- seconds on the database's clock, as far as that is sure (sure_clock.sql): an interval of days would depend on a time
 -- zone.
-create or replace function gapless.reasons_to_keep(_upto bigint)
-returns table (reason text, is_behind boolean)
+create or replace function gapless.reasons_to_keep(_upto bigint) returns table (reason text, is_behind boolean)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select gapless.why_open(_upto), false
   from gapless.retention_state s

@@ -2,8 +2,7 @@
 -- oldest first, so one that stays keeps those after it. is_behind: it stays only because a consumer has not reached its
 -- end. The default chunk is the last one, if it has events; it never goes.
 --   select * from gapless.retention_plan();
-create or replace function gapless.retention_plan()
-returns table (
+create or replace function gapless.retention_plan() returns table (
   chunk text, upto bigint, events bigint, bytes bigint, newest_ts timestamptz, goes boolean,
   reasons text[], is_behind boolean
 )

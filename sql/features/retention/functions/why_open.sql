@@ -1,6 +1,5 @@
 -- Explain to people why a chunk is not complete yet (close_chunks.sql).
-create or replace function gapless.why_open(_upto bigint)
-returns text
+create or replace function gapless.why_open(_upto bigint) returns text
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   state gapless.sequencer;

@@ -11,8 +11,7 @@ create or replace function gapless.add_schedule(
   name text, topic text, cron text default null, every interval default null, zone text default 'UTC',
   payload json default null, key text default null, event_type text default null,
   headers jsonb default null, missed text default 'once', starts_at timestamptz default null
-)
-returns timestamptz
+) returns timestamptz
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

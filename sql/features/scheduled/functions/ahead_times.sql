@@ -1,7 +1,6 @@
 -- Return the stored time that is furthest ahead of the database's clock, by at least a second: the clock was ahead when
 -- it was stored. No row: no stored time is ahead.
-create or replace function gapless.ahead_times()
-returns table (what text, ahead_s double precision)
+create or replace function gapless.ahead_times() returns table (what text, ahead_s double precision)
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
   select x.what, extract(epoch from x.ts - x.now_ts)::double precision
   from (

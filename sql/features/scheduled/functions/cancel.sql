@@ -5,8 +5,7 @@
 -- it waits for that session (S2). A producer may cancel events that it scheduled itself (by the role that logged in),
 -- an operator may cancel any event; all other calls are refused (42501).
 -- locks: the row of scheduled
-create or replace function gapless.cancel(scheduled_id bigint)
-returns boolean
+create or replace function gapless.cancel(scheduled_id bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -2,8 +2,7 @@
 -- zone. Raises GL400, GL404 (topic).
 create or replace function gapless.checked_schedule(
   _name text, _topic text, _cron text, _every interval, _zone text, _missed text, _starts_at timestamptz
-)
-returns gapless.schedule
+) returns gapless.schedule
 language plpgsql stable as $$
 declare
   made gapless.schedule;

@@ -2,8 +2,7 @@
 -- names: the names of the numbers from low on (jan, mon). Raises GL400 with the field's text.
 create or replace function gapless.cron_field(
   _cron text, _what text, _field text, _low int, _high int, _names text[] default '{}'
-)
-returns int[]
+) returns int[]
 language plpgsql immutable as $$
 declare
   part text;

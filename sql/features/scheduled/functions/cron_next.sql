@@ -8,8 +8,7 @@
 -- much later as the clock was put forward (02:30 at 03:30), and of a time that comes twice the first is due.
 --
 -- Raises GL400 for a text that is no cron text or is never due, 22023 for a zone that the server does not know.
-create or replace function gapless.cron_next(cron text, after timestamptz, zone text default 'UTC')
-returns timestamptz
+create or replace function gapless.cron_next(cron text, after timestamptz, zone text default 'UTC') returns timestamptz
 language plpgsql stable as $$
 #variable_conflict use_column
 declare

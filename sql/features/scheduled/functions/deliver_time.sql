@@ -1,8 +1,7 @@
 -- Return the time at which an event is to be delivered, from its publisher's arguments; null: now. All events of a
 -- transaction with the same arguments have the same time: it counts from the beginning of the transaction, and so does
 -- "now". Raises 22023 for an invalid time.
-create or replace function gapless.deliver_time(_at timestamptz, _in interval)
-returns timestamptz
+create or replace function gapless.deliver_time(_at timestamptz, _in interval) returns timestamptz
 language plpgsql stable as $$
 declare
   -- A delay that is too long is not added: PostgreSQL's error names no field.

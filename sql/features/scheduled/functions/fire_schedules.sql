@@ -9,8 +9,7 @@
 -- jumped_ts: the end of the last gap of more than 5 minutes, or a moment after the last skipped due time, which has no
 -- event although it is last_due, too.
 -- locks: rows of schedule
-create or replace function gapless.fire_schedules(_max_events int)
-returns bigint
+create or replace function gapless.fire_schedules(_max_events int) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   now_ts timestamptz := gapless.clock();

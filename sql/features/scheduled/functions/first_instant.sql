@@ -1,7 +1,6 @@
 -- Return the instant of a local time in a zone: of two instants the first; a local time that the clock leaves out is as
 -- much later as the clock was put forward.
-create or replace function gapless.first_instant(_local timestamp, _zone text)
-returns timestamptz
+create or replace function gapless.first_instant(_local timestamp, _zone text) returns timestamptz
 language sql stable as $$
   -- PostgreSQL takes the second of two instants. Clocks are put back by at most two hours.
   select coalesce(

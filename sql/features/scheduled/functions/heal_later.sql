@@ -3,8 +3,7 @@
 -- time stay together (S3): those that an open cancel() holds are corrected at a later call. promote(), which has
 -- guard_promoting, calls it. Returns the number of these events.
 -- locks: the rows, by try. index: scheduled_counts_from, scheduled_xid
-create or replace function gapless.heal_later()
-returns bigint
+create or replace function gapless.heal_later() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

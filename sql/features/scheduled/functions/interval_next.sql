@@ -3,8 +3,7 @@
 -- calendar; hours and smaller units are elapsed time.
 create or replace function gapless.interval_next(
   _every interval, _starts_at timestamptz, _after timestamptz, _zone text
-)
-returns timestamptz
+) returns timestamptz
 language plpgsql stable as $$
 declare
   -- An upper bound of the interval: a time that is counted from it is never too late.

@@ -1,7 +1,6 @@
 -- Return the newest due time of a schedule that is not after a time; its next_due if there is no later one. The search
 -- goes back in growing steps, so an outage of a year costs no more than one of a minute.
-create or replace function gapless.newest_due(_schedule gapless.schedule, _now_ts timestamptz)
-returns timestamptz
+create or replace function gapless.newest_due(_schedule gapless.schedule, _now_ts timestamptz) returns timestamptz
 language plpgsql stable as $$
 declare
   back interval := interval '1 minute';

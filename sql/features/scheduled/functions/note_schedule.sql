@@ -1,6 +1,5 @@
 -- Audit a person's change of a schedule, and wake the sequencer, which learns the next due time.
-create or replace function gapless.note_schedule(_action text, _name text, _topic_id int)
-returns void
+create or replace function gapless.note_schedule(_action text, _name text, _topic_id int) returns void
 language plpgsql as $$
 begin
   insert into gapless.audit (action, group_id, topic_id, detail)

@@ -1,7 +1,6 @@
 -- Pause a schedule until resume_schedule(); false: it is paused already. Due times in that time pass, and are not made
 -- up for.
-create or replace function gapless.pause_schedule(name text)
-returns boolean
+create or replace function gapless.pause_schedule(name text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

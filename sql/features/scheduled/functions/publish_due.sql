@@ -2,8 +2,7 @@
 -- caller; its headers name the schedule and the due time.
 create or replace function gapless.publish_due(
   _schedule gapless.schedule, _due timestamptz, _by_hand boolean default false
-)
-returns uuid
+) returns uuid
 language plpgsql as $$
 declare
   due_text text := to_char(_due at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"');

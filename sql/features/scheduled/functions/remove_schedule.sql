@@ -1,6 +1,5 @@
 -- Remove a schedule; its published events stay. False: there is none of that name.
-create or replace function gapless.remove_schedule(name text)
-returns boolean
+create or replace function gapless.remove_schedule(name text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -1,6 +1,5 @@
 -- Return a schedule by its name, locked. Raises GL404.
-create or replace function gapless.require_schedule(_name text)
-returns gapless.schedule
+create or replace function gapless.require_schedule(_name text) returns gapless.schedule
 language plpgsql as $$
 declare
   found_schedule gapless.schedule;

@@ -1,6 +1,5 @@
 -- Resume a paused schedule with its next due time from now; false: it was not paused.
-create or replace function gapless.resume_schedule(name text)
-returns boolean
+create or replace function gapless.resume_schedule(name text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -1,6 +1,5 @@
 -- Publish the event of a schedule once more now, paused or not; its due times stay. Returns the transaction_id.
-create or replace function gapless.run_schedule(name text)
-returns uuid
+create or replace function gapless.run_schedule(name text) returns uuid
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -5,8 +5,7 @@ create or replace function gapless.schedule_event(
   _deliver_at timestamptz, _topic_id int, _payload json, _key text, _event_type text, _headers jsonb,
   _host_id text, _user_id text, _transaction_id uuid, _dedupe_key text default null,
   _counts_from timestamptz default null
-)
-returns bigint
+) returns bigint
 language sql volatile as $$
   insert into gapless.scheduled
     (deliver_at, timeline, topic_id, payload, key, event_type, headers, host_id, user_id, transaction_id,

@@ -1,6 +1,5 @@
 -- Return the first due time of a schedule after a time. Raises GL400 for a schedule that has none.
-create or replace function gapless.schedule_next(_schedule gapless.schedule, _after timestamptz)
-returns timestamptz
+create or replace function gapless.schedule_next(_schedule gapless.schedule, _after timestamptz) returns timestamptz
 language sql stable as $$
   select case
     when (_schedule).cron is not null

@@ -1,6 +1,5 @@
 -- Raise GL400 for an invalid schema of an event type. The server cannot check that it is valid JSON Schema.
-create or replace function gapless.check_schema(_schema json, _event_type text, _compatibility text)
-returns void
+create or replace function gapless.check_schema(_schema json, _event_type text, _compatibility text) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 begin
   if coalesce(json_typeof(_schema), 'null') not in ('object', 'boolean') then

@@ -9,8 +9,7 @@
 -- locks: the topic's row
 create or replace function gapless.set_schema(
   topic text, schema json, event_type text default null, compatibility text default null, after_version int default null
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare

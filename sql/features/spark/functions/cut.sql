@@ -8,8 +8,7 @@
 -- transaction (functions/sequence_events.sql), so the events up to one of these are whole.
 create or replace function gapless.cut(
   _topic_ids int[], _partition_ids int[], _next_offsets bigint[], _events_max bigint
-)
-returns table (topic_id int, partition_id int, next_offset bigint)
+) returns table (topic_id int, partition_id int, next_offset bigint)
 -- Stable: one snapshot for all of it, the caller's.
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan set enable_seqscan = off set jit = off as $$

@@ -1,6 +1,5 @@
 -- Drop unused stages: the named ones, and those older than an interval.
-create or replace function gapless.drop_stages(_tokens uuid[], _older_than interval default null)
-returns int
+create or replace function gapless.drop_stages(_tokens uuid[], _older_than interval default null) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   doomed uuid;

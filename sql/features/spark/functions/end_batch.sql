@@ -5,8 +5,7 @@
 create or replace function gapless.end_batch(
   _name text, _batch bigint, _topic_ids int[], _partition_ids int[],
   _from_offsets bigint[], _to_offsets bigint[], _events bigint
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -1,8 +1,7 @@
 -- Mark a batch as published, in the transaction that publishes it; false when it was published before. Waits for
 -- another transaction that is publishing the same batch right now. Only the newest batches of a sink are kept: an older
 -- one than those counts as published, too.
-create or replace function gapless.fence_batch(_sink_id text, _batch_id bigint, _events bigint)
-returns boolean
+create or replace function gapless.fence_batch(_sink_id text, _batch_id bigint, _events bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if exists (

@@ -1,6 +1,5 @@
 -- Record for status why a pipeline stopped, and when a run of it began.
-create or replace function gapless.note_pipeline(_name text, _error text)
-returns void
+create or replace function gapless.note_pipeline(_name text, _error text) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.pipeline p
   set error = _error,

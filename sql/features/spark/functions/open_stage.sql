@@ -3,8 +3,7 @@
 
 -- Create the stage of an attempt, and return the name of its table for COPY. In the same transaction as the COPY, so
 -- that an attempt that dies leaves nothing.
-create or replace function gapless.open_stage(_token uuid)
-returns text
+create or replace function gapless.open_stage(_token uuid) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   name text := 'stage_' || replace(_token::text, '-', '');

@@ -1,6 +1,5 @@
 -- Return the offsets of a pipeline, by topic and partition.
-create or replace function gapless.pipeline_place(_name text)
-returns jsonb
+create or replace function gapless.pipeline_place(_name text) returns jsonb
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select jsonb_object_agg(x.name, x.places)
   from (

@@ -1,6 +1,5 @@
 -- Tell whether a run of the pipeline is under way, here or on another machine: it holds the lock of its name.
-create or replace function gapless.pipeline_runs(_name text)
-returns boolean
+create or replace function gapless.pipeline_runs(_name text) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from pg_locks k

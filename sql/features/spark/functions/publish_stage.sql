@@ -1,7 +1,6 @@
 -- Publish the events of a stage, in the order they were sent, and drop it; events is their expected number. Call it in
 -- the transaction that fenced the batch.
-create or replace function gapless.publish_stage(_token uuid, _events bigint)
-returns void
+create or replace function gapless.publish_stage(_token uuid, _events bigint) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set synchronize_seqscans = off    -- a scan that joins another one begins in the middle
 as $$

@@ -4,8 +4,7 @@
 -- locks: the consumer_group row, then the group's consumer_offsets rows
 create or replace function gapless.record_position(
   _group_id text, _topic text, _partition_ids int[], _next_offsets bigint[]
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -2,8 +2,7 @@
 -- group pipeline.<name>, so status shows its lag, and retention waits for it.
 
 -- Register a pipeline; start counts when it is new: earliest or latest. It may be called again.
-create or replace function gapless.register_pipeline(_name text, _topics text[], _start text, _target text)
-returns void
+create or replace function gapless.register_pipeline(_name text, _topics text[], _start text, _target text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   topic text;

@@ -1,8 +1,7 @@
 -- Remove a pipeline, its position, and retention's wait for it; its output stays, and so does the log. The caller holds
 -- the pipeline's run lock. gapless.audit keeps its definition and its position.
 -- locks: the pipeline's row, the topics', then as drop_group()
-create or replace function gapless.remove_pipeline(name text)
-returns void
+create or replace function gapless.remove_pipeline(name text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -1,7 +1,6 @@
 -- Move a pipeline to the beginning or the end of the log; the caller holds its run lock. Raises GL409 while a batch's
 -- files are being moved.
-create or replace function gapless.reset_pipeline(_name text, _goal text)
-returns void
+create or replace function gapless.reset_pipeline(_name text, _goal text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   update gapless.pipeline p set batch = p.batch + 1, error = null

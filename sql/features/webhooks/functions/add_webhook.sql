@@ -17,8 +17,7 @@ create or replace function gapless.add_webhook(
   keeps_order boolean default false, retry_delays_s int[] default null, allow_http boolean default false,
   start text default 'latest', shared boolean default false, matches jsonb default null,
   sql_condition text default null
-)
-returns boolean
+) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -1,7 +1,6 @@
 -- Resume an endpoint that shares a group, and was stopped because its requests failed: it answers again. For delivering
 -- workers. False: it was removed, or a person has paused or resumed it in between.
-create or replace function gapless.answered_webhook(_name text)
-returns boolean
+create or replace function gapless.answered_webhook(_name text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   own gapless.webhook;

@@ -1,6 +1,5 @@
 -- Raise GL400 for invalid values of a webhook, one line each. Whether an address may be called is checked at the call.
-create or replace function gapless.check_webhook(_wanted gapless.webhook)
-returns void
+create or replace function gapless.check_webhook(_wanted gapless.webhook) returns void
 language plpgsql immutable as $$
 declare
   place text := format('webhook "%s"', left(_wanted.name, 100));

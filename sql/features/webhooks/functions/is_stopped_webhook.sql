@@ -1,6 +1,5 @@
 -- Tell whether a webhook that shares a group is stopped in at least one partition.
-create or replace function gapless.is_stopped_webhook(_webhook gapless.webhook)
-returns boolean
+create or replace function gapless.is_stopped_webhook(_webhook gapless.webhook) returns boolean
 language sql stable as $$
   select exists (
     select from gapless.subscription s

@@ -3,8 +3,7 @@
 -- had a success closes the circuit.
 create or replace function gapless.note_webhook(
   _name text, _delivered bigint, _failed bigint, _error text, _is_open boolean
-)
-returns void
+) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.webhook_state s
   set delivered = s.delivered + _delivered,

@@ -1,7 +1,6 @@
 -- Pause an endpoint: requests under way end, no other begins, and its place is kept. False: it is paused already. It is
 -- a pause() of its group; for a webhook that shares a group, a stop of its subscription. Raises GL404.
-create or replace function gapless.pause_webhook(name text, reason text default null)
-returns boolean
+create or replace function gapless.pause_webhook(name text, reason text default null) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

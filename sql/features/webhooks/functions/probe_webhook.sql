@@ -1,7 +1,6 @@
 -- Tell whether an endpoint whose circuit is open may be tried once: one caller in each `every` may. 'probe': the caller
 -- makes one request. 'wait': not yet. 'closed': another worker had a success, or a person resumed it.
-create or replace function gapless.probe_webhook(_name text, _every interval)
-returns text
+create or replace function gapless.probe_webhook(_name text, _every interval) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   own gapless.webhook_state;

@@ -1,7 +1,6 @@
 -- Stop calling an endpoint, and forget its place in the log and its units set aside. False: there is none. Delivering
 -- workers release it within a heartbeat; then purge_webhooks(), which they also call, drops its group.
-create or replace function gapless.remove_webhook(name text)
-returns boolean
+create or replace function gapless.remove_webhook(name text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -5,8 +5,7 @@
 -- Raises GL404 for an unknown webhook; GL409 for one that has a group of its own (seek() is for that), for more than
 -- 100 000 events, and for a condition that raises or is slow; GL400 when events since then are gone. Audited.
 -- locks: the webhook's row, the group's filter row, the letters of these units
-create or replace function gapless.replay_webhook(name text, since timestamptz)
-returns bigint
+create or replace function gapless.replay_webhook(name text, since timestamptz) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

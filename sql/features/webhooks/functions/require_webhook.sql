@@ -1,6 +1,5 @@
 -- Return a webhook by its name, locked; a removed one counts as unknown. Raises GL404.
-create or replace function gapless.require_webhook(_name text)
-returns gapless.webhook
+create or replace function gapless.require_webhook(_name text) returns gapless.webhook
 language plpgsql as $$
 declare
   own gapless.webhook;

@@ -1,7 +1,6 @@
 -- Let a paused endpoint continue where it was; for a failed one, try again at once. False: it was not paused.
 -- Raises GL404.
-create or replace function gapless.resume_webhook(name text)
-returns boolean
+create or replace function gapless.resume_webhook(name text) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

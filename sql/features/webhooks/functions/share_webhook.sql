@@ -5,8 +5,7 @@
 create or replace function gapless.share_webhook(
   _webhook gapless.webhook, _topic text, _event_types text[], _match jsonb, _params jsonb, _condition text,
   _sql_condition text
-)
-returns void
+) returns void
 language plpgsql as $$
 declare
   own_group text := gapless.shared_webhook_group(_topic);

@@ -4,8 +4,7 @@
 -- Workers still get its events that they have in hand or have read ahead: the delivering worker drops those at or after
 -- the place, because they are set aside again when it is resumed.
 -- locks: the group's offsets, shared, by partition: so no seek passes the place by
-create or replace function gapless.stop_shared_webhook(_webhook gapless.webhook, _reason text)
-returns boolean
+create or replace function gapless.stop_shared_webhook(_webhook gapless.webhook, _reason text) returns boolean
 language plpgsql as $$
 declare
   own_group text := gapless.group_of_webhook(_webhook);

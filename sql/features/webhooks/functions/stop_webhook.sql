@@ -2,8 +2,7 @@
 -- else.
 -- tries: for one that shares a group, whose requests fail: it is tried now and then (probe_webhook()), and continues
 -- with the first request that succeeds (answered_webhook()).
-create or replace function gapless.stop_webhook(_name text, _reason text, _tries boolean default false)
-returns void
+create or replace function gapless.stop_webhook(_name text, _reason text, _tries boolean default false) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   own gapless.webhook;

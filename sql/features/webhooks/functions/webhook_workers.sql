@@ -1,6 +1,5 @@
 -- Return the number of processes that deliver for a group of webhooks now, by the locks of their leases, as works().
-create or replace function gapless.webhook_workers(_group_id text)
-returns int
+create or replace function gapless.webhook_workers(_group_id text) returns int
 language sql stable as $$
   select count(distinct k.pid)::int
   from gapless.lease l

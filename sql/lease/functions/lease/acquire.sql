@@ -5,8 +5,7 @@
 -- batch, and no plan may queue behind that.
 create or replace function gapless.acquire(
   _group_id text, _topic_id int, _partition_id int, _member_id uuid, _token uuid
-)
-returns bigint
+) returns bigint
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.lease l
   set owner = _member_id, epoch = l.epoch + 1, token = _token,

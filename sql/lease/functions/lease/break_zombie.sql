@@ -1,7 +1,6 @@
 -- End the sessions that hold a partition's lock although the lease's owner is no longer a member. The pid is looked up
 -- now, never taken from a column. Returns the number of ended sessions.
-create or replace function gapless.break_zombie(_group_id text, _topic_id int, _partition_id int)
-returns int
+create or replace function gapless.break_zombie(_group_id text, _topic_id int, _partition_id int) returns int
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   select count(*) filter (where pg_terminate_backend(k.pid))::int
   from gapless.lease l

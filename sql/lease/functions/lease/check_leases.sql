@@ -1,8 +1,7 @@
 -- Check the invariants of leases, at any time; no row when they hold. docs/why/leases.md names them: S5 the fence's
 -- epoch is one that the lease gave out; S6 one owner, with the fence's values;
 -- P1 a plan that knows the present members is balanced to within one, inside capacities.
-create or replace function gapless.check_leases()
-returns table (invariant text, place text, problem text)
+create or replace function gapless.check_leases() returns table (invariant text, place text, problem text)
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   with
   lease as (

@@ -2,8 +2,7 @@
 -- them, which writes nothing: the other workers would find no event (claim_at()), no due unit set aside
 -- (letters_due()), no change of layout, and no other owner.
 -- index: consumer_offsets_pkey and log_segment's key, backwards, and dead_letter_open, a look-up for each partition
-create or replace function gapless.due_leases(_member_id uuid)
-returns int[]
+create or replace function gapless.due_leases(_member_id uuid) returns int[]
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '50ms'    -- MUST be short: heartbeats wait for it
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$

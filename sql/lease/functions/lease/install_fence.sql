@@ -4,8 +4,7 @@
 -- predecessor ended uncleanly, that is, without release: then the first units are to be handled one by one.
 create or replace function gapless.install_fence(
   _group_id text, _topic_id int, _partition_id int, _epoch bigint, _token uuid
-)
-returns boolean
+) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   unclean boolean;

@@ -1,7 +1,6 @@
 -- Return the partitions of its groups that a member has or is to have, in a fixed order. With the owner's rights: a
 -- member that sees none of them (row security) would have no workers, and look again only when a plan changes.
-create or replace function gapless.leases_of(_member_id uuid)
-returns table (
+create or replace function gapless.leases_of(_member_id uuid) returns table (
   group_id text, topic text, topic_id int, partition_id int, lease_no int, group_no int, target uuid, owner uuid,
   is_paused boolean
 )

@@ -1,6 +1,5 @@
 -- Tell whether a role may take leases: it, or a role that it can change to, may call acquire().
-create or replace function gapless.may_lease(role oid)
-returns boolean
+create or replace function gapless.may_lease(role oid) returns boolean
 language sql stable as $$
   select exists (
     select from pg_catalog.pg_proc p

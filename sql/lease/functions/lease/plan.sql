@@ -10,8 +10,7 @@
 --
 -- plan: leases are rarely analysed, and nested loops over the CTEs take 100 times as long (4096
 --   partitions, 64 members: 8 s against 60 ms); compiling the plan would take 1.5 s.
-create or replace function gapless.plan(_group_id text, _topic_id int, _live uuid[], _generation bigint)
-returns int
+create or replace function gapless.plan(_group_id text, _topic_id int, _live uuid[], _generation bigint) returns int
 language sql security definer set search_path = pg_catalog, pg_temp
 set enable_nestloop = off set jit = off as $$
   with recursive

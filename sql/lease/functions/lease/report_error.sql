@@ -1,8 +1,7 @@
 -- Record for status why a partition stands still; null clears it.
 create or replace function gapless.report_error(
   _group_id text, _topic_id int, _partition_id int, _token uuid, _error text
-)
-returns void
+) returns void
 language sql security definer set search_path = pg_catalog, pg_temp as $$
   update gapless.lease l
   set error = _error,

@@ -3,8 +3,7 @@
 -- locks: the consumer_group row (skipped when busy), then guard_planning, so that two groups
 --   that are planned at once do not fill one member's capacity twice, then lease rows. Waits for
 --   no worker.
-create or replace function gapless.sync(_group_id text, _topic_id int)
-returns boolean
+create or replace function gapless.sync(_group_id text, _topic_id int) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   grp gapless.consumer_group;

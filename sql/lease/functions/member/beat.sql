@@ -1,6 +1,5 @@
 -- Record a heartbeat. Returns false when this member was evicted: kill the workers, and join anew.
-create or replace function gapless.beat(_member_id uuid)
-returns boolean
+create or replace function gapless.beat(_member_id uuid) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

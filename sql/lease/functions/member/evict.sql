@@ -13,8 +13,7 @@
 -- locks: the rows of other members, skipping those another session looks at
 create or replace function gapless.evict(
   _me uuid, _suspect_grace interval default '3 s', _reconnect_grace interval default '1 s'
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   other record;

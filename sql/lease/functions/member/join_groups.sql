@@ -4,8 +4,7 @@
 create or replace function gapless.join_groups(
   _member_id uuid, _member_no int, _name text, _capacity int, _partitions_per_worker int, _ttl interval,
   _groups text[], _topics text[], _sessions int default 2
-)
-returns void
+) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   insert into gapless.member (

@@ -1,6 +1,5 @@
 -- Return the members for which a plan is made, in a fixed order.
-create or replace function gapless.live_members(_group_id text, _topic_id int)
-returns uuid[]
+create or replace function gapless.live_members(_group_id text, _topic_id int) returns uuid[]
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
   select coalesce(array_agg(m.member_id order by m.member_no), '{}')

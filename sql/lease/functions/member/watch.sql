@@ -3,8 +3,7 @@
 -- its ttl, or a client's deadline has passed, or a deadline is further ahead than its ttl; when the newest plan of one
 -- of its groups does not fit the present members; when this member has room (it gave back partitions of another group)
 -- and partitions are unserved; or when leases are to be retired.
-create or replace function gapless.watch(_member_id uuid)
-returns boolean
+create or replace function gapless.watch(_member_id uuid) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_bitmapscan = off set jit = off set plan_cache_mode = force_generic_plan as $$
 begin

@@ -1,7 +1,6 @@
 -- Tell whether a worker of this member holds the lock of a partition that the member owns. Only the member's own worker
 -- counts: a dead one's lock goes to the successor's worker that queued for it, which cannot take the lease yet.
-create or replace function gapless.works(_member_id uuid)
-returns boolean
+create or replace function gapless.works(_member_id uuid) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from gapless.lease l

@@ -12,8 +12,7 @@
 -- MUST hold for any text and uuid that a producer may write (cause, correlation, transaction_id): the cause of a unit
 -- is always an earlier event, so no circle can be written.
 -- By index throughout: the events by transaction_id, xid or correlation, their segments by time.
-create or replace function gapless.chain_units(_transaction_id uuid, _events_max int default null)
-returns table (
+create or replace function gapless.chain_units(_transaction_id uuid, _events_max int default null) returns table (
   first_id bigint, parent_id bigint, is_asked boolean, cause text, cause_group text,
   cause_topic_id int, cause_partition_id int, cause_offset bigint,
   topic_id int, partition_id int, first_offset bigint, last_offset bigint, events bigint,

@@ -1,7 +1,6 @@
 -- Tell whether an event of the chain of a transaction waits for its time that a group scheduled into a topic which
 -- another group covers. MUST be asked in a statement after the one that saw that the group was done.
-create or replace function gapless.chain_waits(_transaction_id uuid, _cause_group text, _group_id text)
-returns boolean
+create or replace function gapless.chain_waits(_transaction_id uuid, _cause_group text, _group_id text) returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from gapless.scheduled s

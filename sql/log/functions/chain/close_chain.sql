@@ -1,6 +1,5 @@
 -- Close the chain: from here on, until COMMIT, every published event is known to come from one unit.
-create or replace function gapless.close_chain(_units int)
-returns void
+create or replace function gapless.close_chain(_units int) returns void
 language plpgsql as $$
 begin
   if current_setting('gapless.chain', true) = 'untold' then

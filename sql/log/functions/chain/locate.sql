@@ -4,8 +4,7 @@
 --   select * from gapless.locate('…');
 -- By index throughout: the events by transaction_id or xid, their segments by the earliest time at which they can have
 -- been sequenced; a transaction that was open for hours takes longer.
-create or replace function gapless.locate(transaction_id uuid, topic_ids int[] default null)
-returns table (
+create or replace function gapless.locate(transaction_id uuid, topic_ids int[] default null) returns table (
   topic_id int, partition_id int, first_offset bigint, last_offset bigint, events bigint
 )
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp

@@ -3,8 +3,7 @@
 create or replace function gapless.states_aside(
   _group_id text, _topic_id int, _partition_id int, _first_offset bigint, _last_offset bigint,
   _transaction_id uuid
-)
-returns text[]
+) returns text[]
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce(
     array_agg(distinct case when d.status in ('waiting', 'parked') then 'waiting' else 'dead' end),

@@ -11,8 +11,7 @@
 -- finish_units() refuses the COMMIT of an 'untold' batch: the batch is handled once more, with causes.
 
 -- Name the unit that is being handled, until the transaction ends or the next call.
-create or replace function gapless.tell_cause(cause text, correlation uuid)
-returns void
+create or replace function gapless.tell_cause(cause text, correlation uuid) returns void
 language plpgsql as $$
 begin
   perform set_config('gapless.cause', coalesce(tell_cause.cause, ''), true),

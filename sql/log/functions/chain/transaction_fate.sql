@@ -1,6 +1,5 @@
 -- Return the fate of a transaction without events, by its xid: 'open', 'rolled-back', else 'unknown'.
-create or replace function gapless.transaction_fate(_transaction_id uuid)
-returns text
+create or replace function gapless.transaction_fate(_transaction_id uuid) returns text
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if gapless.timeline_of(_transaction_id) <> gapless.timeline() then

@@ -11,8 +11,7 @@
 --   'unknown'      no event of that transaction is there: it published none, was not committed yet, was rolled back, or
 --                  is older than the log
 -- It reads only, and waits for nothing. Raises GL404 for an unknown group.
-create or replace function gapless.transaction_state(group_id text, transaction_id uuid)
-returns text
+create or replace function gapless.transaction_state(group_id text, transaction_id uuid) returns text
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 #variable_conflict use_column

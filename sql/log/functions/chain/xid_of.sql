@@ -1,6 +1,5 @@
 -- Return the xid that a transaction_id of gapless.transaction_uuid() carries; null for any other.
-create or replace function gapless.xid_of(_transaction_id uuid)
-returns xid8
+create or replace function gapless.xid_of(_transaction_id uuid) returns xid8
 language sql immutable strict parallel safe as $$
   select case
     when h ~ '^[0-9a-f]{8}000080008[0-9a-f]{15}$'

@@ -4,8 +4,7 @@
 -- event of an unknown topic id stays open: the id may be adopted yet.
 -- Cost: the segments written since the previous chunk are read once.
 -- locks: guard_retention, so that one session does it
-create or replace function gapless.close_chunks()
-returns int
+create or replace function gapless.close_chunks() returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off
 set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it

@@ -12,8 +12,7 @@
 --   EXCLUSIVE on the default chunk, for which it waits 100 ms at most. 1 s when events go there already, for who
 --   handles them holds it, unless somebody has had it for as long and it would wait in vain;
 --   before the first id of all SHARE ROW EXCLUSIVE on the parent, without waiting
-create or replace function gapless.create_chunks()
-returns int
+create or replace function gapless.create_chunks() returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms' set client_min_messages = warning as $$
 declare

@@ -1,7 +1,6 @@
 -- Tell whether a transaction that is older than a second has locked the log. The age of other roles' transactions is
 -- visible only with pg_read_all_stats.
-create or replace function gapless.is_in_long_use()
-returns boolean
+create or replace function gapless.is_in_long_use() returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from pg_locks k

@@ -5,8 +5,7 @@
 -- publishers have ended: a statement that began before the chunk was there sends its next rows to the default chunk,
 -- and would fail when their ids are the chunk's. So it locks the table for a moment, at most 100 ms; else nothing is
 -- drawn.
-create or replace function gapless.leave_default_chunk()
-returns bigint
+create or replace function gapless.leave_default_chunk() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms'    -- to look at a chunk that is being dropped waits for it
 as $$

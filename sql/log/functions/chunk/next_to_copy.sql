@@ -1,7 +1,6 @@
 -- Return the first id of the default chunk that is in no copy and was not dropped; null: there is none
 -- (empty_default_chunk.sql). By index: a look-up for each copy.
-create or replace function gapless.next_to_copy()
-returns bigint
+create or replace function gapless.next_to_copy() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set jit = off set enable_seqscan = off as $$
 declare

@@ -1,6 +1,5 @@
 -- Raise unless each statement of the caller sees earlier commits.
-create or replace function gapless.require_read_committed(_caller text)
-returns void
+create or replace function gapless.require_read_committed(_caller text) returns void
 language plpgsql stable as $$
 begin
   if current_setting('transaction_isolation') <> 'read committed' then

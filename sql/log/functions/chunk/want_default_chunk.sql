@@ -2,8 +2,7 @@
 -- session that could not lock it. A table without rows or columns is the mark: its name is looked up without a lock,
 -- and from the copies on (empty_default_chunk.sql) no transaction is open that has not seen it.
 -- Does nothing when the default chunk is empty. Raises 55P03 as create_chunks().
-create or replace function gapless.want_default_chunk()
-returns void
+create or replace function gapless.want_default_chunk() returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms' set client_min_messages = warning as $$
 begin

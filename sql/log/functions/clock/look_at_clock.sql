@@ -3,8 +3,7 @@
 -- is_step: the sequencer's role is held, so there were looks all the time, and the clock was set; else it may be that
 -- there were none. A clock that is put back to before the step ends the doubt.
 -- Writes at most once a minute. locks: clock_look, by try
-create or replace function gapless.look_at_clock()
-returns void
+create or replace function gapless.look_at_clock() returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   now_ts timestamptz := clock_timestamp();

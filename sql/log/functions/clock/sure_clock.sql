@@ -2,8 +2,7 @@
 -- (look_at_clock.sql). Deletions by age use it, so a clock that is ahead for a moment deletes nothing.
 -- only_steps: time without a look, because no supervisor ran, counts as time: publishers ask for this, whose keys must
 -- not last longer for that. While a supervisor runs, a step that it has yet to look at is doubted, too.
-create or replace function gapless.sure_clock(_only_steps boolean default false)
-returns timestamptz
+create or replace function gapless.sure_clock(_only_steps boolean default false) returns timestamptz
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce((
     select case

@@ -1,7 +1,6 @@
 -- Raise GL400 unless a filter may have these event types (set_filter.sql). Three wildcards: with more of them, there
 -- are more ways to match a long text.
-create or replace function gapless.check_event_types(_event_types text[])
-returns void
+create or replace function gapless.check_event_types(_event_types text[]) returns void
 language plpgsql immutable set search_path = pg_catalog, pg_temp as $$
 declare
   wrong text;

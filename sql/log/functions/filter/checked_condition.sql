@@ -1,7 +1,6 @@
 -- Return the jsonpath of a filter's condition, with a value for each of its variables; null for none. Raises GL400 for
 -- an invalid jsonpath, and for a variable without a value: that would raise at each event, "silent" or not.
-create or replace function gapless.checked_condition(_condition text, _params jsonb)
-returns jsonpath
+create or replace function gapless.checked_condition(_condition text, _params jsonb) returns jsonpath
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 declare
   path jsonpath;

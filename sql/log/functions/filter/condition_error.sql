@@ -2,8 +2,7 @@
 -- be evaluated (a payload that is no jsonb: \u0000, a number out of range). Such an event is delivered: a filter that
 -- cannot be evaluated loses nothing. Errors that do not concern the event (out of memory, a lost session) are raised,
 -- and so is a timeout.
-create or replace function gapless.condition_error(_payload json, _condition jsonpath, _params jsonb)
-returns text
+create or replace function gapless.condition_error(_payload json, _condition jsonpath, _params jsonb) returns text
 language plpgsql stable set search_path = pg_catalog, pg_temp as $$
 begin
   return case when jsonb_path_match(_payload::jsonb, _condition, _params, silent => true) then '' end;

@@ -11,8 +11,7 @@ create or replace function gapless.publish(
   transaction_id uuid default null, dedupe_key text default null,
   deliver_at timestamptz default null, deliver_in interval default null, to_group text default null,
   to_subscription text default null
-)
-returns uuid
+) returns uuid
 language plpgsql as $$
 #variable_conflict use_column
 declare

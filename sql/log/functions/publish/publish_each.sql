@@ -10,8 +10,7 @@ create or replace function gapless.publish_each(
   transaction_ids text[] default null, dedupe_keys text[] default null,
   deliver_ats text[] default null, deliver_ins text[] default null,
   to_groups text[] default null, to_subscriptions text[] default null
-)
-returns table (transaction_id uuid, message_id bigint, duplicate boolean, scheduled_id bigint)
+) returns table (transaction_id uuid, message_id bigint, duplicate boolean, scheduled_id bigint)
 language plpgsql as $$
 #variable_conflict use_column
 declare

@@ -5,8 +5,7 @@ create or replace function gapless.publish_from(
   topic text, payload json, key text default null, event_type text default null,
   headers jsonb default null, host_id text default null, user_id text default null,
   transaction_id uuid default null
-)
-returns uuid
+) returns uuid
 language plpgsql as $$
 declare
   told text := current_setting('gapless.cause', true);

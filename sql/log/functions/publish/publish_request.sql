@@ -9,8 +9,7 @@ create or replace function gapless.publish_request(
   event_types text[] default null, headers text[] default null, host_ids text[] default null,
   user_ids text[] default null, deliver_ats text[] default null, deliver_ins text[] default null,
   to_groups text[] default null, to_subscriptions text[] default null
-)
-returns table (transaction_id uuid, duplicate boolean, scheduled_ids bigint[])
+) returns table (transaction_id uuid, duplicate boolean, scheduled_ids bigint[])
 language plpgsql
 set lock_timeout = '5s' as $$
 #variable_conflict use_column

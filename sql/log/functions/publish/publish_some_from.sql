@@ -3,8 +3,7 @@ create or replace function gapless.publish_some_from(
   cause text, correlation uuid,
   topic text, payload text[], key text[], event_type text[], headers text[], host_id text[],
   user_id text[], transaction_id text[]
-)
-returns uuid
+) returns uuid
 language plpgsql as $$
 #variable_conflict use_column
 declare

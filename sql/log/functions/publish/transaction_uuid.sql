@@ -2,8 +2,7 @@
 -- the timeline on which it was given, unless that is the first.
 -- MUST stay one expression: such a function is inlined; with FROM it would run as a query of its own for every
 -- published event.
-create or replace function gapless.transaction_uuid(xid xid8, timeline int default null)
-returns uuid
+create or replace function gapless.transaction_uuid(xid xid8, timeline int default null) returns uuid
 language sql immutable parallel safe as $$
   select (
     lpad(to_hex(case when timeline > 1 then timeline else 0 end), 8, '0') || '-0000-8000-8'

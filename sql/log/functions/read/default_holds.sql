@@ -1,8 +1,7 @@
 -- Tell whether the default chunk has an event between the lowest and the highest of these ids. A part of
 -- is_in_default().
 -- locks: the default chunk, until it returns
-create or replace function gapless.default_holds(_ids bigint[])
-returns boolean
+create or replace function gapless.default_holds(_ids bigint[]) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off set plan_cache_mode = auto as $$
 declare

@@ -1,8 +1,7 @@
 -- Return events that are kept beside the log and no longer in it, by their ids, as the query `fetch` returns them.
 -- Raises 40001 when retention dropped one that is not kept any more: a newer event of its key has replaced it since it
 -- was found, or a reader was overrun. The caller begins anew, and finds the present state.
-create or replace function gapless.events_beside_of(_message_ids bigint[])
-returns table (
+create or replace function gapless.events_beside_of(_message_ids bigint[]) returns table (
   id bigint, key text, event_type text, payload json, headers jsonb, host_id text, user_id text,
   transaction_id uuid, xid xid8, created_ts timestamptz, cause text, correlation uuid
 )

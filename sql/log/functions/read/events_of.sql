@@ -2,8 +2,7 @@
 -- The rows outlive the subtransaction in which they were read. MUST be whole: a composite value refers to nothing in
 -- the chunk any more, which may be emptied before they are sent.
 -- plan: as claim_events()
-create or replace function gapless.events_of(_ids bigint[])
-returns setof gapless.outbox_message_t
+create or replace function gapless.events_of(_ids bigint[]) returns setof gapless.outbox_message_t
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan set jit = off as $$
 declare

@@ -1,6 +1,5 @@
 -- Return the oldest offset of a partition that retention has not dropped.
-create or replace function gapless.log_first(_topic_id int, _partition_id int)
-returns bigint
+create or replace function gapless.log_first(_topic_id int, _partition_id int) returns bigint
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select coalesce(
     (

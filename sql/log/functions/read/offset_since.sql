@@ -1,6 +1,5 @@
 -- Return the first offset whose event was published (created_ts) at that time or later, else the end.
-create or replace function gapless.offset_since(_topic_id int, _partition_id int, _since timestamptz)
-returns bigint
+create or replace function gapless.offset_since(_topic_id int, _partition_id int, _since timestamptz) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off as $$
 declare

@@ -4,8 +4,7 @@
 -- were joined to the outbox, the planner might hash the whole outbox.
 create or replace function gapless.read(
   topic text, partition_id int, first_offset bigint default 1, last_offset bigint default null
-)
-returns table (
+) returns table (
   c_offset bigint, key text, event_type text, payload json, headers jsonb, host_id text,
   user_id text, transaction_id uuid, created_ts timestamptz, message_id bigint
 )

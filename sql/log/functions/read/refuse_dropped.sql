@@ -1,7 +1,6 @@
 -- Raise 40001 when retention dropped one of these events, and it is not kept beside the log: another has replaced it,
 -- such as a newer one of its key.
-create or replace function gapless.refuse_dropped(_message_ids bigint[])
-returns void
+create or replace function gapless.refuse_dropped(_message_ids bigint[]) returns void
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

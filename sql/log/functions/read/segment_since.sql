@@ -1,7 +1,6 @@
 -- Return the first segment (its base_offset) that was sequenced at that time or later; null: none yet. No event in a
 -- segment before it can be newer. Runs follow each other, so a binary search finds it.
-create or replace function gapless.segment_since(_topic_id int, _partition_id int, _since timestamptz)
-returns bigint
+create or replace function gapless.segment_since(_topic_id int, _partition_id int, _since timestamptz) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

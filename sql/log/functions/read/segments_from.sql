@@ -1,8 +1,7 @@
 -- Return the segments of a partition from the one that holds next_offset on, at most so many.
 create or replace function gapless.segments_from(
   _topic_id int, _partition_id int, _next_offset bigint, _segments_max bigint
-)
-returns setof gapless.log_segment
+) returns setof gapless.log_segment
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
   select s.*

@@ -1,6 +1,5 @@
 -- Return the first offset of the unit that contains an offset (I5); for a missing offset, that offset itself.
-create or replace function gapless.unit_start(_topic_id int, _partition_id int, _c_offset bigint)
-returns bigint
+create or replace function gapless.unit_start(_topic_id int, _partition_id int, _c_offset bigint) returns bigint
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
 declare

@@ -1,7 +1,6 @@
 -- End the session that has the sequencer's role, lock (7427001, 3), if the log still stands still at that run: its
 -- process was stopped, or its machine is cut off, and its lock keeps all others out (I8).
-create or replace function gapless.break_sequencer(_run bigint)
-returns boolean
+create or replace function gapless.break_sequencer(_run bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if gapless.stands_still() is distinct from _run then

@@ -4,8 +4,7 @@
 -- which looked; the run itself decides that anew, in its own snapshot.
 -- Chunks of the configured size begin at its multiples, which needs no look at them; others are looked at when the log
 -- has been quiet for a second.
-create or replace function gapless.floor_is_late(_state gapless.sequencer, _allocated bigint)
-returns boolean
+create or replace function gapless.floor_is_late(_state gapless.sequencer, _allocated bigint) returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   chunk_events bigint;

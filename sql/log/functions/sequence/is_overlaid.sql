@@ -1,8 +1,7 @@
 -- Tell whether data were restored over the rows that gapless init had made: its row of the sequencer, which stands for
 -- no run yet, is there, and beside it are runs of another cluster, offsets, or events of foreign transactions. Looks at
 -- all events while there was no run.
-create or replace function gapless.is_overlaid()
-returns boolean
+create or replace function gapless.is_overlaid() returns boolean
 language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from gapless.sequencer i, pg_control_system() c

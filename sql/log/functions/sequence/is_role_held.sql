@@ -1,6 +1,5 @@
 -- Tell whether a sequencer lives, at work or not: a session has its role's lock.
-create or replace function gapless.is_role_held()
-returns boolean
+create or replace function gapless.is_role_held() returns boolean
 language sql volatile security definer set search_path = pg_catalog, pg_temp as $$
   select exists (
     select from pg_locks k

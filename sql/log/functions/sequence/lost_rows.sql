@@ -3,8 +3,7 @@
 -- parts/needed_rows.sql.
 -- Tables that may be empty in a living schema, and to which no other table refers, are not checked: barrier,
 -- group_pause and tables for people.
-create or replace function gapless.lost_rows()
-returns text
+create or replace function gapless.lost_rows() returns text
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp as $$
 declare
   each record;

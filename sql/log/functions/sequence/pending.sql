@@ -1,7 +1,6 @@
 -- Tell whether there is a committed event without an offset; it writes nothing. Stable: it sees the snapshot of its
 -- statement, so that "nothing is pending, and no group lags" can be asked in one.
-create or replace function gapless.pending()
-returns boolean
+create or replace function gapless.pending() returns boolean
 language plpgsql stable security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_custom_plan set enable_seqscan = off set enable_bitmapscan = off set jit = off as $$
 declare

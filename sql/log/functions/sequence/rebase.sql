@@ -11,8 +11,7 @@
 -- MUST jump first: setval() takes this transaction's xid while it has the sequence, so that later ones get ids above
 -- it.
 -- Before: the caller has guard_sequencing.
-create or replace function gapless.rebase(_state gapless.sequencer)
-returns gapless.sequencer
+create or replace function gapless.rebase(_state gapless.sequencer) returns gapless.sequencer
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   here bigint;

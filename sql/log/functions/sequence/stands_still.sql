@@ -1,7 +1,6 @@
 -- Return the newest run of the sequencer if committed events wait for the next one and no session is sequencing; else
 -- null. It writes nothing. An active sequencer leaves no event waiting for longer than a moment.
-create or replace function gapless.stands_still()
-returns bigint
+create or replace function gapless.stands_still() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   if not gapless.pending() then

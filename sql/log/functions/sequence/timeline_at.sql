@@ -1,6 +1,5 @@
 -- Return the timeline on which an offset was given; null when it is unknown.
-create or replace function gapless.timeline_at(_topic_id int, _partition_id int, _c_offset bigint)
-returns int
+create or replace function gapless.timeline_at(_topic_id int, _partition_id int, _c_offset bigint) returns int
 language sql stable security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
   select s.timeline from gapless.log_segment s

@@ -6,8 +6,7 @@
 -- PostgreSQL refuses to prepare a transaction that has notified. So publishers do not notify on a server where
 -- transactions can be prepared (max_prepared_transactions), nor after `set gapless.wake = off`: there the sequencer
 -- polls (sequencer_polls). Use `alter database … set gapless.wake = on` where no publisher prepares transactions.
-create or replace function gapless.wake_sequencer()
-returns trigger
+create or replace function gapless.wake_sequencer() returns trigger
 language plpgsql as $$
 begin
   if current_setting('gapless.chain', true) <> ''

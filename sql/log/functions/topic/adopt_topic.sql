@@ -4,8 +4,7 @@
 -- Raises an error for an id that has no events, and for a name that exists.
 create or replace function gapless.adopt_topic(
   topic_id int, name text, partitions int, keep_s double precision default null
-)
-returns bigint
+) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

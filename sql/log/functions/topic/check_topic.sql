@@ -1,6 +1,5 @@
 -- Raise GL400 for an invalid topic name, or number of partitions.
-create or replace function gapless.check_topic(_name text, _partitions int)
-returns void
+create or replace function gapless.check_topic(_name text, _partitions int) returns void
 language plpgsql immutable as $$
 begin
   if (_name ~ '^[A-Za-z0-9._-]{1,249}$') is not true then

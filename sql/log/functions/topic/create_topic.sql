@@ -2,8 +2,7 @@
 -- is refused, because keys would move between partitions.
 -- Id 1 is that of the topic outbox, created or not: an INSERT that names no topic_id means it. All other ids come from
 -- the identity, never from data; an id that has events already is left to adopt_topic().
-create or replace function gapless.create_topic(name text, partitions int)
-returns int
+create or replace function gapless.create_topic(name text, partitions int) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare
@@ -43,8 +42,7 @@ $$;
 -- (null: the default).
 create or replace function gapless.create_topic(
   name text, partitions int, keep_s double precision, window_s double precision default null
-)
-returns int
+) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

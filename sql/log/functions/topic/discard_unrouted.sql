@@ -1,7 +1,6 @@
 -- Discard the events of an id without a topic (null: of all such ids): they are deleted, because no group has ever seen
 -- them. Returns their number. An event that the sequencer has not seen yet stays.
-create or replace function gapless.discard_unrouted(topic_id int default null)
-returns bigint
+create or replace function gapless.discard_unrouted(topic_id int default null) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_column
 declare

@@ -1,8 +1,7 @@
 -- Return the number of events of an id without a topic. Null: none. An id that shares the row of id 0 is given a row of
 -- its
 -- own: for that, the ids of that row are read.
-create or replace function gapless.list_unrouted(_topic_id int)
-returns bigint
+create or replace function gapless.list_unrouted(_topic_id int) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   found_events bigint;

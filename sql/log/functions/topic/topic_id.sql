@@ -1,6 +1,5 @@
 -- Return the id of a topic by its name, for INSERT and COPY; raises an error that names an unknown topic.
-create or replace function gapless.topic_id(name text)
-returns int
+create or replace function gapless.topic_id(name text) returns int
 language plpgsql stable as $$
 declare
   found_id int;
