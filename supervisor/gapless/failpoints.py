@@ -26,11 +26,11 @@ _STEPS = {
     "retention": "closed dropped forgotten moved detached turned",
     # a worker's step: the fast path, the careful one, units tried alone, dead-lettered units
     "step": "claimed fetched handled committed next",
-    "isolate": "claimed tried lettered committed",
+    "isolate": "claimed tried recorded committed",
     "alone": "peeked recorded forgotten",
-    "give_up": "claimed lettered",
+    "give_up": "claimed recorded",
     # units set aside
-    "letter": "recorded claimed handled committed",
+    "aside": "recorded claimed handled committed",
     # SQL conditions: claimed and not yet evaluated; stopped after an error; resumed, in ops
     "condition": "claimed raised stopped committed resumed",
     # calls of at-least-once handlers

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 from psycopg import Connection
 
-from gapless.consume.aside.letters import set_aside
+from gapless.consume.aside.record import set_aside
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Wanted
 from gapless.consume.unit import Span

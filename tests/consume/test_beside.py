@@ -22,7 +22,7 @@ RETRY = Policy(on_failure="retry", retry_delays_s=(0.0,) * 3)
 
 
 def _beside(take: Callable[[Unit], None]) -> Handler:
-    return replace(make_handler(take, delivery="at-least-once"), letters_beside=True)
+    return replace(make_handler(take, delivery="at-least-once"), asides_beside=True)
 
 
 def _until(driver: Driver, holds: Callable[[], bool]) -> None:

@@ -117,7 +117,7 @@ def test_an_error_of_the_environment_is_no_death_of_one_set_aside(
     world: World, group: Group, delivery: str
 ) -> None:
     one = Way(world, group)
-    failpoints.arm({"letter.handled": "raise"})
+    failpoints.arm({"aside.handled": "raise"})
     with pytest.raises(RuntimeError, match="failpoint"):
         one.aside(0, delivery)
     driver = one.driver(delivery)
@@ -151,7 +151,7 @@ def test_a_loss_that_was_not_its_fault_is_forgiven_from_a_new_session(
         world.conn.execute("select pg_terminate_backend(%s, 5000)", [group.conn.info.backend_pid])
 
     one.driver = driver  # type: ignore[method-assign]
-    failpoints.arm(dict.fromkeys(("alone.recorded", "deliver.noted", "letter.recorded"), lose))
+    failpoints.arm(dict.fromkeys(("alone.recorded", "deliver.noted", "aside.recorded"), lose))
     with pytest.raises(psycopg.OperationalError):
         way(one, 1)
     failpoints.arm({})

@@ -448,7 +448,7 @@ def test_a_key_that_was_let_go_is_not_parked_for_ever(
 ) -> None:
     """While the window slides on, a person discards the unit that held the key."""
     monkeypatch.setattr("gapless.consume.agenda.LOOK_BUSY_S", 0.0)
-    monkeypatch.setattr("gapless.consume.agenda.LETTERS_EVERY_S", 0.0)
+    monkeypatch.setattr("gapless.consume.agenda.ASIDES_EVERY_S", 0.0)
     monkeypatch.setattr(
         "gapless.consume.outside.lookahead.LOOK_S", 60.0
     )  # reads no more than is wanted

@@ -58,7 +58,7 @@ class TestRetry:
     ) -> None:
         world.units(1, 1, 1)
         group.failing = {2}
-        group.drive(**policy("retry", 3600))
+        group.drive(**policy("retry", 3600), worker="w")
         assert (group.effects(), group.states()) == ([1, 3], {2: "waiting"})
         ((wait_s, reason, kind, worker),) = world.rows(
             "select extract(epoch from next_attempt_ts - now())::float8, reason, exception_class,"
@@ -66,7 +66,7 @@ class TestRetry:
         )
         assert 3500 < wait_s <= 3600
         assert (reason, kind) == ("ValueError: refused 2", "ValueError")
-        assert worker.endswith(f" pid {os.getpid()}")
+        assert worker == f"w pid {os.getpid()}"
         assert redrive(world, group, 2) == "asked"  # a person does not want to wait
         group.failing = set()
         group.drive(**policy("retry", 3600))

@@ -83,7 +83,7 @@ def speaks(world: World) -> Handler:
         "coroutine",  # what follows is no term: the function itself, what it needs, what calls it
         "resources",
         "declares",
-        "letters_beside",  # of shared webhooks
+        "asides_beside",  # of shared webhooks
     }
     assert all(getattr(made, name) is not None for name in options), "an option more: set it here"
     assert {name for name in options if getattr(made, name) != getattr(silent, name)} == options

@@ -163,7 +163,7 @@ TABLE = {
     "*/gapless/features/retention/*": _RETENTION,
     "*/gapless/log/search.py": "log/test_slices.py log/test_search.py",
     "*/gapless/consume/isolate.py": f"{_STEP} {_LETTERS}",
-    "*/gapless/consume/aside/letters.py": f"consume/unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
+    "*/gapless/consume/aside/record.py": f"consume/unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
     "*/gapless/consume/verdict/policy.py": f"{_LETTERS} {_STEP} {_DELIVER}",
     "*/gapless/consume/aside/retry.py": f"consume/unit/test_retrying.py {_LETTERS}"
     f" consume/test_transient.py {_DELIVER}",

@@ -13,7 +13,7 @@ from support.long import long_but
 
 AGAIN = {"on_failure": "retry", "retry_delays_s": [0, 0]}
 PARK = {"on_failure": "park-key", "retry_delays_s": [0, 0, 0]}
-POINTS = ("letter.recorded", "letter.claimed", "letter.handled")
+POINTS = ("aside.recorded", "aside.claimed", "aside.handled")
 
 
 def handled(fleet: Fleet, partition: int = 0) -> list[int]:
@@ -130,7 +130,7 @@ def test_a_killer_among_the_retries(fleet: Fleet) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("point", long_but(POINTS, "letter.handled"))
+@pytest.mark.parametrize("point", long_but(POINTS, "aside.handled"))
 def test_killed_at_every_point_of_a_retry(
     fleet: Fleet, point: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

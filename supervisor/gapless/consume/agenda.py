@@ -24,7 +24,7 @@ SEVERAL_EVENTS = 4
 REST_S_MAX = 0.01
 RESTS_PER_TURN = 3
 
-LETTERS_EVERY_S = 2.0  # at least once: due units wait until no call is under way
+ASIDES_EVERY_S = 2.0  # at least once: due units wait until no call is under way
 
 
 class Agenda:
@@ -83,7 +83,7 @@ class Agenda:
         self._due.popleft()
         self._log_was_idle &= bool(self._due)
         if yields and not self._log_was_idle:
-            self._log_until_s = now_s + LETTERS_EVERY_S
+            self._log_until_s = now_s + ASIDES_EVERY_S
         self._look_at_s = min(self._look_at_s, now_s)  # once no other is known to be due
 
     def log_taken(

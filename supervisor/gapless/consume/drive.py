@@ -16,7 +16,7 @@ from psycopg import Connection
 
 from gapless.consume.agenda import Agenda
 from gapless.consume.aside.parking import holds_keys
-from gapless.consume.aside.retry import due_letters, forget_try, retry_aside
+from gapless.consume.aside.retry import due_asides, forget_try, retry_aside
 from gapless.consume.job import Job, Step
 from gapless.consume.outside.concurrent_retries import ConcurrentRetries
 from gapless.consume.outside.delivery import AtLeastOnce, forget_deliveries
@@ -49,7 +49,7 @@ class Driver:
         self._outside: AtLeastOnce | None = None
         if job.terms.delivery == "at-least-once":
             self._outside = AtLeastOnce(job, wake)
-        self._beside = ConcurrentRetries(job, wake) if job.handler.letters_beside else None
+        self._beside = ConcurrentRetries(job, wake) if job.handler.asides_beside else None
         self._at_work = [each for each in (self._outside, self._beside) if each is not None]
         self._agenda = Agenda()
         self._aside: int | None = None  # the unit set aside that has its turn
@@ -256,4 +256,4 @@ class Driver:
         job = self._job
         if not job.terms.policy.parks and (job.parked or self._agenda.is_new):
             self._job = job = replace(job, parked=holds_keys(job))
-        self._agenda.looked(now_s, *due_letters(job))
+        self._agenda.looked(now_s, *due_asides(job))

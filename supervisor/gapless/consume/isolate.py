@@ -18,8 +18,8 @@ from itertools import islice
 
 import psycopg
 
-from gapless.consume.aside.letters import set_aside
 from gapless.consume.aside.parking import Parking, settle_parking
+from gapless.consume.aside.record import set_aside
 from gapless.consume.job import NONE, Job, Redo, Step
 from gapless.consume.read.units import with_settings_checked
 from gapless.consume.session import (
@@ -111,7 +111,7 @@ def give_up(
             return Step(outcome="fenced")
         hit("give_up.claimed")
         put_aside(job, span, failure, verdict, aside)
-        hit("give_up.lettered")
+        hit("give_up.recorded")
         allow_commit(job.conn, claimed.claim_xid, 1)
         return Step.after(spans, aside)
     return Step(outcome="idle")
@@ -133,7 +133,7 @@ def handle_apart(
         if verdict.state == "block":
             raise BlockedHereError(failure.error, at)
         put_aside(job, unit.span, failure, verdict, aside, parking)
-        hit("isolate.lettered")
+        hit("isolate.recorded")
 
 
 def put_aside(

@@ -23,7 +23,7 @@ from gapless.telemetry.meter import UNTIMED, Operation, in_use, timed
 
 _LEFT_OPEN = "the handler left a transaction block open on the connection it was given"
 _REPLACED = "GL002"  # gapless.require_finish(): another transaction than that of the claim
-_UNTOLD = "GL004"  # gapless.refuse_untold(): events were published for an unknown unit
+_UNATTRIBUTED = "GL004"  # gapless.refuse_untold(): events were published for an unknown unit
 _CHANGED = "GL005"  # gapless.require_settings(): the session is not as it was
 # The errors of our statements that settings of a handler can cause: its timeouts, its role.
 _BY_SETTINGS = frozenset({"57014", "55P03", "42501"})
@@ -38,7 +38,7 @@ class TransactionBrokenError(Exception):
     at: int | None = None
 
 
-class UntoldError(TransactionBrokenError):
+class UnattributedError(TransactionBrokenError):
     """The handler published, and the database does not know for which unit (I10)."""
 
 
@@ -47,7 +47,7 @@ class ChangedError(TransactionBrokenError):
 
 
 _OURS: Mapping[str, type[TransactionBrokenError]] = {
-    _UNTOLD: UntoldError,
+    _UNATTRIBUTED: UnattributedError,
     _CHANGED: ChangedError,
     _REPLACED: TransactionBrokenError,
 }

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
-Told = dict[str, str | None]
+Attribution = dict[str, str | None]
 """An origin as the statements get it: cause and correlation; empty where there is none."""
 
 _FORM = re.compile(r"(?s)(.+)/([A-Za-z0-9._-]+)/(\d{1,9})@(\d{1,18})(?:\.\.\d+)?(?:~\d+)?")
@@ -54,7 +54,7 @@ def current_origin() -> Origin | None:
     return None if now is None else now.origin
 
 
-def told_of(origin: Origin | None) -> Told:
+def attribution_of(origin: Origin | None) -> Attribution:
     """Return an origin as the statements get it; None: the one that is being handled, if any."""
     origin = origin or current_origin()
     if origin is None:

@@ -20,7 +20,7 @@ from psycopg import Connection
 from gapless.errors import PublishError, RefusedError
 from gapless.failpoints import hit
 from gapless.log.borrowed import AsyncHost
-from gapless.log.cause import Origin, told_of
+from gapless.log.cause import Origin, attribution_of
 from gapless.log.given import Events, given
 from gapless.log.outgoing import outgoing, sent
 from gapless.log.play import Frame, play, raise_told
@@ -95,7 +95,7 @@ def publish(
     if not isinstance(topic, str):
         raise PublishError(f"publish(conn, topic, …): a topic is text, not {topic!r}")
     events = outgoing(given(what, fields))
-    told = told_of(cause)
+    told = attribution_of(cause)
     return play(conn, partial(script_of, topic, events, told), Publishing(topic, events))
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from gapless.log import keyed
 from gapless.log.borrowed import PSYCOPG
-from gapless.log.cause import Told
+from gapless.log.cause import Attribution
 from gapless.log.event import GIVEN
 from gapless.log.given import Events
 from gapless.log.known import known_topic
@@ -23,7 +23,7 @@ _AT_ONCE = ("publish_one", "publish_some", "publish_one_from", "publish_some_fro
 """The queries that need no others; around the rest, a cause is set and reset."""
 
 
-def script_of(topic: str, events: Events, told: Told, conn: object) -> Script[UUID]:
+def script_of(topic: str, events: Events, told: Attribution, conn: object) -> Script[UUID]:
     """Store the events through a driver's connection, checked by the known facts of the topic.
 
     Without psycopg's COPY no event is sent before all of them are checked.
@@ -69,7 +69,7 @@ def _copied(
 
 
 def statement_of(
-    topic: str, events: Events, told: Told, *, copies: bool = True
+    topic: str, events: Events, told: Attribution, *, copies: bool = True
 ) -> tuple[str, dict[str, Any], Iterator[Any]]:
     """Return the query that stores the events, its parameters, and the events left to a COPY.
 
@@ -131,6 +131,6 @@ def transaction_id(row: tuple[Any, ...]) -> UUID:
     return found if type(found) is UUID else UUID(str(found))
 
 
-def told_before(row: tuple[Any, ...]) -> Told:
+def told_before(row: tuple[Any, ...]) -> Attribution:
     """Return the earlier cause and correlation, from the row of `tell`."""
     return {"cause": row[0], "correlation": row[1]}

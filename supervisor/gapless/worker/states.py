@@ -18,7 +18,7 @@ from typing import ClassVar, Protocol
 
 import psycopg
 
-from gapless.consume.aside.letters import failing_keys
+from gapless.consume.aside.record import failing_keys
 from gapless.consume.drive import Driver
 from gapless.consume.job import Job, Step
 from gapless.consume.verdict.patience import Patience

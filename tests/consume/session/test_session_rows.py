@@ -9,7 +9,7 @@ from psycopg.pq import TransactionStatus
 from gapless.consume.session import (
     ChangedError,
     TransactionBrokenError,
-    UntoldError,
+    UnattributedError,
     allow_commit,
     commit_and_begin,
     explain,
@@ -136,7 +136,7 @@ def test_only_the_transaction_that_claimed_commits(session: StepSession) -> None
     assert (session.effects, session.is_idle) == ([1], True)
 
 
-@pytest.mark.parametrize(("calls", "kind"), [(1, None), (2, UntoldError)])
+@pytest.mark.parametrize(("calls", "kind"), [(1, None), (2, UnattributedError)])
 def test_what_was_published_for_nobody_is_not_committed(
     session: StepSession, calls: int, kind: Any
 ) -> None:
@@ -201,7 +201,7 @@ def test_what_is_to_run_before_runs_before(session: StepSession) -> None:
 
 
 STATES: list[tuple[str, type[Exception]]] = [
-    ("GL002", TransactionBrokenError), ("GL004", UntoldError), ("GL005", ChangedError), ("GL001", psycopg.Error),
+    ("GL002", TransactionBrokenError), ("GL004", UnattributedError), ("GL005", ChangedError), ("GL001", psycopg.Error),
     ("GL003", psycopg.Error), ("57014", psycopg.errors.QueryCanceled), ("23505", psycopg.errors.UniqueViolation),
 ]  # fmt: skip
 
@@ -226,7 +226,7 @@ def test_what_our_own_checks_say(session: StepSession, state: str, kind: type[Ex
     [
         (psycopg.errors.QueryCanceled(), True), (psycopg.errors.LockNotAvailable(), True),
         (psycopg.errors.InsufficientPrivilege(), True), (ChangedError(), True), (psycopg.errors.UniqueViolation(), False),
-        (psycopg.OperationalError(), False), (UntoldError(), False), (TransactionBrokenError(), False),
+        (psycopg.OperationalError(), False), (UnattributedError(), False), (TransactionBrokenError(), False),
         (ValueError(), False),
     ],
 )  # fmt: skip

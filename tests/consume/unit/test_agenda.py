@@ -3,9 +3,9 @@
 import pytest
 
 from gapless.consume.agenda import (
+    ASIDES_EVERY_S,
     DOZE_S,
     EARLY,
-    LETTERS_EVERY_S,
     LOOK_BUSY_S,
     LOOK_S,
     REST_S_MAX,
@@ -97,8 +97,8 @@ def test_calls_that_go_on_come_first_for_a_while() -> None:
     agenda.looked(NOW, [7, 9], None)
     aside_turn(agenda, NOW, yields=True)
     log_turn(agenda, NOW)
-    log_turn(agenda, NOW + LETTERS_EVERY_S - 0.001)
-    assert aside_turn(agenda, NOW + LETTERS_EVERY_S) == 9
+    log_turn(agenda, NOW + ASIDES_EVERY_S - 0.001)
+    assert aside_turn(agenda, NOW + ASIDES_EVERY_S) == 9
 
 
 def test_it_sleeps_no_longer_than_until_something_is_due() -> None:

@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 import gapless
-from gapless.consume.aside.retry import ClaimedLetter
+from gapless.consume.aside.retry import ClaimedAside
 from gapless.consume.job import Job, Step
 from gapless.consume.outside import concurrent_retries as module
 from gapless.consume.outside.calls import Ended
@@ -106,10 +106,10 @@ class World:
     def look_outside(self, job: Job, first: int, through: object) -> Any:
         assert through == self.elsewhere
         said = self.claims.get(first, "claimed")
-        claimed = ClaimedLetter(said, "7", first, 0, False, None)
+        claimed = ClaimedAside(said, "7", first, 0, False, None)
         return claimed, first if said == "claimed" else None
 
-    def end_outside(self, job: Job, first: int, claimed: ClaimedLetter, end: Any) -> Any:
+    def end_outside(self, job: Job, first: int, claimed: ClaimedAside, end: Any) -> Any:
         assert claimed.last_offset == first
         self.story.append(("end", first, end))
         found = self.outcomes.get(first, "handled")

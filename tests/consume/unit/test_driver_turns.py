@@ -15,7 +15,7 @@ import pytest
 
 import gapless
 from gapless.consume import drive as module
-from gapless.consume.agenda import DOZE_S, LETTERS_EVERY_S, LOOK_BUSY_S
+from gapless.consume.agenda import ASIDES_EVERY_S, DOZE_S, LOOK_BUSY_S
 from gapless.consume.drive import GOES_ON_S, Driver
 from gapless.consume.job import Job, Step
 from gapless.consume.read.claim import UnsettledError
@@ -76,7 +76,7 @@ class World:
         self.outside, self.beside = Calls(self, "outside"), Calls(self, "beside")
         self.attempt: Callable[[], bool] = lambda: False
         for name in (
-            "step", "step_alone", "retry_aside", "due_letters",
+            "step", "step_alone", "retry_aside", "due_asides",
             "skip_overrun", "stop_beyond", "forget_try", "forget_attempt", "forget_deliveries",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
@@ -90,14 +90,14 @@ class World:
         self,
         *,
         on_failure: OnFailure = "dead-letter",
-        letters_beside: bool = False,
+        asides_beside: bool = False,
         outside: bool = False,
         **said: Any,
     ) -> Driver:
         made: Handler = gapless.handler(topic="orders")(_exactly_once)
         if outside:
             made = gapless.handler(topic="orders", delivery="at-least-once")(_at_least_once)
-        made = replace(made, letters_beside=letters_beside)
+        made = replace(made, asides_beside=asides_beside)
         said["policy"] = Policy(on_failure=on_failure)
         driver = Driver(make_turn(CONN, OURS, made, batch_size=10, **said))
         self.attempt = lambda: driver.has_attempt
@@ -137,7 +137,7 @@ class World:
             raise found
         return found
 
-    def due_letters(self, job: Job) -> tuple[list[int], float | None]:
+    def due_asides(self, job: Job) -> tuple[list[int], float | None]:
         self.story.append("look")
         return self.due.pop(0) if self.due else ([], None)
 
@@ -355,13 +355,13 @@ def test_what_is_due_leaves_the_calls_time(world: World) -> None:
     driver.turn()
     driver.turn()
     driver.turn()
-    world.now_s += LETTERS_EVERY_S
+    world.now_s += ASIDES_EVERY_S
     driver.turn()
     assert world.told()[2:] == [("aside", 7), *[("outside", 10)] * 2, ("aside", 9)]
 
 
 def test_calls_under_way_are_what_goes_on(world: World) -> None:
-    driver = world.driver(outside=True, letters_beside=True)
+    driver = world.driver(outside=True, asides_beside=True)
     assert not driver.going_on
     world.outside.going_on, world.outside.oldest_s = True, 20.0
     assert driver.going_on
@@ -383,7 +383,7 @@ def test_calls_under_way_are_what_goes_on(world: World) -> None:
 
 
 def test_beside_the_log_both_have_their_turn(world: World) -> None:
-    driver = world.driver(outside=True, letters_beside=True)
+    driver = world.driver(outside=True, asides_beside=True)
     world.due = [([7, 9], None)]
     dead = Step(outcome="done", dead=1)
     world.beside.answers, world.outside.answers = [dead], [FEW]
@@ -404,7 +404,7 @@ def test_beside_the_log_both_have_their_turn(world: World) -> None:
 def test_whoever_finds_that_the_partition_is_anothers_ends_both(
     world: World, *, by_log: bool
 ) -> None:
-    driver = world.driver(outside=True, letters_beside=True)
+    driver = world.driver(outside=True, asides_beside=True)
     world.beside.going_on = True
     if by_log:
         world.outside.answers = [FENCED]
@@ -417,7 +417,7 @@ def test_whoever_finds_that_the_partition_is_anothers_ends_both(
 
 
 def test_to_rest_begins_nothing(world: World) -> None:
-    driver = world.driver(outside=True, letters_beside=True)
+    driver = world.driver(outside=True, asides_beside=True)
     world.outside.answers = [FEW]
     assert driver.rest() is FEW
     assert world.told() == [("outside", 10, "rests")]

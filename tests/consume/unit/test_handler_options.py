@@ -16,7 +16,7 @@ PLAIN: dict[str, Any] = {
     "visibility_s": None, "batch": False, "batch_size": None, "group_by": None,
     "start": "earliest", "on_failure": None, "retry_delays_s": None, "delivery": None,
     "concurrency": None, "resources": (), "coroutine": None, "declares": None, "filter": None,
-    "letters_beside": False, "guard": None,
+    "asides_beside": False, "guard": None,
 }  # fmt: skip
 
 

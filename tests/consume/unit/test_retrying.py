@@ -12,7 +12,7 @@ import pytest
 
 import gapless
 from gapless.consume.aside import retry as module
-from gapless.consume.aside.retry import ClaimedLetter, due_letters, look_outside, retry_aside
+from gapless.consume.aside.retry import ClaimedAside, due_asides, look_outside, retry_aside
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
 from gapless.consume.session import TransactionBrokenError
@@ -34,7 +34,7 @@ HERE = {**OURS.params, "first_offset": 11}
 REFUSED = ValueError("no")
 CONFLICT = psycopg.errors.SerializationFailure("conflict")
 LATE = psycopg.errors.UniqueViolation("at COMMIT")
-CLAIMED = ClaimedLetter("claimed", "xid", 13, 0, was_dead=False, timeline=None)
+CLAIMED = ClaimedAside("claimed", "xid", 13, 0, was_dead=False, timeline=None)
 TRY = ["begin", "record_try", "commit"]
 CLAIM = ["begin", "claim_letter"]
 READ = ["fetch"]
@@ -377,7 +377,7 @@ def test_one_whose_events_are_lost_has_failed(
 )
 def test_which_are_due(world: World, rows: Any, due: Any) -> None:
     world.due = rows
-    assert due_letters(world.job()) == due
+    assert due_asides(world.job()) == due
     assert world.params["letters_due"] == PLACE.params
 
 

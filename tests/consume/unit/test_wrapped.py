@@ -14,7 +14,7 @@ import pytest
 
 import gapless
 from gapless.consume.batch import Batch
-from gapless.consume.session import ChangedError, TransactionBrokenError, UntoldError
+from gapless.consume.session import ChangedError, TransactionBrokenError, UnattributedError
 from gapless.consume.unit import Source, Unit
 from gapless.consume.user.awaited import _in_turn, awaited, is_async
 from gapless.consume.user.chain import adapt, handled
@@ -214,7 +214,7 @@ def test_a_slice_is_not_read_while_a_query_is_under_way() -> None:
 # -- what is learned of a function ----------------------------------------------------------------
 
 OF_SETTINGS = ChangedError("changed")
-UNTOLD = UntoldError("untold")
+UNTOLD = UnattributedError("untold")
 
 
 @pytest.mark.parametrize(

@@ -34,8 +34,8 @@ STOP = ("condition.claimed", "condition.raised", "condition.stopped", "condition
 AMID = "amid the resume"
 RESUME = ("condition.resumed", AMID)
 MISSED = {
-    "exactly-once": ("letter.recorded", "letter.claimed", "letter.handled", "letter.committed"),
-    "at-least-once": ("letter.recorded", "letter.handled"),
+    "exactly-once": ("aside.recorded", "aside.claimed", "aside.handled", "aside.committed"),
+    "at-least-once": ("aside.recorded", "aside.handled"),
 }
 SCENARIOS = [
     (delivery, point) for delivery, missed in MISSED.items() for point in (*STOP, *RESUME, *missed)

@@ -5,7 +5,7 @@ from uuid import UUID
 
 import pytest
 
-from gapless.log.cause import Cause, Handling, current_origin, handling, parse_cause, told_of
+from gapless.log.cause import Cause, Handling, attribution_of, current_origin, handling, parse_cause
 from gapless.log.event import Event, MatchedEvent, MatchedSubscription, Unasked, transaction_uuid
 
 OTHER = UUID(int=9)
@@ -39,9 +39,9 @@ class _Unit:
 
 
 def test_what_is_told_of_an_origin() -> None:
-    assert told_of(None) == {}
-    assert told_of(_Unit(None)) == TOLD
-    assert told_of(_Unit(OTHER)) == {"cause": "g/t/0@1", "correlation": str(OTHER)}
+    assert attribution_of(None) == {}
+    assert attribution_of(_Unit(None)) == TOLD
+    assert attribution_of(_Unit(OTHER)) == {"cause": "g/t/0@1", "correlation": str(OTHER)}
     assert current_origin() is None
     unit = _Unit(None)
     token = handling.set(Handling(unit))

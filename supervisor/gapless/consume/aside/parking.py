@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gapless.consume.aside.letters import set_aside, settle_parked
+from gapless.consume.aside.record import set_aside, settle_parked
 from gapless.consume.job import NONE, Job
 from gapless.consume.read.units import with_settings_checked
 from gapless.consume.session import run

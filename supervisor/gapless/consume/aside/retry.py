@@ -17,7 +17,7 @@ import psycopg
 from psycopg import Connection
 
 from gapless import feature
-from gapless.consume.aside.letters import tell_death
+from gapless.consume.aside.record import tell_death
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
 from gapless.consume.read.claim import Seen
@@ -46,7 +46,7 @@ from gapless.telemetry import spans
 Outcome = Literal["handled", "waiting", "dead", "gone", "fenced"]
 
 
-class ClaimedLetter(NamedTuple):
+class ClaimedAside(NamedTuple):
     """The answer of gapless.claim_letter(); `failed`: the number of earlier attempts."""
 
     outcome: Literal["claimed", "gone", "fenced"]
@@ -86,7 +86,7 @@ def record_try(job: Job, first_offset: int) -> int | None:
     """
     ((tries,),) = run_and_commit(job.conn, "record_try", _place(job.assignment, first_offset))
     if tries:
-        hit("letter.recorded")
+        hit("aside.recorded")
     return None if tries is None else int(tries)
 
 
@@ -102,7 +102,7 @@ def forget_try(conn: Connection[Any], assignment: Assignment, first_offset: int)
     run_and_commit(conn, "forget_try", _place(assignment, first_offset))
 
 
-def due_letters(job: Job) -> tuple[list[int], float | None]:
+def due_asides(job: Job) -> tuple[list[int], float | None]:
     """Return the first offsets of due units, ascending; or the seconds until the next is due.
 
     (None: no unit waits.) Only looks: nothing is written. Bound: the lowest 64.
@@ -119,18 +119,18 @@ def _place(assignment: Assignment, first_offset: int) -> dict[str, object]:
 
 def _try(job: Job, first_offset: int) -> Outcome:
     began, place = perf_counter(), _place(job.assignment, first_offset)
-    claimed: ClaimedLetter | None = None
+    claimed: ClaimedAside | None = None
     handled = False
     try:
         with transaction(job.conn):
             claimed = _claim(job.conn, place)
             if claimed.outcome != "claimed":
                 return claimed.outcome
-            hit("letter.claimed")
+            hit("aside.claimed")
             unit = _unit(job, first_offset, claimed)
             call(job.handler, Batch([unit]) if job.handler.batch else unit, job.conn)
             handled = True
-            hit("letter.handled")
+            hit("aside.handled")
             run_at_commit(job.conn, "finish_letter", {**place, "claim_xid": claimed.claim_xid})
     except (UnitFailedError, TransactionBrokenError, HoleError) as error:
         if adapt(job.handler, error):
@@ -144,7 +144,7 @@ def _try(job: Job, first_offset: int) -> Outcome:
             raise
         reason = error
     else:
-        hit("letter.committed")
+        hit("aside.committed")
         return "handled"
     assert claimed is not None
     failure = Failure(error=reason, duration_ms=(perf_counter() - began) * 1000)
@@ -165,7 +165,7 @@ def _try_outside(job: Job, first_offset: int) -> Outcome:
 
 def look_outside(
     job: Job, first_offset: int, through: Callable[[Fetch], Fetch] = lambda fetch: fetch
-) -> tuple[ClaimedLetter, Unit | None]:
+) -> tuple[ClaimedAside, Unit | None]:
     """Return the claim of a unit, and the unit to call its handler with; claim nothing.
 
     through: wraps the function that reads a unit that is too large for memory.
@@ -180,10 +180,10 @@ def look_outside(
 
 
 def end_outside(
-    job: Job, first_offset: int, claimed: ClaimedLetter, failure: Failure | None
+    job: Job, first_offset: int, claimed: ClaimedAside, failure: Failure | None
 ) -> Outcome:
     """Record the end of a call that was begun with the result of look_outside()."""
-    hit("letter.handled")
+    hit("aside.handled")
     if failure is None:
         return _skip(job, first_offset)
     assert isinstance(failure.error, BaseException)
@@ -191,8 +191,8 @@ def end_outside(
     return _failed(job, first_offset, failure, verdict)
 
 
-def _claim(conn: Connection[Any], place: Mapping[str, object]) -> ClaimedLetter:
-    return ClaimedLetter(*run(conn, "claim_letter", place)[0])
+def _claim(conn: Connection[Any], place: Mapping[str, object]) -> ClaimedAside:
+    return ClaimedAside(*run(conn, "claim_letter", place)[0])
 
 
 def _failed(job: Job, first_offset: int, failure: Failure, verdict: Verdict) -> Outcome:
@@ -231,7 +231,7 @@ def _skip(job: Job, first_offset: int) -> Outcome:
 def _unit(
     job: Job,
     first_offset: int,
-    claimed: ClaimedLetter,
+    claimed: ClaimedAside,
     through: Callable[[Fetch], Fetch] = lambda fetch: fetch,
 ) -> Unit:
     """Return the unit for another call, as the handler saw it."""

@@ -14,7 +14,7 @@ from typing import Any
 from psycopg import Connection
 
 from gapless.consume.aside.retry import (
-    ClaimedLetter,
+    ClaimedAside,
     Outcome,
     end_deadly,
     end_outside,
@@ -37,7 +37,7 @@ class ConcurrentRetries:
     def __init__(self, job: Job, wake: Callable[[], None] | None) -> None:
         self._waits = wake is None
         self._calls = Calls(job.handler, AT_A_TIME, wake or (lambda: None))
-        self._in_hand: dict[int, ClaimedLetter] = {}
+        self._in_hand: dict[int, ClaimedAside] = {}
         self._ended: dict[int, Ended] = {}
         self._is_alone = False  # the unit in hand may have killed a worker
 

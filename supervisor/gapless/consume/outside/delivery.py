@@ -17,8 +17,8 @@ from typing import Any, Literal
 import psycopg
 from psycopg import Connection
 
-from gapless.consume.aside.letters import set_aside, settle_parked
 from gapless.consume.aside.parking import BEHIND
+from gapless.consume.aside.record import set_aside, settle_parked
 from gapless.consume.job import STATES, Job, Step
 from gapless.consume.outside.calls import Calls, Ended
 from gapless.consume.outside.lookahead import Lookahead

@@ -2,7 +2,7 @@
 
 publish() of Python asks log.cause, at no cost for others. Other inserts (SQL, a trigger) read a
 setting of the transaction, which costs a round trip a unit. So the database is not told the unit
-until a COMMIT is refused for this: UntoldError. Then the batch is handled once more, and told.
+until a COMMIT is refused for this: UnattributedError. Then the batch is handled once more, with it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 
 from psycopg import Connection
 
-from gapless.consume.session import UntoldError, is_of_settings, run
+from gapless.consume.session import UnattributedError, is_of_settings, run
 from gapless.consume.user.handler import Handler
-from gapless.log.cause import Handling, Origin, handling, told_of
+from gapless.log.cause import Handling, Origin, attribution_of, handling
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def handled(origin: Origin) -> Iterator[None]:
 
 def tell(conn: Connection[Any], origin: Origin) -> None:
     """Tell the database the origin, until the transaction ends or another one is told."""
-    run(conn, "tell_cause", told_of(origin))
+    run(conn, "tell_cause", attribution_of(origin))
 
 
 def adapt(handler: Handler, error: BaseException) -> bool:
@@ -42,7 +42,7 @@ def adapt(handler: Handler, error: BaseException) -> bool:
     if is_of_settings(error) and not habits.sets:
         habits.sets = True
         return True
-    if not isinstance(error, UntoldError):
+    if not isinstance(error, UnattributedError):
         return False
     if not habits.publishes:
         habits.publishes = True

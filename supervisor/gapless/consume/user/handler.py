@@ -71,7 +71,7 @@ class Handler:
     resources: opened in each worker before its first unit, closed at its end.
     declares: made known before it runs, such as the schedule of @gapless.schedule.
     filter: the events of its group. guard: keeps events that fit no schema from the function.
-    letters_beside: units that were set aside are called beside those of the log.
+    asides_beside: units that were set aside are called beside those of the log.
     None means: as configured (topic, groupId, batchSize, groupBy, onFailure, …).
     """
 
@@ -94,7 +94,7 @@ class Handler:
     coroutine: Callable[..., Any] | None = None
     declares: Declaration | None = None
     filter: Filter | None = None
-    letters_beside: bool = False
+    asides_beside: bool = False
     guard: Guard | None = field(default=None, compare=False, repr=False)
     habits: ObservedHandler = field(default_factory=ObservedHandler, compare=False, repr=False)
 

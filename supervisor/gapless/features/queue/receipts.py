@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import psycopg
 
-from gapless.consume.aside.letters import tell_death
+from gapless.consume.aside.record import tell_death
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import Verdict

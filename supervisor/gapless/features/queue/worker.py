@@ -15,7 +15,7 @@ from time import monotonic, time_ns
 
 import psycopg
 
-from gapless.consume.aside.letters import failing_keys
+from gapless.consume.aside.record import failing_keys
 from gapless.consume.job import Step
 from gapless.consume.terms import Terms
 from gapless.consume.user.handler import Handler

@@ -75,7 +75,7 @@ class Webhooks:
             retry_delays_s=RETRY_DELAYS_S,
             resources=[resource(delivery.open)],
         )(delivery.deliver)
-        return replace(made, letters_beside=True)
+        return replace(made, asides_beside=True)
 
     def _handler(self, webhook: DeclaredWebhook) -> Handler:
         # Each partition has its own calls; all of them together keep to the webhook's limit.
