@@ -1,7 +1,7 @@
 """The code blocks of a page: what each is, and whether it is to be run.
 
 A block of python, sh or sql is run; one of text, or with `<!-- not run: WHY -->` on the line before
-it, is not. Every other block is a mistake.
+it, is not. Every other block is a mistake. Text right below a block that is run is its output.
 """
 
 import re
@@ -17,18 +17,23 @@ RUN = ("python", "sh", "sql")
 _FENCE = re.compile(
     r"^(?P<fence>`{3,})(?P<language>[^\n`]*)\n(?P<text>.*?)^(?P=fence)$", re.MULTILINE | re.DOTALL
 )
+_OUTPUT = re.compile(r"\s*^```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _WHY_NOT = re.compile(r"<!-- not run: (.+) -->\n\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """One fenced block; `why_not` says why it is not run, None that it is."""
+    """One fenced block; `why_not` says why it is not run, None that it is.
+
+    prints: the output that the page shows below it, empty where it shows none.
+    """
 
     page: Path
     line: int
     language: str
     text: str
     why_not: str | None
+    prints: str
 
     def __str__(self) -> str:
         return f"{self.page.name} line {self.line}"
@@ -44,6 +49,7 @@ def blocks_of(page: Path) -> list[Block]:
     found = []
     for match in _FENCE.finditer(text):
         said = _WHY_NOT.search(text, 0, match.start())
+        output = _OUTPUT.match(text, match.end())
         language = match["language"].strip()
         block = Block(
             page=page,
@@ -51,6 +57,7 @@ def blocks_of(page: Path) -> list[Block]:
             language=language,
             text=match["text"],
             why_not="it is no program" if language == "text" else said and said[1],
+            prints=output[1] if output else "",
         )
         if block.why_not is None and language not in RUN:
             raise UndecidedError(

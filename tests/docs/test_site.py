@@ -6,7 +6,7 @@ import re
 import resource
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -181,8 +181,8 @@ def test_dark_and_light_are_read_alike(open_page: Callable[..., Any]) -> None:
                     if _contrast(pair) < least
                 }
                 assert faint == {}, (scheme, each)
-    assert _brightness(grounds["light"]) > 0.8
-    assert _brightness(grounds["dark"]) < 0.1
+    assert _luminance(_parts(grounds["light"])) > 0.8
+    assert _luminance(_parts(grounds["dark"])) < 0.1
 
 
 def test_the_landing_page_shows_its_pictures(open_page: Callable[..., Any]) -> None:
@@ -207,14 +207,25 @@ def test_a_search_leads_to_a_page(open_page: Callable[..., Any]) -> None:
 
 
 def _contrast(pair: str) -> float:
-    light, dark = sorted(map(_brightness, pair.split(" on ")), reverse=True)
+    text, ground = map(_parts, pair.split(" on "))
+    opaque = text[3] if len(text) > 3 else 1.0
+    seen = [
+        opaque * over + (1 - opaque) * under
+        for over, under in zip(text[:3], ground[:3], strict=True)
+    ]
+    light, dark = sorted((_luminance(seen), _luminance(ground)), reverse=True)
     return (light + 0.05) / (dark + 0.05)
 
 
-def _brightness(colour: str) -> float:
-    """Return the relative luminance of a colour, `rgb(11, 12, 15)`."""
-    parts = [int(part) / 255 for part in re.findall(r"\d+", colour)[:3]]
+def _parts(colour: str) -> list[float]:
+    """Return the numbers of a colour, `rgb(11, 12, 15)` or `rgba(226, 228, 233, 0.82)`."""
+    return [float(part) for part in re.findall(r"[\d.]+", colour)]
+
+
+def _luminance(parts: Sequence[float]) -> float:
+    """Return the relative luminance of a colour by WCAG 2."""
     linear = [
-        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (each / 255 for each in parts[:3])
     ]
     return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), linear, strict=True))

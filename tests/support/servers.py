@@ -106,40 +106,63 @@ def run_as_nobody(script: str, home: Path) -> str | None:
 
     None when that user can reach no Python of this version, or not this checkout.
     """
-    nobody = pwd.getpwnam("nobody")
-    os.chown(home, nobody.pw_uid, nobody.pw_gid)
-    purelib = sysconfig.get_path("purelib")
+    env = environment_of("nobody", home)
+    if env is None:
+        return None
+    done = _run_as("nobody", [f"{home}/bin/python", "-c", script], env)
+    assert done is not None
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def environment_of(user: str, home: Path) -> dict[str, str] | None:
+    """Make `home` a user's own, with `python` and `gapless` in its bin; return the environment.
+
+    None when that user can reach no Python of this version, or not this checkout.
+    """
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
-    bindir = find_binaries().bindir
+    env = {
+        "HOME": str(home),
+        "PATH": f"{home}/bin{os.pathsep}{os.environ['PATH']}",
+        "PYTHONPATH": os.pathsep.join([_package_root(), sysconfig.get_path("purelib")]),
+        "GAPLESS_PG_BINDIR": str(find_binaries().bindir),
+    }
     # The system's interpreter with this environment's packages: ours may be below /root.
     for python in filter(
         None, (sys.executable, shutil.which(version, path="/usr/local/bin:/usr/bin"))
     ):
-        try:
-            done = subprocess.run(
-                [python, "-c", script],
-                capture_output=True,
-                text=True,
-                cwd="/",
-                env={
-                    "HOME": str(home),
-                    "PATH": os.environ["PATH"],
-                    "PYTHONPATH": os.pathsep.join([_package_root(), purelib]),
-                    "GAPLESS_PG_BINDIR": str(bindir),
-                },
-                user="nobody",
-                group=nobody.pw_gid,
-                extra_groups=[],
-                check=False,
-                timeout=PATIENCE_S,
-            )
-        except PermissionError:
+        done = _run_as(user, [python, "-c", "import gapless, psycopg"], env)
+        if done is None or done.returncode != 0:
             continue
-        if "ModuleNotFoundError" in done.stderr:
-            continue
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        (home / "bin").mkdir()
+        for name, words in (("python", ""), ("gapless", " -m gapless")):
+            (home / "bin" / name).write_text(f'#!/bin/sh\nexec {python}{words} "$@"\n')
+            (home / "bin" / name).chmod(0o755)
+        account = pwd.getpwnam(user)
+        os.chown(home, account.pw_uid, account.pw_gid)
+        return env
     return None
+
+
+def _run_as(
+    user: str, command: list[str], env: Mapping[str, str]
+) -> subprocess.CompletedProcess[str] | None:
+    """Run a command as a user; return None when he may not run the program."""
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            cwd="/",
+            env=env,
+            user=user,
+            group=pwd.getpwnam(user).pw_gid,
+            extra_groups=[],
+            check=False,
+            timeout=PATIENCE_S,
+        )
+    except PermissionError:
+        return None
 
 
 def _package_root() -> str:
