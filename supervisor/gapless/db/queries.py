@@ -31,16 +31,19 @@ def sql_root() -> Path:
 def _every_file() -> tuple[Path, ...]:
     root = sql_root()
     files = sorted(path.relative_to(root) for path in root.rglob("*.sql"))
-    return tuple(sorted(files, key=lambda path: ("features" in path.parts, path.stem)))
+    return tuple(sorted(files, key=lambda path: path.stem))
 
 
 @cache
 def sql_files(kind: str) -> tuple[Path, ...]:
     """Return the files below the folders `kind` (functions, views, ...) of all rooms, by name.
 
-    Those of the core are first: it needs nothing of a feature.
+    Those with a number are in the order of their numbers; of others the core's are first, which
+    needs nothing of a feature.
     """
-    return tuple(sql_root() / path for path in _every_file() if kind in path.parts)
+    found = [path for path in _every_file() if kind in path.parts]
+    found.sort(key=lambda path: "features" in path.parts and not path.stem[0].isdigit())
+    return tuple(sql_root() / path for path in found)
 
 
 @cache
