@@ -18,10 +18,10 @@ from gapless.consume.user import call as module
 from gapless.consume.user.call import (
     ENDED,
     call,
+    call_apart,
     call_each,
     call_outside,
     excuse_of,
-    require_transaction,
 )
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import Failure, PartlyFailedError, UnitFailedError
@@ -234,8 +234,6 @@ def test_who_closes_its_session_has_lost_it(conn: Connection[Any], raises: bool)
     for attempt in both(made(handle), conn):
         with pytest.raises(psycopg.OperationalError, match="closed the connection"):
             attempt()
-    with pytest.raises(psycopg.OperationalError, match="closed the connection"):
-        require_transaction(conn, REFUSED)
 
 
 def test_a_pipeline_that_is_left_costs_the_session(conn: Connection[Any]) -> None:
@@ -246,12 +244,23 @@ def test_a_pipeline_that_is_left_costs_the_session(conn: Connection[Any]) -> Non
         call_each(made(handle), [(0, UNITS[0])], conn)
 
 
-def test_a_transaction_goes_on_or_is_broken(conn: Connection[Any]) -> None:
-    require_transaction(conn, REFUSED)
-    conn.rollback()
+@pytest.mark.parametrize("ends", [False, True])
+def test_a_unit_that_fails_apart_leaves_the_transaction_or_has_broken_it(
+    conn: Connection[Any], ends: bool
+) -> None:
+    def handle(unit: object, conn: Connection[Any]) -> None:
+        if ends:
+            conn.execute("rollback")
+        raise REFUSED
+
+    apart = call_apart(made(handle), [(7, UNITS[0])], conn)
+    if not ends:
+        ((at, failed, failure),) = apart
+        assert (at, failed, failure.error) == (7, UNITS[0], REFUSED)
+        return
     with pytest.raises(TransactionBrokenError) as caught:
-        require_transaction(conn, REFUSED)
-    assert (str(caught.value), caught.value.__cause__) == (ENDED, REFUSED)
+        list(apart)
+    assert (str(caught.value), caught.value.__cause__, caught.value.at) == (ENDED, REFUSED, 7)
 
 
 # -- what it returned -----------------------------------------------------------------------------
@@ -369,7 +378,7 @@ def test_how_a_call_outside_failed(
     ],
 )  # fmt: skip
 def test_what_says_that_the_database_is_not_ready(error: Any, expected: Any) -> None:
-    assert excuse_of(error) is expected
+    assert excuse_of(error, "exactly-once") is expected
 
 
 def test_a_batch_is_called_as_one(conn: Connection[Any], story: list[Any]) -> None:

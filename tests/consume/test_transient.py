@@ -13,9 +13,10 @@ from psycopg import Connection
 from gapless.consume.aside.retry import retry_aside
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.patience import CANCELLED_S, Patience
-from gapless.consume.verdict.policy import DeliveryMode, Policy
+from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect, is_transient
 from gapless.errors import BlockedError, ConnectError, UnreadyError
+from gapless.settings.sections import DeliveryMode
 from support.turn import turn
 from support.world import Group, World, make_handler
 
