@@ -63,7 +63,7 @@ command = Command("run")
     opt("--batch-size N", "events per claim", int),
     opt(
         "--create-topics",
-        "make the topics that the handlers name and nobody made (default: refuse to start)",
+        "make the missing topics of the handlers (default: refuse to start)",
         action="store_const",
         const=True,
     ),

@@ -108,7 +108,7 @@ _TABLE = (
     Metric(
         "gapless_retention_held_seconds", "gauge", (), "log",
         "For how long the oldest chunk has been kept beyond its topics' retention, for a group "
-        "or a pipeline that is behind; 0 when nobody holds it.",
+        "or a pipeline that is behind; 0 when none is held.",
     ),
     # Compacted topics.
     Metric(

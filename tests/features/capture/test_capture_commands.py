@@ -67,6 +67,8 @@ def test_a_table_in_use_is_left_alone(
     monkeypatch.setattr(captures, "LOCK_S_MAX", 1)
     with psycopg.connect(orders.info.dsn) as other:
         other.execute(f"insert into {TABLE} values (1)")
-        with pytest.raises(GaplessError, match=r"somebody has been using .* for 1 s: nothing was"):
+        with pytest.raises(
+            GaplessError, match=r"another session has been using .* for 1 s: nothing was"
+        ):
             captures.capture_table(orders, TABLE, "outbox")
     assert captures.list_captures(orders) == []

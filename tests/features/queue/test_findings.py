@@ -92,7 +92,9 @@ def test_a_floor_that_nobody_moved(old: Queue, conn: Connection) -> None:
     for hint in (1, 5, 9, 13, 17):
         old.work(conn, hint)
     ((text, remedy),) = found(conn)
-    assert text.startswith("sender/mails/0: all is finished, and nobody moved the floor; 20 events")
+    assert text.startswith(
+        "sender/mails/0: all is finished, and no worker moved the floor; 20 events"
+    )
     conn.execute(remedy.removeprefix("start a worker, or: "))
     assert (old.floor(conn), found(conn)) == (21, [])
 

@@ -17,7 +17,7 @@ begin
   end if;
   return case
     when grp.mode <> 'ordered' then
-      format('group "%s" is a queue: nobody joins one, its events are taken (gapless.take)', _group_id)
+      format('group "%s" is a queue: clients do not join it, they take its events (gapless.take)', _group_id)
     when grp.is_scratch then
       format('group "%s" is a replay, which only the one that made it handles', _group_id)
     when apart is not null then apart

@@ -196,7 +196,9 @@ def mend_attachment(conn: Connection[Any], table: str, *, patience_s: float = 60
     give_up_s = monotonic() + patience_s
     while not _is_live(conn, number, _BATCH_ROWS):
         if monotonic() > give_up_s:
-            raise InUseError(f"somebody has been using {table} for {patience_s:g} s: try again")
+            raise InUseError(
+                f"another session has been using {table} for {patience_s:g} s: try again"
+            )
         sleep(LOOK_AGAIN_S)
     (late,) = row(conn, query("attach", "copy_missed"), number=number)
     sequence(conn)
@@ -285,6 +287,6 @@ def in_use(table: str) -> Iterator[None]:
         yield
     except (LockNotAvailable, DeadlockDetected) as error:
         raise InUseError(
-            f"somebody is using {table}: nothing was changed; try again when its transactions are "
-            "shorter"
+            f"another session is using {table}: nothing was changed; try again when its "
+            "transactions are shorter"
         ) from error

@@ -54,7 +54,7 @@ def _list(conn: Conn, args: Args) -> int:
     opt("--params JSON", "values, '{\"customer\": 17}'", json_object, default={}),
     opt(
         "--expires AGE",
-        "gone when nobody renews it, or adds it again, for so long: 12h, 30d (default: never)",
+        "gone when it is not renewed or added again for so long: 12h, 30d (default: never)",
         age_s,
         dest="expires_after_s",
     ),

@@ -44,7 +44,7 @@ command = Command("gateway")
     ),
     flag(
         "--keys",
-        "ask everybody for a key (gapless keys); without it only this machine is listened to",
+        "ask every client for a key (gapless keys); without it only this machine is listened to",
     ),
     opt(
         "--tokens FILE",

@@ -95,7 +95,7 @@ def _peek(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "take events that nobody has, for a while",
+    "take free events, for a while",
     _TOPIC,
     opt("--max N", "at most N events (default: 1)", whole(1), default=1),
     _VISIBILITY,

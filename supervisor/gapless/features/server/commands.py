@@ -49,7 +49,7 @@ def _start(args: Args) -> int:
     return _show(args, start_server(args.name))
 
 
-@command.verb("stop it, whoever uses it; the data stay", _NAME, connects=False)
+@command.verb("stop it, also if it is in use; the data stay", _NAME, connects=False)
 def _stop(args: Args) -> int:
     folder = show_server(args.name).folder
     stopped = stop_server(args.name)

@@ -22,8 +22,8 @@ from gapless.ops.place import read_since
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
-A secret is given by where whoever delivers finds it: env:NAME or file:/PATH. gapless run --webhooks
-is who delivers. A webhook is a consumer group, webhook-NAME: its lag and letters are those.
+A secret is given as its place, env:NAME or file:/PATH, for gapless run --webhooks
+to read. A webhook is a consumer group, webhook-NAME: its lag and letters are those.
 
 examples:
   gapless webhooks add shop orders https://shop.example/hooks --secret env:SHOP_SECRET
@@ -56,7 +56,7 @@ def _list(conn: Conn, args: Args) -> int:
     opt("url", "https://host/path"),
     opt(
         "--secret WHERE",
-        "env:NAME or file:/PATH of whoever delivers; twice while one replaces the other",
+        "env:NAME or file:/PATH, read by the deliverer; twice while one replaces the other",
         action="append",
         dest="secrets",
         required=True,

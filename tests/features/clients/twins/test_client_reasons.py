@@ -35,7 +35,7 @@ REASONS: dict[str, tuple[str, str | None]] = {
     "others are replays": (f"update gapless.consumer_group set is_scratch = true where {ELSEWHERE}", None),
     "a queue": (
         f"update gapless.consumer_group set mode = 'queue', block = 4 where {HERE}",
-        'group "billing" is a queue: nobody joins one, its events are taken (gapless.take)',
+        'group "billing" is a queue: clients do not join it, they take its events (gapless.take)',
     ),
     "others are queues": (f"update gapless.consumer_group set mode = 'queue', block = 4 where {ELSEWHERE}", None),
     "direct messages": (

@@ -268,7 +268,7 @@ def test_what_a_skip_of_a_queue_passes(twins: Twins, name: str) -> None:
 
 
 NOTHING = 'nothing that group "sender" has not passed is missing at offset {} of orders/1: there is no hole to skip'
-PASSED = 'offsets {} to {} of orders/1 are missing, and group "sender" has passed them, or somebody has them in hand'
+PASSED = 'offsets {} to {} of orders/1 are missing, and group "sender" has passed them, or they are in hand'
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ export function later(page) {
 function state(webhook) {
   const say = (level, text) => el("span", { class: level }, text);
   if (webhook.paused) return say("warn", webhook.pause_reason ? `paused: ${webhook.pause_reason}` : "paused");
-  if (!webhook.is_run) return say("warn", "nobody delivers: gapless run --webhooks");
+  if (!webhook.is_run) return say("warn", "no supervisor delivers: gapless run --webhooks");
   return webhook.circuit_open_since ? say("bad", "its requests fail: tried again by itself") : say("good", "delivers");
 }
 
