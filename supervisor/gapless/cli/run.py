@@ -45,7 +45,7 @@ command = Command("run")
         nargs="*",
     ),
     opt("--group", "the group of handlers that name none", dest="group_id"),
-    opt("--name", "what people call this instance", dest="instance_name"),
+    opt("--name", "a name for this instance", dest="instance_name"),
     opt("--capacity N", "take at most N partitions (default: no limit)", int),
     opt(
         "--partitions-per-worker N",

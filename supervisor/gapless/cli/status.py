@@ -45,8 +45,8 @@ command = Command("status")
     ),
     opt(
         "--since AGE",
-        "what happened since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, "
-        "errors, dead letters, redrives, and what people did to groups",
+        "happenings since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, errors, "
+        "dead letters, redrives, and actions of people on groups",
         age_s,
     ),
     json=False,

@@ -241,7 +241,7 @@ def _seek_when_free(
             if monotonic() > give_up_s:
                 raise GaplessError(
                     f"a worker has not let go within {timeout_s:g} s: nothing was "
-                    "changed; gapless status shows who it is, --timeout waits longer"
+                    "changed; gapless status shows it, --timeout waits longer"
                 ) from error
         if not told:
             tell("waiting")

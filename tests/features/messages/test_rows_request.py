@@ -143,7 +143,7 @@ def test_what_it_does_not_know(conn: Connection[Any]) -> None:
 
 
 def test_it_needs_a_connection_that_commits(conn: Connection[Any], module_dsn: str) -> None:
-    in_transaction = "^request.. needs a connection in autocommit, outside a transaction: no handler gets what is not committed$"
+    in_transaction = "^request.. needs a connection in autocommit, outside a transaction: no handler gets an uncommitted event$"
     with pytest.raises(UsageError, match=r"^request\(\) needs a connection of psycopg, not str$"):
         request("dsn", "orders", 1)  # type: ignore[call-overload]
     with conn.transaction(force_rollback=True), pytest.raises(UsageError, match=in_transaction):

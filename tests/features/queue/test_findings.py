@@ -109,7 +109,7 @@ def test_open_in_front_of_what_is_taken(queue: Queue, conn: Connection) -> None:
     )
     ((text, remedy),) = found(conn)
     assert text == (
-        "sender/mails/0: offsets 1 to 3 are open, in front of what is taken of their block; 1 event "
+        "sender/mails/0: offsets 1 to 3 are open, in front of taken events of their block; 1 event "
         "above the floor is finished, and retention keeps the log from offset 1 on"
     )
     assert remedy == "gapless queue take sender/mails takes them, once nothing newer is open"

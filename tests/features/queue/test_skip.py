@@ -1,4 +1,4 @@
-"""A hole in the log of a queue group: skip passes what is missing, and nothing else (Q1, Q3)."""
+"""A hole in the log of a queue group: skip passes the missing ones, and nothing else (Q1, Q3)."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

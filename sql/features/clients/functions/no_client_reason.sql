@@ -36,7 +36,7 @@ begin
       where c.group_id = _group_id and c.topic_id = _topic_id and c.filter_no <> 0
     ) then
       format('group "%s" has a filter or subscriptions, which only a supervisor (gapless run) applies: '
-        'use a group without, and pass in the client what it does not want', _group_id)
+        'use a group without, and pass unwanted events in the client', _group_id)
   end;
 end
 $$;

@@ -18,7 +18,7 @@ create table gapless.group_filter (
 comment on table gapless.group_filter is
   'Which events a group takes: those of one of event_types (null: any) for which condition (null: none) holds.';
 comment on column gapless.group_filter.subscribed is
-  'Whether the group takes what its subscriptions match, and nothing else.';
+  'Whether the group takes the events that its subscriptions match, and nothing else.';
 
 -- The number of events that each filter matched and passed, and for which it could not be evaluated. Written by
 -- claim_kept() in the claiming transaction, so it counts committed claims; groups without a filter have no row here.

@@ -178,7 +178,7 @@ def attach_table(
         if monotonic() > give_up_s:
             raise GaplessError(
                 f"{wish.table} was never without a writer for {patience_s:g} s, so new rows are "
-                "not copied yet; what was copied stays: run it again when transactions are shorter"
+                "not copied yet; copied rows stay: run it again when transactions are shorter"
             )
     (late,) = row(conn, query("attach", "copy_missed"), number=number)
     sequence(conn)
@@ -235,7 +235,7 @@ def attachment_number(conn: Connection[Any], table: str) -> int:
     """Return the number of a table's attachment. Raises RefusedError if it is not attached."""
     (number,) = row(conn, query("attach", "number"), table=table)
     if number is None:
-        text = f'"{table}" is not attached: gapless attach lists what is'
+        text = f'"{table}" is not attached: gapless attach lists the attached tables'
         raise RefusedError(text, sqlstate="GL404")
     return int(number)
 
@@ -259,7 +259,7 @@ def _await(conn: Connection[Any], table: str, writers: Sequence[str], patience_s
             who = ", ".join(str(pid) for pid in pids)
             raise GaplessError(
                 f"a transaction has been writing to {table} for {patience_s:g} s (process {who}): "
-                "an id that is missing may be its own, and come yet; what was copied stays: run it "
+                "an id that is missing may be its own, and come yet; copied rows stay: run it "
                 "again when that has ended"
             )
         sleep(LOOK_AGAIN_S)

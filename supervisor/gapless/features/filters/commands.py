@@ -46,7 +46,7 @@ def _list(conn: Conn, args: Args) -> int:
     opt("name", "of 1 to 200 characters"),
     opt(
         "--match JSON",
-        'which params equal which part of an event: \'{"customer": "$.customer_id"}\'',
+        'params that equal parts of an event: \'{"customer": "$.customer_id"}\'',
         json_object,
         default={},
     ),
@@ -65,7 +65,7 @@ def _list(conn: Conn, args: Args) -> int:
 )
 def _add(conn: Conn, args: Args) -> int:
     done = subscribe(conn, **args.given)
-    name = f"group {done.group} of topic {done.topic} takes what subscription {done.name} matches"
+    name = f"group {done.group} of topic {done.topic} takes the events of subscription {done.name}"
     return answer(args, name if done.changed else f"nothing to do: {name} already", done)
 
 

@@ -65,7 +65,7 @@ def request(
     if not conn.autocommit or conn.info.transaction_status != TransactionStatus.IDLE:
         raise UsageError(
             "request() needs a connection in autocommit, outside a transaction: no handler gets "
-            "what is not committed"
+            "an uncommitted event"
         )
     script = requesting(topic, payload, timeout_s, fields)
     return play(conn, script, Explaining(request_error))

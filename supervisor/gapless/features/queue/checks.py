@@ -141,7 +141,7 @@ def _left(facts: QueueFacts) -> Iterator[Finding]:
         yield fail(
             "queues",
             f"{facts.name}: offsets {facts.gap_first} to {facts.gap_last} are open, in front of "
-            f"what is taken of their block{facts.behind}",
+            f"taken events of their block{facts.behind}",
             f"gapless queue take {facts.name.rpartition('/')[0]} takes them, once nothing newer is "
             "open",
         )

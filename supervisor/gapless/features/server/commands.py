@@ -34,7 +34,7 @@ examples:
 
 
 command = Command("server")
-_NAME = opt("--name", "which one; `gapless demo` has demo", default="default")
+_NAME = opt("--name", "its name; `gapless demo` has demo", default="default")
 
 
 @command.verb(
@@ -70,7 +70,7 @@ def _url(args: Args) -> int:
 
 
 @command.verb(
-    "open psql on it; what stands behind -- is for psql",
+    "open psql on it; arguments behind -- are for psql",
     _NAME,
     json=False,
     connects=False,

@@ -68,7 +68,7 @@ def _list(conn: Conn, args: Args) -> int:
     ),
     opt(
         "--match JSON",
-        'if shared, which params equal which part of an event: \'{"shop": "$.shop_id"}\'',
+        'if shared, params that equal parts of an event: \'{"shop": "$.shop_id"}\'',
         json_object,
     ),
     opt("--sql-condition --condition SQL", "if shared, an expression, as of gapless subscriptions"),
@@ -90,7 +90,7 @@ def _list(conn: Conn, args: Args) -> int:
     flag("--allow-http", "let the URL begin with http://"),
     opt(
         "--start",
-        "where a new one begins (default: latest, with what is published from now on)",
+        "where a new one begins (default: latest, with events published from now on)",
         choices=("latest", "earliest"),
         default="latest",
     ),
@@ -130,11 +130,11 @@ def _resume(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "send an endpoint that shares a group again what it got",
+    "send an endpoint that shares a group its events again",
     "name",
     opt(
         "--since TS|AGE",
-        "what was published then or later, or so long ago at most: 15m, 12h, 7d",
+        "events published then or later, or at most so long ago: 15m, 12h, 7d",
         argument(read_since),
         required=True,
     ),

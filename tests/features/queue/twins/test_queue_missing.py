@@ -168,7 +168,7 @@ def test_the_events_of_a_range(twins: Twins, first: int, last: int) -> None:
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
-        ("overrun", ("retention has dropped what the group had not handled at offset 5:"
+        ("overrun", ("retention has dropped events that the group had not handled at offset 5:"
          " gapless skip sender/orders/1@5 continues without them")),
         ("hole", "events are missing in the log at offset 5: gapless skip sender/orders/1@5 continues without them"),
         ("beyond", ("the group is beyond the end of the log at offset 5: gapless seek sender/orders/1 --pause --yes,"

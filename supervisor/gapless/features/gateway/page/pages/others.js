@@ -75,7 +75,7 @@ export function webhooks(page) {
             ? action("Resume", { question: `Resume ${each.name}?`, done: "resumed" }, () => post(`${at}/resume`))
             : action("Pause", { question: `Pause ${each.name}?`, fields: [{ name: "reason", title: "reason", required: true }], done: "paused" }, (given) => post(`${at}/pause`, given)),
           each.shared && action("Replay", {
-            question: `Send ${each.name} again what it got?`,
+            question: `Send ${each.name} its events again?`,
             text: "It alone is called, with the ids that its messages had. 100 000 events at most.",
             fields: [{ name: "since", title: "since: a time, or an age (15m, 12h, 7d)", value: "2h", required: true }],
             yes: "Send again",
