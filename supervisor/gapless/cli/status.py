@@ -53,7 +53,7 @@ command = Command("status")
     connects=False,
 )
 def _status(args: Args) -> int:
-    """Print one look, or what happened, or show the live console."""
+    """Print one look, or happenings, or show the live console."""
     connect = partial(open_connection, load_all(args).settings, "status")
     if args.since is not None:
         if args.watch:

@@ -54,7 +54,7 @@ export function catchUp(group) {
   return group.lag_per_s > 0 ? "grows" : group.lag_per_s === 0 ? "stands" : "?";
 }
 
-/** Everything that needs somebody, the worst first: [{level: "bad" | "warn", text, href}]. */
+/** Everything that needs a person, the worst first: [{level: "bad" | "warn", text, href}]. */
 export function troubles(status) {
   const found = [];
   const say = (level, text, href) => found.push({ level, text, href });

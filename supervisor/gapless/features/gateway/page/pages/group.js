@@ -1,4 +1,4 @@
-// A group on a topic: lag over time, who owns what, why something stands still; pause, resume, seek.
+// A group on a topic: lag over time, owners, reasons of a standstill; pause, resume, seek.
 
 import { get, path, post } from "../api.js";
 import { action, tell } from "../ask.js";
@@ -63,7 +63,7 @@ function buttons(groupName, topic) {
     preview);
 }
 
-/** Where to, then what would move, then: do it. */
+/** Ask where to, show the moves, then make them. */
 function seekForm(at, scope) {
   const to = el("input", { name: "to", placeholder: "earliest, latest, an offset, a time", required: true });
   const partition = el("input", { name: "partition", type: "number" });

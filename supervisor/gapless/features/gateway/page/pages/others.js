@@ -1,4 +1,4 @@
-// Events for later and schedules, webhooks, and what retention keeps.
+// Events for later and schedules, webhooks, and retention.
 
 import { get, path, post } from "../api.js";
 import { action } from "../ask.js";

@@ -1,4 +1,4 @@
-// Is all well? What lags? Who owns what?
+// The overview: troubles, lags, owners.
 
 import { el, section, show, table } from "../dom.js";
 import { looksOf, plot } from "../history.js";
