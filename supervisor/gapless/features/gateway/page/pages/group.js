@@ -75,7 +75,7 @@ function seekForm(at, scope) {
     try {
       const plan = await post(`${at}/seek`, wanted);
       show(result, moves(plan), el("div", { class: "buttons" }, action("Seek", {
-        question: "Move the group?", text: "Events that it passes are not handled; events behind its new offset are handled again. Pause it first: while it works, nothing is moved.", danger: true, done: "moved",
+        question: "Move the group?", text: "Events that it passes are not handled; events that it goes back over are handled again. Pause it first: while it works, nothing is moved.", danger: true, done: "moved",
       }, () => post(`${at}/seek`, { ...wanted, apply: true }))));
     } catch (error) {
       tell(error.message, true);
