@@ -82,7 +82,7 @@ def _attach(dsn: str, conn: Connection[Any], rows: int) -> Drained:
 
 
 def _at_once(dsn: str, conn: Connection[Any], rows: int) -> Drained:
-    """Copy all rows in one transaction, as a migration by hand does while nobody writes."""
+    """Copy all rows in one transaction, as a migration by hand does without writers."""
     _clear(conn)
     began_s, meter = perf_counter(), Meter(dsn)
     conn.execute(query("attach_at_once"))

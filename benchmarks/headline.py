@@ -12,7 +12,7 @@ from benchmarks.figure import NO_RIVALS, Figure
 from benchmarks.record import Records
 from benchmarks.report import NOTHING, number
 
-# These store no log, or read one that others keep: they are bounds, and nobody could use them.
+# These store no log, or read one that others keep: they are bounds, and no program could use them.
 BOUNDS = ("plain INSERT*", "COPY*", "psycopg*", "bare *")
 
 

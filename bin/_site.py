@@ -61,9 +61,9 @@ _SECTIONS = {
         ("Operations", "run/operations.md"),
         ("The console", "run/console.md"),
         ("Metrics, health, traces, logs", "run/observe.md"),
-        ("Who can do what", "run/secure.md"),
+        ("Roles and rights", "run/secure.md"),
         ("Behind nginx, Caddy, Traefik", "run/behind-a-proxy.md"),
-        ("How many partitions", "run/partitions.md"),
+        ("Number of partitions", "run/partitions.md"),
     ),
     "Reference": (
         *((name, f"reference/{page}") for page, name in _reference.PAGES.items()),
@@ -77,7 +77,7 @@ _SECTIONS = {
         ("Reliability", "why/reliability.md"),
         ("Benchmarks", "why/benchmarks.md"),
         ("Benchmarks: all figures", "why/benchmarks-all.md"),
-        ("How it compares", "why/comparison.md"),
+        ("Comparison", "why/comparison.md"),
         ("Style", "why/style.md"),
     ),
 }

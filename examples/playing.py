@@ -1,4 +1,4 @@
-"""What the examples need: the schema, topics and groups, a supervisor for a moment.
+"""Tools of the examples: the schema, topics and groups, a supervisor for a moment.
 
 All of it is the command `gapless`, as it would be typed; the database is the one that every command
 finds, and without any that of the embedded server.

@@ -1,4 +1,4 @@
-"""Place three orders through Django, and ask what became of them: python examples/django/play.py.
+"""Place three orders through Django, and ask for their results: python examples/django/play.py.
 
 Needs django: pip install django
 """
@@ -41,7 +41,7 @@ def main() -> int:
 
 
 def order(client: object, article: str) -> str:
-    """Place an order; return, and print, what became of it."""
+    """Place an order; return, and print, its result."""
     posted = client.post("/orders/", {"article": article}, content_type="application/json")  # type: ignore[attr-defined]
     answer = client.get(f"/orders/{posted.json()['transaction_id']}/")  # type: ignore[attr-defined]
     state = str(answer.json()["state"])

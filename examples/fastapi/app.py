@@ -24,7 +24,7 @@ app = FastAPI(title="gapless example")
 
 
 class Signup(BaseModel):
-    """What somebody who signs up says."""
+    """The request of a person who signs up."""
 
     name: str = Field(min_length=1, max_length=100)
 
@@ -57,7 +57,7 @@ def what_became_of_it(transaction_id: UUID, wait_s: float = 0.0) -> dict[str, st
 
 @gapless.handler(topic=TOPIC, group=GROUP)
 def welcome(unit: gapless.Unit, conn: Connection[Any]) -> None:
-    """Handle signups, exactly once; who calls himself Mallory is refused, and set aside."""
+    """Handle signups, exactly once; one by the name of Mallory is refused, and set aside."""
     for event in unit:
         if event.payload["name"] == "Mallory":
             raise gapless.DeadLetter("not on our list")

@@ -71,7 +71,7 @@ def what_became_of_it(transaction_id: Any) -> dict[str, str]:
 
 @gapless.handler(topic=TOPIC, group=GROUP, payload=Placed)
 def pack(unit: gapless.Unit[Placed], conn: Connection[Any]) -> None:
-    """Pack what was ordered, exactly once; what nobody has is set aside."""
+    """Pack orders, exactly once; one for a missing article is set aside."""
     with session_on(conn) as session:
         for event in unit:
             if event.payload.article == "unicorn":

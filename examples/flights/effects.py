@@ -1,4 +1,4 @@
-"""What a unit of flight events means: a tally for punctuality, a sighting for positions (pure).
+"""The meaning of a unit of flight events: a tally for punctuality, a sighting for positions (pure).
 
 The handlers write these down. No connection is needed here, so that the rules can be tested alone.
 """
@@ -35,7 +35,7 @@ class BadRecordError(ValueError):
 
 
 class Tally(NamedTuple):
-    """What one unit adds to the row of its carrier and day."""
+    """The amounts that one unit adds to the row of its carrier and day."""
 
     carrier: str | None
     day: str

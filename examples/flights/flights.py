@@ -1,7 +1,7 @@
 """Flights as the file has them, and the events that each of them publishes.
 
 A flight is one business transaction: all its events carry its transaction_id and its carrier as
-key, so they are one unit. What a flight publishes follows from what its record knows:
+key, so they are one unit. The events of a flight follow from its record:
 
     flew as planned         flight.scheduled  flight.departed  flight.arrived
     cancelled               flight.scheduled  flight.cancelled
@@ -32,7 +32,7 @@ Row = dict[str, str]
 
 
 class FlightEvent(TypedDict):
-    """What is published, beside the key and the ids, which are the flight's."""
+    """A published event, without the key and the ids, which are the flight's."""
 
     event_type: str
     payload: dict[str, object]
@@ -63,7 +63,7 @@ class Flight:
     scheduled_arrival: datetime
     departure: datetime | None  # None: cancelled
     dep_delay_min: int | None
-    arrival: datetime | None  # None: did not arrive, or on a day that nobody wrote down
+    arrival: datetime | None  # None: did not arrive, or on a day that was not recorded
     arrival_clock: str | None  # "19:34", known even where the day is not
     arr_delay_min: int | None
     air_time_min: int | None

@@ -1,4 +1,4 @@
-"""The two consumer groups of the demo: what they write commits together with their offset (I6).
+"""The two consumer groups of the demo: their writes commit together with their offset (I6).
 
 For `gapless run` they are flights.handlers:punctuality and flights.handlers:positions. Each first
 notes which offsets it was given, in a ledger that would take an event twice, and then writes its

@@ -1,4 +1,4 @@
-"""What the demo's pipelines must have written: the hours straight from the file, the archive whole.
+"""The expected output of the demo's pipelines: the hours straight from the file, the archive whole.
 
 As truth.py, this shares no code with what is checked.
 """

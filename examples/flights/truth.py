@@ -1,4 +1,4 @@
-"""What the tables must hold in the end, computed straight from the file.
+"""The rows that the tables must hold in the end, computed straight from the file.
 
 Shares no code with flights.py, effects.py and the handlers: plain loops over the raw columns. Even
 the times are found another way. There, an arrival is the scheduled one plus its delay; here, it is
@@ -66,7 +66,7 @@ class DeadLetterRow(NamedTuple):
 
 
 class HandledRow(NamedTuple):
-    """What a group handled; the columns of the query handled_rows."""
+    """The count of a group; the columns of the query handled_rows."""
 
     group_id: str
     events: int

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Check(NamedTuple):
-    """One result compared: how many rows there should be, how many there are, what differs."""
+    """One result compared: the numbers of expected and present rows, and the differences."""
 
     name: str
     expected_count: int

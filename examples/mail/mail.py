@@ -1,8 +1,8 @@
-"""Mail for what happened: at least once, through a server that is not to be relied on.
+"""Mail for events: at least once, through a server that is not to be relied on.
 
 A mail cannot commit with the offset. So the handler is called outside of any transaction, is called
 again until it succeeds, and gives each mail the unit's idempotency_key as its Message-ID, by which
-whoever receives it can tell a repetition. `gapless run examples/mail/mail.py` runs it.
+the receiver can tell a repetition. `gapless run examples/mail/mail.py` runs it.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from typing import Any
 
 FAILS = 0.1  # of all calls: 503, nothing sent
 LOSES = 0.05  # sent, and then the connection ends without an answer
-HANGS = 0.02  # sent, and the answer comes when nobody waits for it any more
+HANGS = 0.02  # sent, and the answer comes too late
 HANG_S = 1.0
 WAITING_MAX = 256  # calls that are not accepted yet
 UNKNOWN = "nobody"  # addresses that begin so are refused

@@ -1,8 +1,8 @@
 """A dispatcher of mail and SMS through third parties that are not to be relied on.
 
-A request is checked before it is published, so that what cannot be sent never enters the queue.
-What is urgent goes into a topic of its own, which workers prefer. Each call has an idempotency key:
-the third party knows a repetition by it. `gapless run` runs this file.
+A request is checked before it is published, so that one that cannot be sent never enters the
+queue. Urgent ones go into a topic of their own, which workers prefer. Each call has an idempotency
+key: the third party knows a repetition by it. `gapless run` runs this file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import gapless
 GROUP = "dispatcher"
 URGENT, USUAL = "notifications.urgent", "notifications"
 GATEWAY = os.environ.get("GATEWAY", "http://127.0.0.1:8025")
-TIMEOUT_S = 0.5  # of one call; who hangs for longer is asked again
+TIMEOUT_S = 0.5  # of one call; one that hangs for longer is asked again
 TEXT_MAX = {"mail": 10_000, "sms": 160}  # characters
 TOO_MANY = 429
 WRONG = range(400, 500)
@@ -29,7 +29,7 @@ WRONG = range(400, 500)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Notification:
-    """What somebody asks for. number: of the request, by which it can be found again."""
+    """A request of a program. number: of the request, by which it can be found again."""
 
     number: int
     channel: Literal["mail", "sms"]
@@ -39,7 +39,7 @@ class Notification:
 
 
 def check(asked: Notification) -> None:
-    """Raise ValueError, in one line, for a request that nobody could fulfil."""
+    """Raise ValueError, in one line, for a request that could not be fulfilled."""
     if asked.channel not in TEXT_MAX:
         raise ValueError(f"channel {asked.channel!r}: there are {', '.join(TEXT_MAX)}")
     name, at, host = asked.to.partition("@")

@@ -323,7 +323,7 @@ def test_a_step_ahead_destroys_nothing(conn: Connection, by_s: float) -> None:
     """It is doubted for an hour, also when it was gone back meanwhile; then it was right."""
     kept = Kept(conn, watched=True)
     put_back(conn, -by_s)
-    assert kept.publish("new"), "nobody has looked yet"
+    assert kept.publish("new"), "no look has been taken yet"
     assert kept.gone() == set()
     (found,) = snapshot(conn).obstacles
     assert (found.kind, "went ahead" in found.problem) == ("clock", True)

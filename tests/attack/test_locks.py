@@ -159,7 +159,7 @@ def test_the_log_names_what_was_prepared_and_left(fleet: Fleet) -> None:
         fleet.conn.execute("prepare transaction 'left'")
     try:
         until(lambda: a.logged("prepared transaction 'left' of role"), "it is named")
-        assert a.logged("has held what groups need to continue for ")
+        assert a.logged("has held rows that groups need to continue for ")
         assert a.logged("and nothing ends it but a person: rollback prepared 'left'")
         beat = "select max(beat) from gapless.member"
         later = fleet.value(beat) + 3

@@ -169,7 +169,7 @@ def test_a_schema_of_somebody_else_is_neither_installed_in_nor_dropped(
     for words in (["init"], ["init", "--sql"], ["uninstall", "--yes"]):
         said = stranger.tried(*words, code=2)
         assert "schema sales in database" in said.stderr
-        assert "holds what is not of gapless" in said.stderr
+        assert "holds objects of other programs" in said.stderr
     assert stranger.conn.execute("select count(*) from sales.migration").fetchone() == (0,)
     found = stranger.conn.execute(
         "select relname from pg_class where relnamespace = 'sales'::regnamespace"

@@ -26,7 +26,11 @@ IN_PAGES = {
     "goes on: continues": r"go(?:es|ing)? on|went on",
     "meanwhile: while …, until then": r"meanwhile",
     "for ever: forever": r"for ever",
+    "whoever: a noun, such as the caller, a session": r"who(?:m|so)?ever",
+    "of which … are: a sentence, or … of them": r"of which [^.;:|]{0,60}\bare",
 }
+# A clause that stands for a noun; `When …` and `Where …` are clauses of time and place.
+_CLAUSE = r"(?:What|Who|Whoever|Whose|Which|How)\b"
 _GENERATED = re.compile(r"^```.*?^```|<!-- (?:bench|figures) .*?<!-- /", re.MULTILINE | re.DOTALL)
 # What blocks print is looked at beside one's own terminal, and not read.
 _OUTPUT = re.compile(r"^```text\n.*?^```", re.MULTILINE | re.DOTALL)
@@ -80,7 +84,11 @@ def test_no_archaic_word_is_anywhere() -> None:
 def test_what_the_package_says_is_plain_english() -> None:
     """Messages, help and comments of Python and SQL; tables and migrations that were released stay."""
     said = (*ROOT.glob("supervisor/gapless/**/*.py"), *ROOT.glob("sql/*/**/*.sql"))
-    words = {name: IN_PAGES[name] for name in ("goes on: continues", "for ever: forever")}
+    words = {
+        why: pattern
+        for why, pattern in IN_PAGES.items()
+        if why.startswith(("goes on", "for ever", "whoever", "of which"))
+    }
     old = [
         f"{path.relative_to(ROOT)}: {each}"
         for path in said
@@ -93,6 +101,7 @@ def test_what_the_package_says_is_plain_english() -> None:
 def test_an_old_word_is_found() -> None:
     page = (
         "It goes on.\n`it goes on`\n\n```text\nmeanwhile\n```\nThat is dearer, for ever.\n"
+        "Whoever asks, of which two are late.\n"
         "| whoever goes on | `test_going_on` |\n"
     )
     told = list(found(_blanked(page), IN_PAGES))
@@ -100,26 +109,49 @@ def test_an_old_word_is_found() -> None:
         "line 7: dearer",
         "line 1: goes on",
         "line 7: for ever",
+        "line 8: Whoever",
+        "line 8: of which two are",
     ]
 
 
 def _clauses(text: str) -> Iterator[str]:
-    """Yield each docstring whose first word makes a clause of it, not a noun and no imperative."""
+    """Yield each docstring whose first word makes a clause of it, not a noun and no imperative.
+
+    Also those below a constant or a field.
+    """
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            said = ast.get_docstring(node) or ""
-            if re.match(r"(?:What|Who|Whoever|Whose|Which|How)\b", said):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            said = str(node.value.value)
+            if re.match(_CLAUSE, said):
                 yield said.partition("\n")[0]
 
 
 def test_a_docstring_names_the_thing_or_says_what_it_does() -> None:
     clauses = [
         f"{path.relative_to(ROOT)}: {said}"
-        for path in (ROOT / "supervisor").rglob("*.py")
+        for room in ("supervisor", "examples", "benchmarks", "bin", "tests/support")
+        for path in (ROOT / room).rglob("*.py")
         for said in _clauses(path.read_text(encoding="utf-8"))
     ]
     assert not clauses, "\n".join(clauses)
-    assert [*_clauses('def f():\n    """What it does."""')] == ["What it does."]
+    text = 'def f():\n    """What it does."""\n\n\nN = 1\n"""How many."""'
+    assert sorted(_clauses(text)) == ["How many.", "What it does."]
+
+
+def _asking(page: str) -> list[str]:
+    """Return the headings that are clauses; a `#` in a block begins a comment."""
+    return re.findall(rf"^#+ +({_CLAUSE}.*)$", _blanked(page), re.MULTILINE)
+
+
+def test_a_heading_is_a_noun_or_an_imperative() -> None:
+    """Decisions may ask: they answer below."""
+
+    def check(page: Path) -> None:
+        assert not _asking(page.read_text(encoding="utf-8"))
+
+    every(check, [page for page in PAGES if page.parent.name != "decisions"], Path.as_posix)
+    page = "# How much\n```sh\n# What it does\n```\n## Costs\n### Who may\n"
+    assert _asking(page) == ["How much", "Who may"]
 
 
 def test_a_page_can_be_read_in_an_editor() -> None:

@@ -265,7 +265,7 @@ CHECKS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
     ),
     "planned for a stranger": (
         LEASE.format(f"target = '{GONE}'"),
-        [("P1", PLACE, "planned for somebody the plan does not know")],
+        [("P1", PLACE, "planned for a member that the plan does not know")],
     ),
     "planned for nobody": (LEASE.format("target = null"), []),
     "planned for others than there are": (

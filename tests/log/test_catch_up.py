@@ -185,7 +185,7 @@ def test_whoever_waits_gives_up_in_the_end_and_says_where_it_stands(
         wait_until_sequenced(conn, xid, timeout_s=2.0)
     assert str(caught.value) == (
         "after 2 s the events have no offsets yet: they are published, but "
-        "the sequencer does not get to them; gapless doctor says who it is"
+        "the sequencer does not get to them; gapless doctor says why"
     )
     assert 2.0 < sum(clock.slept_s) < 2.1
     clock.slept_s.clear()

@@ -37,7 +37,7 @@ def test_what_was_done_to_a_group(conn: Connection, orders: None, said) -> None:
     assert str(made) == "created group audit of topic orders, from earliest"
     again = ops.create_group(conn, "audit", "orders")
     assert str(again) == said("groups", "create", "audit", "orders")
-    assert str(ops.set_expiry(conn, "audit", 86_400)).endswith("when nobody uses it for 1d")
+    assert str(ops.set_expiry(conn, "audit", 86_400)).endswith("when it is not used for 1d")
     again = ops.set_expiry(conn, "audit", 86_400)
     assert str(again) == said("groups", "expire", "audit", "--after", "1d")
     going = ops.remove_group(conn, "audit", dry_run=True)

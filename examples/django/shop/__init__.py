@@ -1,1 +1,1 @@
-"""The app: orders, and who packs them."""
+"""The app: orders, and the handler that packs them."""

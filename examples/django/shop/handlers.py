@@ -22,7 +22,7 @@ class Placed:
 
 @gapless.handler(topic="placed", group="packing", payload=Placed)
 def pack(unit: gapless.Unit[Placed], conn: Connection[Any]) -> None:
-    """Pack what was ordered, exactly once; what nobody has is set aside."""
+    """Pack orders, exactly once; one for a missing article is set aside."""
     with gapless.django.on(conn):
         for event in unit:
             if event.payload.article == "unicorn":

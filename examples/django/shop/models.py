@@ -1,4 +1,4 @@
-"""What the shop stores."""
+"""The models of the shop."""
 
 from django.db import models
 

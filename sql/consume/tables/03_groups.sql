@@ -26,7 +26,7 @@ comment on column gapless.consumer_group.mode is 'ordered: one worker a partitio
 comment on column gapless.consumer_group.block is
   'Queue: offsets are handed out in aligned blocks of so many, to one transaction at a time each.';
 comment on column gapless.consumer_group.max_crashes is
-  'Queue: what take() gave out so often and nobody answered for goes to the dead letter queue.';
+  'Queue: an event that take() gave out this often without an answer becomes a dead letter.';
 comment on column gapless.consumer_group.stands_for is
   'Of a scratch group: the group whose direct messages it takes; null: its own.';
 

@@ -81,7 +81,7 @@ create table gapless.dead_letter_event (
 );
 
 comment on column gapless.dead_letter_event.is_kept is
-  'Whether the handler saw it: false for what the filter of its group did not keep.';
+  'Whether the handler saw it: false for events that the filter of its group passed.';
 comment on column gapless.dead_letter_event.subscriptions is 'Which subscriptions it matched (subscription_id).';
 
 create index dead_letter_event_transaction on gapless.dead_letter_event (transaction_id);

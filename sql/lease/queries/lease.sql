@@ -15,7 +15,7 @@ select e.pid, e.role, e.holds, e.is_ended from gapless.end_foreign_locks() e
 -- At each heartbeat: the places, and clients that only send heartbeats, are left to status and doctor
 -- (lease/views/obstacles.sql).
 select p.gid, format(
-  'prepared transaction %L of role %s has held what groups need to continue for %s s, '
+  'prepared transaction %L of role %s has held rows that groups need to continue for %s s, '
   'and nothing ends it but a person: rollback prepared %L, or commit prepared', p.gid, p.owner, floor(p.since_s), p.gid
 )
 from gapless.left_prepared() p

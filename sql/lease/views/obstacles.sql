@@ -25,7 +25,7 @@ select
         from gapless.consumer_offsets c
         join gapless.topic t using (topic_id)
         where c.xmax = p.xid
-      ), 'what groups need to continue'),
+      ), 'rows that groups need to continue'),
     floor(p.since_s)
   ) as problem,
   format('rollback prepared %L, or commit prepared', p.gid) as remedy
@@ -38,7 +38,7 @@ select
   format(
     'the database''s clock was put back, by %s s at least: %s', ceil(a.ahead_s), a.what
   ),
-  'keep the server''s clock by NTP; what waits waits its own time from now on'
+  'keep the server''s clock by NTP; waiting events wait their own time from now on'
 from gapless.ahead_times() a
 union all
 select
@@ -46,8 +46,8 @@ select
   'clock',
   extract(epoch from c.doubted_ts - c.sure_ts)::double precision,
   format(
-    'the database''s clock went ahead in one step, from %s to %s: retention, dedupe windows and what else ends by time '
-      'do not go by that until %s',
+    'the database''s clock went ahead in one step, from %s to %s: retention, dedupe windows and other ends by time do '
+      'not go by that until %s',
     gapless.stamp(c.sure_ts), gapless.stamp(c.doubted_ts), gapless.stamp(c.doubted_ts + interval '1 hour')
   ),
   'if it is wrong, put it right until then, and keep it by NTP'
@@ -59,7 +59,7 @@ select
   s.name,
   extract(epoch from upper(s.ahead) - x.now_ts)::double precision,
   format(
-    'schedule %s publishes nothing until %s: a clock that was ahead has published what is due until then', s.name,
+    'schedule %s publishes nothing until %s: a clock that was ahead has published the events due until then', s.name,
     gapless.stamp(upper(s.ahead))
   ),
   format('to have that once more, gapless schedule remove %s, and add it again', s.name)
@@ -135,4 +135,4 @@ from (
 ) c;
 
 comment on view gapless.obstacles is
-  'What keeps groups, or events for later, from continuing and ends only when a person ends it, with what ends it.';
+  'Obstacles that keep groups, or events for later, from continuing until a person removes them, with the remedies.';

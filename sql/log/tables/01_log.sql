@@ -33,7 +33,7 @@ comment on column gapless.topic.overrun is
 comment on column gapless.topic.dedupe_window is
   'So long after it was published an event with its dedupe_key is a duplicate.';
 comment on column gapless.topic.direct is
-  'Whether events may be for one group: then every group looks for that, and passes what is for another.';
+  'Whether events may be for one group: then every group looks for that, and passes events for another.';
 comment on column gapless.topic.schemas_no is
   'Another number after each change of the schemas of the topic; 0: it never had any.';
 comment on column gapless.topic.compacted is 'Whether the newest event of each key is kept in latest.';

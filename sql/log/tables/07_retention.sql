@@ -48,4 +48,4 @@ create table gapless.clock_look (
 
 insert into gapless.clock_look default values;
 
-comment on table gapless.clock_look is 'What those saw who looked at the clock: one row (look_at_clock.sql).';
+comment on table gapless.clock_look is 'The looks at the clock: one row (look_at_clock.sql).';

@@ -7,7 +7,7 @@ select 'outbox_message_default' as chunk,
   'no chunk was made in time for its events: they become chunks of their own '
     || coalesce(
       'when pid ' || w.pid || ' has ended a transaction that was open before they were copied',
-      'when nobody publishes into it any more, and retention has looked'
+      'when no event is published into it any more, and retention has looked'
     ) as reason
 from (values (1)) one
 left join lateral (

@@ -2,8 +2,8 @@
 -- units set aside; returns the number of removed leases. Their offsets stay, and so do their events. A retired
 -- partition comes back with the number of partitions, when the group is moved back before its end, or when a dead
 -- letter of it is to be handled again.
--- locks: called by sync(), which has the consumer_group row; waits for no one: what is locked now is
---   retired the next time. The topic MUST be locked: a number raised meanwhile would lack the lease.
+-- locks: called by sync(), which has the consumer_group row; waits for no lock: a lease that is locked
+--   now is retired the next time. The topic MUST be locked: a number raised meanwhile would lack the lease.
 create or replace function gapless.retire(_group_id text, _topic_id int) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

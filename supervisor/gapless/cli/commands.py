@@ -38,7 +38,7 @@ GROUPS = {
             "groups": "list, create and show consumer groups and their lag",
             "status": "lag, dead letters, groups, partitions, members: now, or live with --watch",
             "doctor": "check server, privileges, pooler, settings, clock, wake-up, horizon, log",
-            "dlq": "what was set aside, and why: list, show, redrive, discard, export, import",
+            "dlq": "units set aside, with reasons: list, show, redrive, discard, export, import",
             "demo": "run a week of real flights through the log and check the result",
         }
     ),
@@ -47,7 +47,7 @@ GROUPS = {
             "pause": "let a group or a partition rest: its workers finish their batch and go",
             "resume": "let a paused group or partition continue where it was",
             "seek": "move a group to another place in the log: handle again, or skip",
-            "skip": "let a group pass a hole: what is missing from the log where it stands",
+            "skip": "let a group pass a hole: events missing from the log at its offset",
         }
     ),
     "features": {name: each for one in FEATURES for name, each in one.commands.items()},

@@ -49,8 +49,8 @@ from gapless.ops.place import read_since
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
-A unit is what was published together: it is shown, redriven and discarded as a whole. PLACE is
-GROUP/TOPIC/PARTITION@OFFSET of any of its events.
+The events of a unit were published together: they are shown, redriven and discarded as a whole.
+PLACE is GROUP/TOPIC/PARTITION@OFFSET of any of them.
 
 examples:
   gapless dlq list --group billing --error "division by zero"
@@ -72,7 +72,7 @@ _GOOD = {"mended", "published"}
 def _filters(states: Sequence[str]) -> Arguments:
     """Return the filters; states: those that are meant without --state."""
     rows = titled(
-        "which ones (all that are said must hold)",
+        "filters (all that are given must hold)",
         opt("--group", "of this group"),
         opt("--topic", "of this topic"),
         partition("of this partition"),
@@ -113,7 +113,7 @@ def _list(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "show one with payload, error and what waits behind it",
+    "show one with payload, error and the units that wait behind it",
     opt("place PLACE", "as in the list", event_place),
 )
 def _show(conn: Conn, args: Args) -> int:
@@ -153,7 +153,7 @@ def _redrive(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "give units up; what is parked behind follows",
+    "give units up; units parked behind them follow",
     *_CHOICE,
     opt("--reason TEXT", "for the record", required=True),
     check=lambda args: _check_choice(args, "discard"),

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gapless.ops.doctor.finding import Finding, Level
 
 EXAMPLES = """\
-Every line is ok, warning (it works, but a person should know) or FAIL (with what to do).
+Every line is ok, warning (it works, but a person should know) or FAIL (with the remedy).
 The first line and the last count them. Exit code 1 when there is a FAIL. Below the checks stands
 each setting, and where its value came from.
 """

@@ -52,7 +52,9 @@ def _create(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "forget a group, its offsets and dead letters; without --yes only say what", "group", yes()
+    "forget a group, its offsets and dead letters; without --yes only say what would go",
+    "group",
+    yes(),
 )
 def _remove(conn: Conn, args: Args) -> int:
     done = remove_group(conn, args.group, dry_run=not args.apply)

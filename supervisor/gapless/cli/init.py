@@ -50,7 +50,5 @@ def _init(args: Args) -> int:
     except InsufficientPrivilege as error:
         raise UsageError(needs_owner(error)) from error
     if done.installed.chunks_made is None:
-        remark(
-            "warning: no chunk was made, somebody reads the default chunk; the sequencer makes them"
-        )
+        remark("warning: no chunk was made, a session reads the default chunk; the sequencer will")
     return answer(args, str(done), done.record())

@@ -19,7 +19,7 @@ command = Command("pause")
 
 @command.main(
     RANGE,
-    opt("--reason TEXT", "for whoever wonders (gapless status)"),
+    opt("--reason TEXT", "shown by gapless status"),
     route="POST /v1/groups/{group}/pause pause",
 )
 def _pause(conn: Conn, args: Args) -> int:

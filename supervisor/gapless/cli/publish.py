@@ -127,7 +127,7 @@ _WITH_FILE = titled(
 _WAIT = opt(
     "--wait group:NAME",
     "return when that group has handled the events; without a group, when they have "
-    "offsets. Does the sequencer's work if nobody does",
+    "offsets. Does the sequencer's work if no supervisor does",
     _awaited,
     half=("group:", _OFFSETS),
 )

@@ -45,7 +45,7 @@ command = Command("run")
         nargs="*",
     ),
     opt("--group", "the group of handlers that name none", dest="group_id"),
-    opt("--name", "what people call this instance", dest="instance_name"),
+    opt("--name", "a name for this instance", dest="instance_name"),
     opt("--capacity N", "take at most N partitions (default: no limit)", int),
     opt(
         "--partitions-per-worker N",
@@ -63,7 +63,7 @@ command = Command("run")
     opt("--batch-size N", "events per claim", int),
     opt(
         "--create-topics",
-        "make the topics that the handlers name and nobody made (default: refuse to start)",
+        "make the missing topics of the handlers (default: refuse to start)",
         action="store_const",
         const=True,
     ),

@@ -16,7 +16,7 @@ from gapless.ops.text import quantity
 
 EXAMPLES = """\
 Without --yes nothing is changed. A unit is never cut: an offset inside one means its first event.
-What is handled again leaves the dead letter queue; what is skipped does not enter it.
+Units that are handled again leave the dead letter queue; skipped ones do not enter it.
 
 examples:
   gapless seek billing --time 2026-03-01T12:00:00Z
@@ -55,7 +55,7 @@ _WHERE_TO = together(
     _point,
     one_of(
         _end("earliest", "the oldest event there is"),
-        _end("latest", "what is published from now on"),
+        _end("latest", "events published from now on"),
         opt("--offset N", "this offset, as behind an @", whole(1)),
         opt(
             "--time TS",

@@ -8,10 +8,10 @@ from gapless.cli.screen import told
 from gapless.ops.control import skip_hole
 
 EXAMPLES = """\
-A hole is what somebody deleted from the log by hand; gapless status names the offset at which a
-group has stopped. Restore what is missing if you can: then it continues by itself. What is there
-of a unit that the hole tore is passed as well, for a unit is handled as a whole or not at all.
-gapless.audit keeps what was passed.
+A hole is a range of events that somebody deleted from the log; gapless status names the offset at
+which a group has stopped. Restore the missing events if you can: then it continues by itself. The
+rest of a unit that has lost events is passed as well, for a unit is handled as a whole or not at
+all. gapless.audit keeps the passed events.
 
 example:
   gapless skip billing/orders/3@17

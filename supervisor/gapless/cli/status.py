@@ -45,15 +45,15 @@ command = Command("status")
     ),
     opt(
         "--since AGE",
-        "what happened since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, "
-        "errors, dead letters, redrives, and what people did to groups",
+        "happenings since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, errors, "
+        "dead letters, redrives, and actions of people on groups",
         age_s,
     ),
     json=False,
     connects=False,
 )
 def _status(args: Args) -> int:
-    """Print one look, or what happened, or show the live console."""
+    """Print one look, or happenings, or show the live console."""
     connect = partial(open_connection, load_all(args).settings, "status")
     if args.since is not None:
         if args.watch:

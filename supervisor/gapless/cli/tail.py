@@ -51,7 +51,7 @@ def _only(args: Args) -> Filter:
         whole(0, 1_000_000),
         dest="count",
     ),
-    flag("-f --follow", "continue with what comes"),
+    flag("-f --follow", "continue with new events"),
     opt("--from WHERE", "earliest, latest, or an offset, in each partition", _start, dest="start"),
     partition(),
     opt("--key", "only events with this key"),

@@ -140,7 +140,7 @@ def refuse_stranger(conn: Connection) -> None:
     is_ours, is_empty = row or (False, True)
     if not is_ours and not is_empty:
         raise SchemaError(
-            f'schema {schema()} in database "{conn.info.dbname}" holds what is not of gapless: '
+            f'schema {schema()} in database "{conn.info.dbname}" holds objects of other programs: '
             "say --schema with a name that nothing else uses"
         )
 

@@ -60,7 +60,7 @@ def print_report(screen: Console, checks: list[Any], figures: Figures) -> bool:
 
 
 def _print_checks(screen: Console, checks: list[Any]) -> None:
-    table = Table(title="What the handlers wrote, against figures computed straight from the file")
+    table = Table(title="Results of the handlers, against figures computed straight from the file")
     for heading in ("check", "expected rows", "rows in the database", "differences"):
         table.add_column(heading, justify="left" if heading == "check" else "right")
     for check in checks:

@@ -99,7 +99,7 @@ def wait_until_sequenced(conn: Connection, xid: int, *, timeout_s: float) -> Non
         if monotonic() > give_up:
             raise GaplessError(
                 f"after {timeout_s:.0f} s the events have no offsets yet: they are published, but "
-                "the sequencer does not get to them; gapless doctor says who it is"
+                "the sequencer does not get to them; gapless doctor says why"
             )
         sleep(pause_s)
         pause_s = min(pause_s * 2, _PAUSE_S_MAX)

@@ -28,7 +28,7 @@ COLUMNS = (
     "id", "key", "event_type", "payload", "headers", "host_id", "user_id", "transaction_id", "xid",
     "created_ts", "cause", "correlation",
 )  # fmt: skip
-# Values that are expensive to decode stay as they came until somebody asks: payload and headers as
+# Values that are expensive to decode stay as they came until they are read: payload and headers as
 # JSON text, created_ts in microseconds since _EPOCH (PostgreSQL's own).
 Row = tuple[
     int,

@@ -140,7 +140,7 @@ def _verdict(row: Row, wanted: _Wanted, give_up_s: float) -> Handled | None:
     if state in _DONE:
         return cast("Handled", state)
     if state in _HOPELESS or monotonic() >= give_up_s:
-        what = "" if row[1] == wanted.groups[0] else "what came of "
+        what = "" if row[1] == wanted.groups[0] else "the results of "
         raise WaitError(
             f"group {row[1]} has not handled {what}transaction "
             f"{wanted.transaction_id}: {_REASONS[state].format(until=row[2])}",

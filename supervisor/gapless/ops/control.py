@@ -28,7 +28,7 @@ _LOOK_AGAIN_S = 0.05
 _BUSY = "GL423"
 
 SeekStage = Literal["waiting", "undone", "still-paused"]
-"""What seek_paused() tells: it waits for workers; its pause has ended, and nothing moved; its pause
+"""A stage of seek_paused(): it waits for workers; its pause has ended, and nothing moved; its pause
 could not be ended, and resume() is needed."""
 
 
@@ -133,7 +133,7 @@ def pause(conn: Connection[Any], place: GroupPlace, *, reason: str | None = None
 
 
 def resume(conn: Connection[Any], place: GroupPlace) -> Resumed:
-    """End every pause in that range, whoever made it; members continue within a moment.
+    """End every pause in that range, of any person; members continue within a moment.
 
     Raises UsageError for a place with an offset; RefusedError for one that is not there, or for a
     partition of a group or topic that is paused as a whole.
@@ -241,7 +241,7 @@ def _seek_when_free(
             if monotonic() > give_up_s:
                 raise GaplessError(
                     f"a worker has not let go within {timeout_s:g} s: nothing was "
-                    "changed; gapless status shows who it is, --timeout waits longer"
+                    "changed; gapless status shows it, --timeout waits longer"
                 ) from error
         if not told:
             tell("waiting")

@@ -108,7 +108,7 @@ def drop_schema(conn: Connection[Any]) -> list[str]:
             return uninstall(conn)
     except LockNotAvailable as error:
         raise GaplessError(
-            f"somebody has been using the tables for {_LOCK_TIMEOUT}: nothing was removed; "
+            f"another session has been using the tables for {_LOCK_TIMEOUT}: nothing was removed; "
             "stop supervisors and publishers first"
         ) from error
 

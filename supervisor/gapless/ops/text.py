@@ -20,7 +20,7 @@ ONLY_JSON = {"only_json": True}
 _AGE = re.compile(r"([0-9]{1,10})([smhd])", re.ASCII)
 _AGE_S_MAX = 36_500 * 86_400
 BREAKS = str.maketrans("\r\n\t", "   ")
-"""What str.translate() takes to put a text on one line."""
+"""The table with which str.translate() puts a text on one line."""
 
 _CUT = "..."
 _UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}

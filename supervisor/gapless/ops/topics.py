@@ -135,9 +135,9 @@ class AlteredTopic:
             lines.append("takes direct messages (to_group)")
         if self.compact is not None:
             lines.append(
-                "keeps the latest event of each key: gapless run takes in what is there, too"
+                "keeps the latest event of each key: gapless run takes in earlier events, too"
                 if self.compact
-                else "is not compacted any more: gapless run removes what was kept"
+                else "is not compacted any more: gapless run removes the kept events"
             )
         said = [f"topic {self.topic} {line}" for line in lines]
         return "\n".join(said + ([] if self.partitions is None else [self._partitions()]))

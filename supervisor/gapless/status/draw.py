@@ -163,7 +163,7 @@ def _partitions(look: Look, state: ConsoleState, canvas: Canvas, least: int) -> 
 def _members(look: Look, canvas: Canvas) -> Section:
     members = look.snapshot.members
     if not members:
-        return _said("nobody is running: start gapless run")
+        return _said("no supervisor is running: start gapless run")
 
     def lines(room: int) -> list[Text]:
         shown = window(len(members), 0, room - 1)

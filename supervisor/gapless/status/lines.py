@@ -113,7 +113,7 @@ def conditions(snapshot: Snapshot) -> Iterator[str]:
     if unserved and snapshot.members:
         of_all = some(len(snapshot.partitions), "partition")
         have, them = ("has", "it") if unserved == 1 else ("have", "them")
-        yield f"{unserved} of {of_all} {have} nobody to work on {them}"
+        yield f"{unserved} of {of_all} {have} no supervisor to work on {them}"
     revoked = [member for member in snapshot.members if member.revoked_role is not None]
     yield from (f"{member.revoked}: {member.remedy}" for member in revoked)
     yield from map(str, snapshot.foreign_locks)

@@ -105,7 +105,7 @@ def _sequencer(before: Snapshot, after: Snapshot) -> Iterator[str]:
     if was == now:
         return
     if now is None:
-        yield "sequencer: nobody has the role"
+        yield "sequencer: no session has the role"
     else:
         yield f"sequencer: session {now} {'took over' if was else 'has the role'}"
 

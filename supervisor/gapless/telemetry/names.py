@@ -41,7 +41,7 @@ _TABLE = (
     # Work of handlers, in the processes of this supervisor.
     Metric(
         "messaging_client_consumed_messages_total", "counter", (*_CALLS, "error_type"), "here",
-        "Events given to a handler, each time; error_type is the class of what it raised, empty "
+        "Events given to a handler, each time; error_type is the class of its exception, empty "
         "when it returned.",
     ),
     Metric(
@@ -61,8 +61,8 @@ _TABLE = (
     # Progress of groups.
     Metric(
         "gapless_lag_events", "gauge", PARTITION, "log",
-        "Events with an offset that the group has not passed; what waits for a retry, is parked "
-        "or dead does not count.",
+        "Events with an offset that the group has not passed; units that wait for a retry, are "
+        "parked or dead do not count.",
     ),
     Metric(
         "gapless_lag_seconds", "gauge", PARTITION, "log",
@@ -108,7 +108,7 @@ _TABLE = (
     Metric(
         "gapless_retention_held_seconds", "gauge", (), "log",
         "For how long the oldest chunk has been kept beyond its topics' retention, for a group "
-        "or a pipeline that is behind; 0 when nobody holds it.",
+        "or a pipeline that is behind; 0 when none is held.",
     ),
     # Compacted topics.
     Metric(
@@ -125,7 +125,7 @@ _TABLE = (
     ),
     Metric(
         "gapless_compaction_bytes", "gauge", (), "log",
-        "Bytes on disk of what is kept of all compacted topics; missing without any.",
+        "Bytes on disk of the kept events of all compacted topics; missing without any.",
     ),
     # Members and workers.
     Metric(
@@ -156,8 +156,8 @@ _TABLE = (
     # Of a gateway.
     Metric(
         "gapless_gateway_requests_total", "counter", ("route", "method", "status"), "gateway",
-        "Requests that were answered; route is empty for what is none, status 0 for what was cut "
-        "off.",
+        "Requests that were answered; route is empty for any other path, status 0 for a request "
+        "that was cut off.",
     ),
     Metric(
         "gapless_gateway_streams", "gauge", (), "gateway",

@@ -87,7 +87,7 @@ class FailureBackoff:
         return min(BRAKE_S_MIN * doubled, BRAKE_S_MAX)
 
     def explain(self, rest_s: float) -> str:
-        """Say for people why it is on, since when, until when, and what helps."""
+        """Say for people why it is on, since when, until when, and the remedy."""
         now = datetime.fromtimestamp(self._server_s, UTC)
         since = now - timedelta(seconds=self._now_s - self.since_s)
         until = now + timedelta(seconds=rest_s)

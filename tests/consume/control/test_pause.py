@@ -101,7 +101,7 @@ def test_a_part_of_a_whole(world: World) -> None:
     world.conn.execute("select gapless.pause('billing')")
     assert world.refused("select gapless.resume('billing', 'orders', 1)") == (
         "GL409",
-        'group "billing" is paused as a whole: resume the group, then pause what is to rest',
+        'group "billing" is paused as a whole: resume the group, then pause its parts',
     )
     world.conn.execute("select gapless.resume('billing')")
     world.conn.execute("select gapless.pause('billing', 'orders', 1)")

@@ -78,7 +78,9 @@ def test_a_subscription_that_is_being_made_is_seen(twins: Twins, module_dsn: str
             with in_thread(lambda: twins.conn.execute(call)) as done:
                 until_waiting(conn, "transactionid")
                 conn.execute("commit")
-                with pytest.raises(psycopg.Error, match="takes what its subscriptions match"):
+                with pytest.raises(
+                    psycopg.Error, match="takes the events that its subscriptions match"
+                ):
                     done.result()
         finally:
             conn.execute("rollback")

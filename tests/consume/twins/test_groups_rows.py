@@ -130,7 +130,7 @@ def test_a_group_with_subscriptions_keeps_its_filter(twins: Twins, there: tuple[
     twins.conn.execute("select gapless.subscribe(%s, %s, 's', condition => '$.n > 1')", there)
     if there == ("billing", "orders"):
         state, text = twins.refused(CLEAR)
-        assert (state, text[:44]) == ("GL400", 'group "billing" takes what its subscriptions')
+        assert (state, text[:45]) == ("GL400", 'group "billing" takes the events that its sub')
         run(twins, "delete from gapless.subscription")
         assert twins.value(CLEAR) is True, "it takes nothing no more"
     else:

@@ -186,7 +186,7 @@ def test_the_old_consumer_is_in_the_middle(old: Old) -> None:
     conn, dsn = old.conn, old.dsn
     with connect(dsn, role="old") as busy, busy.transaction():
         busy.execute("update public.places set seen = 5")
-        with pytest.raises(GaplessError, match=r"somebody is using public.box: nothing was"):
+        with pytest.raises(GaplessError, match=r"another session is using public.box: nothing was"):
             switch_group(conn, "public.box", "g", dsn=dsn, timeout_s=0)
     assert switch_group(conn, "public.box", "g", dsn=dsn)
     old.group()

@@ -64,7 +64,7 @@ def test_a_table_whose_rows_change(made: Connection, change: str, said: str) -> 
 
 
 def test_what_is_not_attached(made: Connection, dsn: str) -> None:
-    said = '"public.t" is not attached: gapless attach lists what is'
+    said = '"public.t" is not attached: gapless attach lists the attached tables'
     with pytest.raises(RefusedError, match=said):
         mend_attachment(made, "public.t")
     with pytest.raises(RefusedError, match=said):

@@ -108,8 +108,8 @@ TABLES = {
     "information_schema.sql_parts": "information_schema.sql_parts belongs to the server: attach a table of your own",
     "seen": "seen is a view: attach the table that it reads",
     "m": "m is a materialized view: attach the table that it reads",
-    "f": "f is a foreign table, of which no trigger sees what others write: attach it where it lies",
-    "p": "p is partitioned, and what is written directly to a partition is not seen: gapless capture takes such tables",
+    "f": "f is a foreign table, where no trigger sees the writes of others: attach it where it lies",
+    "p": "p is partitioned, and writes directly to a partition are not seen: gapless capture takes such tables",
     "s": "s is no table: attach a table",
     "y": "y is no table: attach a table",
     "box_pkey": "box_pkey is no table: attach a table",
@@ -172,7 +172,7 @@ def test_rows_that_were_changed(boxes: Boxes, table: str, done: str, said: str |
 
 
 CHECKED = "select * from gapless.checked_attachment(%s, %s, %s, %s::jsonb, %s::jsonb)"
-SEVERAL = 'topic "outbox" has several partitions: say what keeps the rows of public.{} in order, --map key=COLUMN'
+SEVERAL = 'topic "outbox" has several partitions: name a column that keeps the rows of public.{} in order, --map key=COLUMN'
 WRONG: dict[str, tuple[tuple[str | None, ...], tuple[str, str]]] = {
     "no table": (
         ("nope", "outbox", None, None, None),

@@ -232,7 +232,7 @@ def test_units_that_wait_are_in_its_way(shop: PlacedBoxes, states: list[str], sa
         letter(shop, "g", "outbox", state, n)
     assert shop.refused(STILL) == (
         "GL409",
-        f"{said} for another attempt: let that end first, or discard what waits (gapless dlq)",
+        f"{said} for another attempt: let that end first, or discard them (gapless dlq)",
     )
     shop.run("insert into gapless.attached_group values (%s, 'g', 'switched')", shop.numbers["box"])
     refused = shop.refused("select gapless.hand_back(%s, 'g')", shop.numbers["box"])

@@ -132,7 +132,7 @@ def test_an_error_is_noted_and_no_writer_s(boxes: Boxes) -> None:
         assert boxes.diff(insert) == []
         (said,) = boxes.notices
         assert said.startswith(
-            "public.box: what was inserted is not in the log, and could not be noted: new row"
+            "public.box: inserted rows are not in the log, and could not be noted: new row"
         )
     boxes.notices.clear()
     boxes.run("delete from gapless.attached where attachment_id = %s", number)
@@ -141,7 +141,7 @@ def test_an_error_is_noted_and_no_writer_s(boxes: Boxes) -> None:
     assert boxes.diff(insert) == []
     assert boxes.notices == [
         (
-            "public.box is attached, but what to is not known any more: gapless attach add it anew, or drop its trigger"
+            "public.box is attached, but its topic is not known any more: gapless attach add it anew, or drop its trigger"
             " gapless_attach"
         )
     ]

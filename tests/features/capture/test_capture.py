@@ -390,7 +390,7 @@ class TestPartitions:
         assert kinds(conn) == [("21", "insert")]
         row = conn.execute("select problem, remedy from gapless.captures").fetchone()
         assert row == (
-            "what is written directly to 1 of its partitions is not published, such as p3",
+            "writes directly to 1 of its partitions are not published, such as p3",
             "gapless capture mend public.p",
         )
         assert conn.execute("select gapless.mend_capture('public.p')").fetchone() == (4,)
@@ -598,7 +598,7 @@ class TestTriggers:
         """A write that is published nowhere would be lost without a word."""
         capture(conn, orders)
         conn.execute("delete from gapless.captured")
-        with pytest.raises(psycopg.DatabaseError, match="what for is not known any more"):
+        with pytest.raises(psycopg.DatabaseError, match="its topic is not known any more"):
             conn.execute("insert into public.orders values (1)")
         capture(conn, orders)
         conn.execute("insert into public.orders values (1)")

@@ -25,7 +25,7 @@ def test_add_list_mend_remove(gapless, orders: psycopg.Connection) -> None:
         "gapless: no table is captured: gapless capture add TABLE TOPIC\n"
     )
     done = gapless("capture", "add", TABLE, "outbox", "--key", "{n}", "--columns", "id, n")
-    assert done.out == f"what is written to {TABLE} is published into outbox\n"
+    assert done.out == f"writes to {TABLE} are published into outbox\n"
     orders.execute(f"insert into {TABLE} values (1, 'a')")
     row = orders.execute("select key, payload -> 'new' from gapless.outbox_message_t").fetchone()
     assert row == ("a", {"id": 1, "n": "a"})
@@ -40,7 +40,7 @@ def test_add_list_mend_remove(gapless, orders: psycopg.Connection) -> None:
     assert PROBLEM in gapless("capture").out
     assert gapless("capture", "mend", TABLE).out == f"{TABLE}: 1 trigger made or enabled\n"
     gone = gapless("capture", "remove", TABLE)
-    assert gone.out == f"{TABLE} is captured no more; what was published stays\n"
+    assert gone.out == f"{TABLE} is captured no more; published events stay\n"
     again = gapless("capture", "remove", TABLE, "--json").json
     assert again == {"table": TABLE, "changed": False}
 
@@ -67,6 +67,8 @@ def test_a_table_in_use_is_left_alone(
     monkeypatch.setattr(captures, "LOCK_S_MAX", 1)
     with psycopg.connect(orders.info.dsn) as other:
         other.execute(f"insert into {TABLE} values (1)")
-        with pytest.raises(GaplessError, match=r"somebody has been using .* for 1 s: nothing was"):
+        with pytest.raises(
+            GaplessError, match=r"another session has been using .* for 1 s: nothing was"
+        ):
             captures.capture_table(orders, TABLE, "outbox")
     assert captures.list_captures(orders) == []

@@ -68,8 +68,8 @@ TABLES = {
     "information_schema.sql_parts": "information_schema.sql_parts belongs to the server: capture a table of your own",
     "v": "v is a view: capture the tables that it reads",
     "m": "m is a materialized view: capture the tables that it reads",
-    "f": "f is a foreign table, of which no trigger sees what others write: capture it where it lies",
-    "pf11": "pf11 is a foreign table, of which no trigger sees what others write: capture it where it lies",
+    "f": "f is a foreign table, where no trigger sees the writes of others: capture it where it lies",
+    "pf11": "pf11 is a foreign table, where no trigger sees the writes of others: capture it where it lies",
     "s": "s is no table: capture a table",
     "y": "y is no table: capture a table",
     "tmp": "tmp is temporary: capture one that lasts",
@@ -218,7 +218,7 @@ WRONG: list[tuple[tuple[Any, ...], tuple[str, str]]] = [
     ),
     (
         ("keyless", "outbox", None, None, "all"),
-        ("GL400", "public.keyless has no primary key: say what keeps its events in order, key => '{column}'"),
+        ("GL400", "public.keyless has no primary key: name a column that keeps its events in order, key => '{column}'"),
     ),
 ]  # fmt: skip
 

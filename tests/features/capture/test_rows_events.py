@@ -216,7 +216,7 @@ def test_what_nobody_knows_fails_the_writer(ledger: CaptureBook) -> None:
     ledger.run("delete from gapless.captured where table_name = 'public.box'")
     said = (
         "GL404",
-        "public.box is captured, but what for is not known any more: drop its triggers gapless_capture_*, or gapless capture add it anew",
+        "public.box is captured, but its topic is not known any more: drop its triggers gapless_capture_*, or gapless capture add it anew",
     )
     for statement in (
         "insert into box values (9)",

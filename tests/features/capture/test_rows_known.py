@@ -121,14 +121,17 @@ def test_two_captures_of_a_table_at_once(ledger: CaptureBook) -> None:
         )
         assert said == (
             "GL409",
-            f"public.box has got a trigger gapless_capture_{each} just now: gapless capture lists what is captured",
+            f"public.box has got a trigger gapless_capture_{each} just now: gapless capture lists the captured tables",
         )
 
 
 def test_what_is_not_captured_cannot_be_mended(ledger: CaptureBook) -> None:
     for table in ("public.box", "public.nope"):
         said = ledger.refused("select gapless.mend_capture(%s)", table)
-        assert said == ("GL404", f'"{table}" is not captured: gapless capture lists what is')
+        assert said == (
+            "GL404",
+            f'"{table}" is not captured: gapless capture lists the captured tables',
+        )
 
 
 RELEASE = "select gapless.release_capture(%s)"

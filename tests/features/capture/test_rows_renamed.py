@@ -130,7 +130,7 @@ def test_two_that_mend_are_one_after_the_other(
 
 OFF = "alter table public.{} disable trigger gapless_capture_{}"
 DROP = "drop trigger gapless_capture_{} on public.{}"
-LEFT = "what is written directly to {} of its partitions is not published, such as {}"
+LEFT = "writes directly to {} of its partitions are not published, such as {}"
 # The table, what key and columns are asked for, what is done; what is wrong then, and which command helps.
 Defect = tuple[str, str | None, list[str] | None, str, list[tuple[int, str, bool]], str]
 DEFECTS: list[Defect] = [
@@ -198,7 +198,7 @@ def test_what_is_wrong_with_a_capture(ledger: CaptureBook, case: Defect) -> None
         ),
         (
             "create table public.root (like public.box) partition by range (id); alter table public.root attach partition public.box default",
-            ("the table is a part of another one now, and what is written through that is not published", "again"),
+            ("the table is a part of another one now, and writes through that are not published", "again"),
         ),
         ("create table public.kid () inherits (public.twin)", None),
     ],

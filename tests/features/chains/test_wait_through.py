@@ -122,7 +122,7 @@ def test_a_dead_link_beside_one_that_goes_on(shop: Shop) -> None:
     shop.ship()
     shop.refused = set()
     assert state(shop, told, *ALL) == ("unsequenced", "track")
-    with pytest.raises(WaitError, match="group track has not handled what came of") as caught:
+    with pytest.raises(WaitError, match="group track has not handled the results of") as caught:
         wait_for(shop.conn, "track", told, 0, through=["bill", "ship"])
     assert (caught.value.state, caught.value.group) == ("unsequenced", "track")
     shop.track()

@@ -217,7 +217,7 @@ def test_a_client_in_another_isolation_is_told_in_one_line(
         one.poll()
     assert caught.value.diag.message_primary == (
         "a client of a group calls poll(), commit() and the others in READ COMMITTED, not "
-        f"{isolation.upper()}: they decide by what is true now"
+        f"{isolation.upper()}: they decide by the present state"
     )
 
 

@@ -41,13 +41,13 @@ def test_a_topic_is_compacted_and_no_longer(gapless, conn: Connection, prices: s
     assert topic["compacted"] is True
     done = gapless("topics", "alter", prices, "--no-compact")
     assert done.lines == [
-        "topic prices is not compacted any more: gapless run removes what was kept"
+        "topic prices is not compacted any more: gapless run removes the kept events"
     ]
     assert check(gapless) == (
-        "warning", "of topic prices is off, and what was kept is not removed yet"
+        "warning", "of topic prices is off, and kept events are not removed yet"
     )  # fmt: skip
     refused = gapless("topics", "alter", prices, "--compact")
-    assert "what was kept before is still being removed" in refused.complaint(refused.code)
+    assert "rows kept before are still being removed" in refused.complaint(refused.code)
     conn.execute("select gapless.compact()")
     done = gapless("topics", "alter", prices, "--compact", "--json")
     assert done.json == {"topic": prices, "compact": True}

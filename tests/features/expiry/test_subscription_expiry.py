@@ -94,7 +94,7 @@ def test_last_tenth_is_announced(conn: Connection, command: Command) -> None:
     assert near() == 1
     (finding,) = (each for each in ops.diagnose(conn.info.dsn) if each.name == "subscriptions")
     assert finding.level == "warning"
-    assert "1 will be dropped unless somebody renews them, the first in 2" in finding.text
+    assert "1 will be dropped unless they are renewed, the first in 2" in finding.text
 
 
 @pytest.mark.long

@@ -42,7 +42,7 @@ def test_shown_set_and_cleared(gapless: Any, conn: psycopg.Connection, billing: 
     assert "billing takes all events" in none.err
     words = ("--type", "order.*", "--where", "$.total > $min", "--params", '{"min": 100}')
     done = gapless("groups", "filter", "billing/orders", *words)
-    assert done.out == "group billing of topic orders takes what its filter keeps\n"
+    assert done.out == "group billing of topic orders takes the events that its filter keeps\n"
     again = gapless("groups", "filter", "billing", *words)
     assert again.out.startswith("nothing to do: group billing of topic orders takes")
     (row,) = gapless("groups", "filter", "billing", "--json").json

@@ -25,7 +25,7 @@ def test_added_listed_and_removed(gapless: Any, mails: None) -> None:
     assert (none.code, none.out) == (0, "")
     assert "mails has no subscriptions" in none.err
     done = gapless("subscriptions", "add", "mails/orders", "ann", *ANN)
-    assert done.out == "group mails of topic orders takes what subscription ann matches\n"
+    assert done.out == "group mails of topic orders takes the events of subscription ann\n"
     again = gapless("subscriptions", "add", "mails", "ann", *ANN)
     assert again.out.startswith("nothing to do: ")
     (row,) = gapless("subscriptions", "list", "mails", "--json").json

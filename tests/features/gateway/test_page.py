@@ -254,7 +254,7 @@ def test_a_webhook_is_sent_again_what_it_got(page: Any, conn: Connection, orders
     assert page.locator("button:has-text('Replay')").count() == 0
     ops.add_webhook(conn, "ann", "orders", "https://a.example/", secrets=secrets, shared=True)
     go(page, "#/", "orders")
-    assert "nobody delivers" in go(page, "#/webhooks", "ann")
+    assert "no supervisor delivers" in go(page, "#/webhooks", "ann")
     publish(conn, "orders", {"n": 1}, key="k")
     sequence(conn)
     ops.seek(conn, ops.GroupPlace(group="webhooks-orders"), ops.Point.parse("latest"))

@@ -149,5 +149,5 @@ def test_what_is_refused(world: World, group: Group) -> None:
                 errors.append(str(error))
 
     group.step(make_handler(refuse))
-    assert errors == ["this event is no request: nobody waits for a reply"]
+    assert errors == ["this event is no request: no program waits for a reply"]
     assert world.value("select count(*) from gapless.outbox_message_t") == 1

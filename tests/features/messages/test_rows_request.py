@@ -105,7 +105,7 @@ def test_nobody_replies_in_time(
     conn: Connection[Any], monkeypatch: pytest.MonkeyPatch, timeout_s: float, waits: list[float]
 ) -> None:
     told = Asking(monkeypatch, *[None] * 9)
-    with pytest.raises(ReplyError, match=f"^nobody has replied to request {ID} in time$"):
+    with pytest.raises(ReplyError, match=f"^no handler has replied to request {ID} in time$"):
         told.request(conn, 1, timeout_s)
     assert [params["wait_s"] for _, params in told.asked[2:]] == waits
 
@@ -143,7 +143,7 @@ def test_what_it_does_not_know(conn: Connection[Any]) -> None:
 
 
 def test_it_needs_a_connection_that_commits(conn: Connection[Any], module_dsn: str) -> None:
-    in_transaction = "^request.. needs a connection in autocommit, outside a transaction: nobody handles what is not committed$"
+    in_transaction = "^request.. needs a connection in autocommit, outside a transaction: no handler gets an uncommitted event$"
     with pytest.raises(UsageError, match=r"^request\(\) needs a connection of psycopg, not str$"):
         request("dsn", "orders", 1)  # type: ignore[call-overload]
     with conn.transaction(force_rollback=True), pytest.raises(UsageError, match=in_transaction):
@@ -211,7 +211,9 @@ def test_a_reply_is_published_in_time(
     "headers", [None, {}, {"gapless-request": "x"}, {"gapless-reply-to": str(ID)}]
 )
 def test_what_is_no_request_has_no_reply(conn: Connection[Any], headers: object) -> None:
-    with pytest.raises(PublishError, match=r"^this event is no request: nobody waits for a reply$"):
+    with pytest.raises(
+        PublishError, match=r"^this event is no request: no program waits for a reply$"
+    ):
         reply(conn, event(headers), 1)
     with pytest.raises(PublishError, match=r"^payload is not JSON: "):
         reply(conn, event({"gapless-request": str(ID)}), object())

@@ -92,7 +92,9 @@ def test_a_floor_that_nobody_moved(old: Queue, conn: Connection) -> None:
     for hint in (1, 5, 9, 13, 17):
         old.work(conn, hint)
     ((text, remedy),) = found(conn)
-    assert text.startswith("sender/mails/0: all is finished, and nobody moved the floor; 20 events")
+    assert text.startswith(
+        "sender/mails/0: all is finished, and no worker moved the floor; 20 events"
+    )
     conn.execute(remedy.removeprefix("start a worker, or: "))
     assert (old.floor(conn), found(conn)) == (21, [])
 
@@ -107,7 +109,7 @@ def test_open_in_front_of_what_is_taken(queue: Queue, conn: Connection) -> None:
     )
     ((text, remedy),) = found(conn)
     assert text == (
-        "sender/mails/0: offsets 1 to 3 are open, in front of what is taken of their block; 1 event "
+        "sender/mails/0: offsets 1 to 3 are open, in front of taken events of their block; 1 event "
         "above the floor is finished, and retention keeps the log from offset 1 on"
     )
     assert remedy == "gapless queue take sender/mails takes them, once nothing newer is open"

@@ -1,4 +1,4 @@
-"""A hole in the log of a queue group: skip passes what is missing, and nothing else (Q1, Q3)."""
+"""A hole in the log of a queue group: skip passes the missing ones, and nothing else (Q1, Q3)."""
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -73,9 +73,9 @@ def test_what_is_finished_or_in_hand_stays_so(queue: Queue, conn: Connection) ->
     for hint in (5, 9):
         assert queue.work(conn, hint).outcome == "claimed"
     lose_event(conn, *names(1, 6, *range(13, 17)))
-    with pytest.raises(RefusedError, match="passed them, or somebody has them in hand"):
+    with pytest.raises(RefusedError, match="passed them, or they are in hand"):
         skip(conn, 1)
-    with pytest.raises(RefusedError, match="passed them, or somebody has them in hand"):
+    with pytest.raises(RefusedError, match="passed them, or they are in hand"):
         skip(conn, 6)
     assert skip(conn, 14) == (13, 16, 4, 4)
     assert queue.ranges(conn)[0] == (1, 4, "held")

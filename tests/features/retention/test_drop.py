@@ -116,7 +116,7 @@ def test_a_group_keeps_what_it_has_not_passed(world: World) -> None:
     world.expire()
     assert world.apply() == 0
     (reason,) = world.reasons()
-    assert reason == "group billing has yet to handle 8 events of orders, and nobody works for it"
+    assert reason == "group billing has yet to handle 8 events of orders, and no worker serves it"
     world.drain()
     assert world.apply() == 3
     assert world.handled(0) == list(range(1, 16))

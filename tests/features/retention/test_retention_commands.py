@@ -67,7 +67,7 @@ def test_doctor_and_status_say_for_whom_a_chunk_stays(gapless: Gapless, chunks: 
     gapless("groups", "create", "slow", "orders")
     gapless("topics", "alter", "orders", "--retention", "7d", "--archive", "cold")
     gapless("retention")
-    reason = "group slow has yet to handle 10 events of orders, and nobody works for it"
+    reason = "group slow has yet to handle 10 events of orders, and no worker serves it"
     assert reason not in gapless("doctor").out, "the chunks are young"
     chunks.execute(OLD)
     assert reason in gapless("doctor").out

@@ -19,7 +19,7 @@ from support.chunks import next_chunk, small_chunks
 CHUNKS = 3
 UNITS = 3  # of two events, in each chunk, topic and partition
 BEHIND = "group billing has yet to handle "
-NOBODY = ", and nobody works for it"
+NOBODY = ", and no worker serves it"
 FIRST_END = 2 * UNITS + 1  # the offset behind the first chunk
 PUBLISH = (
     "insert into gapless.outbox_message_t (topic_id, key, payload)"

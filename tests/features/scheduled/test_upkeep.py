@@ -235,7 +235,7 @@ class TestTold:
         if trouble == "nobody":
             shift(conn, 100)
             ((level, text),) = _later(dsn)
-            assert (level, "nobody gives offsets" in text) == ("FAIL", True)
+            assert (level, "no supervisor gives offsets" in text) == ("FAIL", True)
         elif trouble == "topic":
             conn.execute("delete from gapless.topic")
             found = _later(dsn)

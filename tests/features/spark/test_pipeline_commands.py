@@ -102,7 +102,7 @@ def test_what_was_staged_goes_too(gapless: Gapless, abandoned: Connection) -> No
     done = gapless("pipeline", "remove", "cold", "--yes")
     assert done.out == (
         "removed pipeline cold of orders, which has 10 events yet to read: "
-        "retention does not wait for it any more; what it wrote stays\n"
+        "retention does not wait for it any more; its output stays\n"
     )
     assert abandoned.execute("select to_regclass(%s)", [name]).fetchone() == (None,)
 

@@ -116,7 +116,7 @@ def test_doctor_names_what_is_not_delivered(gapless, conn: Connection, topic: To
     patient = Patient(conn=conn, second=conn)
     assert [each.level for each in webhooks(patient)] == ["ok"]
     gapless(*ADD, URL, "--secret", "env:HOOK")
-    assert [each.text for each in webhooks(patient)] == ["nobody delivers to shop"]
+    assert [each.text for each in webhooks(patient)] == ["no supervisor delivers to shop"]
     gapless("webhooks", "pause", "shop")
     assert any("shop is paused" in each.text for each in webhooks(patient))
     gapless("webhooks", "resume", "shop")

@@ -47,7 +47,7 @@ LOADS: dict[str, list[tuple[str, str, str]]] = {
     "aaa": [("P1", "billing/orders", "a has 3, b has 0")],
     "aac": [
         ("P1", "billing/orders", "a has 2, b has 0"),
-        ("P1", "billing/orders/2", "planned for somebody the plan does not know"),
+        ("P1", "billing/orders/2", "planned for a member that the plan does not know"),
     ],
 }
 

@@ -98,7 +98,7 @@ def test_what_is_said_is_on_what_is_published(chains: Chains) -> None:
 
 CHAIN = "select set_config('gapless.chain', '{}', true), set_config('gapless.cause', 'c', true)"
 CLOSE = "select gapless.close_chain({})"
-UNTOLD = ("GL004", "a handler published, and did not say what for: gapless.cause is empty")
+UNTOLD = ("GL004", "a handler published without a cause: gapless.cause is empty")
 
 
 @pytest.mark.parametrize("chain", ["open", "", "closed"])

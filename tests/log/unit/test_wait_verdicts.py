@@ -79,7 +79,7 @@ def test_groups_in_a_chain_are_waited_for_in_order(
     assert [params["groups"] for _, params in told.asked] == [groups]
     with pytest.raises(WaitError) as caught:
         told.play(waiting("g", ID, 0, through=groups)(None))
-    what = "" if groups[0] == "g" else "what came of "
+    what = "" if groups[0] == "g" else "the results of "
     assert str(caught.value).startswith(f"group g has not handled {what}transaction {ID}: ")
 
 

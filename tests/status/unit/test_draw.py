@@ -106,7 +106,7 @@ def test_the_laggard_is_on_the_first_screen() -> None:
     first = next(n for n, line in enumerate(lines) if line.startswith("partition "))
     assert lines[first + 1].split()[:2] == ["billing/orders/97", "host-a"]
     assert lines[first + 2].split()[:2] == ["billing/orders/0", "nobody"]
-    assert "16 of 144 partitions have nobody to work on them" in lines
+    assert "16 of 144 partitions have no supervisor to work on them" in lines
 
 
 def test_a_line_per_group_has_all_that_counts() -> None:
@@ -437,9 +437,12 @@ def test_nothing_drives_the_terminal() -> None:
             with_server(look(), oldest_transaction_s=7200.0, oldest_transaction="psql"),
             "psql: transaction open for 2.0h, holds back vacuum",
         ),
-        (look(), "nobody is running: start gapless run"),
+        (look(), "no supervisor is running: start gapless run"),
         (look(), "no group consumes anything yet"),
-        (look([standing(0, None, target=None)], members=[presence("host-c")]), "nobody to work on"),
+        (
+            look([standing(0, None, target=None)], members=[presence("host-c")]),
+            "no supervisor to work on",
+        ),
         (look(members=[presence("host-a", is_present=False)]), "host-a gone"),
         (look(members=[presence("host-a", beat_s=99.0)]), "host-a silent"),
         (look(members=[presence("host-a", revoked_role="app")]), 'grant gapless_consumer to "app"'),
@@ -449,7 +452,7 @@ def test_nothing_drives_the_terminal() -> None:
         (look([standing(0, dead_letters=COUNT_MAX)]), "10k+"),
         (
             look([standing(0, None, target=None)], members=[presence("host-c")]),
-            "1 of 1 partition has nobody to work on it",
+            "1 of 1 partition has no supervisor to work on it",
         ),
         (look([standing(0, paused_ts=NOON)]), "paused: 1 partition of billing; gapless resume"),
         (look([standing(0, waiting=1)]), "set aside: 1 unit waits for another attempt"),

@@ -193,7 +193,7 @@ def test_errors_dead_letters_and_the_sequencer() -> None:
         look([standing(0, error="stopped: a hole", dead_letters=1)], at_s=2, sequencer_pid=5),
         look([standing(0, dead_letters=3)], at_s=3, sequencer_pid=6),
     ) == [
-        "sequencer: nobody has the role",
+        "sequencer: no session has the role",
         "billing/orders/0: stopped: a hole",
         "billing/orders/0: 1 dead letter",
         "sequencer: session 5 has the role",

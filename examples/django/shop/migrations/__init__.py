@@ -1,1 +1,1 @@
-"""What `migrate` does for the shop."""
+"""The migrations of the shop."""

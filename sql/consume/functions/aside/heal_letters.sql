@@ -1,7 +1,7 @@
 -- Correct the times of units that a clock set while it was ahead for a moment: they wait their own delay from now on,
 -- and no longer. Only differences of at least a second count: smaller ones are adjustments, no steps. Sessions that
 -- sequence, take or poll call it now and then.
--- Returns their number. locks: the units, by try: one that somebody has in hand heals at the next call
+-- Returns their number. locks: the units, by try: one in another session's hand heals at the next call
 -- index: dead_letter_due_set
 create or replace function gapless.heal_letters() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp

@@ -3,7 +3,7 @@
 -- Returns the rows of claim_at(), then one row per event with only the event's columns (those of the query `fetch`), in
 -- any order; no event rows when the range has more than events_max events. The caller has to detect an id without an
 -- event (I3).
--- plan: what reads events is planned each time, for ids that are known then. A plan that is kept locks every chunk,
+-- plan: the query of events is planned each time, for ids that are known then. A plan that is kept locks every chunk,
 --   and the default one with them, for as long as the handler takes: no chunk could be made (create_chunks.sql).
 --   is_in_default() says whether the default chunk has to be let go of.
 create or replace function gapless.claim_events(

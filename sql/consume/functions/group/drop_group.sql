@@ -14,7 +14,7 @@ begin
     where l.group_id = drop_group.group_id order by l.lease_no
   loop
     if not pg_try_advisory_xact_lock(7427003, part.lease_no) then
-      raise exception 'somebody works for group "%": stop that first', drop_group.group_id
+      raise exception 'a worker of group "%" is running: stop it first', drop_group.group_id
         using errcode = 'GL423';
     end if;
   end loop;

@@ -16,7 +16,7 @@ begin
       on c.group_id = p.group_id and c.topic_id = p.topic_id
     where p.partition_id = -1
   ) then
-    raise exception 'group "%" is paused as a whole: resume the group, then pause what is to rest',
+    raise exception 'group "%" is paused as a whole: resume the group, then pause its parts',
       resume.group_id
       using errcode = 'GL409';
   end if;

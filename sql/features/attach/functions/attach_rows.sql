@@ -20,7 +20,7 @@ begin
   begin
     select a.* into made from gapless.attached a where a.attachment_id = tg_argv[0]::int;
     if made.attachment_id is null then
-      raise warning '%.% is attached, but what to is not known any more: gapless attach add it anew, or drop its '
+      raise warning '%.% is attached, but its topic is not known any more: gapless attach add it anew, or drop its '
         'trigger gapless_attach', tg_table_schema, tg_table_name;
       return null;
     end if;
@@ -37,7 +37,7 @@ begin
   return null;
 exception
   when others then
-    raise warning '%.%: what was inserted is not in the log, and could not be noted: %',
+    raise warning '%.%: inserted rows are not in the log, and could not be noted: %',
       tg_table_schema, tg_table_name, sqlerrm;
     return null;
 end

@@ -19,8 +19,9 @@ begin
   if made.map ->> 'key' is null and made.map ->> 'host_id' is null
     and (select t.partitions > 1 from gapless.topic t where t.topic_id = made.topic_id)
   then
-    raise exception 'topic "%" has several partitions: say what keeps the rows of % in order, --map key=COLUMN',
-      _topic, made.table_name
+    raise exception
+      'topic "%" has several partitions: name a column that keeps the rows of % in order, --map key=COLUMN', _topic,
+      made.table_name
       using errcode = 'GL400';
   end if;
   made.places := gapless.checked_places(_places);

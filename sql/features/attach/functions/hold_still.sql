@@ -23,7 +23,7 @@ begin
   select count(*) into waiting from gapless.dead_letter d
   where d.group_id = _group_id and d.topic_id = _topic_id and d.state in ('waiting', 'parked');
   if waiting > 0 then
-    raise exception '% of "%" % for another attempt: let that end first, or discard what waits (gapless dlq)',
+    raise exception '% of "%" % for another attempt: let that end first, or discard them (gapless dlq)',
       case waiting when 1 then '1 unit' else waiting || ' units' end, _group_id,
       case waiting when 1 then 'waits' else 'wait' end
       using errcode = 'GL409';

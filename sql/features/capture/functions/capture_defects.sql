@@ -33,7 +33,7 @@ language sql stable as $$
   from ill i where not i.is_part and i.enabled <> '-' having count(*) > 0
   union all
   select 3, format(
-      'what is written directly to %s of its partitions is not published, such as %s',
+      'writes directly to %s of its partitions are not published, such as %s',
       count(distinct i.relid), min(i.relid::regclass::text)
     ), true
   from ill i where i.is_part having count(*) > 0

@@ -14,7 +14,7 @@ begin
     problem := format('topic id %s is gone: its events wait in gapless topics unrouted', _asked.topic_id);
     mended_by := 'again';
   elsif exists (select from pg_inherits i where i.inhrelid = _root) then
-    problem := 'the table is a part of another one now, and what is written through that is not published';
+    problem := 'the table is a part of another one now, and writes through that are not published';
     mended_by := 'again';
   else
     select string_agg(x.said, '; ' order by x.n) into problem

@@ -23,7 +23,7 @@ begin
   end if;
   publication := gapless.capture_statement(tg_argv[0]::int, tg_relid, tg_op);
   if publication is null then
-    raise exception '%.% is captured, but what for is not known any more: %', tg_table_schema, tg_table_name,
+    raise exception '%.% is captured, but its topic is not known any more: %', tg_table_schema, tg_table_name,
       'drop its triggers gapless_capture_*, or gapless capture add it anew'
       using errcode = 'GL404';
   end if;

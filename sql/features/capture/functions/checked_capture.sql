@@ -34,7 +34,8 @@ begin
       array(select p from unnest(made.key_parts) with ordinality u (p, n) where n % 2 = 0 order by n)
     );
   elsif not exists (select from pg_index i where i.indrelid = made.table_id and i.indisprimary) then
-    raise exception '% has no primary key: say what keeps its events in order, key => ''{column}''', made.table_name
+    raise exception '% has no primary key: name a column that keeps its events in order, key => ''{column}''',
+      made.table_name
       using errcode = 'GL400';
   end if;
   return made;

@@ -11,7 +11,7 @@ declare
   placed int;
 begin
   if number is null then
-    raise exception '"%" is not captured: gapless capture lists what is', mend_capture.source
+    raise exception '"%" is not captured: gapless capture lists the captured tables', mend_capture.source
       using errcode = 'GL404';
   end if;
   placed := gapless.place_capture(number, root);

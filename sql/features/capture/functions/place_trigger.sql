@@ -24,7 +24,7 @@ begin
   );
 exception
   when duplicate_object then
-    raise exception '%.% has got a trigger gapless_capture_% just now: gapless capture lists what is captured',
+    raise exception '%.% has got a trigger gapless_capture_% just now: gapless capture lists the captured tables',
       _schema, _table, _operation
       using errcode = 'GL409';
 end

@@ -26,7 +26,7 @@ begin
     when place in ('pg_catalog', 'information_schema') then 'belongs to the server: capture a table of your own'
     when kind = 'v' then 'is a view: capture the tables that it reads'
     when kind = 'm' then 'is a materialized view: capture the tables that it reads'
-    when kind = 'f' then 'is a foreign table, of which no trigger sees what others write: capture it where it lies'
+    when kind = 'f' then 'is a foreign table, where no trigger sees the writes of others: capture it where it lies'
     when kind not in ('r', 'p') then 'is no table: capture a table'
     when lasting = 't' then 'is temporary: capture one that lasts'
     when lasting = 'u' then 'is unlogged, so a crash empties it and nobody is told: alter table … set logged'

@@ -14,7 +14,7 @@ declare
 begin
   if current_setting('transaction_isolation') <> 'read committed' then
     raise exception 'a client of a group calls poll(), commit() and the others in READ COMMITTED, not %: they decide '
-      'by what is true now', upper(current_setting('transaction_isolation'))
+      'by the present state', upper(current_setting('transaction_isolation'))
       using errcode = 'invalid_transaction_state';
   end if;
   if _token ~ '^gm_[0-9a-f]{32}_[0-9a-f]{64}$' then

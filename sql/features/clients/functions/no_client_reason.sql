@@ -17,7 +17,7 @@ begin
   end if;
   return case
     when grp.mode <> 'ordered' then
-      format('group "%s" is a queue: nobody joins one, its events are taken (gapless.take)', _group_id)
+      format('group "%s" is a queue: clients do not join it, they take its events (gapless.take)', _group_id)
     when grp.is_scratch then
       format('group "%s" is a replay, which only the one that made it handles', _group_id)
     when apart is not null then apart
@@ -36,7 +36,7 @@ begin
       where c.group_id = _group_id and c.topic_id = _topic_id and c.filter_no <> 0
     ) then
       format('group "%s" has a filter or subscriptions, which only a supervisor (gapless run) applies: '
-        'use a group without, and pass in the client what it does not want', _group_id)
+        'use a group without, and pass unwanted events in the client', _group_id)
   end;
 end
 $$;

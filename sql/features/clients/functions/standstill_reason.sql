@@ -5,7 +5,7 @@ create or replace function gapless.standstill_reason(
 language sql immutable as $$
   select case _outcome
     when 'hole' then format(
-      'offsets %s to %s are not all there: gapless skip %s/%s/%s@%s passes what is missing',
+      'offsets %s to %s are not all there: gapless skip %s/%s/%s@%s passes the missing ones',
       _first_offset, _last_offset, _group_id, _topic, _partition_id, _first_offset)
     when 'overrun' then format(
       'retention dropped offsets %s to %s before group %s handled them: gapless seek --earliest continues without them',

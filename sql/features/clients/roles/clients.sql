@@ -1,4 +1,4 @@
--- Grants of clients. Only operators may end the client of somebody else.
+-- Grants of clients. Only operators may end the client of another role.
 do $$
 begin
   revoke execute on function gapless.end_client from gapless_consumer;

@@ -3,7 +3,7 @@
 -- nothing to do now; null: no topic is compacted. To do everything, call it until it returns 0, and commit each time.
 -- It may be repeated at any time, by any session: the place of a partition moves in the same transaction. Needs READ
 -- COMMITTED. Raises GL400 for a value that is out of range.
--- locks: the compaction rows of what it takes in; what somebody else has locked is left
+-- locks: the compaction rows of the events that it takes in; those that another session has locked are left
 create or replace function gapless.compact(events_max int default 2000) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

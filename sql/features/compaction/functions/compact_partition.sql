@@ -5,7 +5,7 @@
 -- those of all earlier layouts, in every partition. An offset says nothing about the offsets of another partition. So a
 -- tombstone may remove its row, and no older event comes after it.
 -- Each event once: next_offset moves in this transaction. Redrive and replay put nothing into the log, so nothing here.
--- locks: the row of compaction; 0 when somebody has it.
+-- locks: the row of compaction; 0 when another session has it.
 -- plan: events are looked up by an array of ids, which no join can turn into a scan; their chunks are known when it is
 --   planned. First the few columns that decide which is the newest of a key, then all columns of those.
 create or replace function gapless.compact_partition(_topic_id int, _partition_id int, _events_max int) returns bigint

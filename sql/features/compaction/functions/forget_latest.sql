@@ -1,6 +1,6 @@
 -- Remove at most rows_max rows of a topic that is no longer compacted; with the last row its compaction. Returns the
 -- number of removed rows, with the end counted as one. A part of compact().
--- locks: its compaction rows; 0 when somebody has one
+-- locks: its compaction rows; 0 when another session has one
 create or replace function gapless.forget_latest(_topic_id int, _rows_max bigint) returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$

@@ -18,7 +18,7 @@ begin
   end if;
   if set_compaction.compact then
     if exists (select from gapless.compaction c where c.topic_id = here.topic_id) then
-      raise exception 'topic "%": what was kept before is still being removed: %',
+      raise exception 'topic "%": rows kept before are still being removed: %',
         here.name, 'gapless run does that, or select gapless.compact()'
         using errcode = 'GL409';
     end if;

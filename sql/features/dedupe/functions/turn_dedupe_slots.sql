@@ -13,7 +13,7 @@
 -- else.
 --
 -- Raises 55P03 when a publisher still has the slot locked that is to be emptied: try again later.
--- locks: dedupe_state; ACCESS EXCLUSIVE on a slot that nobody looks at any more
+-- locks: dedupe_state; ACCESS EXCLUSIVE on a slot that no session reads any more
 create or replace function gapless.turn_dedupe_slots() returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set jit = off    -- it took 200 ms to compile a query of 10 ms

@@ -24,7 +24,7 @@ create table gapless.dedupe_2 partition of gapless.dedupe for values in (2);
 create table gapless.dedupe_3 partition of gapless.dedupe for values in (3);
 
 comment on table gapless.dedupe is 'The keys of keyed publishes, and the event that came first with each.';
-comment on column gapless.dedupe.digest is 'Of what was published with the key; null: nobody said.';
+comment on column gapless.dedupe.digest is 'Of the event that was published with the key; null: not given.';
 
 -- The state that every keyed publish needs, one row. Updated a few times in a window.
 create table gapless.dedupe_state (

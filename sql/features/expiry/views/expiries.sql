@@ -10,4 +10,4 @@ select
   e.set_ts
 from gapless.group_expiry e;
 
-comment on view gapless.expiries is 'Groups that are dropped when nobody uses them, and how long they have left.';
+comment on view gapless.expiries is 'Groups that are dropped when they are not used, and the time that they have left.';

@@ -135,7 +135,7 @@ begin
         ids := '{}'; offsets := '{}'; errors := '{}'; numbers := '{}';
         seen := begun - 1;
       end if;
-      if ended > seen then    -- the last unit ends behind what was looked at
+      if ended > seen then    -- the last unit ends behind the events looked at
         select k.* into look
         from gapless.kept_in(_topic_id, _partition_id, seen + 1, ended, here.filter, here.to_group) k;
         ids := ids || look.kept;

@@ -20,7 +20,7 @@ begin
   if exists (
     select from gapless.subscription s where s.group_id = clear_filter.group_id and s.topic_id = wanted
   ) then
-    raise exception 'group "%" takes what its subscriptions match: unsubscribe() all of them first',
+    raise exception 'group "%" takes the events that its subscriptions match: unsubscribe() all of them first',
       clear_filter.group_id
       using errcode = 'GL400';
   end if;

@@ -5,7 +5,7 @@
 -- filter: a row of group_filter; a row of nulls matches all events. For a group with subscriptions, it matches their
 -- events; matched: the subscriptions, as long as kept, each a text of numbers with commas between.
 -- to_group: of events for one group, those for this group match (direct_headers.sql); null: not checked.
--- plan: as claim_kept() says, who calls it.
+-- plan: as claim_kept() says, which calls it.
 create or replace function gapless.kept_in(
   _topic_id int, _partition_id int, _first bigint, _last bigint, _filter gapless.group_filter,
   _to_group text default null

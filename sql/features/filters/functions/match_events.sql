@@ -9,7 +9,7 @@
 -- finds the subscription.
 -- Subscriptions that are stopped in this partition match nothing (stop_subscriptions.sql). only: these alone; null:
 -- all. It ignores SQL conditions: the worker evaluates those, under a time limit (ask_conditions.sql).
--- plan: for each event and form one look-up in subscription_match; a condition is asked of what that finds
+-- plan: for each event and form one look-up in subscription_match; a condition is asked of its results
 create or replace function gapless.match_events(
   _group_id text, _topic_id int, _partition_id int, _message_ids bigint[], _to_group text default null,
   _only bigint[] default null

@@ -38,7 +38,8 @@ begin
     select from gapless.group_filter f
     where f.group_id = set_filter.group_id and f.topic_id = wanted and f.subscribed
   ) then
-    raise exception 'group "%" takes what its subscriptions match, and has no filter beside them', set_filter.group_id
+    raise exception 'group "%" takes the events that its subscriptions match, and has no filter beside them',
+      set_filter.group_id
       using errcode = 'GL400';
   end if;
   if exists (

@@ -25,7 +25,7 @@ begin
     and s.base_offset <= _last and s.last_offset >= _first
     and s.base_offset + u.n - 1 between _first and _last;
   if cardinality(ids) is distinct from (_last - _first + 1)::int then
-    raise exception 'offsets % to % of partition % are missing from the log: what it missed cannot be read any more',
+    raise exception 'offsets % to % of partition % are missing from the log: its missed events cannot be read any more',
       _first, _last, _partition_id
       using errcode = 'GL409';
   end if;

@@ -18,7 +18,7 @@ create table gapless.group_filter (
 comment on table gapless.group_filter is
   'Which events a group takes: those of one of event_types (null: any) for which condition (null: none) holds.';
 comment on column gapless.group_filter.subscribed is
-  'Whether the group takes what its subscriptions match, and nothing else.';
+  'Whether the group takes the events that its subscriptions match, and nothing else.';
 
 -- The number of events that each filter matched and passed, and for which it could not be evaluated. Written by
 -- claim_kept() in the claiming transaction, so it counts committed claims; groups without a filter have no row here.
@@ -95,7 +95,7 @@ create table gapless.subscription (
 comment on table gapless.subscription is
   'Subscriptions of groups; match_values: what an event must have, in the order of match_paths.';
 comment on column gapless.subscription.expires_after is
-  'It goes when nobody renews it for so long; null: never.';
+  'It expires when it is not renewed for so long; null: never.';
 comment on column gapless.subscription.renewed_at is
   'When it was made or renewed last, on expiry_clock.';
 
@@ -128,4 +128,4 @@ create table gapless.expiry_clock (
 insert into gapless.expiry_clock default values;
 
 comment on table gapless.expiry_clock is
-  'For how long somebody has looked after subscriptions that expire: times without any supervisor count for nothing.';
+  'The time in which a supervisor looked after subscriptions that expire: time without one does not count.';

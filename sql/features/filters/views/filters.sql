@@ -28,4 +28,5 @@ left join lateral (
 ) y on true
 where not f.subscribed;
 
-comment on view gapless.filters is 'Groups that take some events of a topic only: which, and what that came to.';
+comment on view gapless.filters is
+  'Groups that take some events of a topic only, with their filters and the counts of these.';

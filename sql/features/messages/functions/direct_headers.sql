@@ -26,7 +26,7 @@ begin
     select from gapless.consumer_group g
     where g.group_id = _to_group and g.topic_id = here.topic_id and not g.is_scratch
   ) then
-    raise exception 'topic "%" has no group "%": nobody would handle a message to it', here.name, _to_group
+    raise exception 'topic "%" has no group "%": a message to it would reach no handler', here.name, _to_group
       using errcode = 'GL404';
   end if;
   if _to_subscription is null then
@@ -36,7 +36,7 @@ begin
     select from gapless.subscription s
     where s.group_id = _to_group and s.topic_id = here.topic_id and s.name = _to_subscription
   ) then
-    raise exception 'group "%" has no subscription "%" of topic "%": nobody would be told of a message to it',
+    raise exception 'group "%" has no subscription "%" of topic "%": a message to it would reach no handler',
       _to_group, _to_subscription, here.name
       using errcode = 'GL404';
   end if;

@@ -16,7 +16,7 @@ begin
     request_id := null;
   end;
   if request_id is null then
-    raise exception 'this event is no request: nobody waits for a reply' using errcode = 'GL400';
+    raise exception 'this event is no request: no program waits for a reply' using errcode = 'GL400';
   end if;
   perform gapless.publish(
     reply.topic, reply.payload, request_id::text,

@@ -1,7 +1,7 @@
 -- acknowledge_receipt() for workers: the events of each receipt from one offset to another, both inclusive, all or
 -- none. If they are all events of a range, as in most calls, this is one UPDATE. Raises GL003 when a receipt is no
 -- longer valid (Q2).
--- locks: the rows of queue_range until the transaction ends; waits for one who takes them over at this moment
+-- locks: the rows of queue_range until the transaction ends; waits for a session that takes them over at this moment
 -- index: queue_range_pkey
 create or replace function gapless.acknowledge_runs(_receipts text[], _first_offsets bigint[], _last_offsets bigint[])
 returns void

@@ -1,7 +1,7 @@
 -- Lock the events that a receipt holds of a range, all of them or the event at c_offset, which becomes a range of its
 -- own.
 -- Returns the number of these events; 0: the receipt no longer holds them.
--- locks: the rows of queue_range until the transaction ends; waits for one who takes them over at this moment
+-- locks: the rows of queue_range until the transaction ends; waits for a session that takes them over at this moment
 create or replace function gapless.lock_taken(
   _lease_no int, _first_offset bigint, _last_offset bigint, _token uuid, _c_offset bigint
 ) returns bigint

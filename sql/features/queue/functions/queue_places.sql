@@ -2,7 +2,7 @@
 -- above all ranges, which no worker has taken yet; unfinished counts events above the floor: 0 means that none is open,
 -- in hand or finished ahead. lease_no and block are read again after take_next() returned 'moved'. Raises GL404 for an
 -- unknown group, GL409 for an ordered one.
--- index: queue_range_pkey from the floor on (what is below it stays in the index while an old snapshot is held),
+-- index: queue_range_pkey from the floor on (entries below it stay in the index while an old snapshot is held),
 -- queue_floor_pkey and log_segment_pkey, a look-up in each for each partition
 create or replace function gapless.queue_places(_group_id text, _topic_id int)
 returns table (partition_id int, lease_no int, block int, open bigint, unfinished bigint)

@@ -1,6 +1,6 @@
 -- Show the state of a queue group, a row for each partition; it only reads.
 --   next_offset  the floor: all events below are finished or set aside; end_offset: the offset of the next event
---   open         events that anyone may take: new ones, and ones that were given back or whose time is over; they
+--   open         events that are free to take: new ones, and ones that were given back or whose time is over; they
 --                include events that workers have in hand at this moment; in_work counts the blocks of those
 --   in_hand      events that were delivered and whose time is not over; lapsed: delivered events whose time is over
 --   finished_ahead  finished events above the floor

@@ -11,7 +11,7 @@ begin
     from gapless.topic t where t.topic_id = _topic_id;
     raise exception '%: % at offset %: gapless %', place,
       case _outcome
-        when 'overrun' then 'retention has dropped what the group had not handled'
+        when 'overrun' then 'retention has dropped events that the group had not handled'
         when 'hole' then 'events are missing in the log'
         else 'the group is beyond the end of the log'
       end, _first_offset,

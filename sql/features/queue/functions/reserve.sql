@@ -10,7 +10,7 @@
 -- before a hole returns no event; the others are served. When these have none either, a worker (crashes_max null) gets
 -- GL410, and all other callers a notice.
 -- For a range that lapsed, the row MUST be locked, not the block: a late answer waits, and is then refused (Q2).
--- locks: as take_next(); the rows of what it gives out, until the transaction ends, by try
+-- locks: as take_next(); the rows of the events that it gives out, until the transaction ends, by try
 create or replace function gapless.reserve(
   _group_id text, _topic_id int, _partition_id int, _max_events int, _visibility interval, _worker text,
   _what text default 'any', _crashes_max int default null

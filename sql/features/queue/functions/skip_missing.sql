@@ -87,7 +87,7 @@ begin
     pos := each.last_offset + 1;
   end loop;
   if missing = 0 then
-    raise exception 'offsets % to % of %/% are missing, and group "%" has passed them, or somebody has them in hand',
+    raise exception 'offsets % to % of %/% are missing, and group "%" has passed them, or they are in hand',
       first_offset, last_offset, _topic, _partition_id, _group_id
       using errcode = 'GL409';
   end if;

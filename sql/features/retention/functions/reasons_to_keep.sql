@@ -19,7 +19,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
     'topic ' || t.name || ' keeps events until '
       || gapless.stamp(max(e.newest_ts) + make_interval(secs => extract(epoch from t.retention)::float8))
         || case when extract(epoch from clock_timestamp() - max(e.newest_ts)) > extract(epoch from t.retention) then
-          ', and an hour longer: the clock went ahead, or nobody looked for some time' else '' end,
+          ', and an hour longer: the clock went ahead, or no supervisor looked for some time' else '' end,
     'topic ' || t.name || ' keeps its events forever: it has no retention'),
     false
   from gapless.chunk_end e
@@ -41,7 +41,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
       when exists (
         select from gapless.lease l
         where l.group_id = g.group_id and l.topic_id = t.topic_id and l.owner is not null
-      ) then '' else ', and nobody works for it' end,
+      ) then '' else ', and no worker serves it' end,
     true
   from gapless.chunk_end e
   join gapless.topic t using (topic_id)

@@ -12,10 +12,10 @@ begin
     when state.stragglers <> '{}' then
       'it is in use: a transaction is open that began before the log was restored'
     when _upto <= state.floor_id + 1 then 'it is complete: the next look takes it into account'
-    when gapless.pending() then 'it is in use: events wait for an offset, and nobody has given them one yet'
+    when gapless.pending() then 'it is in use: events wait for an offset'
     when pg_snapshot_xmin(pg_current_snapshot()) < state.next_floor_xid then
       'it is in use: a transaction is open that may have events in it'
-    else 'nobody has looked since its last event: gapless run does, and gapless retention --apply'
+    else 'not looked at since its last event: gapless run does that, and gapless retention --apply'
   end;
 end
 $$;

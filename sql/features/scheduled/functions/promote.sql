@@ -18,7 +18,7 @@
 -- MUST compare with a variable: deliver_at <= clock_timestamp() is no condition of an index, because that function is
 -- volatile.
 -- Raises 55P03 when another session has locked a table that it writes: try again later (later_holders.sql names them).
--- locks: guard_promoting, then the rows; never waits for one, and 100 ms for a table: who sequences calls it (I11)
+-- locks: guard_promoting, then the rows; never waits for one, and 100 ms for a table: sequencers call it (I11)
 -- index: primary key of scheduled, scheduled_xid, scheduled_counts_from, schedule_due, schedule_last_due
 create or replace function gapless.promote(
   max_events int default 1000, low timestamptz default '-infinity', inout low_id bigint default null,

@@ -18,7 +18,7 @@ begin
     and (version is null or s.version = version);
   get diagnostics removed = row_count;
   if removed = 0 then
-    raise exception 'there is no % of a schema of %/%: gapless schemas list shows what there is',
+    raise exception 'there is no % of a schema of %/%: gapless schemas list shows them',
       coalesce('version ' || version, 'version'), topic, left(type_of_event, 200)
       using errcode = 'GL404';
   end if;

@@ -1,6 +1,6 @@
 -- Let a webhook that shares a group continue: its missed events are set aside for it alone (resume_subscription.sql),
 -- and units that were set aside for it are due at once. Returns whether it was stopped.
--- locks: the webhook's row, as resume_subscription(), then letters that nobody else has locked
+-- locks: the webhook's row, as resume_subscription(), then letters that no other session has locked
 create or replace function gapless.continue_webhook(_webhook gapless.webhook) returns boolean
 language plpgsql as $$
 declare

@@ -1,6 +1,6 @@
 -- Drop the groups of removed webhooks, and delete these webhooks, as far as no worker serves them any more. Returns the
 -- number of the remaining ones. A consumer may call it: it drops only webhooks that an operator has removed.
--- locks: the rows of removed webhooks that nobody else has locked, then as drop_group()
+-- locks: the rows of removed webhooks that no other session has locked, then as drop_group()
 create or replace function gapless.purge_webhooks() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare

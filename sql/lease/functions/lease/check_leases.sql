@@ -44,7 +44,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp as $$
   -- A partition that its topic no longer has was retired: its offset stays (functions/retire.sql).
   where c.partition_id is null or (l.lease_no is null and c.partition_id < t.partitions)
   union all
-  select 'P1', l.place, 'planned for somebody the plan does not know'
+  select 'P1', l.place, 'planned for a member that the plan does not know'
   from lease l
   join fresh f using (group_id, topic_id)
   where l.target <> all (f.planned_for)

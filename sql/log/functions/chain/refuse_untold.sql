@@ -2,7 +2,7 @@
 create or replace function gapless.refuse_untold() returns void
 language plpgsql as $$
 begin
-  raise exception 'a handler published, and did not say what for: gapless.cause is empty'
+  raise exception 'a handler published without a cause: gapless.cause is empty'
     using errcode = 'GL004';
 end
 $$;

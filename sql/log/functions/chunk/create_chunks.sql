@@ -8,10 +8,10 @@
 -- more. (Before the first id no publisher is on its way: they are locked out.) leave_default_chunk() then draws the
 -- remaining ids.
 -- Raises 55P03 when another session has locked a table that it needs: try again later.
--- locks: SHARE UPDATE EXCLUSIVE on the parent (nobody who reads or writes waits for it); ACCESS
---   EXCLUSIVE on the default chunk, for which it waits 100 ms at most. 1 s when events go there already, for who
---   handles them holds it, unless somebody has had it for as long and it would wait in vain;
---   before the first id of all SHARE ROW EXCLUSIVE on the parent, without waiting
+-- locks: SHARE UPDATE EXCLUSIVE on the parent (no reader or writer waits for it); ACCESS EXCLUSIVE on the default
+--   chunk, for which it waits 100 ms at most. 1 s when events go there already, for their handlers hold it, unless a
+--   session has had it for as long and it would wait in vain; before the first id of all SHARE ROW EXCLUSIVE on the
+--   parent, without waiting
 create or replace function gapless.create_chunks() returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set lock_timeout = '100ms' set client_min_messages = warning as $$

@@ -11,7 +11,7 @@
 -- default chunk would be gone.
 -- Events that retention has dropped are not copied.
 -- locks: guard_retention, guard_chunks; in step 3 ACCESS EXCLUSIVE on the default chunk, for which it waits 100 ms, and
---   SHARE UPDATE EXCLUSIVE on the parent (nobody who reads or writes waits for it)
+--   SHARE UPDATE EXCLUSIVE on the parent (no reader or writer waits for it)
 create or replace function gapless.empty_default_chunk() returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set jit = off set enable_seqscan = off set lock_timeout = '100ms' set client_min_messages = warning as $$

@@ -20,7 +20,7 @@
 -- plan: the settings below force index look-ups whatever the statistics say; a chunk that was never
 --   analysed looks as if a third of it were pending, and a sequential scan wins.
 --   The usual run, few ids above the floor, keeps its plans: to plan takes longer than to run. Any
---   index will do there; the others are planned for what they find.
+--   index will do there; the others are planned for their results.
 create or replace function gapless.sequence_events() returns bigint
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off

@@ -125,7 +125,7 @@ def check_function(function: Callable[..., Any], delivery: DeliveryMode | None) 
     name = getattr(function, "__qualname__", repr(function))
     for kind, is_kind in _NEVER_RUN.items():
         if is_kind(function):
-            raise UsageError(f"handler {name} is {kind} function, which nobody would run: use def")
+            raise UsageError(f"handler {name} is {kind} function, which would never run: use def")
     once = delivery != "at-least-once"
     arguments = (None, None) if once else (None,)
     words = "two arguments, the unit and the connection" if once else "one argument, the unit"

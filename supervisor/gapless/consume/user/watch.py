@@ -1,6 +1,6 @@
-"""Measure and trace the calls of handlers, if somebody asks for it.
+"""Measure and trace the calls of handlers, if they are watched.
 
-In a process without a meter, whose program has not set up OpenTelemetry, nobody does: then a call
+In a process without a meter, whose program has not set up OpenTelemetry, they are not: then a call
 costs two look-ups more. Otherwise events are counted, and a call is timed and has a span.
 """
 

@@ -33,7 +33,7 @@ examples:
 _LIGHT_PORTAL_ID = "c_offset"
 _LIGHT_PORTAL_PLACES = "public.consumer_offsets"
 command = Command("attach")
-_GROUP = ("table", opt("group", "the old consumer's name, which is the group's"))
+_GROUP = ("table", opt("group", "the name of the old consumer, and of the group"))
 _PLACE = opt(
     "--place ID", "the id that is next for the old consumer (default: as its places say)", int
 )
@@ -45,7 +45,7 @@ def _wish(args: Args) -> AttachRequest:
         places = {"table": args.places or _LIGHT_PORTAL_PLACES}
         places |= {k: v or "" for k, v in _parsed(args.place_columns, "--place-columns").items()}
     elif args.place_columns is not None:
-        raise UsageError("--place-columns says what is in a table: name that with --places")
+        raise UsageError("--place-columns needs a table: name it with --places")
     return AttachRequest(
         table=args.table,
         topic=args.topic,
@@ -95,7 +95,7 @@ _WISH = together(
 
 
 @command.verb(
-    "copy a table into a topic, and what is inserted later",
+    "copy a table into a topic, and rows inserted later",
     _WISH,
     flag("--dry-run", "say what would be done, and do nothing"),
 )

@@ -178,7 +178,7 @@ def attach_table(
         if monotonic() > give_up_s:
             raise GaplessError(
                 f"{wish.table} was never without a writer for {patience_s:g} s, so new rows are "
-                "not copied yet; what was copied stays: run it again when transactions are shorter"
+                "not copied yet; copied rows stay: run it again when transactions are shorter"
             )
     (late,) = row(conn, query("attach", "copy_missed"), number=number)
     sequence(conn)
@@ -196,7 +196,9 @@ def mend_attachment(conn: Connection[Any], table: str, *, patience_s: float = 60
     give_up_s = monotonic() + patience_s
     while not _is_live(conn, number, _BATCH_ROWS):
         if monotonic() > give_up_s:
-            raise InUseError(f"somebody has been using {table} for {patience_s:g} s: try again")
+            raise InUseError(
+                f"another session has been using {table} for {patience_s:g} s: try again"
+            )
         sleep(LOOK_AGAIN_S)
     (late,) = row(conn, query("attach", "copy_missed"), number=number)
     sequence(conn)
@@ -233,7 +235,7 @@ def attachment_number(conn: Connection[Any], table: str) -> int:
     """Return the number of a table's attachment. Raises RefusedError if it is not attached."""
     (number,) = row(conn, query("attach", "number"), table=table)
     if number is None:
-        text = f'"{table}" is not attached: gapless attach lists what is'
+        text = f'"{table}" is not attached: gapless attach lists the attached tables'
         raise RefusedError(text, sqlstate="GL404")
     return int(number)
 
@@ -257,7 +259,7 @@ def _await(conn: Connection[Any], table: str, writers: Sequence[str], patience_s
             who = ", ".join(str(pid) for pid in pids)
             raise GaplessError(
                 f"a transaction has been writing to {table} for {patience_s:g} s (process {who}): "
-                "an id that is missing may be its own, and come yet; what was copied stays: run it "
+                "an id that is missing may be its own, and come yet; copied rows stay: run it "
                 "again when that has ended"
             )
         sleep(LOOK_AGAIN_S)
@@ -285,6 +287,6 @@ def in_use(table: str) -> Iterator[None]:
         yield
     except (LockNotAvailable, DeadlockDetected) as error:
         raise InUseError(
-            f"somebody is using {table}: nothing was changed; try again when its transactions are "
-            "shorter"
+            f"another session is using {table}: nothing was changed; try again when its "
+            "transactions are shorter"
         ) from error

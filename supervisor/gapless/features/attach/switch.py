@@ -144,5 +144,5 @@ def _sequence_all(second: Connection[Any], timeout_s: float) -> None:
     give_up_s = monotonic() + timeout_s
     while row(second, query("log", "sequence"))[0] is None:
         if monotonic() > give_up_s:
-            raise GaplessError("somebody else has been sequencing all the time: gapless doctor")
+            raise GaplessError("another session has been sequencing all the time: gapless doctor")
         sleep(LOOK_AGAIN_S)

@@ -30,7 +30,7 @@ def _list(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "publish from now on what is written to a table",
+    "publish the writes to a table from now on",
     "table",
     "topic",
     opt("--key TEMPLATE", "such as '{region}/{id}' (default: the primary key)"),
@@ -44,13 +44,13 @@ def _list(conn: Conn, args: Args) -> int:
 )
 def _add(conn: Conn, args: Args) -> int:
     capture_table(conn, **args.given)
-    text = f"what is written to {args.table} is published into {args.topic}"
+    text = f"writes to {args.table} are published into {args.topic}"
     return answer(args, text, table=args.table, topic=args.topic)
 
 
-@command.verb("publish no more of a table; what was published stays", "table")
+@command.verb("publish no more of a table; published events stay", "table")
 def _remove(conn: Conn, args: Args) -> int:
-    done = "{table} is captured no more; what was published stays"
+    done = "{table} is captured no more; published events stay"
     return changed(args, release_capture(conn, args.table), done, "{table} is not captured")
 
 

@@ -92,6 +92,6 @@ def _changed(conn: Connection[Any], name: str, table: str, **params: object) -> 
             return row(conn, query("capture", name), table=table, **params)[0]
     except LockNotAvailable as error:
         raise GaplessError(
-            f"somebody has been using {table} for {LOCK_S_MAX} s: nothing was changed; try again "
-            "when its transactions are shorter"
+            f"another session has been using {table} for {LOCK_S_MAX} s: nothing was changed; try "
+            "again when its transactions are shorter"
         ) from error

@@ -10,8 +10,8 @@ from gapless.features.chains.ops import trace
 from gapless.ops.text import json_text
 
 EXAMPLES = """\
-TRANSACTION_ID is what publish() returned, and what gapless tail --json shows. The tree begins with
-the first event of the chain; units of the transaction that was asked for are marked.
+TRANSACTION_ID is the id that publish() returned and gapless tail --json shows. The tree begins
+with the first event of the chain; units of the transaction that was asked for are marked.
 
 examples:
   gapless trace 00000000-0000-8000-8000-00000001dd1c
@@ -35,7 +35,7 @@ def _trace(conn: Conn, args: Args) -> int:
         say(line)
     if not chain.has_asked:
         asked = chain.transaction_id
-        remark(f"no event of transaction {asked} is there any more; this is what came of it")
+        remark(f"no event of transaction {asked} is there any more; these are its results")
     if chain.has_unsequenced:
         remark("some events have no offsets yet: does a sequencer run?")
     return 0

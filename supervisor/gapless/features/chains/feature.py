@@ -16,8 +16,8 @@ def _commands() -> ModuleType:
 CHAINS = Feature(
     commands={
         "trace": Listed(
-            "show what came of a transaction: a tree of events, and of what each group did "
-            "with them",
+            "show the results of a transaction: a tree of events, with the state of each "
+            "in each group",
             _commands,
         ),
     },

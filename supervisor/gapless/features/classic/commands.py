@@ -28,7 +28,7 @@ examples:
 command = Command("classic")
 
 
-@command.verb("list what is kept for them (also without a verb)")
+@command.verb("list the names kept for them (also without a verb)")
 def _list(conn: Conn, args: Args) -> int:
     hint = "nothing is kept for programs of the classic design: gapless classic show GROUP"
     return listed(args, list_classic(conn), hint)

@@ -33,8 +33,7 @@ def _sections() -> Sequence[StatusSection[Any]]:
 CLASSIC = Feature(
     commands={
         "classic": Listed(
-            "what programs that watch the classic tables still see: "
-            "show, hide, notify, silence, list",
+            "classic tables for programs that still watch them: show, hide, notify, silence, list",
             _commands,
         ),
     },

@@ -38,7 +38,7 @@ def _of(each: CompactionInfo) -> Iterator[Finding]:
     if not each.is_on:
         yield warning(
             "compaction",
-            plain(f"of topic {each.topic} is off, and what was kept is not removed yet"),
+            plain(f"of topic {each.topic} is off, and kept events are not removed yet"),
             "gapless run removes it, in steps, and so does select gapless.compact()",
         )
     if each.missing:
@@ -46,7 +46,7 @@ def _of(each: CompactionInfo) -> Iterator[Finding]:
             "compaction",
             plain(
                 f"of topic {each.topic}: {quantity(each.missing, 'event')} had been deleted from "
-                "the log: what is kept of their keys may be older than it should be"
+                "the log: the kept events of their keys may be too old"
             ),
             f"publish their keys anew, or gapless topics alter {each.topic} --no-compact, then "
             "--compact",

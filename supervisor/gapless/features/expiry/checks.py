@@ -20,7 +20,7 @@ def expiry(patient: Patient) -> Iterator[Finding]:
         yield warning(
             "expiry",
             plain(
-                f"group {each.group} is dropped, with {units} set aside, when nobody uses it for "
+                f"group {each.group} is dropped, with {units} set aside, when it is not used for "
                 f"another {age_text(round(each.left_s))}"
             ),
             plain(f"run it, or gapless groups expire {each.group} --never"),

@@ -27,13 +27,13 @@ class ExpiryDuty(SideThread):
         ) as conn:
             for group in expire_groups(conn, spec.settings.retention_check_s):
                 self.log.warning(
-                    "group %s expired: nobody used it; dropped with %s units that were set aside",
+                    "group %s expired: it was not used; dropped with %s units that were set aside",
                     group.group_id,
                     group.set_aside,
                 )
             for each in expire_subscriptions(conn, spec.settings.retention_check_s):
                 self.log.warning(
-                    "group %s of topic %s: %s subscriptions expired, for nobody renewed them",
+                    "group %s of topic %s: %s subscriptions expired: they were not renewed",
                     each.group_id,
                     each.topic,
                     each.subscriptions,

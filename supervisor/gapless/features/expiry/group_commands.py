@@ -12,7 +12,7 @@ command = Command("groups")
 
 
 @command.verb(
-    "let a group be dropped when nobody uses it for long, or never; or show when it is",
+    "let a group be dropped when it is not used for long, or never; or show when it is",
     "group",
     one_of(
         opt("--after AGE", "no member and no claim for so long: 12h, 30d"),

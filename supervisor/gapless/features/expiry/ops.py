@@ -44,7 +44,7 @@ class ExpiryChange:
     def __str__(self) -> str:
         when = "never expires"
         if self.expires_after_s is not None:
-            when = f"is dropped when nobody uses it for {age_text(self.expires_after_s)}"
+            when = f"is dropped when it is not used for {age_text(self.expires_after_s)}"
         return f"group {self.group} {when}" if self.changed else f"nothing to do: it {when} already"
 
 

@@ -30,7 +30,7 @@ def _problem(each: Expiring) -> str:
 
     units = f", with {some(each.set_aside, 'unit')} set aside" if each.set_aside else ""
     return (
-        f"group {each.group_id} is dropped in {age(each.left_s)}{units}: nobody has used it for "
+        f"group {each.group_id} is dropped in {age(each.left_s)}{units}: it has not been used for "
         f"{age(each.idle_s)}; gapless groups expire {each.group_id} --never keeps it"
     )
 

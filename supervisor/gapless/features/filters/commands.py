@@ -46,7 +46,7 @@ def _list(conn: Conn, args: Args) -> int:
     opt("name", "of 1 to 200 characters"),
     opt(
         "--match JSON",
-        'which params equal which part of an event: \'{"customer": "$.customer_id"}\'',
+        'params that equal parts of an event: \'{"customer": "$.customer_id"}\'',
         json_object,
         default={},
     ),
@@ -54,7 +54,7 @@ def _list(conn: Conn, args: Args) -> int:
     opt("--params JSON", "values, '{\"customer\": 17}'", json_object, default={}),
     opt(
         "--expires AGE",
-        "gone when nobody renews it, or adds it again, for so long: 12h, 30d (default: never)",
+        "gone when it is not renewed or added again for so long: 12h, 30d (default: never)",
         age_s,
         dest="expires_after_s",
     ),
@@ -65,7 +65,7 @@ def _list(conn: Conn, args: Args) -> int:
 )
 def _add(conn: Conn, args: Args) -> int:
     done = subscribe(conn, **args.given)
-    name = f"group {done.group} of topic {done.topic} takes what subscription {done.name} matches"
+    name = f"group {done.group} of topic {done.topic} takes the events of subscription {done.name}"
     return answer(args, name if done.changed else f"nothing to do: {name} already", done)
 
 

@@ -22,7 +22,7 @@ def _check_filter(args: Args) -> None:
 
 
 @command.verb(
-    "show which events a group takes; set it, from the next claim on; or let it take all",
+    "show the filter of a group; set it, from the next claim on; or clear it",
     of_topics("of this one of its topics"),
     *FILTER,
     flag("--clear", "take all events again"),
@@ -34,6 +34,6 @@ def _filter(conn: Conn, args: Args) -> int:
         hint = f"{place} takes all events: gapless groups filter {place} --type TYPE"
         return listed(args, list_filters(conn, place), hint)
     done = clear_filter(conn, place) if args.clear else set_filter(conn, place, **wanted)
-    takes = "takes all events" if args.clear else "takes what its filter keeps"
+    takes = "takes all events" if args.clear else "takes the events that its filter keeps"
     text = f"group {done.group} of topic {done.topic} {takes}"
     return answer(args, text if done.changed else f"nothing to do: {text} already", done)

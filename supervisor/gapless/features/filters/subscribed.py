@@ -50,7 +50,7 @@ def _leaving(each: Subscribed) -> str:
     near = some(each.near, "subscription")
     first = age(each.first_left_s or 0.0)
     return (
-        f"{near} of group {each.name} will be dropped unless somebody renews them, the first in "
+        f"{near} of group {each.name} will be dropped unless they are renewed, the first in "
         f"{first}: gapless subscriptions list {each.name}"
     )
 

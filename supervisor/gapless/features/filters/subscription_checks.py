@@ -51,8 +51,7 @@ def _findings(each: Subscribed) -> Iterator[Finding]:
         left = age_text(round(each.first_left_s or 0.0))
         yield warning(
             "subscriptions",
-            f"{said}; {each.near:,} will be dropped unless somebody renews them, "
-            f"the first in {left}",
+            f"{said}; {each.near:,} will be dropped unless they are renewed, the first in {left}",
             f"gapless subscriptions list {place}, gapless subscriptions renew {place} NAME",
         )
     if not _is_troubled(each):

@@ -1,7 +1,8 @@
 """Authentication and authorization: keys and tokens with scopes, each with a bucket of requests.
 
-Without keys and tokens a gateway listens on its own machine only, and everybody there may publish,
-read and consume. The routes for operators work only if the gateway was started with --operate.
+Without keys and tokens a gateway listens on its own machine only, and every program there may
+publish, read and consume. The routes for operators work only if the gateway was started with
+--operate.
 """
 
 from __future__ import annotations

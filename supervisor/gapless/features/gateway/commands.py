@@ -44,18 +44,18 @@ command = Command("gateway")
     ),
     flag(
         "--keys",
-        "ask everybody for a key (gapless keys); without it only this machine is listened to",
+        "ask every client for a key (gapless keys); without it only this machine is listened to",
     ),
     opt(
         "--tokens FILE",
         "ask for a token (JWT) of the issuer that the file describes (docs/use/gateway.md)",
     ),
-    flag("--operate", "have the routes for what an operator does, too"),
+    flag("--operate", "serve the routes of operators, too"),
     opt("--tls-cert FILE", "speak TLS: certificate and chain, PEM"),
     opt("--tls-key FILE", "its key, PEM; SIGHUP reads both again"),
     opt(
         "--behind-proxy ADDRESSES",
-        "what speaks TLS in front of it: X-Forwarded-For counts from there, and only there",
+        "of the proxy with TLS in front of it: X-Forwarded-For counts from there, and only there",
     ),
     opt(
         "--host NAME",

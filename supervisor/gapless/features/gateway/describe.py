@@ -13,13 +13,13 @@ _ANYWHERE = (400, 421, 501, 503)
 _WITH_A_KEY = (401, 403, 429)
 _WITH_A_BODY = (408, 413, 415)
 _PROBLEMS = {
-    400: "What was sent makes no sense; line and column say where, if that is known.",
+    400: "The request makes no sense; line and column say where, if that is known.",
     401: "No key, or none that counts.",
     403: "The key may not do that.",
     404: "There is no such topic, group, or place.",
     408: "The body did not arrive within 30 s.",
     409: (
-        "It does not go with what is there: a request with this key is in progress, a receipt is "
+        "It conflicts with the present state: a request with this key is in progress, a receipt is "
         "lost."
     ),
     410: "Retention has dropped these events; first_offset is the oldest there is.",

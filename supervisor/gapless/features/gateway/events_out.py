@@ -50,7 +50,7 @@ ways = Ways()
     query=takes(
         "partition",
         **{
-            "partition": whole(0, PARTITION_MAX, "Which one."),
+            "partition": whole(0, PARTITION_MAX, "The partition."),
             "from": whole(1, ID_MAX, "The first offset.", default=1),
             "limit": whole(
                 1, EVENTS_MAX, "Events, at most; fewer when they are large.", default=100

@@ -32,7 +32,7 @@ GATEWAY = Feature(
             "serve the log over HTTP: publish, read, follow; start as many as you like", _commands
         ),
         "keys": Listed(
-            "keys of the gateway, and what they may do: list, create, revoke", _key_commands
+            "keys of the gateway, with their rights: list, create, revoke", _key_commands
         ),
     },
     ops=("gapless.features.gateway.keys",),

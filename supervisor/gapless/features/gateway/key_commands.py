@@ -27,7 +27,7 @@ def _list(conn: Conn, args: Args) -> int:
 
 @command.verb(
     "make a key, and show it once",
-    opt("name", "for people: whose it is"),
+    opt("name", "for people: its owner"),
     opt(
         "--scope",
         "publish:TOPIC, read:TOPIC, consume:GROUP, with * at its end for any; operate",

@@ -53,7 +53,7 @@ async def readyz(gateway: Gateway, request: Request, _asked: Asked) -> Response:
 
 @ways.way("GET /metrics", "read:*", answers={200: _plain("Metrics.")})
 async def metrics(gateway: Gateway, request: Request, _asked: Asked) -> Response:
-    """Return what the database knows, and what this gateway is asked, as Prometheus reads it."""
+    """Return the metrics of the database and of this gateway, as Prometheus reads them."""
     if find_spec("prometheus_client") is None:
         raise Problem(404, 'metrics need prometheus-client: pip install "gapless[metrics]"')
     from gapless.features.metrics.collect import (  # noqa: PLC0415 - an extra

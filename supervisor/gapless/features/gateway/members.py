@@ -59,7 +59,9 @@ _HOW: dict[str, Any] = {
 _DONE = {204: AnswerShape("Done.")}
 _STANDING: dict[str, Shape] = {
     "expires_at": {**TIME, "description": "The deadline, unless the member calls before."},
-    "partitions": listed({"type": "integer", "minimum": 0}, "What the member holds."),
+    "partitions": listed(
+        {"type": "integer", "minimum": 0}, "The partitions that the member holds."
+    ),
     "problem": {**MAYBE_TEXT, "description": "Why partitions of it stand still."},
 }
 _POLLED = record(

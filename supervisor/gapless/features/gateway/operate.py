@@ -58,7 +58,7 @@ async def topics(gateway: Gateway, _request: Request, _asked: Asked) -> Response
     ),
 )
 async def seek(gateway: Gateway, request: Request, asked: Asked) -> Response:
-    """Say what a move would do or, with apply, do it; the group rests, or nobody serves it."""
+    """Say what a move would do or, with apply, do it; the group rests, or is not served."""
     place = GroupPlace(**{each: asked[each] for each in ("group", "topic", "partition")})
     to = Point.parse(asked["to"])
     if asked["apply"]:

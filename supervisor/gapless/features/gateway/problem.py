@@ -57,7 +57,7 @@ PROBLEM = {
         "next": {
             "type": "string",
             "enum": sorted(_NEXT.values()),
-            "description": "What a member of an ordered group does after 409.",
+            "description": "The next call of a member of an ordered group after 409.",
         },
     },
 }

@@ -108,7 +108,7 @@ ways = Ways()
         CLOUDEVENTS: listed(CLOUD_EVENT),
     },
     answers={
-        200: AnswerShape("Published, and what was waited for has come.", _PUBLISHED),
+        200: AnswerShape("Published, and the awaited state was reached.", _PUBLISHED),
         202: AnswerShape("Published: the transaction has committed.", _PUBLISHED),
     },
 )

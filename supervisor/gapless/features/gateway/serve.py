@@ -98,7 +98,7 @@ def require_safe(listening: socket.socket, spec: ServeSpec) -> None:
     elif spec.certificate is None and not spec.proxies:
         why = (
             f"keys would cross the network as they are, to {host}: say --tls-cert and --tls-key, "
-            "or --behind-proxy ADDRESSES of what speaks TLS in front of it"
+            "or --behind-proxy ADDRESSES of the proxy in front of it"
         )
     else:
         return

@@ -64,8 +64,8 @@ def request(
         raise UsageError(f"request() needs a connection of psycopg, not {type(conn).__name__}")
     if not conn.autocommit or conn.info.transaction_status != TransactionStatus.IDLE:
         raise UsageError(
-            "request() needs a connection in autocommit, outside a transaction: nobody handles "
-            "what is not committed"
+            "request() needs a connection in autocommit, outside a transaction: no handler gets "
+            "an uncommitted event"
         )
     script = requesting(topic, payload, timeout_s, fields)
     return play(conn, script, Explaining(request_error))
@@ -122,7 +122,7 @@ def _requested(params: dict[str, Any], give_up_s: float, conn: object) -> Script
         if row is not None and row[0] is not None:
             return decode(row[0])
         if monotonic() >= give_up_s:
-            raise ReplyError(f"nobody has replied to request {request_id} in time")
+            raise ReplyError(f"no handler has replied to request {request_id} in time")
 
 
 def _replied(params: dict[str, Any], _: object) -> Script[bool]:

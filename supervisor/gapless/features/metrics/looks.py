@@ -25,7 +25,7 @@ class Looks:
         self._conn: Connection[Any] | None = None
         self._standstill = Standstill()
         self._lock = Lock()
-        self._newest: DatabaseLook | str = "nobody has looked yet"
+        self._newest: DatabaseLook | str = "no look has been taken yet"
         self._due_s = 0.0
 
     def newest(self) -> DatabaseLook | str:

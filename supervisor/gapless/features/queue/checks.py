@@ -117,7 +117,7 @@ def _held(facts: QueueFacts) -> Iterator[Finding]:
         holder = (facts.held_by or "").replace("'", "''")
         yield warning(
             "queues",
-            f"{facts.name}: {plain(facts.held_by or 'somebody')} has had offsets "
+            f"{facts.name}: {plain(facts.held_by or 'an unnamed client')} has had offsets "
             f"{facts.held_first} to {facts.held_last} in hand for {duration(facts.held_s or 0)}"
             f"{facts.behind}",
             plain(
@@ -141,7 +141,7 @@ def _left(facts: QueueFacts) -> Iterator[Finding]:
         yield fail(
             "queues",
             f"{facts.name}: offsets {facts.gap_first} to {facts.gap_last} are open, in front of "
-            f"what is taken of their block{facts.behind}",
+            f"taken events of their block{facts.behind}",
             f"gapless queue take {facts.name.rpartition('/')[0]} takes them, once nothing newer is "
             "open",
         )
@@ -151,7 +151,7 @@ def _left(facts: QueueFacts) -> Iterator[Finding]:
     if not facts.is_swept and facts.oldest_open_s > _HELD_S:
         yield warning(
             "queues",
-            f"{facts.name}: all is finished, and nobody moved the floor{facts.behind}",
+            f"{facts.name}: all is finished, and no worker moved the floor{facts.behind}",
             f"start a worker, or: select {schema()}.sweep({facts.lease_no})",
         )
     if facts.waiting and (facts.waits_s or 0.0) > _HELD_S:

@@ -20,7 +20,7 @@ from gapless.features.queue.taken import take_texts, taken_json
 from gapless.ops.text import quantity, stamp
 
 EXAMPLES = """\
-What is taken is reserved for --visibility seconds; then others may have it. Receipts are for
+Taken events are reserved for --visibility seconds; then others may have them. Receipts are for
 acknowledge (handled), release (again, perhaps later), reject (a dead letter) and extend.
 
 examples:
@@ -54,7 +54,7 @@ def _receipt(args: Args) -> Receipt:
 _seconds = number(0, what="a number of seconds")
 _TOPIC = opt("place GROUP/TOPIC", None, group_place)
 _ALL = (_TOPIC, opt("receipt RECEIPT"))
-_SOME = (*_ALL, opt("--offset N", "only this event of what it holds", whole(1)))
+_SOME = (*_ALL, opt("--offset N", "only this one of its events", whole(1)))
 _HELD = together("held", _receipt, *_SOME)
 _VISIBILITY = opt(
     "--visibility S",
@@ -65,7 +65,7 @@ _VISIBILITY = opt(
 
 
 @command.verb(
-    "how many are open, in hand, waiting, dead (default)",
+    "count the events that are open, in hand, waiting, dead (default)",
     opt("place GROUP", None, group_place),
     check=_require_group,
     shows_log=True,
@@ -95,7 +95,7 @@ def _peek(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "take events that nobody has, for a while",
+    "take free events, for a while",
     _TOPIC,
     opt("--max N", "at most N events (default: 1)", whole(1), default=1),
     _VISIBILITY,

@@ -34,9 +34,7 @@ def _modes() -> Sequence[GroupMode]:
 
 QUEUE = Feature(
     commands={
-        "queue": Listed(
-            "take events of a queue group by hand, and say what became of them", _commands
-        ),
+        "queue": Listed("take events of a queue group by hand, and report the results", _commands),
     },
     checks=_checks,
     workers=_workers,

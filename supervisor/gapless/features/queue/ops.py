@@ -93,7 +93,7 @@ class QueuePartition:
     """The state of a partition of a queue group.
 
     next_offset: the offset below which all is finished, or set aside. end_offset: the offset that
-    the next event gets. open: events that nobody has. in_hand: events that are reserved, until a
+    the next event gets. open: events that are free. in_hand: events that are reserved, until a
     deadline. in_work: sessions that handle some of the open ones now. lapsed: events that were
     reserved until a deadline that has passed. waiting: events set aside for another attempt. dead:
     events that are dead letters. finished_ahead: events finished above next_offset. oldest_open_s:

@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 Without --yes nothing is done: it says what would be handled, and with which effects. --yes makes a
-scratch group, which handles each event of the range once, and moves no other group. What fails is
-dead at once, in the dead letter queue of the scratch group. Run --continue in several terminals,
-and they share the partitions.
+scratch group, which handles each event of the range once, and moves no other group. A unit that
+fails is dead at once, in the dead letter queue of the scratch group. Run --continue in several
+terminals, and they share the partitions.
 
 --dry-run calls the handler for each unit of the range and rolls everything back: effects, events
-that it publishes, dead letters. What it does outside of the database is done, and numbers taken
-from sequences stay taken. It is one transaction, whatever the range: until its end the rows that
-the handler wrote are locked, and vacuum and retention wait. In memory it keeps one claim, in the
-server one savepoint for each claim, and for each unit of a claim in which one fails. Take a short
-range (--partition, --from, --to) where others work on the same rows.
+that it publishes, dead letters. Effects outside of the database stay, and so do numbers taken from
+sequences. It is one transaction, whatever the range: until its end the rows that the handler wrote
+are locked, and vacuum and retention wait. In memory it keeps one claim, in the server one savepoint
+for each claim, and for each unit of a claim in which one fails. Take a short range (--partition,
+--from, --to) where others work on the same rows.
 
 examples:
   gapless replay shop:bill --topic orders --from 2026-03-01T00:00Z --to 2026-03-02T00:00Z

@@ -20,7 +20,7 @@ def plan_lines(plan: ReplayPlan) -> Iterator[str]:
         yield plain(f"takes: {plan.takes}, as the handler says; all else of the range is passed")
     yield (
         f'effects: exactly once in database "{plan.database}" of the server at {plan.server}, as '
-        "far as it uses the connection it is given; what it does elsewhere is done again"
+        "far as it uses the connection it is given; effects elsewhere happen again"
     )
 
 

@@ -182,7 +182,7 @@ def _partition(
         begin = partial(step_alone, turn) if alone > 0 else partial(step, turn, batch_size=size)
         done = patiently(begin)
         if done.outcome == "fenced":
-            raise FencedError(f"replay {name}: somebody else took over partition {partition}")
+            raise FencedError(f"replay {name}: another worker took over partition {partition}")
         if done.outcome == "idle":
             break
         events = done.next_offset - at

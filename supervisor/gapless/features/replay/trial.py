@@ -145,7 +145,7 @@ class _Trial:
         for each in self._ranges:
             if at[each.partition_id] < each.stop_offset:
                 raise GaplessError(
-                    f"{self._topic.name}/{each.partition_id} waits for what comes before it, in "
+                    f"{self._topic.name}/{each.partition_id} waits for earlier events, in "
                     "partitions outside of the range: take all of the topic"
                 )
 

@@ -29,7 +29,7 @@ def _settings() -> Sequence[type]:
 RETENTION = Feature(
     commands={
         "retention": Listed(
-            "show what of the log may be dropped, and why the rest stays; drop it", _commands
+            "show the chunks that may be dropped, and why others stay; drop them", _commands
         ),
     },
     duties=_duties,

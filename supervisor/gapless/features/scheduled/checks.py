@@ -18,7 +18,7 @@ def later(patient: Patient) -> Iterator[Finding]:
     if now.is_late:
         why, remedy = "the sequencer does not get to it", "gapless run of this version does"
         if found.sequencer.state == "nobody":
-            why, remedy = "nobody gives offsets", "start a supervisor: gapless run"
+            why, remedy = "no supervisor gives offsets", "start a supervisor: gapless run"
         for holder in found.obstacles:
             if holder.kind == "transaction":
                 why, remedy = holder.problem, holder.remedy

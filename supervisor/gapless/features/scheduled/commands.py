@@ -10,7 +10,7 @@ from gapless.errors import UsageError
 from gapless.features.scheduled.ops import cancel_later, list_later
 
 EXAMPLES = """\
-What is published with --at or --in (deliver_at, deliver_in) waits here until it gets its offset.
+An event published with --at or --in (deliver_at, deliver_in) waits here until it gets its offset.
 
 examples:
   gapless later
@@ -29,7 +29,7 @@ def _check_choice(args: Args) -> None:
 
 
 @command.verb(
-    "list what waits, the next first (also without a verb)",
+    "list waiting events, the next first (also without a verb)",
     opt("--topic", "of this topic only"),
     opt("--transaction-id UUID", "of this one only", transaction_id),
     limit(100, dest="events_max"),

@@ -15,7 +15,7 @@ from gapless.features.scheduled.schedules import Schedule, add_schedule
 from gapless.ops.text import stamp
 
 EXAMPLES = """\
-The database computes when a schedule is due; whoever gives offsets publishes (gapless run).
+The database computes when a schedule is due; a supervisor publishes then (gapless run).
 
 examples:
   gapless schedule add nightly reports --cron '0 3 * * *' --zone Europe/Berlin
@@ -45,7 +45,7 @@ def _list(conn: Conn, args: Args) -> int:
     opt("--zone", "whose clock, such as Europe/Berlin (default: UTC)", default="UTC"),
     opt(
         "--missed",
-        "what becomes of due times that passed while nobody published (default: once)",
+        "due times that passed without a supervisor: publish one, all, or none (default: once)",
         choices=("once", "all", "skip"),
         default="once",
     ),
@@ -70,7 +70,7 @@ def _resume(conn: Conn, args: Args) -> int:
     return changed(args, resume_schedule(conn, args.name), "resumed {name}", "{name} is not paused")
 
 
-@command.verb("forget a schedule; what it published stays", "name")
+@command.verb("forget a schedule; published events stay", "name")
 def _remove(conn: Conn, args: Args) -> int:
     return changed(
         args, remove_schedule(conn, args.name), "removed {name}", "{name} is no schedule"

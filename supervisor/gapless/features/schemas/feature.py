@@ -42,7 +42,7 @@ def _sections() -> Sequence[StatusSection[Any]]:
 SCHEMAS = Feature(
     commands={
         "schemas": Listed(
-            "what payloads have to be, by topic and type: add, check, list, show, remove", _commands
+            "schemas of payloads, by topic and type: add, check, list, show, remove", _commands
         ),
     },
     checks=_checks,

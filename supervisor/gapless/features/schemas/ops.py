@@ -77,7 +77,7 @@ class SchemaCheck:
     backward: whether it takes all that the version before took; forward: the other way round.
     compatible: whether that is enough for `compatibility`. compared_with: number of the version
     before; None: there is none. events: those of the type that were looked at. misfits: events that
-    do not fit, of which at most 20 are in `problems`.
+    do not fit; `problems` has at most 20 of them.
     """
 
     topic: str

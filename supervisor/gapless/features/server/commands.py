@@ -34,7 +34,7 @@ examples:
 
 
 command = Command("server")
-_NAME = opt("--name", "which one; `gapless demo` has demo", default="default")
+_NAME = opt("--name", "its name; `gapless demo` has demo", default="default")
 
 
 @command.verb(
@@ -49,7 +49,7 @@ def _start(args: Args) -> int:
     return _show(args, start_server(args.name))
 
 
-@command.verb("stop it, whoever uses it; the data stay", _NAME, connects=False)
+@command.verb("stop it, also if it is in use; the data stay", _NAME, connects=False)
 def _stop(args: Args) -> int:
     folder = show_server(args.name).folder
     stopped = stop_server(args.name)
@@ -70,7 +70,7 @@ def _url(args: Args) -> int:
 
 
 @command.verb(
-    "open psql on it; what stands behind -- is for psql",
+    "open psql on it; arguments behind -- are for psql",
     _NAME,
     json=False,
     connects=False,

@@ -34,7 +34,7 @@ class ServerInfo:
     url: str | None
 
     def __str__(self) -> str:
-        how_long = "until gapless server stop" if self.stays else "as long as somebody uses it"
+        how_long = "until gapless server stop" if self.stays else "as long as it is used"
         holds = f"PostgreSQL {self.version}" if self.version else "nothing yet"
         lines = [
             f"server   {self.name}: {f'runs, {how_long}' if self.running else 'does not run'}",

@@ -89,7 +89,7 @@ def _load(wanted: ReadRequest, archived: Range) -> pa.Table:
         line = " ".join(str(error).split())
         raise UsageError(
             f"archive {archived.archive} cannot be read where Spark's tasks run, or has not the "
-            f"columns topic, partition, offset and what is asked for: {line[:200]}"
+            f"columns topic, partition, offset and the requested ones: {line[:200]}"
         ) from error
 
 

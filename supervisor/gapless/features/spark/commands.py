@@ -40,7 +40,7 @@ def _list(args: Args) -> int:
 @command.verb(
     "run one until Ctrl-C; it continues where it was",
     "name",
-    flag("--once", "do what there is, then end"),
+    flag("--once", "handle the present events, then end"),
     *on_spark(before="conf: of the file, which goes before spark-defaults.conf"),
     _FILE,
     json=False,
@@ -88,7 +88,7 @@ def _verify(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "let one begin anew; what it wrote stays",
+    "let one begin anew; its output stays",
     "name",
     opt("--to", choices=("earliest", "latest"), default="earliest"),
 )
@@ -99,9 +99,9 @@ def _reset(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "forget one, and let retention continue without it; without --yes only say what",
+    "forget one, and let retention continue without it; without --yes only say what would go",
     "name",
-    yes("do it; what it wrote stays"),
+    yes("do it; its output stays"),
 )
 def _remove(conn: Conn, args: Args) -> int:
     done = remove_pipeline(conn, args.name, dry_run=not args.apply)
@@ -113,5 +113,5 @@ def _remove(conn: Conn, args: Args) -> int:
         return 0
     if done.left_over:
         remark(f"warning: {done.left_over} of an interrupted run stays: its owner may drop it")
-    gone = f"removed {done}: retention does not wait for it any more; what it wrote stays"
+    gone = f"removed {done}: retention does not wait for it any more; its output stays"
     return answer(args, gone, **what)

@@ -219,7 +219,7 @@ class Engine:
         except GaplessError as error:
             if not self._draining:
                 raise
-            log.warning("driver: %s; what was at work is not committed", error)
+            log.warning("driver: %s; running work is not committed", error)
             self._forget()
             self._jobs.forget()
 

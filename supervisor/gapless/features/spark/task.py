@@ -212,8 +212,8 @@ def find_handler(
                     return handler
     except UsageError as error:
         raise UsageError(
-            f"where Spark's tasks run, {error}. Executors need the application, and what it reads "
-            "from the environment as spark.executorEnv.NAME"
+            f"where Spark's tasks run, {error}. Executors need the application, and its "
+            "environment variables as spark.executorEnv.NAME"
         ) from error
     raise UsageError(
         f"where Spark's tasks run, no handler serves {topic} for {group_id}: is the application "

@@ -25,7 +25,7 @@ def webhooks(patient: Patient) -> Iterator[Finding]:
 
 def _of(each: WebhookInfo) -> Iterator[Finding]:
     if not each.is_run:
-        yield fail("webhooks", f"nobody delivers to {each.name}", "gapless run --webhooks")
+        yield fail("webhooks", f"no supervisor delivers to {each.name}", "gapless run --webhooks")
     if each.paused:
         why = f": {each.pause_reason}" if each.pause_reason else ""
         yield warning(

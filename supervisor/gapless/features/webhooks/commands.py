@@ -22,8 +22,8 @@ from gapless.ops.place import read_since
 from gapless.ops.text import quantity
 
 EXAMPLES = """\
-A secret is given by where whoever delivers finds it: env:NAME or file:/PATH. gapless run --webhooks
-is who delivers. A webhook is a consumer group, webhook-NAME: its lag and letters are those.
+A secret is given as its place, env:NAME or file:/PATH, for gapless run --webhooks
+to read. A webhook is a consumer group, webhook-NAME: its lag and letters are those.
 
 examples:
   gapless webhooks add shop orders https://shop.example/hooks --secret env:SHOP_SECRET
@@ -56,7 +56,7 @@ def _list(conn: Conn, args: Args) -> int:
     opt("url", "https://host/path"),
     opt(
         "--secret WHERE",
-        "env:NAME or file:/PATH of whoever delivers; twice while one replaces the other",
+        "env:NAME or file:/PATH, read by the deliverer; twice while one replaces the other",
         action="append",
         dest="secrets",
         required=True,
@@ -68,7 +68,7 @@ def _list(conn: Conn, args: Args) -> int:
     ),
     opt(
         "--match JSON",
-        'if shared, which params equal which part of an event: \'{"shop": "$.shop_id"}\'',
+        'if shared, params that equal parts of an event: \'{"shop": "$.shop_id"}\'',
         json_object,
     ),
     opt("--sql-condition --condition SQL", "if shared, an expression, as of gapless subscriptions"),
@@ -90,7 +90,7 @@ def _list(conn: Conn, args: Args) -> int:
     flag("--allow-http", "let the URL begin with http://"),
     opt(
         "--start",
-        "where a new one begins (default: latest, with what is published from now on)",
+        "where a new one begins (default: latest, with events published from now on)",
         choices=("latest", "earliest"),
         default="latest",
     ),
@@ -130,11 +130,11 @@ def _resume(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "send an endpoint that shares a group again what it got",
+    "send an endpoint that shares a group its events again",
     "name",
     opt(
         "--since TS|AGE",
-        "what was published then or later, or so long ago at most: 15m, 12h, 7d",
+        "events published then or later, or at most so long ago: 15m, 12h, 7d",
         argument(read_since),
         required=True,
     ),

@@ -53,7 +53,7 @@ def _text(reference: str) -> str:
     if kind == "env":
         found = os.environ.get(where)
         if found is None:
-            raise SecretError(f"secret {reference}: whoever delivers has no such variable")
+            raise SecretError(f"secret {reference}: the delivering process has no such variable")
         return found
     try:
         with Path(where).open("rb") as file:

@@ -89,7 +89,7 @@ def find_unit(conn: Connection[Any], place: GroupPlace) -> DlqUnit:
     found = rows(conn, DlqUnit, query("dlq", "unit"), **place.event)
     if not found:
         raise RefusedError(
-            f"there is no dead letter {place}: gapless dlq list --state all shows what there is",
+            f"there is no dead letter {place}: gapless dlq list --state all shows all units",
             sqlstate="GL404",
         )
     return found[0]

@@ -51,7 +51,7 @@ def ok(name: str, text: str) -> Finding:
 
 
 def warning(name: str, text: str, remedy: str = "") -> Finding:
-    """Report a state that works, but that somebody should know of."""
+    """Report a state that works, but that a person should know of."""
     return Finding(name=name, level="warning", text=text, remedy=remedy)
 
 

@@ -125,7 +125,7 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
     at_least = "at least " if pending == COUNT_MAX else ""
     waiting = f"; {at_least}{quantity(pending, 'event')} without an offset yet" if pending else ""
     if pending and look.totals.pending_s > _STILL_S:
-        who = "nobody is the sequencer"
+        who = "no session is the sequencer"
         remedy = "start a supervisor: gapless run"
         if sequencing.pid is not None:
             who = f"pid {sequencing.pid} is the sequencer, and gets nowhere"
@@ -133,7 +133,7 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
         text = f"{who}{waiting}, the oldest for {duration(look.totals.pending_s)}"
         yield fail("sequencer", text, remedy)
     elif sequencing.pid is None:
-        text = f"nobody is the sequencer{waiting}"
+        text = f"no session is the sequencer{waiting}"
         yield warning("sequencer", text, "start a supervisor: gapless run")
     else:
         text = f"pid {sequencing.pid} is the sequencer, {sequencing.state}, run {sequencing.run}"
@@ -159,7 +159,7 @@ def foreign_locks(patient: Patient) -> Iterator[Finding]:
             f"a supervisor ends it; by hand: select pg_terminate_backend({each.pid})",
         )
     if not found:
-        yield ok("foreign_locks", "nobody holds a lock of gapless without a right to it")
+        yield ok("foreign_locks", "no session holds a lock of gapless without a right to it")
 
 
 def obstacles(patient: Patient) -> Iterator[Finding]:
@@ -171,7 +171,7 @@ def obstacles(patient: Patient) -> Iterator[Finding]:
     if len(found) > _SHOWN_MAX:
         yield fail("obstacles", f"{len(found) - _SHOWN_MAX} more", "gapless status shows all")
     if not found:
-        yield ok("obstacles", "nobody keeps a group, or what is due, from continuing")
+        yield ok("obstacles", "no session keeps a group or due events from continuing")
 
 
 def unrouted(patient: Patient) -> Iterator[Finding]:
@@ -249,11 +249,11 @@ def retention(patient: Patient) -> Iterator[Finding]:
         why = "; ".join(map(plain, held[0].reasons))
         yield warning(
             "retention",
-            f"{quantity(len(held), 'chunk')} of the log stay for somebody: {why}",
+            f"{quantity(len(held), 'chunk')} of the log are held back: {why}",
             "start what handles them, or see gapless retention; docs/run/operations.md, Retention",
         )
     else:
-        yield ok("retention", f"{quantity(len(found), 'chunk')} of the log, nobody holds one back")
+        yield ok("retention", f"{quantity(len(found), 'chunk')} of the log, none is held back")
 
 
 def pipelines(patient: Patient) -> Iterator[Finding]:
@@ -283,7 +283,7 @@ def dedupe(patient: Patient) -> Iterator[Finding]:
         yield warning(
             "dedupe",
             f"{text}; new ones are stored twice, for a transaction is open since "
-            f"{found.closing_s:,.0f} s ago, or nobody does the housekeeping",
+            f"{found.closing_s:,.0f} s ago, or no supervisor does the housekeeping",
             "end that transaction (see horizon), and start a supervisor: gapless run",
         )
     elif (found.overdue_s or 0.0) > _TURN_S_MAX:

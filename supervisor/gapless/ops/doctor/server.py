@@ -180,7 +180,7 @@ def horizon(patient: Patient) -> Iterator[Finding]:
         yield warning(
             "horizon",
             f"the {state} replication slot {slot.name} holds it for {slot.xids:,} transactions",
-            "drop the slot if nobody needs it",
+            "drop the slot if it is not needed",
         )
     if not oldest:
         yield ok("horizon", "no transaction is open")

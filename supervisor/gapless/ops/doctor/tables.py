@@ -30,7 +30,7 @@ def locks(patient: Patient) -> Iterator[Finding]:
     for problem, remedy in found[:_SHOWN_MAX]:
         yield fail("locks", plain(problem), plain(remedy))
     if not found:
-        yield ok("locks", "nobody has locked a table of gapless")
+        yield ok("locks", "no session has locked a table of gapless")
 
 
 def published(

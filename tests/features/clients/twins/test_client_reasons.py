@@ -23,7 +23,7 @@ LATEST = (
 )
 FILTERED = (
     'group "billing" has a filter or subscriptions, which only a supervisor (gapless run) applies:'
-    " use a group without, and pass in the client what it does not want"
+    " use a group without, and pass unwanted events in the client"
 )
 # What is so of the group, or of what is beside it; why no client can serve it.
 REASONS: dict[str, tuple[str, str | None]] = {
@@ -35,7 +35,7 @@ REASONS: dict[str, tuple[str, str | None]] = {
     "others are replays": (f"update gapless.consumer_group set is_scratch = true where {ELSEWHERE}", None),
     "a queue": (
         f"update gapless.consumer_group set mode = 'queue', block = 4 where {HERE}",
-        'group "billing" is a queue: nobody joins one, its events are taken (gapless.take)',
+        'group "billing" is a queue: clients do not join it, they take its events (gapless.take)',
     ),
     "others are queues": (f"update gapless.consumer_group set mode = 'queue', block = 4 where {ELSEWHERE}", None),
     "direct messages": (
@@ -93,7 +93,7 @@ def test_of_a_group_that_is_not_there(twins: Twins, topic: str) -> None:
 
 
 STILL = {
-    "hole": "offsets 4 to 6 are not all there: gapless skip billing/orders/1@4 passes what is missing",
+    "hole": "offsets 4 to 6 are not all there: gapless skip billing/orders/1@4 passes the missing ones",
     "overrun": (
         "retention dropped offsets 4 to 6 before group billing handled them:"
         " gapless seek --earliest continues without them"

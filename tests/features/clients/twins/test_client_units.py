@@ -206,7 +206,7 @@ STILL: dict[str, tuple[int, list[str], str, int | None]] = {
     "the end": (9, [], "", None),
     "a hole": (
         4, ["delete from gapless.log_segment where base_offset = 4"],
-        "offsets 4 to 6 are not all there: gapless skip billing/orders/1@4 passes what is missing", None,
+        "offsets 4 to 6 are not all there: gapless skip billing/orders/1@4 passes the missing ones", None,
     ),
     "dropped": (
         1, ["insert into gapless.log_start values ({topic}, 1, 4, now())"],

@@ -82,7 +82,7 @@ def test_what_is_in_the_log_is_to_be_taken_in(
 def test_what_is_given_up_has_to_be_gone_first(twins: Twins) -> None:
     conn = twins.conn
     conn.execute("insert into gapless.compaction select topic_id, 0, 1 from gapless.topic")
-    said = 'topic "orders": what was kept before is still being removed: gapless run does that, or select gapless.compact()'
+    said = 'topic "orders": rows kept before are still being removed: gapless run does that, or select gapless.compact()'
     assert twins.refused(SET, [True]) == ("GL409", said)
     assert called(twins, compact=False) == (False, {})
     conn.execute("delete from gapless.compaction where topic_id = %s", [twins.topic_ids["orders"]])

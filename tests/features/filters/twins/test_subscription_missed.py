@@ -197,7 +197,7 @@ def test_what_is_missing_cannot_be_asked_about(twins: Twins, base: int, asked: s
         f"delete from gapless.log_segment where base_offset = %s and {here}",
         [base, twins.topic_ids["orders"]],
     )
-    said = f"offsets {asked} of partition 1 are missing from the log: what it missed cannot be read any more"
+    said = f"offsets {asked} of partition 1 are missing from the log: its missed events cannot be read any more"
     assert twins.refused(RESUME) == ("GL409", said)
 
 

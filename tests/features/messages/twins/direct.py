@@ -5,10 +5,10 @@ from typing import Any
 NO_OBJECT = "headers are a JSON object, not "
 
 
-NO_GROUP = 'topic "orders" has no group "%s": nobody would handle a message to it'
+NO_GROUP = 'topic "orders" has no group "%s": a message to it would reach no handler'
 
 
-NO_SUBSCRIPTION = 'group "billing" has no subscription "%s" of topic "orders": nobody would be told of a message to it'
+NO_SUBSCRIPTION = 'group "billing" has no subscription "%s" of topic "orders": a message to it would reach no handler'
 
 
 NOT_DIRECT = 'topic "%s" takes no direct messages: gapless topics alter %s --direct'

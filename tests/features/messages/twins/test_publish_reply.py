@@ -89,7 +89,7 @@ def reply_id(request_id: str) -> str:
     return str(UUID(md5(f"gapless reply to {request_id}".encode()).hexdigest()))
 
 
-NO_REQUEST = ("GL400", "this event is no request: nobody waits for a reply")
+NO_REQUEST = ("GL400", "this event is no request: no program waits for a reply")
 SOON = "(clock_timestamp() + interval '100 s')::text"
 GONE = "(clock_timestamp() - interval '1 s')::text"
 # Headers of what is replied to, as SQL; whether it is published, none: it is refused.

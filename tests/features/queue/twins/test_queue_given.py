@@ -27,7 +27,7 @@ EVENTS = (
     " o.created_ts, o.cause, o.correlation from gapless.read('orders', 1, %s, %s) r"
     " join gapless.outbox_message_t o on o.id = r.message_id order by r.c_offset"
 )
-LAPSED = "given out {} times, and nobody answered for it: its worker died, or was too slow"
+LAPSED = "given out {} times without an answer: its worker died, or was too slow"
 EVENT = 9  # the first column of an event
 Given = list[tuple[Any, ...]]
 

@@ -168,7 +168,7 @@ def test_the_events_of_a_range(twins: Twins, first: int, last: int) -> None:
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [
-        ("overrun", ("retention has dropped what the group had not handled at offset 5:"
+        ("overrun", ("retention has dropped events that the group had not handled at offset 5:"
          " gapless skip sender/orders/1@5 continues without them")),
         ("hole", "events are missing in the log at offset 5: gapless skip sender/orders/1@5 continues without them"),
         ("beyond", ("the group is beyond the end of the log at offset 5: gapless seek sender/orders/1 --pause --yes,"
@@ -268,7 +268,7 @@ def test_what_a_skip_of_a_queue_passes(twins: Twins, name: str) -> None:
 
 
 NOTHING = 'nothing that group "sender" has not passed is missing at offset {} of orders/1: there is no hole to skip'
-PASSED = 'offsets {} to {} of orders/1 are missing, and group "sender" has passed them, or somebody has them in hand'
+PASSED = 'offsets {} to {} of orders/1 are missing, and group "sender" has passed them, or they are in hand'
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_an_old_snapshot_is_refused(
             else:
                 take(twins, None, conn=second)
     said = f"gapless.{function}() needs READ COMMITTED, not {level.upper()}: "
-    said += "it decides by what is true now"
+    said += "it decides by the present state"
     assert caught.value.diag.message_primary == said
 
 

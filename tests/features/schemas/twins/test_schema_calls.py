@@ -130,9 +130,7 @@ def test_versions_are_taken_away(
     detail = {"event_type": name, "version": version, "versions": len(versions)}
     assert twins.conn.execute(AUDITS).fetchall() == [("remove schema", "orders", "", None, detail)]
     what = "version" if version is None else f"version {version}"
-    said = (
-        f"there is no {what} of a schema of orders/{name}: gapless schemas list shows what there is"
-    )
+    said = f"there is no {what} of a schema of orders/{name}: gapless schemas list shows them"
     assert twins.refused(REMOVE, ["orders", event_type, version]) == ("GL404", said)
 
 

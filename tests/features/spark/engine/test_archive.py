@@ -70,7 +70,7 @@ def test_what_was_archived_may_be_dropped_and_is_read_as_one(
         "or gapless topics alter outbox --archive none"
     )
 
-    with pytest.raises(GaplessError, match="is an archive, but what its transform returned"):
+    with pytest.raises(GaplessError, match="is an archive, but its transform did not return"):
         _run(dsn, tmp_path, "where offset % 10 <> 3")
     assert not list((tmp_path / "cold").rglob("*.parquet"))
     assert apply_retention(conn, KEEP) == []

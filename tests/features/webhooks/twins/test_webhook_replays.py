@@ -111,7 +111,7 @@ def test_so_many_at_a_time(hooks: Twins, more: int) -> None:
     """What is one too many is said to be; of what is not, what is missing from the log."""
     hooks.seek(100_007 - 5 + more, hooks.here(GROUP))
     said = {
-        0: "offsets 7 to 1006 of partition 1 are missing from the log: what it missed cannot be read any more",
+        0: "offsets 7 to 1006 of partition 1 are missing from the log: its missed events cannot be read any more",
         1: "since then 100001 events were passed: at most 100000 at a time can be looked at again",
     }
     assert hooks.refused(REPLAY.format(SEVENTH)) == ("GL409", said[more])

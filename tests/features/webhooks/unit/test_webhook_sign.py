@@ -63,7 +63,9 @@ def test_a_secret_that_is_none_is_not_told(monkeypatch: pytest.MonkeyPatch, text
 
 
 def test_a_secret_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(SecretError, match="env:NOBODY: whoever delivers has no such variable"):
+    with pytest.raises(
+        SecretError, match="env:NOBODY: the delivering process has no such variable"
+    ):
         read_secrets(["env:NOBODY"])
     with pytest.raises(SecretError, match="No such file"):
         read_secrets([f"file:{tmp_path}/none"])

@@ -1,4 +1,4 @@
-// The page: which address shows what, one look at the log every two seconds, and the keyboard.
+// The page: its addresses, one look at the log every two seconds, and the keyboard.
 
 import { get, Refused } from "./api.js";
 import { el, show as fill } from "./dom.js";
@@ -27,13 +27,13 @@ const PAGES = [
 ];
 
 let status = null; // the newest look
-let shown = null; // {update, ended}: what the page does with a look, and what ends it
+let shown = null; // {update, ended}: the page's use of a look, and its end
 const lists = {}; // the address of each list as it was last shown, with its filter
 
-/** The path of an address behind its #, and what is asked behind that. */
+/** The path of an address behind its #, and the query behind that. */
 const asked = (hash) => hash.replace(/^#\/?/, "").split("?");
 
-/** Show what the address says; a page returns what is to be done with each look. */
+/** Show the page of the address; a page returns its use of each look. */
 function show() {
   shown?.ended.abort();
   const [where, query] = asked(location.hash);
@@ -135,7 +135,7 @@ document.getElementById("sign-in").addEventListener("click", async () => (await 
 document.querySelector(".jump").addEventListener("click", (event) => (event.preventDefault(), main.focus())); // no page of that name
 addEventListener("hashchange", () => {
   show();
-  if (document.activeElement === document.body) main.focus({ preventScroll: true }); // what had it is gone
+  if (document.activeElement === document.body) main.focus({ preventScroll: true }); // its element is gone
 });
 addEventListener("look", look);
 document.addEventListener("visibilitychange", () => document.hidden || look());

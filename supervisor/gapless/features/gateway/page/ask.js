@@ -1,4 +1,4 @@
-// Questions before something is changed, and what came of it.
+// Questions before a change, and its result.
 
 import { el, show } from "./dom.js";
 import { key, keepKey } from "./api.js";
@@ -7,7 +7,7 @@ const dialog = document.getElementById("dialog");
 const toast = document.getElementById("toast");
 let forget = 0;
 
-/** Say what happened, for some seconds. */
+/** Show a message, for some seconds. */
 export function tell(text, isBad = false) {
   toast.textContent = text;
   toast.className = isBad ? "bad" : "";
@@ -25,7 +25,7 @@ export function ask(title, { text = "", fields = [], yes = "Yes", danger = false
     inputs.map(([, made], i) => el("label", { class: "field" }, fields[i].title, made)),
     el("div", { class: "buttons" },
       el("button", { value: "yes", class: danger ? "danger" : "main" }, yes),
-      el("button", { value: "no", formnovalidate: true, autofocus: !inputs.length }, "No")), // not what changes something
+      el("button", { value: "no", formnovalidate: true, autofocus: !inputs.length }, "No")), // not the button of a change
   );
   show(dialog, form);
   dialog.returnValue = "";
@@ -46,7 +46,7 @@ function input(field) {
   return el("input", { ...common, type: field.type || "text", value: field.value || "", required: field.required });
 }
 
-/** A button that asks, does, tells, and looks again. With a preview (given => text) it asks again with what that says. */
+/** A button that asks, does, tells, and looks again. With a preview (given => text) it asks again with its text. */
 export function action(title, { question, text, fields, danger, yes = title, done, preview }, change) {
   const button = el("button", { type: "button", class: danger ? "danger" : null, onclick: async () => {
     const given = await ask(question, { text, fields, danger, yes: preview ? "Preview" : yes });

@@ -1,4 +1,4 @@
-// Elements without HTML: whatever comes from the log is text, never markup.
+// Elements without HTML: all from the log is text, never markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -22,7 +22,7 @@ function fill(made, attributes, children) {
   return made;
 }
 
-/** Show these in an element, instead of what it shows; what had the focus has it again, or what is where it was. */
+/** Show these in an element, in place of its contents; the focus stays where it was. */
 export function show(element, ...children) {
   const at = focusable(element).indexOf(document.activeElement);
   const chosen = at >= 0 && identity(document.activeElement);
@@ -61,7 +61,7 @@ export const cells = (columns, row) =>
 
 const kind = (column) => [column.kind || "text", column.hide && "wide"].filter(Boolean).join(" ");
 
-/** A heading with what belongs to it. */
+/** A heading with its contents. */
 export function section(title, ...children) {
   return el("section", {}, el("h2", {}, title), children);
 }

@@ -20,7 +20,7 @@ export function remember(status) {
   for (const each of past.keys()) if (!seen.has(each)) past.delete(each);
 }
 
-/** Add what one look cannot tell: events handled a second, how fast lag grows, when it is 0 (pure but for the past). */
+/** Add facts that one look cannot tell: events handled a second, how fast lag grows, when it is 0 (pure but for the past). */
 export function withRates(status, before) {
   if (!before) return status;
   const seconds = (Date.parse(status.taken_at) - Date.parse(before.taken_at)) / 1000;

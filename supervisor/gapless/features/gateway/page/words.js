@@ -54,18 +54,18 @@ export function catchUp(group) {
   return group.lag_per_s > 0 ? "grows" : group.lag_per_s === 0 ? "stands" : "?";
 }
 
-/** Everything that needs somebody, the worst first: [{level: "bad" | "warn", text, href}]. */
+/** Everything that needs a person, the worst first: [{level: "bad" | "warn", text, href}]. */
 export function troubles(status) {
   const found = [];
   const say = (level, text, href) => found.push({ level, text, href });
   const { sequencer, totals } = status;
   if (sequencer.state === "nobody" && (totals.pending || 0) > 0)
-    say("bad", `${plural(totals.pending, "event")} without an offset, and nobody sequences: start gapless run`);
+    say("bad", `${plural(totals.pending, "event")} without an offset, and no supervisor gives any: start gapless run`);
   if (sequencer.needs_rebase) say("bad", "the log was restored or failed over: the next sequencer re-bases it");
   for (const group of status.groups) {
     const href = `#/groups/${encodeURIComponent(group.group)}/${encodeURIComponent(group.topic)}`;
     if (group.stopped) say("bad", `${name(group)}: ${plural(group.stopped, "partition")} stopped by an error`, href);
-    if (group.unserved && group.lag) say("bad", `${name(group)}: nobody works on ${plural(group.unserved, "partition")}`, href);
+    if (group.unserved && group.lag) say("bad", `${name(group)}: no supervisor works on ${plural(group.unserved, "partition")}`, href);
     if (group.paused) say("warn", `${name(group)}: ${plural(group.paused, "partition")} paused`, href);
     if (group.dead_letters) say("warn", `${name(group)}: ${plural(group.dead_letters, "dead letter")}`, `#/dead?group=${encodeURIComponent(group.group)}`);
     if (group.lapsed) say("warn", `${name(group)}: ${plural(group.lapsed, "reservation")} lapsed`, href);

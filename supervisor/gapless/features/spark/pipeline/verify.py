@@ -71,7 +71,7 @@ def require_batch(df: DataFrame, batch: MicroBatch, name: str) -> None:
         events = last - first + 1
         if found.pop((topic, partition), None) != (first, last, events, events):
             raise HoleError(
-                f"pipeline {name} is an archive, but what its transform returned is not offsets "
+                f"pipeline {name} is an archive, but its transform did not return offsets "
                 f"{first} to {last} of {topic}/{partition}, each once: nothing was written"
             )
     if found:

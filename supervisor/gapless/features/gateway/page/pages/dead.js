@@ -1,4 +1,4 @@
-// What was set aside: the list, one with payload and traceback, and what can be done with it.
+// Dead letters: the list, one with payload and traceback, and the actions on it.
 
 import { get, post } from "../api.js";
 import { action } from "../ask.js";
@@ -10,7 +10,7 @@ const when = (text) => (text ? new Date(text).toLocaleString() : null);
 
 export function dead({ main, query, signal }) {
   const list = el("div");
-  const wanted = { states: "dead", ...Object.fromEntries(query) }; // what the address says, which Back brings again
+  const wanted = { states: "dead", ...Object.fromEntries(query) }; // from the address, which Back brings again
   const field = (title, given) => el("label", {}, title, el("input", { name: given, value: query.get(given) || "", autocomplete: "off" }));
   const states = el("select", { name: "states" }, ["dead", "waiting", "parked", "redriven", "discarded"].map((state) => el("option", { value: state, selected: state === wanted.states }, state)));
   const form = el("form", {}, field("group", "group"), field("topic", "topic"), field("error contains", "error"), el("label", {}, "state", states), el("button", { class: "main" }, "Show"));

@@ -1,4 +1,4 @@
-// A group on a topic: lag over time, who owns what, why something stands still; pause, resume, seek.
+// A group on a topic: lag over time, owners, reasons of a standstill; pause, resume, seek.
 
 import { get, path, post } from "../api.js";
 import { action, tell } from "../ask.js";
@@ -56,14 +56,14 @@ function buttons(groupName, topic) {
   seek.addEventListener("click", () => show(preview, !preview.firstChild && seekForm(at, scope)));
   return el("div", {},
     el("div", { class: "buttons" },
-      action("Pause …", { question: `Pause ${groupName}/${topic}?`, text: "Its workers finish what they have in hand, then wait.", fields: [partition, { name: "reason", title: "reason", required: true }], yes: "Pause", done: "paused" },
+      action("Pause …", { question: `Pause ${groupName}/${topic}?`, text: "Its workers finish their units in hand, then wait.", fields: [partition, { name: "reason", title: "reason", required: true }], yes: "Pause", done: "paused" },
         (given) => post(`${at}/pause`, { ...scope(given), reason: given.reason })),
       action("Resume", { question: `Resume ${groupName}/${topic}?`, fields: [partition], done: "resumed" }, (given) => post(`${at}/resume`, scope(given))),
       seek),
     preview);
 }
 
-/** Where to, then what would move, then: do it. */
+/** Ask where to, show the moves, then make them. */
 function seekForm(at, scope) {
   const to = el("input", { name: "to", placeholder: "earliest, latest, an offset, a time", required: true });
   const partition = el("input", { name: "partition", type: "number" });
@@ -75,7 +75,7 @@ function seekForm(at, scope) {
     try {
       const plan = await post(`${at}/seek`, wanted);
       show(result, moves(plan), el("div", { class: "buttons" }, action("Seek", {
-        question: "Move the group?", text: "What it passes is not handled; what it goes back to is handled again. Pause it first: while it works, nothing is moved.", danger: true, done: "moved",
+        question: "Move the group?", text: "Events that it passes are not handled; events that it goes back over are handled again. Pause it first: while it works, nothing is moved.", danger: true, done: "moved",
       }, () => post(`${at}/seek`, { ...wanted, apply: true }))));
     } catch (error) {
       tell(error.message, true);

@@ -1,4 +1,4 @@
-// Events for later and schedules, webhooks, and what retention keeps.
+// Events for later and schedules, webhooks, and retention.
 
 import { get, path, post } from "../api.js";
 import { action } from "../ask.js";
@@ -54,7 +54,7 @@ export function later(page) {
 function state(webhook) {
   const say = (level, text) => el("span", { class: level }, text);
   if (webhook.paused) return say("warn", webhook.pause_reason ? `paused: ${webhook.pause_reason}` : "paused");
-  if (!webhook.is_run) return say("warn", "nobody delivers: gapless run --webhooks");
+  if (!webhook.is_run) return say("warn", "no supervisor delivers: gapless run --webhooks");
   return webhook.circuit_open_since ? say("bad", "its requests fail: tried again by itself") : say("good", "delivers");
 }
 
@@ -75,7 +75,7 @@ export function webhooks(page) {
             ? action("Resume", { question: `Resume ${each.name}?`, done: "resumed" }, () => post(`${at}/resume`))
             : action("Pause", { question: `Pause ${each.name}?`, fields: [{ name: "reason", title: "reason", required: true }], done: "paused" }, (given) => post(`${at}/pause`, given)),
           each.shared && action("Replay", {
-            question: `Send ${each.name} again what it got?`,
+            question: `Send ${each.name} its events again?`,
             text: "It alone is called, with the ids that its messages had. 100 000 events at most.",
             fields: [{ name: "since", title: "since: a time, or an age (15m, 12h, 7d)", value: "2h", required: true }],
             yes: "Send again",

@@ -1,4 +1,4 @@
-// Is all well? What lags? Who owns what?
+// The overview: troubles, lags, owners.
 
 import { el, section, show, table } from "../dom.js";
 import { looksOf, plot } from "../history.js";
@@ -68,7 +68,7 @@ function members({ members }) {
     { title: "up", kind: "number", hide: true, of: (each) => age(each.up_s) },
     { title: "groups", hide: true, of: (each) => each.groups.join(", ") },
   ];
-  return section("Members", table(columns, members, { empty: "Nobody runs handlers: start gapless run." }));
+  return section("Members", table(columns, members, { empty: "No supervisor is running: start gapless run." }));
 }
 
 function lately({ dead_letters: letters, evictions }) {

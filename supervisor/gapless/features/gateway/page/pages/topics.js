@@ -1,4 +1,4 @@
-// Topics: where their partitions end, what is published now, and a search.
+// Topics: the ends of their partitions, new events, and a search.
 
 import { exact, getEvents, path, stream } from "../api.js";
 import { cells, el, head, section, show, table } from "../dom.js";
