@@ -58,7 +58,10 @@ def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: b
         place = spell(*row)
         steps += [
             (f"gapless dlq show {place}", "what was refused, and why; gapless dlq lists all"),
-            (f"gapless dlq redrive {place}", "handled again; README mends it before"),
+            (
+                f"gapless dlq redrive {place}",
+                "handled again; it fails until it is mended",
+            ),
         ]
     if own_server:
         steps.append(
