@@ -50,7 +50,7 @@ def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: b
     steps = [
         (f"export GAPLESS_DSN='{url_of(dsn)}'", ""),
         ("gapless tail flights -n 5", "look at the events"),
-        (f"gapless run {_HANDLERS} --no-console &", "a supervisor; the same again: another one"),
+        (f"gapless run {_HANDLERS} &> run.log &", "a supervisor; the same again: another one"),
         ("kill -9 $!", "break it: gapless status shows who continues"),
     ]
     row = conn.execute(query("demo", "newest_letter")).fetchone()
