@@ -145,14 +145,20 @@ def test_output_that_the_terminal_cannot_show_is_escaped(gapless) -> None:
 
 @pytest.mark.long
 def test_tables_on_a_terminal(conn, dsn: str) -> None:
-    """On a terminal there is colour, unless NO_COLOR; and never when it is not one."""
+    """On a terminal there is colour, unless NO_COLOR; and never when it is not one.
+
+    A name that is wider than the terminal stays whole, on the line of its row.
+    """
     from gapless.log.topics import ensure_topic
 
     ensure_topic(conn, "orders", partitions=4)
+    ensure_topic(conn, name := "orders-" * 14, partitions=4)
     assert "\x1b[" in _on_terminal(dsn, TERM="xterm")
     plain = _on_terminal(dsn, TERM="xterm", NO_COLOR="1")
     assert "\x1b[3" not in plain
     assert "orders" in plain
+    (row,) = (line for line in plain.splitlines() if name in line)
+    assert row.split()[1] == "4"
 
 
 def _on_terminal(dsn: str, **env: str) -> str:

@@ -1,6 +1,6 @@
 """The output that a page shows below a block, compared with the block's own.
 
-What differs from run to run (times, ages, ids, ports, widths of columns) counts as alike. In the
+What differs from run to run (times, ages, rates, ids, ports, widths of columns) counts as alike. In the
 page `…` stands for any text of a line, and on a line by itself for any lines.
 """
 
@@ -18,6 +18,7 @@ _VARIES = (
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d(?::\d\d)?)?"), "TIME"),
     (re.compile(r"\b\d\d:\d\d:\d\d(?:\.\d+)?\b"), "TIME"),
     (re.compile(r"(?<![\w.])\d+(?:\.\d+)? ?(?:ms|s|m)\b"), "AGE"),
+    (re.compile(r"\d[\d,.]*(?= (?:events/s|functions|views)\b)"), "N"),
     (re.compile(r"(?<=localhost|127\.0\.0\.1):\d+\b"), ":PORT"),
     (re.compile(r"-[-+]{2,}"), "---"),
     (re.compile(r"[ \t]+"), " "),

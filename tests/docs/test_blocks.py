@@ -72,6 +72,8 @@ def test_an_undecided_block_is_a_mistake(tmp_path: Path) -> None:
         ("lag 1 (350ms)\n", "lag 0 (4m)", False),
         ("2@1 2026-11-29T01:13:14.026Z Ann\n", "2@1 2026-03-01T12:00:00Z Ann", True),
         ("2@1 2026-11-29T01:13:14.026Z Ann\n", "2@1 2026-03-01T12:00:00Z Ben", False),
+        ("9 events (1,980 events/s)\n", "9 events (720 events/s)", True),
+        ("8 events (1,980 events/s)\n", "9 events (720 events/s)", False),
         ("http://127.0.0.1:40123/\n", "http://127.0.0.1:8080/", True),
         ("ValueError: 1 of shop-17\n", "ValueError: … of …", True),
     ],

@@ -182,6 +182,15 @@ def test_what_the_caller_did_before_is_not_committed_with_half_of_the_events(
     assert sequence(conn) == 0
 
 
+@pytest.mark.parametrize("kind", ["sync", "async", "psycopg2", "asyncpg"])
+def test_a_database_without_the_schema_is_said_to_need_init(empty_dsn: str, kind: str) -> None:
+    with publisher(empty_dsn, kind) as bare, pytest.raises(Exception, match="gapless") as raised:
+        bare.publish("orders", 1)
+    assert raised.value.__notes__ == [
+        "the gapless schema is missing or incomplete: run gapless init"
+    ]
+
+
 FOREIGN: dict[str, tuple[str, ...]] = {
     "INSERT": ("insert into gapless.outbox_message_t (payload, headers) values ('1', {})",),
     "INSERT of several": (

@@ -109,7 +109,7 @@ def _filters(states: Sequence[str]) -> Arguments:
     limit(20, "at most N, newest failure first"),
 )
 def _list(conn: Conn, args: Args) -> int:
-    return listed(args, list_units(conn, **args.given), "no dead letters")
+    return listed(args, list_units(conn, **args.given), "no dead letters", first=["place"])
 
 
 @command.verb(
@@ -189,7 +189,7 @@ def _would(args: Args, verb: _Changes, units: Sequence[DlqUnit | DlqRow]) -> int
         return answer(args, "", dry_run=True, units=[str(place) for place in ordered])
     rows = {unit.place: unit for unit in units if isinstance(unit, DlqRow)}
     shown = [rows[place] for place in ordered if place in rows]
-    listed(args, shown, "" if args.places else "no dead letters")
+    listed(args, shown, "" if args.places else "no dead letters", first=["place"])
     events = quantity(sum(unit.events for unit in units), "event")
     remark(
         f"nothing was changed: would {verb} {quantity(len(units), 'unit')}, {events}"

@@ -70,17 +70,23 @@ def answer_all(args: argparse.Namespace, records: Sequence[DataclassInstance], e
     return 0
 
 
-def listed(args: argparse.Namespace, records: Sequence[DataclassInstance], empty: str = "") -> int:
+def listed(
+    args: argparse.Namespace,
+    records: Sequence[DataclassInstance],
+    empty: str = "",
+    *,
+    first: Sequence[str] = (),
+) -> int:
     """Print records as a table, a column for each field, or as a JSON list of objects; return 0.
 
     `empty` is printed on stderr, in place of a table without rows. A field with `only_json` in its
-    metadata is in no table.
+    metadata is in no table. first: properties that are the table's first columns.
     """
     if args.json:
         _tell(args, "", [asdict(record) for record in records], indent=2)
     elif records:
         shown = [each for each in fields(records[0]) if not each.metadata.get("only_json")]
-        names = [each.name for each in shown]
+        names = [*first, *(each.name for each in shown)]
         print_table(
             [name.upper().replace("_", "-") for name in names],
             [[getattr(record, name) for name in names] for record in records],
@@ -97,33 +103,38 @@ def remark(text: str) -> None:
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table: in colour on a terminal, else in plain columns with two blanks between."""
-    if sys.stdout.isatty():
-        _print_rich(header, rows)
-        return
+    """Print a table in columns with two blanks between, its header in colour on a terminal.
+
+    A row is one line, which a narrow terminal wraps: a value stays whole, and can be copied.
+    """
     cells = [list(header), *([cell(value) for value in row] for row in rows)]
-    widths = [max(len(line[n]) for line in cells) for n in range(len(header))]
+    widths = [max(_width(line[n]) for line in cells) for n in range(len(header))]
     right = [_is_number(n, rows) for n in range(len(header))]
+    show = _say_header if sys.stdout.isatty() else say
     for line in cells:
-        aligned = (
-            text.rjust(width) if is_right else text.ljust(width)
+        padded = (
+            " " * (width - _width(text)) + text if is_right else text + " " * (width - _width(text))
             for text, width, is_right in zip(line, widths, right, strict=True)
         )
-        say("  ".join(aligned).rstrip())
+        show("  ".join(padded).rstrip())
+        show = say
 
 
-def _print_rich(header: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def _say_header(line: str) -> None:
     # Only on a terminal: importing rich costs more than everything else here.
     from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=None, pad_edge=False, header_style="bold cyan")
-    for n, name in enumerate(header):
-        table.add_column(name, justify="right" if _is_number(n, rows) else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell(value)) for value in row))  # Text: brackets are no markup
-    Console().print(table)
+    Console().print(Text(line, style="bold cyan"), soft_wrap=True)
+
+
+def _width(text: str) -> int:
+    """Return how many columns a text takes: Chinese characters take two."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len  # noqa: PLC0415 - as above
+
+    return cell_len(text)
 
 
 def _is_number(n: int, rows: Iterable[Sequence[object]]) -> bool:

@@ -50,7 +50,7 @@ def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: b
     steps = [
         (f"export GAPLESS_DSN='{url_of(dsn)}'", ""),
         ("gapless tail flights -n 5", "look at the events"),
-        (f"gapless run {_HANDLERS} --no-console &", "a supervisor; the same again: another one"),
+        (f"gapless run {_HANDLERS} &> run.log &", "a supervisor; the same again: another one"),
         ("kill -9 $!", "break it: gapless status shows who continues"),
     ]
     row = conn.execute(query("demo", "newest_letter")).fetchone()
@@ -58,7 +58,10 @@ def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: b
         place = spell(*row)
         steps += [
             (f"gapless dlq show {place}", "what was refused, and why; gapless dlq lists all"),
-            (f"gapless dlq redrive {place}", "handled again; README mends it before"),
+            (
+                f"gapless dlq redrive {place}",
+                "handled again; it fails until it is mended",
+            ),
         ]
     if own_server:
         steps.append(

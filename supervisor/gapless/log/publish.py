@@ -17,6 +17,7 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection
 
+from gapless.db.schema import init_command, schema_words
 from gapless.errors import PublishError, RefusedError
 from gapless.failpoints import hit
 from gapless.log.borrowed import AsyncHost
@@ -28,6 +29,7 @@ from gapless.log.script import Trouble
 from gapless.log.statements import script_of
 
 _NO_EVENT = ("GL404", "GL409", "P0002")  # SQLSTATEs of an event that cannot be stored, beside 22…
+_NO_SCHEMA = ("3F000", "42P01", "42883")  # no such schema, table, function
 
 
 @overload
@@ -133,6 +135,8 @@ def publish_error(trouble: Trouble) -> Exception:
     if state in _NO_EVENT or state.startswith("22") or isinstance(error, psycopg.DataError):
         detail = f" ({trouble.detail})" if trouble.detail else ""
         return PublishError(f"{trouble.message}{detail}")
+    if state in _NO_SCHEMA:
+        error.add_note(f"the {schema_words()} is missing or incomplete: run {init_command()}")
     return error
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
 from gapless.ops.place import GroupPlace, spell
+from gapless.ops.text import ONLY_JSON
 
 __all__ = ["DlqEvent", "DlqRow", "DlqUnit", "ParkedAhead", "ParkedBehind", "SameTransaction"]
 
@@ -19,10 +20,10 @@ class DlqRow:
     time of the last failure. error: the first 200 characters of the reason.
     """
 
-    group: str
-    topic: str
-    partition: int
-    offset: int
+    group: str = field(metadata=ONLY_JSON)
+    topic: str = field(metadata=ONLY_JSON)
+    partition: int = field(metadata=ONLY_JSON)
+    offset: int = field(metadata=ONLY_JSON)
     events: int
     key: str | None
     event_type: str | None
