@@ -51,13 +51,13 @@ def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: b
         (f"export GAPLESS_DSN='{url_of(dsn)}'", ""),
         ("gapless tail flights -n 5", "look at the events"),
         (f"gapless run {_HANDLERS} &> run.log &", "a supervisor; the same again: another one"),
-        ("kill -9 $!", "break it: gapless status shows who continues"),
+        ("kill -9 $!", "break it: gapless status shows the supervisor that continues"),
     ]
     row = conn.execute(query("demo", "newest_letter")).fetchone()
     if row is not None:
         place = spell(*row)
         steps += [
-            (f"gapless dlq show {place}", "what was refused, and why; gapless dlq lists all"),
+            (f"gapless dlq show {place}", "the refused flights and the reason; gapless dlq lists all"),
             (
                 f"gapless dlq redrive {place}",
                 "handled again; it fails until it is mended",
