@@ -72,7 +72,7 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class SourceOption:
     """Handlers that come and go, which an option of `gapless run` asks for.
 
     deed: for the sentence that says what may be run. make: takes the DSN; raises UsageError where
@@ -116,7 +116,7 @@ class Feature:
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
     workers: Callable[[], Sequence[Workers]] = tuple
-    source: Source | None = None
+    source: SourceOption | None = None
     switches: Mapping[str, Switch] = field(default_factory=dict)
     step: Step | None = None
     modes: Callable[[], Sequence[GroupMode]] = tuple
@@ -152,7 +152,7 @@ def reader() -> SelectiveReader:
     raise LookupError("the group has a filter, and no feature of this program reads by one")
 
 
-def source() -> Source | None:
+def source() -> SourceOption | None:
     """Return the handlers that come and go, if a feature has some."""
     return next((each.source for each in listed() if each.source is not None), None)
 

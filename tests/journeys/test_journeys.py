@@ -47,8 +47,8 @@ BOUNDS = {
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
     "publish": (27, 10, 30),
     "publish over HTTP": (75, 22, 84),
-    "gapless status": (78, 26, 112),
-    "gapless topics list": (72, 25, 98),  # it names who has locked a table
+    "gapless status": (79, 26, 112),
+    "gapless topics list": (73, 25, 98),  # it names who has locked a table
 }
 
 

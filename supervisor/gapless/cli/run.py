@@ -23,7 +23,7 @@ from gapless.worker.pid_one import as_any_process
 from gapless.worker.plan import Plan, make_plan
 
 if TYPE_CHECKING:
-    from gapless.feature import Source
+    from gapless.feature import SourceOption
     from gapless.settings import Loaded
     from gapless.status.console import Letters
 
@@ -138,11 +138,11 @@ def _letters() -> Letters:
     return LETTERS
 
 
-def _asked_source(args: Args) -> Source | None:
+def _asked_source(args: Args) -> SourceOption | None:
     return _source if _source is not None and getattr(args, _source.option) else None
 
 
-def _plan(loaded: Loaded, references: Sequence[str], source: Source | None) -> Plan:
+def _plan(loaded: Loaded, references: Sequence[str], source: SourceOption | None) -> Plan:
     """Return the plan of the supervisor. Raises UsageError if it cannot be run."""
     settings = loaded.settings
     handlers = [handler for reference in references for handler in load_handlers(reference)]

@@ -64,7 +64,6 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
             claimed, found = job.backlog.claim_again(job.conn, job.assignment, chosen, job.terms)
             if claimed.outcome == "fenced":
                 return Step(outcome="fenced")
-            hit("isolate.claimed")
             parking = Parking.load(job, chosen) if job.parks else None
             number: Numbering = enumerate if parking is None else parking.numbered
             units = found if claimed.rows else with_settings_checked(job.handler, found)

@@ -57,7 +57,10 @@ def tell_next(screen: Console, conn: Connection[Any], dsn: str, *, own_server: b
     if row is not None:
         place = spell(*row)
         steps += [
-            (f"gapless dlq show {place}", "the refused events and the reason; gapless dlq lists all"),
+            (
+                f"gapless dlq show {place}",
+                "refused events, and the reason; gapless dlq lists all",
+            ),
             (
                 f"gapless dlq redrive {place}",
                 "handled again; it fails until it is mended",

@@ -112,6 +112,7 @@ class Backlog:
             raise Rollback
         if terms is None:
             return claimed, ()
+        hit("isolate.claimed")
         if len(spans.wanted) > min(FETCH_EVENTS, terms.stream_above_events):
             return claimed, read_units(conn, assignment.partition, spans, terms)
         with before_hole(spans):

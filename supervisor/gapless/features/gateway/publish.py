@@ -87,7 +87,7 @@ ways = Ways()
     query=takes(
         wait=text(
             "Wait for offsets (offset), or until a group has handled the events (group:NAME).",
-            pattern="^(offset|group:.+)$",
+            pattern="^(offset|group:.+)?$",
         ),
         timeout=seconds(WAIT_S_MAX, "Seconds to wait, at most.", default=WAIT_S),
     ),

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from gapless.feature import Check, Feature, Listed, Source
+from gapless.feature import Check, Feature, Listed, SourceOption
 
 if TYPE_CHECKING:
     from gapless.settings import Settings
@@ -49,7 +49,7 @@ WEBHOOKS = Feature(
         ),
     },
     checks=_checks,
-    source=Source(
+    source=SourceOption(
         option="webhooks",
         summary="deliver to the webhooks there are (gapless webhooks), and to those that come; "
         'needs "gapless[webhooks]"',

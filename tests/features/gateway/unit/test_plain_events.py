@@ -202,7 +202,7 @@ def cloud(**members: str) -> str:
 # By kind: an event of nearly 1 MiB, and how many times as long as a JSON text of 1 MiB it takes.
 LARGE = {
     "text": ('{"payload":"' + of_one_mib("x") + '"}', 3),
-    "letters": ('{"payload":"' + of_one_mib("é") + '"}', 3),
+    "letters": ('{"payload":"' + of_one_mib("é") + '"}', 4),
     "escapes": ('{"payload":"' + of_one_mib("\\n") + '"}', 3),
     "pairs": ('{"payload":"' + of_one_mib("\\ud83d\\ude00") + '"}', 3),
     "number": ('{"payload":' + of_one_mib("7") + "}", 3),
