@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, given, seed, settings
 from psycopg import Connection
 
 from gapless import ops
@@ -48,6 +48,7 @@ REACHED = (
     "POST /v1/schedules/{name}/{verb}",
     "POST /v1/later/{scheduled_id}/cancel",
 )
+DONE = {200, 202, 204}
 FEW = settings(
     max_examples=16,
     deadline=None,
@@ -137,13 +138,17 @@ def tried(gateway: Client, operation: Operation, known: dict[str, list[Any]]) ->
         assert complaint is None, f"{operation}: {complaint}\n{sent}\n{body[:1000]!r}"
 
     one()
+    # What Hypothesis draws depends on the modules that other tests have imported (their constants).
+    for number in range(8):
+        if repr(operation) in REACHED and not statuses & DONE:
+            seed(number)(one)()
     return statuses
 
 
 @pytest.mark.long
 def test_answers_are_as_described(open_to_all: Client, known: dict[str, list[Any]]) -> None:
     statuses = {repr(each): tried(open_to_all, each, known) for each in OPERATIONS}
-    done = {name for name, found in statuses.items() if found & {200, 202, 204}}
+    done = {name for name, found in statuses.items() if found & DONE}
     assert len(done) > len(statuses) / 2, f"what was sent gets nowhere: {statuses}"
     assert done >= set(REACHED), statuses
     assert open_to_all.get("/readyz").status_code == 200
