@@ -171,7 +171,7 @@ def test_readme_runs(terminal: Callable[..., Terminal]) -> None:
         )
         for user in USERS  # who may start a server and who may not; the rest is the same to both
         for page in PAGES[1:]
-        if (user == USERS[0] or page.parent.name == "start")
+        if (user == USERS[0] or page.parent.name in {"start", "use"})
         and any(block.why_not is None for block in blocks_of(page))
     ],
 )
