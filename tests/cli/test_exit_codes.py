@@ -76,7 +76,7 @@ class Doing:
             "a file that is not there": ["publish", "orders", "--file", "/does/not/exist"],
             "a DSN that cannot be read": ["topics", "--dsn", "what is this"],
             "no such database": ["topics", "--dsn", other],
-            "nobody listens there": ["topics", "--dsn", f"host=127.0.0.1 port={free_port()}"],
+            "no server listens there": ["topics", "--dsn", f"host=127.0.0.1 port={free_port()}"],
             "a host name that is not known": ["topics", "--dsn", "host=no.such.host.invalid"],
             "`gapless run` when `startTimeoutS` is over": ["run", str(self.app), "--dsn", NOWHERE],
         }[what]
@@ -154,8 +154,8 @@ def test_run_that_waits_for_its_database_is_told_to_end(
         ("the server takes no more connections", "FATAL:  sorry, too many clients already"),
         ("the server starts, stops or recovers", "FATAL:  the database system is starting up"),
         ("the server starts, stops or recovers", "FATAL:  the database system is shutting down"),
-        ("nobody listens there", "Connection refused"),
-        ("nobody listens there", "timeout expired"),
+        ("no server listens there", "Connection refused"),
+        ("no server listens there", "timeout expired"),
     ],
 )  # fmt: skip
 def test_what_is_said_of_it(what: str, text: str) -> None:

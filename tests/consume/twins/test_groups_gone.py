@@ -143,7 +143,7 @@ def test_a_client_that_is_gone_keeps_nothing(twins: Twins) -> None:
 
 def test_whose_partition_somebody_has_in_hand_keeps_it(twins: Twins, module_dsn: str) -> None:
     with at_work(twins, module_dsn, "billing"):
-        said = 'somebody works for group "billing": stop that first'
+        said = 'a worker of group "billing" is running: stop it first'
         assert twins.refused("select gapless.drop_group('billing')") == ("GL423", said)
     assert twins.refused("select gapless.drop_group('nobody')")[0] == "GL404"
 
