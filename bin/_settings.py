@@ -29,7 +29,7 @@ HEAD = """\
 #   2. the environment: GAPLESS_ and the key in capitals, so GAPLESS_MEMBERTTLMS for memberTtlMs,
 #   3. a values.yml beside this file, one flat key each: `gapless.memberTtlMs: 20000`,
 #   4. this file,
-#   5. the default in the code, which is what stands here.
+#   5. the default in the code, which stands here.
 #
 # Placeholders work as in light-4j:
 #   ${name:default}   the value of `name` from the environment (the name in capitals, every other

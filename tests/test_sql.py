@@ -311,7 +311,7 @@ _NAMES = re.compile(r"\bgapless\.(\w+)")
 _DEFINES = re.compile(
     r"^create (?:or replace )?(?:table|view|function|procedure) gapless\.(\w+)", re.MULTILINE
 )
-# What a room of the core names of features by now, and may only name less of. None of capture, webhooks, compaction:
+# Names of features in rooms of the core: the lists may only become shorter. None of capture, webhooks, compaction:
 # tests/across/test_features_removed.py.
 KNOWN_TO_THE_CORE = {
     "consume": "filters queue",

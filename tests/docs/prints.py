@@ -1,6 +1,6 @@
 """The output that a page shows below a block, compared with the block's own.
 
-What differs from run to run (times, ages, rates, ids, ports, widths of columns) counts as alike. In the
+Times, ages, rates, ids, ports and widths of columns differ from run to run, and count as alike. In the
 page `…` stands for any text of a line, and on a line by itself for any lines.
 """
 

@@ -32,7 +32,7 @@ IN_PAGES = {
 # A clause that stands for a noun; `When …` and `Where …` are clauses of time and place.
 _CLAUSE = r"(?:What|Who|Whoever|Whose|Which|How)\b"
 _GENERATED = re.compile(r"^```.*?^```|<!-- (?:bench|figures) .*?<!-- /", re.MULTILINE | re.DOTALL)
-# What blocks print is looked at beside one's own terminal, and not read.
+# Outputs of blocks are looked at beside one's own terminal, and not read.
 _OUTPUT = re.compile(r"^```text\n.*?^```", re.MULTILINE | re.DOTALL)
 # Code, names and messages are quoted as they are; tables of figures are made by benchmarks.
 _QUOTED = re.compile(

@@ -60,4 +60,4 @@ def test_compacted_topics(conn: Connection) -> None:
     assert isinstance(size, int)
     assert size > 0
     set_compaction(conn, "prices", compact=False)
-    assert found() == [None] * 3, "what is being removed is nobody's"
+    assert found() == [None] * 3, "a topic that is being removed has no figures"

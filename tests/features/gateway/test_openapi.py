@@ -138,7 +138,7 @@ def tried(gateway: Client, operation: Operation, known: dict[str, list[Any]]) ->
         assert complaint is None, f"{operation}: {complaint}\n{sent}\n{body[:1000]!r}"
 
     one()
-    # What Hypothesis draws depends on the modules that other tests have imported (their constants).
+    # Hypothesis draws by the constants of all modules, also of those that other tests imported.
     for number in range(8):
         if repr(operation) in REACHED and not statuses & DONE:
             seed(number)(one)()
