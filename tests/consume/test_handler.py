@@ -26,10 +26,6 @@ async def asynchronous_generator(unit: Unit, conn: Connection[Any]) -> AsyncIter
     yield 1
 
 
-def one(unit: Unit) -> None:
-    """Too few."""
-
-
 def three(self: object, unit: Unit, conn: Connection[Any]) -> None:
     """Too many."""
 
@@ -46,7 +42,6 @@ class Callable2:
 REFUSED: dict[str, tuple[Any, str]] = {
     "generator": (generator, "generator is a generator function"),
     "async generator": (asynchronous_generator, "is an async generator function"),
-    "one argument": (one, "handler one is called with two arguments, the unit and the connection"),
     "three arguments": (three, "missing a required argument: 'conn'"),
     "keywords only": (keyword, "called with two arguments"),
     "no arguments": (lambda: None, r"too many positional arguments; write def .*\(unit, conn\)$"),

@@ -10,7 +10,7 @@ from psycopg import Connection
 import gapless.testing
 from gapless.consume.drive import Driver
 from gapless.consume.job import Job
-from gapless.consume.terms import Terms, agree
+from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.user.handler import Handler, handler
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import UsageError
@@ -177,8 +177,26 @@ def test_testing_drain_keeps_a_handlers_own_options(world: World, conn: Connecti
 
 
 def test_a_replay_of_what_is_sent_elsewhere_is_refused_however_that_was_said() -> None:
-    configured = handler(topic="t", group="g")(lambda unit, conn=None: None)
+    configured = handler(topic="t", group="g")(lambda unit: None)
     own = handler(topic="t", group="g", delivery="at-least-once")(lambda unit: None)
     for each, settings in ((configured, CONFIGURED), (own, Settings())):
         with pytest.raises(UsageError, match="would send it all again"):
             terms_of_replay(each, settings)
+
+
+def test_the_configured_delivery_decides_how_a_handler_that_says_nothing_is_called() -> None:
+    alone = handler(topic="t", group="g")(lambda unit: None)
+    both = handler(topic="t", group="g")(lambda unit, conn: None)
+    at_least_once, exactly_once = Settings(delivery="at-least-once"), Settings()
+    for each, settings in ((alone, at_least_once), (both, exactly_once)):
+        require_fit(each, agree(each, settings))
+    for each, settings, words in (
+        (alone, exactly_once, r"two arguments, the unit and the connection.*\(unit, conn\)$"),
+        (both, at_least_once, r"one argument, the unit.*\(unit\)$"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            make_plan(settings, "", [each])
+        with pytest.raises(UsageError, match=words):
+            gapless.testing.drain("", [each], settings=settings)
+    with pytest.raises(UsageError, match="two arguments"):
+        terms_of_replay(alone, exactly_once)

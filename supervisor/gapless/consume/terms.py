@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from gapless.consume.user.check import ORDERED, Mode
+from gapless.consume.user.check import ORDERED, Mode, check_function
 from gapless.consume.user.handler import Handler, require_single_units
 from gapless.consume.verdict.policy import Policy
 from gapless.feature import mode_of
@@ -106,6 +106,8 @@ def require_fit(handler: Handler, terms: Terms) -> None:
     """Raise UsageError when the handler cannot be run by these terms."""
     if terms.delivery == "at-least-once":
         require_single_units(handler, terms.group_by)
+    else:
+        check_function(handler.function, terms.delivery)
     if not terms.is_ordered:
         mode_of(terms.mode).require_fit(handler, terms)
 

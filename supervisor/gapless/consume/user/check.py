@@ -119,25 +119,38 @@ def weights_of(topic: object, topics: Sequence[str]) -> tuple[int, ...]:
 
 
 def check_function(function: Callable[..., Any], delivery: DeliveryMode | None) -> None:
-    """Refuse now a function that would fail, or silently do nothing, at the first event."""
+    """Refuse now a function that would fail, or silently do nothing, at the first event.
+
+    delivery: None for one that the configuration decides, later: a function of either kind passes.
+    """
     if not callable(function):
         raise UsageError("@gapless.handler(...) goes above a function")
     name = getattr(function, "__qualname__", repr(function))
     for kind, is_kind in _NEVER_RUN.items():
         if is_kind(function):
             raise UsageError(f"handler {name} is {kind} function, which would never run: use def")
-    once = delivery != "at-least-once"
-    arguments = (None, None) if once else (None,)
-    words = "two arguments, the unit and the connection" if once else "one argument, the unit"
-    write = f"def {getattr(function, '__name__', 'handle')}({'unit, conn' if once else 'unit'})"
+    error = _unlike(function, delivery or "exactly-once")
+    if error is None or (delivery is None and _unlike(function, "at-least-once") is None):
+        return
+    parameters, words = _ARGUMENTS[delivery or "exactly-once"]
+    write = f"def {getattr(function, '__name__', 'handle')}({', '.join(parameters)})"
+    raise UsageError(f"handler {name} is called with {words}: {error}; write {write}")
+
+
+def _unlike(function: Callable[..., Any], delivery: DeliveryMode) -> TypeError | None:
     try:
-        inspect.signature(function).bind(*arguments)
+        inspect.signature(function).bind(*_ARGUMENTS[delivery][0])
     except TypeError as error:
-        raise UsageError(f"handler {name} is called with {words}: {error}; write {write}") from None
+        return error
     except ValueError:
-        return  # some built-in callables do not tell their signature
+        pass  # some built-in callables do not tell their signature
+    return None
 
 
+_ARGUMENTS: dict[DeliveryMode, tuple[tuple[str, ...], str]] = {
+    "exactly-once": (("unit", "conn"), "two arguments, the unit and the connection"),
+    "at-least-once": (("unit",), "one argument, the unit"),
+}
 _WORDS: dict[str, tuple[str, ...]] = {
     "mode": get_args(Mode),
     "group_by": get_args(GroupBy),

@@ -211,7 +211,7 @@ def handler(
     delivery "at-least-once": for effects outside the database. It is called with the Unit alone,
     outside any transaction, `concurrency` calls (1 to 1000) at a time, in order for each key; a
     unit that was in hand when the worker died is given to it again (`unit.attempt`,
-    `unit.idempotency_key`).
+    `unit.idempotency_key`). The setting `delivery` decides about a handler that says nothing.
     mode "queue": any number of workers share each partition, in no order (docs/use/queue.md). One
     event is one unit; topic may be a list, in order of preference, or give shares from 1 to 1000:
     {"urgent": 8, "mails": 1}. At least once, each event in hand is reserved for visibility_s (0.1
@@ -243,7 +243,7 @@ def handler(
     before = unguarded if guard is None else guard.before
 
     def decorate(function: Callable[..., Any]) -> Handler:
-        check_function(function, delivery)
+        check_function(function, delivery or ("exactly-once" if batch else None))
         called = function if decoder is None else typed(function, decoder)
         waits = is_async(function)
         made = Handler(

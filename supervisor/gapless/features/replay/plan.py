@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from gapless.consume.terms import Terms, agree
+from gapless.consume.terms import Terms, agree, require_fit
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.user.load import load_handlers
@@ -139,11 +139,12 @@ def replay_terms(handler: Handler, settings: Settings, topic: str | None = None)
 
     A queue handler is called in the order of the log, by one process for each partition: see
     singly(). The filter is the one that the handler declares, even if an operator set another for
-    its group. Raises UsageError if the handler is at-least-once.
+    its group. Raises UsageError if the handler is at-least-once, or not of two arguments.
     """
     terms = agree(handler, settings)
     if terms.delivery == "at-least-once":
         raise UsageError(f"{handler.name} is at-least-once: a replay would send it all again")
+    require_fit(handler, terms)
     # Its own policy does not count: a replay neither retries later nor blocks a partition.
     policy = Policy(crashes_max=terms.policy.crashes_max)
     topic = topic or terms.topic
