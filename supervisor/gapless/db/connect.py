@@ -30,6 +30,7 @@ _UNREADY_STATES = frozenset({"42501", "42P01", "42703", "42883", "3F000"})
 # Libpq gives no SQLSTATE for a refused connection. The server's own message comes as "FATAL:  …",
 # in any language. Such an error is permanent, except for those of _PASSES.
 _NEARLY_URI = re.compile(r"[a-z]\w*:?/+|postgres\w*:", re.IGNORECASE)
+_NO_DATABASE = re.compile(r'FATAL:  database ".*" does not exist$')  # where it speaks English
 _SERVER_SAYS = re.compile(r"\w+:  \S")
 _PASSES = re.compile(
     r"FATAL:  (the database system is |sorry, too many |too many connections|"
@@ -131,11 +132,17 @@ def complaint_about(dsn: str) -> str | None:
         conninfo_to_dict(dsn)
     except psycopg.ProgrammingError as error:
         nearly = _NEARLY_URI.match(dsn)
-        wrong = f'it begins with "{nearly[0]}"' if nearly else _without_secrets(str(error))
-        return (
-            f"the DSN is not a connection string: {wrong}; "
-            "write host=... dbname=... or postgresql://user@host/dbname"
-        )
+        write = "write host=... dbname=... or postgresql://user@host/dbname"
+        if nearly is None:
+            wrong = _without_secrets(str(error))
+        elif nearly[0].lower() in ("postgresql://", "postgres://"):
+            wrong = (
+                str(error).split('"')[0].strip(" :\n").removesuffix(" in")
+            )  # a quotation may be of the password
+            write = "write % : / ? # [ ] @ and spaces in a password as %25, %3A, %2F, …"
+        else:
+            wrong = f'it begins with "{nearly[0]}"'
+        return f"the DSN is not a connection string: {wrong}; {write}"
     return None
 
 
@@ -272,6 +279,8 @@ def cannot_connect(dsn: str, error: psycopg.Error) -> ConnectError:
     text = f"cannot connect to PostgreSQL: {' '.join(line.strip() for line in lines)}"
     if "unsupported startup parameter" in text:
         text += "; leave it out of the DSN and PGOPTIONS, or have the pooler ignore it"
+    elif _NO_DATABASE.search(text):
+        text += "; create it with createdb, or name another one"
     return UnreachableError(text) if _may_pass(error) else ConnectError(text)
 
 
