@@ -136,9 +136,8 @@ def complaint_about(dsn: str) -> str | None:
         if nearly is None:
             wrong = _without_secrets(str(error))
         elif nearly[0].lower() in ("postgresql://", "postgres://"):
-            wrong = (
-                str(error).split('"')[0].strip(" :\n").removesuffix(" in")
-            )  # a quotation may be of the password
+            # Without its quotation, which may be of the password.
+            wrong = str(error).split('"')[0].strip(" :\n").removesuffix(" in")
             write = "write % : / ? # [ ] @ and spaces in a password as %25, %3A, %2F, …"
         else:
             wrong = f'it begins with "{nearly[0]}"'
