@@ -12,6 +12,10 @@ order by s.name
 -- name: is_superuser
 select current_setting('is_superuser')
 
+-- name: listens
+-- Whether the server takes connections over TCP.
+select current_setting('listen_addresses') <> ''
+
 -- name: fill_outbox
 -- n events of the topic, with payloads of a given size, a given number of events a commit. Events of a commit have
 -- one key: so they are one unit, over any number of partitions.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import socket
 from typing import Literal, TypeVar
 
 import psycopg
@@ -19,6 +20,7 @@ from gapless.db.connect import connect
 from gapless.db.migrate import migrate
 from gapless.errors import UsageError
 from gapless.features.server.postgres.binaries import find_binaries
+from gapless.features.server.postgres.socket import PORT
 from gapless.features.server.server import embedded
 
 # It is removed in the end, and still as durable as a server is by default: fsync is the cost of a
@@ -108,8 +110,17 @@ def server(dsn: str | None) -> Iterator[str]:
             )
         yield dsn
         return
-    with embedded(throwaway=True, options=OPTIONS) as own:
+    tcp = {"listen_addresses": "127.0.0.1"} if _is_free(PORT) else {}
+    with embedded(throwaway=True, options=OPTIONS | tcp) as own:
         yield own
+
+
+def _is_free(port: int) -> bool:
+    """Tell whether our server may listen there too: Java knows no sockets of files."""
+    with closing(socket()) as found, suppress(OSError):
+        found.bind(("127.0.0.1", port))
+        return True
+    return False
 
 
 def settings(dsn: str) -> dict[str, str]:
