@@ -1,53 +1,223 @@
-"""Executors that are processes of their own, as in a cluster: Spark's local-cluster."""
+"""A cluster whose machines see nothing of the driver's: another Spark, another Python elsewhere.
+
+Its executors and its drivers are killed, and every event is at the other end once, in order.
+"""
 
 import os
+import shutil
+import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from psycopg import Connection
 
+from chaos.process import children_of, title
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
+from support.spark_cluster import Cluster, cluster, make_python
 
-EVENTS = 5000
-DOCUMENT = """
+PATIENCE_S = 400.0
+KEYS = 20
+COPY = Path(__file__).with_name("copy_stream.py")
+HANDLERS = Path(__file__).parents[3] / "spark_handlers.py"
+PIPELINES = """
 pipelines:
   again:
     from: outbox
-    batchEvents: 3000
-    columns: [key, value]
-    to: {topic: again}
+    batchEvents: 1000
+    columns: [key, value, event_type]
+    to: {topic: copy}
 """
+# Events of the copy, of these different ones, and those that come before an older one of their key.
+COPIED = """
+select count(*), count(distinct n), count(*) filter (where n <= before) from (
+  select n, lag(n) over (partition by key order by id) as before from (
+    select id, key, event_type::int as n from gapless.outbox_message_t
+    join gapless.topic using (topic_id) where name = 'copy') copied) ordered
+"""
+
+pytestmark = [pytest.mark.timeout(1800)]
+
+
+@dataclass(frozen=True)
+class Machines:
+    """A cluster, and the Python that its executors have."""
+
+    cluster: Cluster
+    python: Path
+
+    @property
+    def settings(self) -> dict[str, str]:
+        return {
+            "spark.pyspark.python": str(self.python),
+            "spark.executor.memory": "512m",
+            "spark.driver.memory": "600m",
+            "spark.driver.host": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+        }
+
+
+@pytest.fixture(scope="module")
+def machines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
+    pytest.importorskip("pyspark")
+    folder = tmp_path_factory.mktemp("cluster")
+    python = make_python(folder / "elsewhere")
+    shutil.copy(HANDLERS, next((folder / "elsewhere" / "lib").glob("python*/site-packages")))
+    with cluster(folder) as made:
+        yield Machines(made, python)
+
+
+@pytest.mark.long
+def test_a_stream_whose_executor_and_driver_are_killed(
+    machines: Machines, conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+) -> None:
+    events = _published(conn, 3000)
+    settings = [f"{name}={value}" for name, value in machines.settings.items()]
+    command = (str(COPY), dsn, str(tmp_path / "checkpoint"), machines.cluster.url, *settings)
+    with _started(*command) as driver:
+        _until(driver, lambda: _copied(conn)[0] >= 500)
+        _kill_executor(machines)
+        at = _copied(conn)[0]
+        _until(driver, lambda: _copied(conn)[0] > at)
+        _kill_jvm(driver)
+    assert _copied(conn)[0] < events, "it was over before it was killed"
+    with _started(*command) as driver:
+        assert driver.wait(PATIENCE_S) == 0
+    assert _copied(conn) == (events, events, 0)
 
 
 @pytest.mark.soak
-def test_a_pipeline_on_separate_executors(
-    conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+def test_a_pipeline_whose_executors_are_killed(
+    machines: Machines, conn: Connection, dsn: str, topic: Topic, tmp_path: Path
 ) -> None:
-    ensure_topic(conn, "again", partitions=2)
-    for start in range(0, EVENTS, 100):
-        events = [NewEvent(payload={"n": n}, key=str(n)) for n in range(start, start + 100)]
-        publish(conn, "outbox", events)
-    file = tmp_path / "pipelines.yml"
-    file.write_text(DOCUMENT)
+    events = _published(conn, 8000)
+    (tmp_path / "pipelines.yml").write_text(PIPELINES)
+    command = ("-m", "gapless", "pipeline", "run", "again", "--once", *_asked(machines))
+    with _started(*command, dsn=dsn, cwd=tmp_path) as driver:
+        for share in (1000, 3000):
+            _until(driver, lambda share=share: _copied(conn)[0] >= share)
+            _kill_executor(machines)
+        at = _copied(conn)[0]
+        _until(driver, lambda: _copied(conn)[0] > at)
+        _kill_jvm(driver)
+    assert _copied(conn)[0] < events
+    with _started(*command, dsn=dsn, cwd=tmp_path) as driver:
+        assert driver.wait(PATIENCE_S) == 0
+    assert _copied(conn) == (events, events, 0)
+
+
+@pytest.mark.soak
+def test_handlers_whose_executors_are_killed(
+    machines: Machines, conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+) -> None:
+    """The module of the handlers is installed on the executors, at another path."""
+    conn.execute("create table effect (partition_id int, c_offset bigint, n int)")
+    events = _published(conn, 8000)
+    command = ("-m", "gapless", "run", "spark_handlers:note", "--engine", "spark")
+    done = "select count(*), count(distinct n) from effect"
+    with _started(*command, *_asked(machines), dsn=dsn, cwd=tmp_path) as driver:
+        for share in (1000, 3000):
+            _until(driver, lambda share=share: conn.execute(done).fetchone()[0] >= share)
+            _kill_executor(machines)
+        _until(driver, lambda: conn.execute(done).fetchone()[0] >= events)
+        driver.send_signal(signal.SIGTERM)
+        assert driver.wait(PATIENCE_S) == 0
+    assert conn.execute(done).fetchone() == (events, events)
+
+
+@pytest.mark.soak
+def test_without_a_python_there_one_sentence_says_what_to_do(
+    machines: Machines, conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+) -> None:
+    """In the error of the run, and in the status afterwards."""
+    _published(conn, 10)
+    (tmp_path / "pipelines.yml").write_text(PIPELINES)
+    asked = _asked(machines, {"spark.pyspark.python": sys.executable})
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "gapless", "pipeline", "run", "again", "--once"),
-            *("--file", str(file), "--master", "local-cluster[2,1,1024]", "--dsn", dsn),
-        ],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        [sys.executable, "-m", "gapless", "pipeline", "run", "again", "--once", *asked],
+        env=_environment(dsn),
         cwd=tmp_path,
         capture_output=True,
         text=True,
         check=False,
-        timeout=500,
+        timeout=PATIENCE_S,
     )
-    assert done.returncode == 0, done.stderr
-    row = conn.execute(
-        "select count(*), count(distinct key) from gapless.outbox_message_t"
-        " join gapless.topic using (topic_id) where name = 'again'"
-    ).fetchone()
-    assert row == (EVENTS, EVENTS)
+    assert done.returncode != 0
+    said = f"Spark's executors cannot start {sys.executable}: name the executors' Python in"
+    assert said in done.stderr
+    assert "An error occurred" not in done.stderr
+    row = conn.execute("select error from gapless.pipelines").fetchone()
+    assert row is not None
+    assert said in row[0]
+    assert _copied(conn) == (0, 0, 0)
+
+
+def _published(conn: Connection, events: int) -> int:
+    ensure_topic(conn, "copy", partitions=2)
+    for start in range(0, events, 100):
+        numbers = range(start, start + 100) if events > 100 else range(events)
+        publish(
+            conn,
+            "outbox",
+            [NewEvent(payload={"n": n}, key=str(n % KEYS), event_type=str(n)) for n in numbers],
+        )
+    return events
+
+
+def _copied(conn: Connection) -> tuple[int, ...]:
+    return conn.execute(COPIED).fetchone() or ()
+
+
+def _asked(machines: Machines, more: dict[str, str] | None = None) -> list[str]:
+    settings = {**machines.settings, **(more or {})}
+    said = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    return ["--master", machines.cluster.url, *said]
+
+
+def _environment(dsn: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    return {**kept, "PYTHONPATH": os.pathsep.join(sys.path), "GAPLESS_DSN": dsn}
+
+
+@contextmanager
+def _started(
+    *command: str, dsn: str = "", cwd: Path | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program in a session of its own; nothing of it is left afterwards."""
+    process = subprocess.Popen(
+        [sys.executable, *command], env=_environment(dsn), cwd=cwd, start_new_session=True
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _kill_executor(machines: Machines) -> None:
+    executor = machines.cluster.executors()[0]
+    os.kill(executor, signal.SIGKILL)
+
+
+def _kill_jvm(process: subprocess.Popen[bytes]) -> None:
+    """Kill the JVM and the program at once."""
+    for pid in children_of(process.pid):
+        if "SparkSubmit" in title(pid):
+            os.kill(pid, signal.SIGKILL)
+    process.kill()
+
+
+def _until(process: subprocess.Popen[bytes], look: Callable[[], bool]) -> None:
+    give_up_s = time.monotonic() + PATIENCE_S
+    while not look():
+        assert process.poll() is None, "it ended before it was killed"
+        assert time.monotonic() < give_up_s
+        time.sleep(0.05)
