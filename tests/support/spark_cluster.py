@@ -14,7 +14,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, distribution, requires
 from pathlib import Path
 from urllib.request import urlopen
@@ -146,10 +146,8 @@ class Cluster:
 
     def stop(self) -> None:
         for process in reversed(self.processes):
-            try:
+            with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
             process.wait()
 
     def _alive(self) -> int:

@@ -8,51 +8,50 @@ from __future__ import annotations
 
 import re
 
-EXTRA = "gapless[spark-provided]"
 SETTING = "spark.pyspark.python"
 _PAGE = "docs/run/spark-cluster.md"
-
-_OURS = "gapless|pyspark_gapless|psycopg|psycopg_binary|msgspec|pyarrow|numpy|adbc_driver_\\w+"
-_NO_PROGRAM = re.compile(r'Cannot run program "([^"]+)"')
-_NO_MODULE = re.compile(rf"No module named '?((?:{_OURS})\b)")
-_NO_PYSPARK = re.compile(r"No module named '?pyspark\b(?!_)")
-_VERSIONS = re.compile(
-    r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in driver: "
-    r"(\S+?),"
-)
+_EXECUTORS, _DRIVER = "Spark's executors", "the driver's machine, where Spark plans,"
 _IN_TASK = re.compile(r"Lost task|stage failure|executor \S+\)", re.IGNORECASE)
-_NO_MASTER = re.compile(
-    r"All masters are unresponsive|Could not parse Master URL|Invalid master URL|"
-    r"Application has been killed\. Reason: All"
+_OURS = "gapless|pyspark_gapless|psycopg|psycopg_binary|msgspec|pyarrow|numpy|adbc_driver_\\w+"
+
+_REMEDIES = (
+    (
+        r'Cannot run program "([^"]+)"',
+        f"{{where}} cannot start {{0}}: name the executors' Python in {SETTING}, the driver's in "
+        f"spark.pyspark.driver.python, and begin with spark_session() ({_PAGE})",
+    ),
+    (
+        r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in "
+        r"driver: ([\d.]+)",
+        "Spark's executors have Python {0}, and the driver {1}: they have to be the same; name the "
+        f"executors' in {SETTING} ({_PAGE})",
+    ),
+    (
+        rf"No module named '?((?:{_OURS})\b)",
+        "the Python of {where} has no package {0}: pip install 'gapless[spark-provided]' there, "
+        f"or name another in {SETTING} ({_PAGE})",
+    ),
+    (
+        r"No module named '?pyspark\b",
+        "the Python of {where} finds no PySpark: set SPARK_HOME there to a whole Spark, or pip "
+        f"install pyspark ({_PAGE})",
+    ),
+    (
+        r"(?:Could not parse Master URL|Invalid master URL): *'?([^'\s]+)",
+        "{0} is no master: write local[4], spark://host:7077, yarn or k8s://https://host",
+    ),
+    (
+        r"All masters are unresponsive",
+        "the master does not answer: is its address right, and reachable from here?",
+    ),
 )
+_COMPILED = tuple((re.compile(pattern), template) for pattern, template in _REMEDIES)
 
 
 def remedy(text: str) -> str | None:
-    """Return a sentence with the remedy for a failure that Spark's text tells; None: another one."""
-    in_task = bool(_IN_TASK.search(text))
-    where = "Spark's executors" if in_task else "the driver, where Spark plans,"
-    if found := _NO_PROGRAM.search(text):
-        name = (
-            f"the executors' Python in {SETTING}"
-            if in_task
-            else f"the executors' Python in {SETTING}, and the driver's in PYSPARK_DRIVER_PYTHON"
-        )
-        return f"{where} cannot start {found[1]}: name {name} ({_PAGE})"
-    if found := _VERSIONS.search(text):
-        return (
-            f"Spark's executors have Python {found[1]}, and the driver {found[2]}: they have to be "
-            f"the same; name the executors' in {SETTING} ({_PAGE})"
-        )
-    if found := _NO_MODULE.search(text):
-        return (
-            f"the Python of {where.removesuffix(',')} has no package {found[1]}: "
-            f"pip install '{EXTRA}' there, and name it in {SETTING} ({_PAGE})"
-        )
-    if _NO_PYSPARK.search(text):
-        return (
-            f"the Python of {where.removesuffix(',')} finds no PySpark: set SPARK_HOME there to a "
-            f"whole Spark, or pip install pyspark ({_PAGE})"
-        )
-    if _NO_MASTER.search(text):
-        return "the master does not answer: is its address right, and reachable from here?"
+    """Return a sentence with the remedy for a failure in Spark's text; None: another failure."""
+    where = _EXECUTORS if _IN_TASK.search(text) else _DRIVER
+    for pattern, template in _COMPILED:
+        if found := pattern.search(text):
+            return template.format(*found.groups(), where=where)
     return None
