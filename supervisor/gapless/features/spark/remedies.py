@@ -17,24 +17,34 @@ _OURS = "gapless|pyspark_gapless|psycopg|psycopg_binary|msgspec|pyarrow|numpy|ad
 _REMEDIES = (
     (
         r'Cannot run program "([^"]+)"',
-        f"{{where}} cannot start {{0}}: name the executors' Python in {SETTING}, the driver's in "
-        f"spark.pyspark.driver.python, and begin with spark_session() ({_PAGE})",
+        (
+            f"{{where}} cannot start {{0}}: name the executors' Python in {SETTING}, the driver's in "
+            f"spark.pyspark.driver.python, and begin with spark_session() ({_PAGE})"
+        ),
     ),
     (
-        r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in "
-        r"driver: ([\d.]+)",
-        "Spark's executors have Python {0}, and the driver {1}: they have to be the same; name the "
-        f"executors' in {SETTING} ({_PAGE})",
+        (
+            r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in "
+            r"driver: ([\d.]+)"
+        ),
+        (
+            "Spark's executors have Python {0}, and the driver {1}: they have to be the same; name the "
+            f"executors' in {SETTING} ({_PAGE})"
+        ),
     ),
     (
         rf"No module named '?((?:{_OURS})\b)",
-        "the Python of {where} has no package {0}: pip install 'gapless[spark-provided]' there, "
-        f"or name another in {SETTING} ({_PAGE})",
+        (
+            "the Python of {where} has no package {0}: pip install 'gapless[spark-provided]' there, "
+            f"or name another in {SETTING} ({_PAGE})"
+        ),
     ),
     (
         r"No module named '?pyspark\b",
-        "the Python of {where} finds no PySpark: set SPARK_HOME there to a whole Spark, or pip "
-        f"install pyspark ({_PAGE})",
+        (
+            "the Python of {where} finds no PySpark: set SPARK_HOME there to a whole Spark, or pip "
+            f"install pyspark ({_PAGE})"
+        ),
     ),
     (
         r"(?:Could not parse Master URL|Invalid master URL): *'?([^'\s]+)",

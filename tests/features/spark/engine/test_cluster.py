@@ -21,11 +21,12 @@ from chaos.process import children_of, title
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
-from support.spark_cluster import Cluster, cluster, make_python
+from support.spark_cluster import Cluster, cluster, make_python, zip_of_package
 
 PATIENCE_S = 400.0
 KEYS = 20
 COPY = Path(__file__).with_name("copy_stream.py")
+JOB = Path(__file__).with_name("count_events.py")
 HANDLERS = Path(__file__).parents[3] / "spark_handlers.py"
 PIPELINES = """
 pipelines:
@@ -157,6 +158,42 @@ def test_without_a_python_there_one_sentence_says_what_to_do(
     assert row is not None
     assert said in row[0]
     assert _copied(conn) == (0, 0, 0)
+
+
+@pytest.mark.soak
+def test_a_job_that_brings_its_environment_and_the_package(
+    machines: Machines, conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+) -> None:
+    """spark-submit with a packed environment, and with gapless as a zip."""
+    _published(conn, 100)
+    python = make_python(tmp_path / "packed", ours=False)
+    shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path / "packed")
+    settings = {
+        **machines.settings,
+        "spark.archives": f"{tmp_path / 'packed.tar.gz'}#environment",
+        "spark.pyspark.python": "./environment/bin/python",
+        "spark.pyspark.driver.python": sys.executable,
+    }
+    shutil.rmtree(python.parents[1])
+    said = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
+    done = subprocess.run(
+        [
+            *(str(Path(sys.executable).with_name("spark-submit")), *said),
+            *("--master", machines.cluster.url),
+            *("--py-files", str(zip_of_package(tmp_path / "gapless.zip")), str(JOB)),
+        ],
+        env=_environment(dsn),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    events, where, package = done.stdout.splitlines()[-1].split()
+    assert events == "100"
+    assert "/environment/bin/python" in where
+    assert "gapless.zip" in package
 
 
 def _published(conn: Connection, events: int) -> int:
