@@ -23,7 +23,7 @@ from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
 from support.spark_cluster import Cluster, cluster, make_python, zip_of_package
 
-PATIENCE_S = 400.0
+PATIENCE_S = 900.0
 KEYS = 20
 COPY = Path(__file__).with_name("copy_stream.py")
 JOB = Path(__file__).with_name("count_events.py")
