@@ -1,4 +1,4 @@
-"""The executors of a session: Spark waits for them for ever, and says so in a log only."""
+"""The executors of a session: Spark waits for them forever, and says so in a log only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gapless.errors import GaplessError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-EXECUTORS_S = 120.0  # a busy cluster takes its time; a batch would wait for ever
+EXECUTORS_S = 120.0  # a busy cluster takes its time; a batch would wait forever
 _PAUSE_S = 0.2
 
 

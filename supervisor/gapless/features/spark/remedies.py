@@ -14,54 +14,32 @@ _EXECUTORS, _DRIVER = "Spark's executors", "the driver's machine, where Spark pl
 _IN_TASK = re.compile(r"Lost task|stage failure|executor \S+\)", re.IGNORECASE)
 _OURS = "gapless|pyspark_gapless|psycopg|psycopg_binary|msgspec|pyarrow|numpy|adbc_driver_\\w+"
 
-_REMEDIES = (
-    (
-        r'Cannot run program "([^"]+)"',
-        (
-            f"{{where}} cannot start {{0}}: name the executors' Python in {SETTING}, the driver's in "
-            f"spark.pyspark.driver.python, and begin with spark_session() ({_PAGE})"
-        ),
-    ),
-    (
-        (
-            r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than that in "
-            r"driver: ([\d.]+)"
-        ),
-        (
-            "Spark's executors have Python {0}, and the driver {1}: they have to be the same; name the "
-            f"executors' in {SETTING} ({_PAGE})"
-        ),
-    ),
-    (
-        rf"No module named '?((?:{_OURS})\b)",
-        (
-            "the Python of {where} has no package {0}: pip install 'gapless[spark-provided]' there, "
-            f"or name another in {SETTING} ({_PAGE})"
-        ),
-    ),
-    (
-        r"No module named '?pyspark\b",
-        (
-            "the Python of {where} finds no PySpark: set SPARK_HOME there to a whole Spark, or pip "
-            f"install pyspark ({_PAGE})"
-        ),
-    ),
-    (
-        r"(?:Could not parse Master URL|Invalid master URL): *'?([^'\s]+)",
-        "{0} is no master: write local[4], spark://host:7077, yarn or k8s://https://host",
-    ),
-    (
-        r"All masters are unresponsive",
-        "the master does not answer: is its address right, and reachable from here?",
-    ),
-)
-_COMPILED = tuple((re.compile(pattern), template) for pattern, template in _REMEDIES)
+_REMEDIES = {
+    r'Cannot run program "([^"]+)"': """
+        {where} cannot start {0}: name the executors' Python in spark.pyspark.python, the driver's
+        in spark.pyspark.driver.python, and begin with spark_session() ({page})""",
+    r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than .* ([\d.]+),": """
+        Spark's executors have Python {0}, and the driver {1}: they have to be the same; name the
+        executors' in spark.pyspark.python ({page})""",
+    rf"No module named '?((?:{_OURS})\b)": """
+        the Python of {where} has no package {0}: pip install 'gapless[spark-provided]' there, or
+        name another in spark.pyspark.python ({page})""",
+    r"No module named '?pyspark\b": """
+        the Python of {where} finds no PySpark: set SPARK_HOME there to a whole Spark, or pip
+        install pyspark ({page})""",
+    r"(?:Could not parse Master URL|Invalid master URL): *'?([^'\s]+)": """
+        {0} is no master: write local[4], spark://host:7077, yarn or k8s://https://host""",
+    r"All masters are unresponsive|Cannot call methods on a stopped SparkContext": """
+        Spark has ended: its master does not answer at this address, or its executors do not
+        start""",
+}
+_COMPILED = {re.compile(each): " ".join(text.split()) for each, text in _REMEDIES.items()}
 
 
 def remedy(text: str) -> str | None:
     """Return a sentence with the remedy for a failure in Spark's text; None: another failure."""
     where = _EXECUTORS if _IN_TASK.search(text) else _DRIVER
-    for pattern, template in _COMPILED:
+    for pattern, template in _COMPILED.items():
         if found := pattern.search(text):
-            return template.format(*found.groups(), where=where)
+            return template.format(*found.groups(), where=where, page=_PAGE)
     return None

@@ -74,6 +74,13 @@ ROWS = {
         ),
         "spork://x is no master: write local[4], spark://host:7077",
     ),
+    "a master that does not answer": (
+        (
+            "An error occurred while calling o33.sessionState.\n: java.lang.IllegalStateException: "
+            "Cannot call methods on a stopped SparkContext.\nThis stopped SparkContext was created at:"
+        ),
+        "Spark has ended: its master does not answer at this address",
+    ),
 }
 
 
