@@ -18,7 +18,7 @@ _REMEDIES = {
     r'Cannot run program "([^"]+)"': """
         {where} cannot start {0}: name the executors' Python in spark.pyspark.python, the driver's
         in spark.pyspark.driver.python, and begin with spark_session() ({page})""",
-    r"PYTHON_VERSION_MISMATCH\] Python in worker has different version: (\S+) than .* ([\d.]+),": """
+    r"VERSION_MISMATCH\] Python in worker has different version: (\S+) than .* ([\d.]+),": """
         Spark's executors have Python {0}, and the driver {1}: they have to be the same; name the
         executors' in spark.pyspark.python ({page})""",
     rf"No module named '?((?:{_OURS})\b)": """
