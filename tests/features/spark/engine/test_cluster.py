@@ -18,6 +18,7 @@ import pytest
 from psycopg import Connection
 
 from chaos.process import children_of, title
+from gapless.features.spark.pipeline.position import list_pipelines
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
@@ -43,6 +44,23 @@ select count(*), count(distinct n), count(*) filter (where n <= before) from (
     select id, key, event_type::int as n from gapless.outbox_message_t
     join gapless.topic using (topic_id) where name = 'copy') copied) ordered
 """
+
+BASE = str(sys._base_executable)  # type: ignore[attr-defined] # it has none of our packages
+WRONG: dict[str, tuple[dict[str, str], str]] = {
+    "no interpreter": (
+        {"spark.pyspark.python": sys.executable},
+        f"Spark's executors cannot start {sys.executable}: name the executors' Python in",
+    ),
+    "no package": (
+        {"spark.pyspark.python": BASE},
+        "the Python of Spark's executors has no package pyarrow: pip install",
+    ),
+    "executors that do not start": (
+        {"spark.executor.extraJavaOptions": "-javaagent:/nowhere.jar"},
+        "its executors do not start",
+    ),
+    "too little memory": ({"spark.executor.memory": "8g"}, "gave no executor within 120 s"),
+}
 
 pytestmark = [pytest.mark.timeout(1800)]
 
@@ -134,13 +152,14 @@ def test_handlers_whose_executors_are_killed(
 
 
 @pytest.mark.soak
-def test_without_a_python_there_one_sentence_says_what_to_do(
-    machines: Machines, conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+@pytest.mark.parametrize("row", WRONG)
+def test_what_is_wrong_is_one_sentence_of_the_run_and_of_status(
+    machines: Machines, conn: Connection, dsn: str, topic: Topic, tmp_path: Path, row: str
 ) -> None:
-    """In the error of the run, and in the status afterwards."""
+    settings, says = WRONG[row]
     _published(conn, 10)
     (tmp_path / "pipelines.yml").write_text(PIPELINES)
-    asked = _asked(machines, {"spark.pyspark.python": sys.executable})
+    asked = _asked(machines, settings)
     done = subprocess.run(
         [sys.executable, "-m", "gapless", "pipeline", "run", "again", "--once", *asked],
         env=_environment(dsn),
@@ -151,12 +170,9 @@ def test_without_a_python_there_one_sentence_says_what_to_do(
         timeout=PATIENCE_S,
     )
     assert done.returncode != 0
-    said = f"Spark's executors cannot start {sys.executable}: name the executors' Python in"
-    assert said in done.stderr
-    assert "An error occurred" not in done.stderr
-    row = conn.execute("select error from gapless.pipelines").fetchone()
-    assert row is not None
-    assert said in row[0]
+    assert says in done.stderr.splitlines()[-1]
+    (standing,) = list_pipelines(conn)
+    assert says in str(standing.error)
     assert _copied(conn) == (0, 0, 0)
 
 
@@ -167,10 +183,10 @@ def test_a_job_that_brings_its_environment_and_the_package(
     """spark-submit with a packed environment, and with gapless as a zip."""
     _published(conn, 100)
     python = make_python(tmp_path / "packed", ours=False)
-    shutil.make_archive(str(tmp_path / "packed"), "gztar", tmp_path / "packed")
+    shutil.make_archive(str(tmp_path / "packed"), "tar", tmp_path / "packed")
     settings = {
         **machines.settings,
-        "spark.archives": f"{tmp_path / 'packed.tar.gz'}#environment",
+        "spark.archives": f"{tmp_path / 'packed.tar'}#environment",
         "spark.pyspark.python": "./environment/bin/python",
         "spark.pyspark.driver.python": sys.executable,
     }
