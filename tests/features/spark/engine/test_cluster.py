@@ -77,6 +77,7 @@ class Machines:
         return {
             "spark.pyspark.python": str(self.python),
             "spark.executor.memory": "512m",
+            "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
             "spark.driver.memory": "600m",
             "spark.driver.host": "127.0.0.1",
             "spark.sql.shuffle.partitions": "2",
