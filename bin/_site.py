@@ -64,6 +64,7 @@ _SECTIONS = {
         ("Roles and rights", "run/secure.md"),
         ("Behind nginx, Caddy, Traefik", "run/behind-a-proxy.md"),
         ("Number of partitions", "run/partitions.md"),
+        ("Spark on a cluster", "run/spark-cluster.md"),
     ),
     "Reference": (
         *((name, f"reference/{page}") for page, name in _reference.PAGES.items()),

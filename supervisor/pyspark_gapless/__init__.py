@@ -7,7 +7,11 @@ Spark's own filter push-down for Python sources is not offered: a filter that it
 query leaks into others of the same DataFrame, with silently wrong results. Options do the same.
 """
 
-from pyspark_gapless.source import GaplessSource
+from gapless.features.spark.home import require_data_sources
+
+require_data_sources()  # before the imports that an older PySpark cannot do
+
+from pyspark_gapless.source import GaplessSource  # noqa: E402
 
 DefaultSource = GaplessSource
 

@@ -30,6 +30,33 @@ from gapless.cli.main import main
 assert not any(name.split(".")[0] == "yaml" for name in sys.modules), "yaml is loaded on demand"
 """
 
+ZIPPED = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import gapless, pyspark_gapless
+from gapless.db.connect import connect
+from gapless.db.migrate import require_schema
+from gapless.db.queries import queries, sql_files
+assert sys.argv[1] in gapless.__file__ and sys.argv[1] in pyspark_gapless.__file__
+for file in sql_files("queries"):
+    assert queries(file.name.removesuffix(".sql"))
+with connect(sys.argv[2], role="test") as conn:
+    require_schema(conn)  # it reads each file
+"""
+
+
+@pytest.mark.long
+def test_the_wheel_works_as_a_zip(wheel: Path, dsn: str, tmp_path: Path) -> None:
+    """As Spark's --py-files takes it to its executors."""
+    pytest.importorskip("pyspark")
+    packed = wheel.rename(tmp_path / "gapless.zip")
+    try:
+        command = (sys.executable, "-c", ZIPPED, str(packed), dsn)
+        done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    finally:
+        packed.rename(wheel)
+    assert done.returncode == 0, done.stderr
+
 
 @pytest.mark.slow
 @pytest.mark.long

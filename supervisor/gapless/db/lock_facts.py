@@ -22,4 +22,4 @@ def functions_gone() -> list[str]:
 
 def _facts() -> dict[str, Any]:
     path = sql_root() / "locks.json"
-    return dict(json.loads(path.read_text())) if path.exists() else {}
+    return dict(json.loads(path.read_text())) if path.is_file() else {}

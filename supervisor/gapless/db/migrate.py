@@ -219,8 +219,8 @@ def _files() -> list[_File]:
 
 def _read(kind: str) -> Iterator[_File]:
     texts: dict[str, list[str]] = {}
-    for path in sql_files(kind):
-        texts.setdefault(path.stem, []).append(path.read_text())
+    for file in sql_files(kind):
+        texts.setdefault(file.name.removesuffix(".sql"), []).append(file.read_text())
     for name, found in texts.items():
         makes = f"create or replace view gapless.{name} as\n" if kind == _PARTS else ""
         source = makes + "union all\n".join(found)

@@ -1,4 +1,4 @@
-"""The SQL that ships with gapless: its place, and its named queries.
+"""The SQL that ships with gapless: its place, in a folder or a zip, and its named queries.
 
 A query starts at a line `-- name: word` and ends before the next one. Comments stay with the query:
 the server sees them, and so do readers of pg_stat_activity.
@@ -8,9 +8,11 @@ The source says `gapless.`; a loaded query names the schema of the process, and 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import LiteralString
 
@@ -21,29 +23,46 @@ _NAME = re.compile(r"^-- name: (\w+)\n", re.MULTILINE)
 
 
 @cache
-def sql_root() -> Path:
-    """Return the folder of all SQL: inside the wheel, or the checkout's `sql/`."""
-    packed = Path(str(files("gapless") / "_sql"))
+def sql_root() -> Traversable:
+    """Return the folder of all SQL: inside the wheel, which may be a zip, or the checkout's."""
+    packed = files("gapless") / "_sql"
     return packed if packed.is_dir() else Path(__file__).parents[3] / "sql"
 
 
 @cache
-def _every_file() -> tuple[Path, ...]:
-    root = sql_root()
-    files = sorted(path.relative_to(root) for path in root.rglob("*.sql"))
-    return tuple(sorted(files, key=lambda path: path.stem))
+def every_file() -> tuple[Traversable, ...]:
+    """Return the files of SQL of all rooms, by name."""
+    return tuple(file for _, file in _every_file())
 
 
 @cache
-def sql_files(kind: str) -> tuple[Path, ...]:
+def sql_files(kind: str) -> tuple[Traversable, ...]:
     """Return the files below the folders `kind` (functions, views, ...) of all rooms, by name.
 
     Those with a number are in the order of their numbers; of others the core's are first, which
     needs nothing of a feature.
     """
-    found = [path for path in _every_file() if kind in path.parts]
-    found.sort(key=lambda path: "features" in path.parts and not path.stem[0].isdigit())
-    return tuple(sql_root() / path for path in found)
+    found = [(parts, file) for parts, file in _every_file() if kind in parts]
+    found.sort(key=lambda each: "features" in each[0] and not each[1].name[0].isdigit())
+    return tuple(file for _, file in found)
+
+
+@cache
+def _every_file() -> tuple[tuple[tuple[str, ...], Traversable], ...]:
+    """Return the files of SQL with the parts of their paths, by name."""
+    found = sorted(_below(sql_root(), ()), key=lambda each: each[0])
+    return tuple(sorted(found, key=lambda each: each[1].name))
+
+
+def _below(
+    folder: Traversable, above: tuple[str, ...]
+) -> Iterator[tuple[tuple[str, ...], Traversable]]:
+    for entry in folder.iterdir():
+        parts = (*above, entry.name)
+        if entry.is_dir():
+            yield from _below(entry, parts)
+        elif entry.name.endswith(".sql"):
+            yield parts, entry
 
 
 @cache
@@ -58,10 +77,12 @@ def queries(stage: str) -> dict[str, str]:
     return found
 
 
-def _file_of(stage: str) -> Path:
-    for rooms in ("*", "features/*"):
-        for path in sql_root().glob(f"{rooms}/queries/{stage}.sql"):
-            return path
+def _file_of(stage: str) -> Traversable:
+    for rooms in (sql_root(), sql_root() / "features"):
+        for room in rooms.iterdir():
+            file = room / "queries" / f"{stage}.sql"
+            if file.is_file():
+                return file
     raise FileNotFoundError(f"{sql_root()} has no queries of the name {stage}")
 
 

@@ -7,7 +7,7 @@ import re
 from psycopg import Connection
 
 from gapless.db.migrate import refuse_stranger
-from gapless.db.queries import query, sql_root
+from gapless.db.queries import every_file, query
 from gapless.db.schema import schema
 from gapless.errors import SchemaError
 
@@ -30,9 +30,7 @@ def uninstall(conn: Connection) -> list[str]:
 def _refuse_guests(conn: Connection) -> None:
     """Raise SchemaError for tables that our SQL does not name: the drop would remove them too."""
     ours = {
-        name
-        for path in sql_root().rglob("*.sql")
-        for name in re.findall(r"\bgapless\.(\w+)", path.read_text())
+        name for file in every_file() for name in re.findall(r"\bgapless\.(\w+)", file.read_text())
     }
     found = [name for (name,) in conn.execute(query("schema", "relations")).fetchall()]
     guests = [f'{schema()}."{name}"' for name in found if name not in ours]

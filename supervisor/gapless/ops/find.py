@@ -20,6 +20,7 @@ from gapless.db.connect import complaint_about, is_pooled, opening, share
 from gapless.db.schema import agree_on_schema
 from gapless.errors import ConfigError
 from gapless.settings import Settings, dsn_is_configured, load
+from gapless.settings.dsn import resolve_dsn
 
 if TYPE_CHECKING:
     from gapless.features.server.server import EmbeddedServer
@@ -85,11 +86,11 @@ def find(settings: Settings) -> FoundDatabase:
 def configured_dsn(settings: Settings) -> str | None:
     """Return the configured DSN; "" is libpq's environment, None means that there is none.
 
-    Raises ConfigError for one that libpq cannot read.
+    `env:NAME` and `file:/path` refer to it. Raises ConfigError for one that libpq cannot read.
     """
     if not dsn_is_configured(os.environ, settings.dsn):
         return None
-    dsn = settings.dsn or ""
+    dsn = resolve_dsn(settings.dsn or "")
     complaint = complaint_about(dsn)
     if complaint is not None:
         raise ConfigError(complaint)

@@ -41,7 +41,8 @@ class ProcessSettings:
     """The database: a libpq connection string or URI, as psql takes it. libpq's own environment is
     PGHOST, PGPORT, PGDATABASE, PGUSER, PGSERVICE with its service file, PGPASSFILE and more; where
     that names no server either, gapless starts its own PostgreSQL. Keep passwords out of this file:
-    use a password file, a service file or GAPLESS_DSN."""
+    use a password file, a service file or GAPLESS_DSN, or refer to a DSN that is elsewhere, by
+    env:NAME (a variable) or file:/path."""
 
     schema: str = setting(SchemaName(), DEFAULT_SCHEMA)
     """The schema in which gapless is installed; several in one database are independent of each

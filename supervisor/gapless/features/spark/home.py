@@ -20,6 +20,7 @@ from pathlib import Path
 
 from gapless.errors import UsageError
 
+SPARK_MIN = 4
 JAVA_VERSION_MIN = 17
 ARCHIVE_AGE_S = 60.0  # a JVM may still be writing a younger archive
 _SHADOWED = "python"
@@ -75,7 +76,19 @@ def pyspark_folder() -> Path:
     except ImportError as error:
         missing = error.name or "pyspark"
         raise UsageError(f"{missing} is not installed: pip install 'gapless[spark]'") from error
+    require_data_sources()
     return Path(pyspark.__file__).parent
+
+
+def require_data_sources() -> None:
+    """Raise UsageError for a PySpark before 4.0, which has no data sources in Python."""
+    from pyspark import __version__
+
+    if int(__version__.partition(".")[0]) < SPARK_MIN:
+        raise UsageError(
+            f"PySpark {__version__} has no data sources in Python: gapless needs Spark "
+            f"{SPARK_MIN}.0 or newer"
+        )
 
 
 def find_java(env: MutableMapping[str, str]) -> Path | None:

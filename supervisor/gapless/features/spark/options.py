@@ -23,6 +23,7 @@ from gapless.features.spark.columns import parse_columns
 from gapless.features.spark.offsets import StartPosition, parse_place
 from gapless.log.filter import ALL, Filter, filter_of
 from gapless.settings import environment_schema
+from gapless.settings.dsn import is_reference, resolve_dsn
 
 _DURATION = re.compile(r"\s*(\d+)\s*(ms|s|m|h)\s*", re.IGNORECASE)
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -186,7 +187,8 @@ def _work_in(schema: str | None) -> None:
 
 
 def _dsn(options: Mapping[str, str]) -> str:
-    if _has_password(options.get("dsn", "")):
+    said = options.get("dsn", "")
+    if not is_reference(said) and _has_password(said):
         raise UsageError(
             "option dsn: Spark shows it, its password too, in its UI and event log: write it as "
             "url, which Spark redacts, or leave the password to GAPLESS_DSN, a passfile or a "
@@ -196,7 +198,7 @@ def _dsn(options: Mapping[str, str]) -> str:
         return f"service={options['service']}"
     for dsn in (options.get("url"), options.get("dsn"), os.environ.get("GAPLESS_DSN")):
         if dsn:
-            return dsn.removeprefix("jdbc:")
+            return resolve_dsn(dsn).removeprefix("jdbc:")
     if os.environ.get("PGHOST") or os.environ.get("PGSERVICE"):
         return ""
     raise UsageError(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from gapless.features.metrics.keep import ExporterKeeper
 from gapless.features.spark.engine import Engine, require_ordered
+from gapless.features.spark.executors import require_executors
 from gapless.features.spark.session import end_session_within, spark_session
 from gapless.worker.plan import Plan
 
@@ -40,6 +41,7 @@ def serve_on_spark(
     try:
         exporter.turn(None, drains=False)  # forked before Spark's threads, and our sessions
         session = spark_session(master, name="gapless run", conf=conf)
+        require_executors(session)
         return _serve(Engine(plan, references, session.sparkContext, exporter), session)
     finally:
         exporter.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import threading
 from collections.abc import Mapping
 from contextlib import suppress
@@ -19,6 +20,7 @@ from gapless.features.spark.conf import (
     wider,
 )
 from gapless.features.spark.home import class_archive, java_command, prepare
+from gapless.features.spark.remedies import SETTING, remedy
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -54,6 +56,7 @@ def spark_session(
     else:
         session = _start(home, master, name, conf or {})
     _redact(session)
+    _use_interpreters(session, conf or {})
     if by_hand:
         register_source(session)
     return session
@@ -128,6 +131,22 @@ def _redact(session: SparkSession) -> None:
             session.conf.set(key, wider(said, ours))
 
 
+def _use_interpreters(session: SparkSession, conf: Mapping[str, str]) -> None:
+    """Let tasks run with the Python of the executors, which the driver's machine may lack.
+
+    Spark plans a data source with the interpreter that it was registered with (the driver's own),
+    and runs its tasks with _FOR_SQL, or with the same.
+    """
+    context: Any = session.sparkContext
+    said = conf.get(SETTING) or context.getConf().get(SETTING)
+    context.pythonExec = said or context.pythonExec  # for RDDs; Spark reads the variable only
+    if context.pythonExec != sys.executable and session.conf.get(_FOR_SQL, None) is None:
+        session.conf.set(_FOR_SQL, context.pythonExec)
+
+
+_FOR_SQL = "spark.sql.execution.pyspark.python"
+
+
 def end_session(session: SparkSession) -> None:
     """Stop a session and its JVM, and wait for the JVM's end."""
     from pyspark import SparkContext
@@ -163,17 +182,25 @@ def register_source(session: SparkSession) -> None:
     """Register the format by hand: another vendor's broken module may break Spark's own search."""
     from pyspark_gapless import GaplessSource
 
+    context: Any = session.sparkContext
+    for_tasks = context.pythonExec
+    context.pythonExec = context.getConf().get("spark.pyspark.driver.python") or sys.executable
     try:
         session.dataSource.register(GaplessSource)
     except Exception as error:
         # PySpark 4.0 does not register again a format that it has found by itself: it is ours.
         if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
             raise
+    finally:
+        context.pythonExec = for_tasks
 
 
 def sentence(error: BaseException) -> str:
     """Find the one sentence that explains an error in the text of Spark and Py4J around it."""
     text = str(error)
+    advice = None if _OURS.search(text) else remedy(text)
+    if advice is not None:
+        return advice
     for pattern in _TELLING:
         found = pattern.findall(text)
         if found:
@@ -183,8 +210,9 @@ def sentence(error: BaseException) -> str:
 
 
 # The most telling first: our own errors, the end of Python's traceback, Spark's conclusion.
+_OURS = re.compile(r"^.*?gapless\.errors\.\w+Error: (.+)$", re.MULTILINE)
 _TELLING = (
-    re.compile(r"^.*?gapless\.errors\.\w+Error: (.+)$", re.MULTILINE),
+    _OURS,
     re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+([\w.]+: .+)$", re.MULTILINE),
     re.compile(r"(Job aborted due to stage failure: .+)$", re.MULTILINE),
     re.compile(r"^: ([\w.$]+: .+)$", re.MULTILINE),  # Py4J's, below "An error occurred while"

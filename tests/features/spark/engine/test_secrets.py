@@ -77,3 +77,24 @@ def test_a_password_in_dsn_is_refused_without_showing_it(dsn: str) -> None:
 def test_a_dsn_without_a_password_is_as_good_as_url() -> None:
     assert read_options({"dsn": "host=h", "topic": "a"}).dsn == "host=h"
     assert write_options({"dsn": "postgresql://me@h/shop"}).dsn == "postgresql://me@h/shop"
+
+
+@pytest.mark.parametrize("name", ["url", "dsn"])
+def test_a_reference_is_looked_up_where_options_are_read(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """On the driver: Spark's plans, and the options that it shows, have the reference alone."""
+    monkeypatch.setenv("SHOP_DSN", "postgresql://me:secret@host/shop\n")
+    (tmp_path / "dsn").write_text("host=h password=secret\n")
+    for parse in (read_options, write_options):
+        found = parse({name: "env:SHOP_DSN", "topic": "a"})
+        assert found.dsn == "postgresql://me:secret@host/shop"
+        assert "secret" not in repr(found)
+        for reference in (f"file:{tmp_path}/dsn", f"file://{tmp_path}/dsn"):
+            assert parse({name: reference, "topic": "a"}).dsn == "host=h password=secret"
+
+
+def test_a_reference_may_be_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHOP_DSN", "host=h")
+    monkeypatch.setenv("GAPLESS_DSN", "env:SHOP_DSN")
+    assert read_options({"topic": "a"}).dsn == "host=h"

@@ -16,6 +16,7 @@ from psycopg import Connection
 
 from gapless.db.schema import schema
 from gapless.errors import GaplessError, UsageError
+from gapless.features.spark.executors import require_executors
 from gapless.features.spark.offsets import to_json
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.position import (
@@ -63,6 +64,7 @@ def run_pipeline(
         with _noted(conn, pipeline.name):
             said = {**pipeline.conf, **(conf or {})}
             spark = spark_session(master, name=f"gapless pipeline {pipeline.name}", conf=said)
+            require_executors(spark)
             return _Run(pipeline, conn, spark, transform, tell).loop(wait)
 
 
