@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -21,11 +20,16 @@ from gapless.db.schema import use_schema
 from gapless.errors import UsageError
 from gapless.features.spark.columns import parse_columns
 from gapless.features.spark.offsets import StartPosition, parse_place
+from gapless.features.spark.values import (
+    boolean,
+    duration_ms,
+    numbers,
+    timestamp,
+    whole,
+    words,
+)
 from gapless.log.filter import ALL, Filter, filter_of
 from gapless.settings import environment_schema
-
-_DURATION = re.compile(r"\s*(\d+)\s*(ms|s|m|h)\s*", re.IGNORECASE)
-_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 # Names that Spark itself puts among the options, or gives a meaning of its own.
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "name"}
@@ -115,7 +119,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     """Check and parse the options of a reader. Raises UsageError in one sentence."""
     options = _known(given, _READ)
     topics, assigned = _topics(options)
-    timestamps = {name: _timestamp(options, name) for name in _TIMESTAMPS}
+    timestamps = {name: timestamp(options, name) for name in _TIMESTAMPS}
     for name, offsets in zip(_TIMESTAMPS, ("startingOffsets", "endingOffsets"), strict=True):
         if timestamps[name] is not None and offsets.lower() in options:
             raise UsageError(f"give {name} or {offsets}, not both")
@@ -134,22 +138,22 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         dsn=_dsn(options),
         topics=topics,
         assigned=assigned,
-        partitions=_numbers(options, "partitions"),
+        partitions=numbers(options, "partitions"),
         starting=starting,
         ending=ending,
         starting_ts=timestamps["startingTimestamp"],
         ending_ts=timestamps["endingTimestamp"],
-        max_offsets=_whole(options, "maxOffsetsPerTrigger"),
-        min_offsets=_whole(options, "minOffsetsPerTrigger"),
-        max_trigger_delay_ms=_duration_ms(options.get("maxtriggerdelay", "15m")),
-        min_partitions=_whole(options, "minPartitions") or 1,
-        records_per_task=_whole(options, "recordsPerTask") or 100_000,
+        max_offsets=whole(options, "maxOffsetsPerTrigger"),
+        min_offsets=whole(options, "minOffsetsPerTrigger"),
+        max_trigger_delay_ms=duration_ms(options.get("maxtriggerdelay", "15m")),
+        min_partitions=whole(options, "minPartitions") or 1,
+        records_per_task=whole(options, "recordsPerTask") or 100_000,
         columns=parse_columns(options.get("columns")),
-        event_types=_words(options.get("eventtypes")),
+        event_types=words(options.get("eventtypes")),
         where=condition.where,
         params=condition.params,
         binary_value=value_format == "binary",
-        fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
+        fail_on_data_loss=boolean(options, "failOnDataLoss", default=True),
         group_id=options.get("groupid"),
         archive=options.get("archive"),
     )
@@ -218,7 +222,7 @@ def _topics(
     if len(said) != 1:
         raise UsageError('which topics? Give subscribe ("orders,payments") or assign, one of them')
     if said[0] != "assign":
-        topics = _words(options[said[0]])
+        topics = words(options[said[0]])
         if not topics:
             raise UsageError(f"{said[0]} is empty: name a topic, or some: orders,payments")
         return topics, None
@@ -230,12 +234,6 @@ def _topics(
             f'assign is not what it should be, {{"orders": [0, 1]}}: {options["assign"]}'
         ) from None
     return tuple(assigned), assigned
-
-
-def _words(text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
 def _condition(options: Mapping[str, str]) -> Filter:
@@ -250,51 +248,3 @@ def _condition(options: Mapping[str, str]) -> Filter:
     if condition.where is not None and "archive" in options:
         raise UsageError("where asks the database, and an archive is files: leave one of them out")
     return condition
-
-
-def _numbers(options: Mapping[str, str], name: str) -> tuple[int, ...] | None:
-    words = _words(options.get(name.lower()))
-    if words is None:
-        return None
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise UsageError(f"{name} {options[name.lower()]!r}: numbers of partitions, such as 0,3")
-    return tuple(int(word) for word in words)
-
-
-def _whole(options: Mapping[str, str], name: str) -> int | None:
-    text = options.get(name.lower())
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) < 2**53):
-        raise UsageError(f"{name} {text!r}: a whole number, 1 or more")
-    return int(text)
-
-
-def _boolean(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = options.get(name.lower(), str(default)).lower()
-    if text not in ("true", "false"):
-        raise UsageError(f"{name} {text!r}: true or false")
-    return text == "true"
-
-
-def _duration_ms(text: str) -> int:
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise UsageError(f"maxTriggerDelay {text!r}: a number with ms, s, m or h, such as 15m")
-    return int(match[1]) * _MS[match[2].lower()]
-
-
-def _timestamp(options: Mapping[str, str], name: str) -> datetime | None:
-    """Read milliseconds since 1970, as for Kafka, or ISO 8601; without a time zone it is UTC."""
-    text = options.get(name.lower())
-    if text is None:
-        return None
-    try:
-        if text.strip().isdigit():
-            return datetime.fromtimestamp(int(text) / 1000, UTC)
-        moment = datetime.fromisoformat(text.strip())
-    except (ValueError, OverflowError, OSError):
-        raise UsageError(
-            f"{name} {text!r}: milliseconds since 1970, or 2026-01-31T12:00:00+00:00"
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
