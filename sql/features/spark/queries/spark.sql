@@ -25,6 +25,9 @@ from gapless.sequencer s
 order by s.run desc
 limit 1
 
+-- name: now
+select clock_timestamp()
+
 -- name: offset_since
 select gapless.offset_since(%(topic_id)s, %(partition_id)s, %(moment)s)
 
