@@ -86,19 +86,22 @@ class _Types:
             return _STRING
         if "$ref" in schema:
             return self._referred(schema["$ref"], within)
-        made: SparkType = _STRING
-        match sorted(_kinds(schema)):
-            case []:
-                made = self._only_one(schema, within)
-            case ["object"]:
-                made = self._object(schema, within)
-            case ["array"]:
-                made = self._array(schema, within)
-            case ["boolean"]:
-                made = "boolean"
-            case ["integer"] | ["number"] | ["integer", "number"] as kinds:
-                made = _number(schema, is_whole=kinds == ["integer"])
-        return made
+        kinds = _kinds(schema)
+        if not kinds:
+            return self._only_one(schema, within)
+        return self._of_kinds(kinds, schema, within)
+
+    def _of_kinds(
+        self, kinds: set[str], schema: Mapping[str, Any], within: tuple[str, ...]
+    ) -> SparkType:
+        if kinds == {"object"}:
+            return self._object(schema, within)
+        if kinds == {"array"}:
+            return self._array(schema, within)
+        if kinds == {"boolean"}:
+            return "boolean"
+        is_number = kinds <= {"integer", "number"}
+        return _number(schema, is_whole=kinds == {"integer"}) if is_number else _STRING
 
     def _array(self, schema: Mapping[str, Any], within: tuple[str, ...]) -> SparkType:
         if "prefixItems" in schema:
