@@ -37,6 +37,40 @@ from gapless.consumer_offsets c
 join gapless.topic t using (topic_id)
 where c.group_id = %(group_id)s and t.name = any (%(topics)s::text[])
 
+-- name: lag_at
+-- The lag of a reader at some places (the n-th of each array), as the view lag has it of groups.
+-- returns: gapless.features.spark.lag:PartitionLag
+-- index: log_segment_pkey and the chunks' primary keys, two look-ups for each place
+select
+  t.name as topic, p.partition_id as "partition", p.next_offset,
+  greatest(coalesce(e.last_offset, 0) - p.next_offset + 1, 0) as events,
+  case
+    when p.next_offset > coalesce(e.last_offset, 0) then 0
+    when o.created_ts is not null then greatest(extract(epoch from now() - o.created_ts), 0)
+  end::double precision as seconds
+from unnest(%(topics)s::text[], %(partition_ids)s::int[], %(next_offsets)s::bigint[])
+  as p (topic, partition_id, next_offset)
+join gapless.topic t on t.name = p.topic
+left join lateral (
+  select s.last_offset from gapless.log_segment s
+  where s.topic_id = t.topic_id and s.partition_id = p.partition_id
+  order by s.base_offset desc
+  limit 1
+) e on true
+left join lateral (
+  select m.created_ts
+  from (
+    select s.message_ids[p.next_offset - s.base_offset + 1] as id
+    from gapless.log_segment s
+    where s.topic_id = t.topic_id and s.partition_id = p.partition_id
+      and s.base_offset <= p.next_offset and p.next_offset <= e.last_offset
+    order by s.base_offset desc
+    limit 1
+  ) n
+  join gapless.outbox_message_t m on m.id = n.id
+) o on true
+order by t.name, p.partition_id
+
 -- name: record_position
 select gapless.record_position(
   %(group_id)s, %(topic)s, %(partition_ids)s::int[], %(next_offsets)s::bigint[]
