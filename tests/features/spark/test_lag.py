@@ -13,7 +13,7 @@ from psycopg import Connection
 
 from gapless.errors import UsageError
 from gapless.features.spark.exporter import end, log_served, serve_lag
-from gapless.features.spark.lag import LagWatch, QueryLag, position_in
+from gapless.features.spark.lag import LagWatch, QueryLag, places_in
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
@@ -53,20 +53,21 @@ def told() -> list[QueryLag]:
 
 
 @pytest.mark.parametrize(
-    ("sources", "position"),
+    ("sources", "places"),
     [
-        ([_end(orders={"0": 3, "1": 1})], {"orders": {0: 3, 1: 1}}),
+        ([_end(orders={"0": 3, "1": 1})], [("orders", 0, 3, None), ("orders", 1, 1, None)]),
         (
             [_end(a={"0": 9}), _end(a={"0": 4, "1": 2}, b={"0": 1})],
-            {"a": {0: 4, 1: 2}, "b": {0: 1}},
+            [("a", 0, 4, None), ("a", 1, 2, None), ("b", 0, 1, None)],
         ),
-        (['{"orders": {"0": 3}}', "17", None, '{"": 5}', "(log,3)"], {}),
+        (['{"": {"timeline": 1, "created a": 7}, "a": {"0": 3}}'], [("a", 0, 3, 7)]),
+        (['{"orders": {"0": 3}}', "17", None, '{"": 5}', "(log,3)"], []),
     ],
 )
 def test_the_position_is_that_of_the_logs_among_the_sources(
-    sources: list[str | None], position: dict[str, Any]
+    sources: list[str | None], places: list[Any]
 ) -> None:
-    assert position_in(sources) == position
+    assert places_in(sources) == places
 
 
 def test_lag_is_told_at_each_progress_and_grows_without_one(
@@ -86,6 +87,9 @@ def test_lag_is_told_at_each_progress_and_grows_without_one(
     watch.forget("totals")
     assert watch.lags() == []
     assert watch.note("rates", ["17"]) is None
+    elsewhere = json.dumps({"": {"timeline": 1, "created orders": 7}, "orders": {"0": 1}})
+    assert watch.note("elsewhere", [elsewhere]) is None, "a topic of that name in another database"
+    assert (watch.lags(), len(told)) == ([], 2)
 
 
 def test_a_lost_session_is_one_line_and_the_next_progress_has_another(

@@ -173,3 +173,19 @@ def test_nothing_is_said_of_a_start_that_was_chosen(
     assert reader.first()["orders"] == {"0": 21}
     reader.close()
     assert "by default" not in caplog.text
+
+
+def test_a_checkpoint_of_another_database_is_refused_however_long_its_log(
+    conn: Connection, noon: datetime
+) -> None:
+    given = {"url": conn.info.dsn, "subscribe": "orders", "startingOffsets": "earliest"}
+    reader = StreamReader(read_options(given))
+    begin = reader.first()
+    elsewhere = {**begin, "": {**begin[""], "created orders": 7}}
+    for ask in (reader.show, lambda place: reader.tasks(place, place)):
+        with pytest.raises(UsageError, match="topic orders of another database") as refused:
+            ask(elsewhere)
+        assert "\n" not in str(refused.value)
+    by_hand = {"orders": begin["orders"]}
+    assert reader.next(by_hand, limited=False)["orders"] == {"0": 21}
+    reader.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -21,10 +21,13 @@ from psycopg.rows import class_row
 from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.errors import GaplessError, one_line
-from gapless.features.spark.offsets import Offsets, from_json, timeline_in
+from gapless.features.spark.offsets import created_in, from_json, timeline_in
 from gapless.features.spark.options import read_options
 
 log = logging.getLogger("gapless.spark")
+
+Place = tuple[str, int, int, int | None]
+"""Topic, partition, next offset, and when the topic was created (offsets.py)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,22 +76,25 @@ class LagWatch:
         given = {"subscribe": "any"} if url is None else {"subscribe": "any", "url": url}
         self._dsn = read_options(given).dsn
         self._told = told
-        self._positions: dict[str, Offsets] = {}
+        self._places: dict[str, list[Place]] = {}
         self._conn: Connection[Any] | None = None
         self._lock = Lock()
 
     def note(self, name: str, end_offsets: Iterable[str | None]) -> QueryLag | None:
-        """Take a progress of a query: its sources' end offsets. None: no source is a log.
+        """Take a progress of a query: its sources' end offsets.
 
-        The lag is logged, and told; a log that does not answer is logged.
+        The lag is logged, and told; a log that does not answer is logged. None: that, and a query
+        that reads no log of this database.
         """
-        position = position_in(end_offsets)
-        if not position:
+        places = places_in(end_offsets)
+        if not places:
             return None
         try:
             with self._lock:
-                self._positions[name] = position
-                found = self._lag(name, position)
+                found = self._lag(name, places)
+                if not found.partitions:
+                    return None
+                self._places[name] = places
         except (psycopg.Error, GaplessError) as error:
             log.warning("the lag of query %s is not known: %s", name, one_line(error))
             return None
@@ -100,23 +106,23 @@ class LagWatch:
     def forget(self, name: str) -> None:
         """Take the end of a query: it has no lag any more."""
         with self._lock:
-            self._positions.pop(name, None)
+            self._places.pop(name, None)
 
     def lags(self) -> list[QueryLag]:
         """Return the present lag of all queries. Raises psycopg.Error, ConnectError."""
         with self._lock:
-            return [self._lag(*each) for each in self._positions.items()]
+            return [self._lag(*each) for each in self._places.items()]
 
     def close(self) -> None:
         """End the session; the next call opens another."""
         with self._lock:
             self._close()
 
-    def _lag(self, name: str, position: Offsets) -> QueryLag:
+    def _lag(self, name: str, places: Sequence[Place]) -> QueryLag:
         if self._conn is None or self._conn.closed:
             self._conn = connect(self._dsn, role="spark lag", connect_timeout_s=5)
         try:
-            partitions = lag_at(self._conn, position)
+            partitions = lag_at(self._conn, places)
         except psycopg.Error:
             self._close()
             raise
@@ -127,34 +133,26 @@ class LagWatch:
             self._conn.close()
 
 
-def position_in(end_offsets: Iterable[str | None]) -> Offsets:
-    """Return the position that sources' end offsets tell; those of other formats are left out.
+def places_in(end_offsets: Iterable[str | None]) -> list[Place]:
+    """Return the places that sources' end offsets tell; those of other formats are left out.
 
     Of two sources that read one partition, the one further behind counts.
     """
-    found: Offsets = {}
+    found: dict[tuple[str, int, int | None], int] = {}
     for text in end_offsets:
         document = json.loads(text) if text is not None and text.startswith("{") else {}
         if not isinstance(document.get(""), dict) or timeline_in(document) is None:
             continue
         for topic, partitions in from_json(document).items():
-            there = found.setdefault(topic, {})
             for partition_id, offset in partitions.items():
-                there[partition_id] = min(offset, there.get(partition_id, offset))
-    return found
+                key = topic, partition_id, created_in(document, topic)
+                found[key] = min(offset, found.get(key, offset))
+    return [(topic, part, offset, created) for (topic, part, created), offset in found.items()]
 
 
-def lag_at(conn: Connection[Any], position: Offsets) -> list[PartitionLag]:
-    """Return how far a position is behind the log, by topic and partition."""
-    places = [
-        (topic, partition_id, offset)
-        for topic, partitions in position.items()
-        for partition_id, offset in partitions.items()
-    ]
-    params = {
-        "topics": [topic for topic, _, _ in places],
-        "partition_ids": [partition_id for _, partition_id, _ in places],
-        "next_offsets": [offset for _, _, offset in places],
-    }
+def lag_at(conn: Connection[Any], places: Sequence[Place]) -> list[PartitionLag]:
+    """Return how far places are behind the log; those of another database are left out."""
+    names = ("topics", "partition_ids", "next_offsets", "created_us")
+    params = {name: [place[n] for place in places] for n, name in enumerate(names)}
     with conn.cursor(row_factory=class_row(PartitionLag)) as cursor:
         return cursor.execute(query("spark", "lag_at"), params).fetchall()

@@ -1,7 +1,8 @@
 """Places in the log as Spark keeps them: the next offset to read, by topic and partition.
 
 The JSON is Kafka's: {"orders": {"0": 1001, "1": 1}}; -2 is earliest and -1 latest. A stream's place
-has {"": {"timeline": 2}} beside its topics: the timeline of the log that it has read.
+has a mark beside its topics, {"": {"timeline": 2, "created orders": 1769860800000000}}: the
+timeline of the log that it has read, and when its topics were created, in microseconds since 1970.
 """
 
 from __future__ import annotations
@@ -173,10 +174,24 @@ def timeline_in(document: Json) -> int | None:
     return document.get(_MARK, {}).get("timeline")
 
 
-def to_json(offsets: Mapping[str, Mapping[int, int]], timeline: int | None = None) -> Json:
+def created_in(document: Json, topic: str) -> int | None:
+    """Return when a topic of a place was created; None: as above."""
+    return document.get(_MARK, {}).get(f"created {topic}")
+
+
+def mark(timeline: int, created_us: Mapping[str, int]) -> dict[str, int]:
+    """Return the mark of a stream's place."""
+    return {
+        "timeline": timeline,
+        **{f"created {topic}": moment for topic, moment in sorted(created_us.items())},
+    }
+
+
+def to_json(
+    offsets: Mapping[str, Mapping[int, int]], marked: Mapping[str, int] | None = None
+) -> Json:
     """Return offsets as Spark stores them; always in the same order, as Spark compares the text."""
-    mark = {} if timeline is None else {_MARK: {"timeline": timeline}}
-    return mark | {
+    return ({} if marked is None else {_MARK: dict(marked)}) | {
         topic: {str(partition_id): offsets[topic][partition_id] for partition_id in sorted(parts)}
         for topic, parts in sorted(offsets.items())
     }

@@ -26,7 +26,8 @@ _PAUSE_S = 0.002
 class End:
     """The offsets of a partition in the log: first_offset inclusive to next_offset exclusive.
 
-    timeline: of the server that gave the last offset.
+    timeline: of the server that gave the last offset. created_us: when the topic was created, in
+    microseconds since 1970.
     """
 
     topic: str
@@ -35,6 +36,7 @@ class End:
     first_offset: int
     next_offset: int
     timeline: int
+    created_us: int
 
 
 def wait_for_offsets(conn: Connection[Any]) -> None:

@@ -21,7 +21,9 @@ from gapless.features.spark.offsets import (
     Json,
     Offsets,
     count,
+    created_in,
     from_json,
+    mark,
     timeline_in,
     to_json,
 )
@@ -150,6 +152,11 @@ class StreamReader:
             offset = start.get(end.topic, {}).get(end.partition_id)
             if offset is None:
                 continue
+            if created_in(done, end.topic) not in (None, end.created_us):
+                raise UsageError(
+                    f"the checkpoint belongs to topic {end.topic} of another database, or to one "
+                    "that was created anew since: give the query a checkpointLocation of its own"
+                )
             if offset > end.next_offset:
                 raise UsageError(
                     f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, but "
@@ -218,5 +225,6 @@ def _tell_begin(ends: list[End]) -> None:
 
 
 def _json(place: Offsets, ends: list[End]) -> Json:
-    """Return a place as Spark keeps it, with the timeline of the log that was read."""
-    return to_json(place, max(end.timeline for end in ends))
+    """Return a place as Spark keeps it, with the mark of the log that was read."""
+    created = {end.topic: end.created_us for end in ends if end.topic in place}
+    return to_json(place, mark(max(end.timeline for end in ends), created))

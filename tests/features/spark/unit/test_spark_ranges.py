@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from gapless.errors import UsageError
 from gapless.features.spark.columns import require_own_schema, schema_ddl
-from gapless.features.spark.offsets import StartPosition, from_json, timeline_in, to_json
+from gapless.features.spark.offsets import (
+    StartPosition,
+    created_in,
+    from_json,
+    mark,
+    timeline_in,
+    to_json,
+)
 from gapless.features.spark.options import read_options
 from gapless.features.spark.ranges import Range, chunks, plan_tasks
 
@@ -91,9 +98,10 @@ def test_offsets_are_kafkas_json() -> None:
     document = {"orders": {"0": 23, "1": -2}}
     assert from_json(document) == {"orders": {0: 23, 1: -2}}
     assert to_json(from_json(document)) == document
-    marked = to_json(from_json(document), 2)
+    marked = to_json(from_json(document), mark(2, {"orders": 7}))
     assert (from_json(marked), timeline_in(marked)) == (from_json(document), 2)
-    assert timeline_in(document) is None
+    assert (created_in(marked, "orders"), created_in(marked, "other")) == (7, None)
+    assert (timeline_in(document), created_in(document, "orders")) == (None, None)
 
 
 @pytest.mark.parametrize(
