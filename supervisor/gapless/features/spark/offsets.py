@@ -79,7 +79,7 @@ def place_of(
 
 
 def refuse_reversed(start: StartPosition | None, end: StartPosition | None) -> None:
-    """Raise UsageError for two places of which the first is behind the second wherever they are."""
+    """Raise UsageError for two places if the first one is always behind the second."""
     if start is None or end is None:
         return
     if (start.kind, end.kind) == ("latest", "earliest"):
