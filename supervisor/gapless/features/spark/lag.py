@@ -21,7 +21,7 @@ from psycopg.rows import class_row
 from gapless.db.connect import connect
 from gapless.db.queries import query
 from gapless.errors import GaplessError, one_line
-from gapless.features.spark.offsets import created_in, from_json, timeline_in
+from gapless.features.spark.offsets import created_in, from_json
 from gapless.features.spark.options import read_options
 
 log = logging.getLogger("gapless.spark")
@@ -141,7 +141,7 @@ def places_in(end_offsets: Iterable[str | None]) -> list[Place]:
     found: dict[tuple[str, int, int | None], int] = {}
     for text in end_offsets:
         document = json.loads(text) if text is not None and text.startswith("{") else {}
-        if not isinstance(document.get(""), dict) or timeline_in(document) is None:
+        if not isinstance(document.get(""), dict):  # the mark of a place
             continue
         for topic, partitions in from_json(document).items():
             for partition_id, offset in partitions.items():
