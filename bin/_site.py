@@ -52,6 +52,7 @@ _SECTIONS = {
         ("Other languages", "use/clients.md"),
         ("FastAPI, SQLAlchemy, Django, Flask", "use/frameworks.md"),
         ("Spark", "use/spark.md"),
+        ("Streams of Spark", "use/spark-streams.md"),
         ("Tables as topics", "use/capture.md"),
         ("Outboxes that exist", "use/attach.md"),
         ("Classic names", "use/classic.md"),

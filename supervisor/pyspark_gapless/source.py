@@ -14,11 +14,10 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from gapless.features.spark.columns import schema_ddl
+from gapless.features.spark.columns import require_own_schema, schema_ddl
 from gapless.features.spark.events import check_columns
 from gapless.features.spark.options import ReadOptions, read_options, write_options
-from gapless.features.spark.place import End
-from gapless.features.spark.source import look, plan_batch, read_task
+from gapless.features.spark.source import Loaded, look, plan_batch, read_task
 from pyspark_gapless.stream import GaplessPartition, GaplessStreamReader
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 class GaplessSource(DataSource):
     """The format `gapless`: the log as a batch and streaming source and sink."""
 
-    _ends: list[End] | None = None
+    _loaded: Loaded | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -37,17 +36,14 @@ class GaplessSource(DataSource):
 
     def schema(self) -> str:
         options = read_options(self.options)
-        self._ends = look(options)  # Spark keeps this object, and with it the DataFrame's range
-        return schema_ddl(options.columns, binary_value=options.binary_value)
+        self._loaded = look(options)  # Spark keeps this object, and with it the DataFrame's range
+        return schema_ddl(options.columns, options.formats)
 
-    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
-        return GaplessReader(read_options(self.options), self._ends)
+    def reader(self, schema: StructType) -> DataSourceReader:
+        return GaplessReader(self._read_options(schema), self._loaded)
 
-    def streamReader(  # noqa: N802 - Spark's
-        self,
-        schema: StructType,  # noqa: ARG002
-    ) -> DataSourceStreamReader:
-        return GaplessStreamReader(read_options(self.options))
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - Spark's
+        return GaplessStreamReader(self._read_options(schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         from pyspark_gapless.sink import GaplessWriter
@@ -67,17 +63,28 @@ class GaplessSource(DataSource):
         check_columns(schema.fieldNames(), topic=options.topic)
         return GaplessStreamWriter(options, schema, overwrite=overwrite)
 
+    def _read_options(self, schema: StructType) -> ReadOptions:
+        """Return the options of a reader. Raises UsageError for a schema that is not ours."""
+        options = read_options(self.options)
+        fields = [
+            (field.name, f"{field.dataType.simpleString()}{'' if field.nullable else ' not null'}")
+            for field in getattr(schema, "fields", ())  # an engine without Spark gives Arrow's
+        ]
+        if fields:
+            require_own_schema(fields, options.columns, options.formats)
+        return options
+
 
 class GaplessReader(DataSourceReader):
     """A batch read. It has no pushFilters, on purpose: see the package."""
 
-    def __init__(self, options: ReadOptions, ends: list[End] | None) -> None:
+    def __init__(self, options: ReadOptions, loaded: Loaded | None) -> None:
         self._options = options
-        self._ends = ends
+        self._loaded = loaded
 
     def partitions(self) -> Sequence[InputPartition]:
         # Without a partition Spark calls read(None), so there is always one.
-        plan = plan_batch(self._options, self._ends)
+        plan = plan_batch(self._options, self._loaded)
         return [GaplessPartition(task, plan.reached) for task in plan.tasks or [()]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -26,14 +26,14 @@ _CALLS = (SYSTEM, _TOPIC, _GROUP)
 class Metric:
     """A row of the table.
 
-    source: `here` is of this supervisor and its processes; `gateway` of the scraped gateway; `log`
-    is the same from any process.
+    source: `here` is of this supervisor and its processes; `gateway` of the scraped gateway;
+    `spark` of the queries that a LagListener watches; `log` is the same from any process.
     """
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     labels: tuple[str, ...]
-    source: Literal["here", "gateway", "log"]
+    source: Literal["here", "gateway", "spark", "log"]
     help: str
 
 
@@ -166,6 +166,15 @@ _TABLE = (
     Metric(
         "gapless_gateway_feeds", "gauge", (), "gateway",
         "Feeds that read for them: one a topic and filter.",
+    ),
+    # Of streaming queries of Spark.
+    Metric(
+        "gapless_query_lag_events", "gauge", ("query", "topic", "partition"), "spark",
+        "Events with an offset that a streaming query has not read.",
+    ),
+    Metric(
+        "gapless_query_lag_seconds", "gauge", ("query", "topic", "partition"), "spark",
+        "Age of the oldest of them; 0 when nothing waits.",
     ),
 )  # fmt: skip
 

@@ -92,6 +92,22 @@ def test_archive_and_log_are_one(dsn: str, archived: list[dict[str, Any]], tmp_p
     ]
 
 
+def test_keys_and_headers_have_one_form_in_both(
+    dsn: str, archived: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    """As Kafka's source has them: bytes, and pairs of a name and bytes."""
+    batches = _batches(
+        dsn,
+        archive=str(tmp_path / "archive"),
+        keyFormat="binary",
+        includeHeaders="true",
+        columns="partition,offset,key,headers",
+    )
+    assert len({batch.schema for batch in batches}) == 1
+    for row in _rows(batches):
+        assert row["headers"] == [{"key": "n", "value": row["key"]}]
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("damage", ["lost", "doubled"])
 def test_an_archive_that_is_not_whole_is_refused(

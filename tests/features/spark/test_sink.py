@@ -43,6 +43,35 @@ def _stages(conn: Connection) -> int:
     return int(row[0])
 
 
+PAIRS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+FORMS = {
+    "pairs": (PAIRS, [[("a", b"1"), ("b", None)], None], [{"a": "1", "b": None}, None], ""),
+    "bytes": (pa.binary(), [b'{"a": "1"}', None], [{"a": "1"}, None], ""),
+    "twice": (PAIRS, [[("a", b"1"), ("a", b"2")]], [], "'a' cannot be, or is there twice"),
+    "no name": (PAIRS, [[(None, b"1")]], [], "None cannot be"),
+    "no text": (PAIRS, [[("a", b"\xff")]], [], "'a' is no UTF-8"),
+    "no bytes of text": (pa.binary(), [b"\xff"], [], "column headers"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_headers_are_taken_in_each_form_that_a_read_gives(
+    dsn: str, conn: Connection, topic: Topic, form: str
+) -> None:
+    kind, given, stored, says = FORMS[form]
+    batch = pa.RecordBatch.from_pydict(
+        {"value": ["1"] * len(given), "headers": pa.array(given, kind)}
+    )
+    if says:
+        with pytest.raises(PublishError, match=says) as refused:
+            stage(dsn, "outbox", 0, [batch])
+        assert "\n" not in str(refused.value)
+        return
+    publish_staged(dsn, "write w", 0, [stage(dsn, "outbox", 0, [batch])])
+    rows = conn.execute("select headers from gapless.outbox_message_t order by id").fetchall()
+    assert [headers for (headers,) in rows] == stored
+
+
 @pytest.mark.parametrize("inline_bytes", [0, 1 << 20], ids=["staged", "inline"])
 def test_a_batch_is_published_once_and_in_order(
     dsn: str, conn: Connection, topic: Topic, inline_bytes: int, monkeypatch: pytest.MonkeyPatch

@@ -1,8 +1,12 @@
 -- name: ends
+-- created_us: of the topic, in microseconds since 1970; a dump and an upgrade keep it.
 -- returns: gapless.features.spark.place:End
 select e.topic, e.topic_id, e.partition_id, e.first_offset, e.next_offset,
-  coalesce(gapless.timeline_at(e.topic_id, e.partition_id, e.next_offset - 1), 1) as timeline
+  coalesce(gapless.timeline_at(e.topic_id, e.partition_id, e.next_offset - 1), 1) as timeline,
+  (extract(epoch from t.created_ts) * 1000000)::bigint as created_us
 from gapless.ends(%(topics)s::text[]) e
+join gapless.topic t using (topic_id)
+order by e.topic, e.partition_id
 
 -- name: cut
 select c.topic_id, c.partition_id, c.next_offset
@@ -25,6 +29,9 @@ from gapless.sequencer s
 order by s.run desc
 limit 1
 
+-- name: now
+select clock_timestamp()
+
 -- name: offset_since
 select gapless.offset_since(%(topic_id)s, %(partition_id)s, %(moment)s)
 
@@ -33,6 +40,43 @@ select t.name, c.partition_id, c.next_offset
 from gapless.consumer_offsets c
 join gapless.topic t using (topic_id)
 where c.group_id = %(group_id)s and t.name = any (%(topics)s::text[])
+
+-- name: lag_at
+-- The lag of a reader at some places (the n-th of each array), as the view lag has it of groups. created_us: when the
+-- topic was created; null: whenever; a topic of that name in another database is no place.
+-- returns: gapless.features.spark.lag:PartitionLag
+-- index: log_segment_pkey and the chunks' primary keys, two look-ups for each place
+select
+  t.name as topic, p.partition_id as "partition", p.next_offset,
+  greatest(coalesce(e.last_offset, 0) - p.next_offset + 1, 0) as events,
+  case
+    when p.next_offset > coalesce(e.last_offset, 0) then 0
+    when o.created_ts is not null then greatest(extract(epoch from now() - o.created_ts), 0)
+  end::double precision as seconds
+from unnest(
+  %(topics)s::text[], %(partition_ids)s::int[], %(next_offsets)s::bigint[], %(created_us)s::bigint[]
+) as p (topic, partition_id, next_offset, created_us)
+join gapless.topic t
+  on t.name = p.topic and coalesce(p.created_us = extract(epoch from t.created_ts) * 1000000, true)
+left join lateral (
+  select s.last_offset from gapless.log_segment s
+  where s.topic_id = t.topic_id and s.partition_id = p.partition_id
+  order by s.base_offset desc
+  limit 1
+) e on true
+left join lateral (
+  select m.created_ts
+  from (
+    select s.message_ids[p.next_offset - s.base_offset + 1] as id
+    from gapless.log_segment s
+    where s.topic_id = t.topic_id and s.partition_id = p.partition_id
+      and s.base_offset <= p.next_offset and p.next_offset <= e.last_offset
+    order by s.base_offset desc
+    limit 1
+  ) n
+  join gapless.outbox_message_t m on m.id = n.id
+) o on true
+order by t.name, p.partition_id
 
 -- name: record_position
 select gapless.record_position(

@@ -114,15 +114,17 @@ def found_in(
     }
 
 
-def families(found: Found) -> Iterator[Metric]:
+def families(found: Found, *, only_found: bool = False) -> Iterator[Metric]:
     """Yield the found metrics, in the order of the table, as objects of prometheus-client.
 
-    Raises KeyError for a metric that the table lacks.
+    only_found: leave out those of a supervisor that are not found. Raises KeyError for a metric
+    that the table lacks.
     """
     for name in found:
         METRICS[name]
     for metric in METRICS.values():
-        if metric.source == "gateway" and metric.name not in found:
+        may_lack = only_found or metric.source in ("gateway", "spark")
+        if may_lack and metric.name not in found:
             continue
         is_standard = SYSTEM in metric.labels
         for_table = {"counter": CounterMetricFamily, "gauge": GaugeMetricFamily}
@@ -139,10 +141,10 @@ def families(found: Found) -> Iterator[Metric]:
         yield family
 
 
-def write(found: Found, accept: str) -> tuple[bytes, str]:
+def write(found: Found, accept: str, *, only_found: bool = False) -> tuple[bytes, str]:
     """Return the text of all metrics, and its type; accept: the formats that the reader takes."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Collected(lambda: families(found)))
+    registry.register(_Collected(lambda: families(found, only_found=only_found)))
     encode, content_type = choose_encoder(accept)
     return encode(registry), content_type
 

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import HoleError, UsageError
+from gapless.features.spark.columns import spark_types
 from gapless.features.spark.fetch import ReadRequest
 from gapless.features.spark.ranges import Range
+from gapless.features.spark.shape import arrow_type, as_type, in_one_piece
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,9 +36,10 @@ def read_archived(wanted: ReadRequest, archived: Range) -> Iterator[pa.RecordBat
     if wanted.event_types is not None:
         kinds = pa.array(wanted.event_types)
         table = table.filter(pa.compute.is_in(table["event_type"], value_set=kinds))
-    types = [_type(name, binary_value=wanted.binary_value) for name in wanted.columns]
-    schema = pa.schema(list(zip(wanted.columns, types, strict=True)))
-    yield from table.select(list(wanted.columns)).cast(schema).to_batches(_BATCH_EVENTS)
+    types = spark_types(wanted.columns, wanted.formats)
+    arrays = [as_type(in_one_piece(table[name]), kind) for name, kind in types.items()]
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in types.items()])
+    yield from pa.Table.from_arrays(arrays, schema=schema).to_batches(_BATCH_EVENTS)
 
 
 def open_archive(folder: str) -> Any:
@@ -105,13 +108,3 @@ def _check(archived: Range, offsets: list[int]) -> None:
         f"archive {archived.archive} is not complete for {archived.topic}/{archived.partition_id}, "
         f"offsets {archived.first_offset} to {archived.last_offset}: {problem}"
     )
-
-
-def _type(name: str, *, binary_value: bool) -> pa.DataType:
-    import pyarrow as pa
-
-    if name == "value" and binary_value:
-        return pa.binary()
-    if name == "timestamp":
-        return pa.timestamp("us", tz="UTC")
-    return {"partition": pa.int32(), "offset": pa.int64()}.get(name, pa.string())

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
 from gapless.errors import UsageError
+
+HEADERS = "ARRAY<STRUCT<key: STRING, value: BINARY>>"  # as Kafka's source has them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,12 +53,33 @@ def parse_columns(text: str | None) -> tuple[str, ...]:
     return names
 
 
-def schema_ddl(names: Sequence[str], *, binary_value: bool = False) -> str:
+def spark_types(names: Sequence[str], formats: Mapping[str, str]) -> dict[str, str]:
+    """Return the Spark type of each column; formats: those that options have changed."""
+    return {name: formats.get(name, COLUMNS[name].spark_type) for name in names}
+
+
+def schema_ddl(names: Sequence[str], formats: Mapping[str, str]) -> str:
     """Return the schema as Spark's DDL; all columns are nullable, as its Arrow check expects."""
-    types = {name: COLUMNS[name].spark_type for name in names}
-    if binary_value and "value" in types:
-        types["value"] = "BINARY"
+    types = spark_types(names, formats)
     return ", ".join(f"`{name}` {spark_type}" for name, spark_type in types.items())
+
+
+def require_own_schema(
+    found: Sequence[tuple[str, str]], names: Sequence[str], formats: Mapping[str, str]
+) -> None:
+    """Raise UsageError for a schema of the user's; found: names and types, in Spark's short form.
+
+    Spark would compare it with the first batch of each task, and fail them all.
+    """
+    wanted = [
+        (name, kind.lower().replace(": ", ":").replace(", ", ",").removesuffix("_ltz"))
+        for name, kind in spark_types(names, formats).items()
+    ]
+    if list(found) != wanted:
+        raise UsageError(
+            "a log has its own schema: leave .schema(...) out, and choose columns with option "
+            f"columns ({','.join(names[:3])}...); from_json(value, schema) reads the payload"
+        )
 
 
 def fetched(names: Sequence[str]) -> tuple[str, ...]:

@@ -42,30 +42,40 @@ def _list(args: Args) -> int:
     "name",
     flag("--once", "handle the present events, then end"),
     *on_spark(before="conf: of the file, which goes before spark-defaults.conf"),
+    opt(
+        "--metrics HOST:PORT",
+        "where the log's metrics can be read while it runs (default: nowhere)",
+    ),
     _FILE,
     json=False,
     connects=False,
 )
 def _run(args: Args) -> int:
+    from gapless.features.spark.exporter import log_served
     from gapless.features.spark.pipeline.run import run_pipeline
 
     conf = spark_conf(args)
     pipelines = load_pipelines(args.file)
     if args.name not in pipelines:
         raise UsageError(f"{args.file} has no pipeline {args.name!r}: {', '.join(pipelines)}")
-    dsn = server_dsn(load_all(args).settings)
+    settings = load_all(args, "metrics").settings
+    dsn = server_dsn(settings)
     stop = threading.Event()
     if not args.once:
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, lambda *_: stop.set())
-    events = run_pipeline(
-        pipelines[args.name],
-        dsn,
-        master=args.master,
-        conf=conf,
-        tell=remark,
-        wait=None if args.once else lambda seconds: not stop.wait(seconds),
-    )
+    # A supervisor of this machine may have the address of the configuration.
+    with log_served(settings.metrics, dsn, None if args.metrics else remark) as port:
+        if port is not None:
+            remark(f"metrics: port {port}")
+        events = run_pipeline(
+            pipelines[args.name],
+            dsn,
+            master=args.master,
+            conf=conf,
+            tell=remark,
+            wait=None if args.once else lambda seconds: not stop.wait(seconds),
+        )
     say(f"{args.name}: {quantity(events, 'event')}")
     return 0
 

@@ -7,6 +7,7 @@ whole micro-batch as one unit, one bad event would dead-letter all of it.
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -49,7 +50,7 @@ def to_csv(batch: pa.RecordBatch, topic: str | None, topic_ids: Mapping[str, int
     nothing = pa.nulls(batch.num_rows, pa.string())
     columns = [_topic_ids(given.get("topic"), topic, topic_ids, batch.num_rows)]
     for name in _FIELDS[1:]:
-        column = given[name].cast(pa.string()) if name in given else nothing
+        column = _text(name, given[name]) if name in given else nothing
         columns.append(_own_units(column) if name == "transaction_id" else column)
     made = pa.RecordBatch.from_arrays(columns, names=list(_FIELDS))
     out = io.BytesIO()
@@ -57,6 +58,35 @@ def to_csv(batch: pa.RecordBatch, topic: str | None, topic_ids: Mapping[str, int
     options = pa_csv.WriteOptions(include_header=False, quoting_style="all_valid")
     pa_csv.write_csv(made, out, options)
     return out.getvalue()
+
+
+def _text(name: str, column: pa.Array) -> pa.Array:
+    """Return a column as text; headers may be an array of pairs, as in Kafka's sink."""
+    import pyarrow as pa
+
+    if name == "headers" and pa.types.is_list(column.type):
+        pairs = column.to_pylist()
+        return pa.array([None if each is None else _headers(each) for each in pairs], pa.string())
+    try:
+        return column.cast(pa.string())
+    except pa.ArrowInvalid as error:
+        raise PublishError(f"column {name}: {error}: the log keeps text") from error
+
+
+def _headers(pairs: Sequence[Mapping[str, bytes | str | None]]) -> str:
+    """Return pairs of key and value as a JSON object. Raises PublishError for a key twice."""
+    found: dict[str, str | None] = {}
+    for pair in pairs:
+        key, value = tuple(pair.values())
+        if not isinstance(key, str) or key in found:
+            raise PublishError(
+                f"headers are an object: the key {key!r} cannot be, or is there twice"
+            )
+        try:
+            found[key] = value.decode() if isinstance(value, bytes) else value
+        except UnicodeDecodeError:
+            raise PublishError(f"header {key!r} is no UTF-8: the log keeps text") from None
+    return json.dumps(found)
 
 
 def _topic_ids(

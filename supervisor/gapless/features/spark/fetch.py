@@ -8,7 +8,7 @@ Nothing is done row by row, and while Spark takes a batch a thread prepares the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -19,7 +19,7 @@ from gapless.db.queries import query
 from gapless.errors import HoleError
 from gapless.features.spark.ahead import ahead
 from gapless.features.spark.bulk import fetch_arrow, render, stream_arrow
-from gapless.features.spark.columns import fetched
+from gapless.features.spark.columns import fetched, spark_types
 from gapless.features.spark.ranges import Range, chunks
 from gapless.features.spark.shape import Slice, shape
 from gapless.log.read import as_array
@@ -51,7 +51,7 @@ class ReadRequest:
     event_types: tuple[str, ...] | None = None
     where: str | None = None
     params: str = "{}"
-    binary_value: bool = False
+    formats: Mapping[str, str] = field(default_factory=dict)
     fail_on_data_loss: bool = True
     identity: str | None = None
 
@@ -235,7 +235,7 @@ def _shaped(wanted: ReadRequest, placed: Slice, rows: Ints, found: pa.Table) -> 
         found = found.slice(0, len(rows))
     else:
         found = found.take(pa.array(rows))
-    return shape(wanted.columns, placed, found, binary_value=wanted.binary_value)
+    return shape(spark_types(wanted.columns, wanted.formats), placed, found)
 
 
 def _lost_events(wanted: ReadRequest, placed: Slice, lost: Ints) -> None:

@@ -1,21 +1,34 @@
 """Places in the log as Spark keeps them: the next offset to read, by topic and partition.
 
 The JSON is Kafka's: {"orders": {"0": 1001, "1": 1}}; -2 is earliest and -1 latest. A stream's place
-has {"": {"timeline": 2}} beside its topics: the timeline of the log that it has read.
+has a mark beside its topics, {"": {"timeline": 2, "created orders": 1769860800000000}}: the
+timeline of the log that it has read, and when its topics were created, in microseconds since 1970.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from gapless.errors import UsageError
+from gapless.features.spark.values import moment
 
 EARLIEST = -2
 LATEST = -1
 _MARK = ""  # no topic has this name
+_RELATIVE = re.compile(r"-([0-9]{1,15})(ms|s|m|h|d)?", re.IGNORECASE)
+_UNITS = {
+    "ms": timedelta(milliseconds=1),
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+}
+_AGO_MAX = timedelta(days=36_500)
 
 # By topic, by partition: the next offset to read.
 Offsets = dict[str, dict[int, int]]
@@ -24,34 +37,122 @@ Json = dict[str, dict[str, int]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StartPosition:
-    """A place that an option names: one of the ends, a group's position, or offsets."""
+    """A place that an option names; option: its name, for messages.
 
-    kind: Literal["earliest", "latest", "group", "offsets"]
+    One of the ends; a group's position; offsets; the first event of a moment or later, in all
+    partitions or (moments) in some; so many events before the end of each partition (back); a time
+    before the read begins (ago).
+    """
+
+    kind: Literal["earliest", "latest", "group", "offsets", "moment", "moments", "back", "ago"]
+    option: str = ""
     group_id: str = ""
     offsets: Mapping[str, Mapping[int, int]] | None = None
+    moment: datetime | None = None
+    moments: Mapping[str, Mapping[int, datetime]] | None = None
+    back: int = 0
+    ago: timedelta = timedelta()
 
 
-def parse_place(option: str, text: str | None) -> StartPosition | None:
-    """Parse `earliest`, `latest`, `group:NAME` or JSON; None for None."""
-    if text is None:
+def place_of(
+    options: Mapping[str, str], edge: Literal["starting", "ending"]
+) -> StartPosition | None:
+    """Return the place that the options of an edge name; None: no option does.
+
+    options: by their names in lower case. Raises UsageError for a text that names none, and for two
+    options.
+    """
+    offsets, since, by_partition = (
+        f"{edge}Offsets", f"{edge}Timestamp", f"{edge}OffsetsByTimestamp",
+    )  # fmt: skip
+    said = [each for each in (since, by_partition, offsets) if each.lower() in options]
+    if len(said) > 1:
+        raise UsageError(f"give {said[0]} or {said[1]}, not both")
+    if not said:
         return None
-    word = text.strip()
+    name, text = said[0], options[said[0].lower()]
+    if name == since:
+        return StartPosition(kind="moment", option=name, moment=moment(name, text))
+    if name == by_partition:
+        return StartPosition(kind="moments", option=name, moments=_moments(name, text))
+    return _parse_place(name, text.strip())
+
+
+def refuse_reversed(start: StartPosition | None, end: StartPosition | None) -> None:
+    """Raise UsageError for two places if the first one is always behind the second."""
+    if start is None or end is None:
+        return
+    if (start.kind, end.kind) == ("latest", "earliest"):
+        raise UsageError("startingOffsets latest to endingOffsets earliest is the wrong way round")
+    if start.moment is not None and end.moment is not None and start.moment > end.moment:
+        raise UsageError("startingTimestamp is later than endingTimestamp")
+    if start.kind == end.kind and (start.back < end.back or start.ago < end.ago):
+        raise UsageError("startingOffsets goes back less far than endingOffsets")
+
+
+def _parse_place(option: str, word: str) -> StartPosition:
+    """Parse `earliest`, `latest`, `group:NAME`, `-10m`, `-1000` or JSON."""
     if word.lower() == "earliest":
-        return StartPosition(kind="earliest")
+        return StartPosition(kind="earliest", option=option)
     if word.lower() == "latest":
-        return StartPosition(kind="latest")
+        return StartPosition(kind="latest", option=option)
     if word.startswith("group:"):
-        return StartPosition(kind="group", group_id=word.removeprefix("group:"))
+        return StartPosition(kind="group", option=option, group_id=word.removeprefix("group:"))
+    if word.startswith("-"):
+        return _relative(option, word)
     if not word.startswith("{"):
         raise UsageError(
-            f'{option} {word!r}: earliest, latest, group:NAME or JSON like {{"orders": {{"0": 1}}}}'
+            f"{option} {word!r}: earliest, latest, group:NAME, -10m, -1000 or JSON like "
+            '{"orders": {"0": 1}}'
         )
     try:
-        return StartPosition(kind="offsets", offsets=from_json(json.loads(word)))
+        return StartPosition(kind="offsets", option=option, offsets=from_json(json.loads(word)))
     except (ValueError, TypeError, AttributeError):
         raise UsageError(
             f'{option} is not JSON like {{"orders": {{"0": 23, "1": -2}}}}: {word[:100]}'
         ) from None
+
+
+def _relative(option: str, word: str) -> StartPosition:
+    """Parse a time before now, or a number of events before the end."""
+    match = _RELATIVE.fullmatch(word)
+    if match is None:
+        raise UsageError(
+            f"{option} {word!r}: -10m is a time ago (ms, s, m, h, d), -1000 events back"
+        )
+    number, unit = int(match[1]), match[2]
+    if unit is None:
+        if number <= -EARLIEST:
+            raise UsageError(
+                f"{option} {word!r}: -1 is latest and -2 earliest within JSON only; say earliest, "
+                "latest, or go back 3 events or more"
+            )
+        return StartPosition(kind="back", option=option, back=number)
+    if number > _AGO_MAX // _UNITS[unit.lower()]:
+        raise UsageError(f"{option} {word!r}: {_AGO_MAX.days} days at most")
+    return StartPosition(kind="ago", option=option, ago=number * _UNITS[unit.lower()])
+
+
+def _moments(option: str, text: str) -> dict[str, dict[int, datetime]]:
+    """Parse a moment for each partition, in milliseconds or ISO 8601."""
+    try:
+        return {
+            topic: {
+                int(partition_id): moment(option, _text(given))
+                for partition_id, given in partitions.items()
+            }
+            for topic, partitions in json.loads(text).items()
+        }
+    except (ValueError, TypeError, AttributeError):
+        raise UsageError(
+            f'{option} is not JSON like {{"orders": {{"0": 1769860800000}}}}: {text[:100]}'
+        ) from None
+
+
+def _text(given: object) -> str:
+    if isinstance(given, bool) or not isinstance(given, int | str):
+        raise TypeError(given)
+    return str(given)
 
 
 def from_json(document: Any) -> Offsets:
@@ -73,10 +174,24 @@ def timeline_in(document: Json) -> int | None:
     return document.get(_MARK, {}).get("timeline")
 
 
-def to_json(offsets: Mapping[str, Mapping[int, int]], timeline: int | None = None) -> Json:
+def created_in(document: Json, topic: str) -> int | None:
+    """Return when a topic of a place was created; None: as above."""
+    return document.get(_MARK, {}).get(f"created {topic}")
+
+
+def mark(timeline: int, created_us: Mapping[str, int]) -> dict[str, int]:
+    """Return the mark of a stream's place."""
+    return {
+        "timeline": timeline,
+        **{f"created {topic}": moment for topic, moment in sorted(created_us.items())},
+    }
+
+
+def to_json(
+    offsets: Mapping[str, Mapping[int, int]], marked: Mapping[str, int] | None = None
+) -> Json:
     """Return offsets as Spark stores them; always in the same order, as Spark compares the text."""
-    mark = {} if timeline is None else {_MARK: {"timeline": timeline}}
-    return mark | {
+    return ({} if marked is None else {_MARK: dict(marked)}) | {
         topic: {str(partition_id): offsets[topic][partition_id] for partition_id in sorted(parts)}
         for topic, parts in sorted(offsets.items())
     }

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -19,14 +18,19 @@ from psycopg.conninfo import conninfo_to_dict
 
 from gapless.db.schema import use_schema
 from gapless.errors import UsageError
-from gapless.features.spark.columns import parse_columns
-from gapless.features.spark.offsets import StartPosition, parse_place
+from gapless.features.spark.columns import HEADERS, parse_columns
+from gapless.features.spark.offsets import StartPosition, place_of, refuse_reversed
+from gapless.features.spark.values import (
+    boolean,
+    duration_ms,
+    format_of,
+    numbers,
+    whole,
+    words,
+)
 from gapless.log.filter import ALL, Filter, filter_of
 from gapless.settings import environment_schema
 from gapless.settings.dsn import is_reference, resolve_dsn
-
-_DURATION = re.compile(r"\s*(\d+)\s*(ms|s|m|h)\s*", re.IGNORECASE)
-_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
 
 # Names that Spark itself puts among the options, or gives a meaning of its own.
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "name"}
@@ -34,49 +38,64 @@ _CONNECTION = ("url", "dsn", "service", "schema")
 _READ = (
     *_CONNECTION,
     "subscribe",
+    "subscribePattern",
     "topic",
     "assign",
     "startingOffsets",
     "endingOffsets",
     "startingTimestamp",
     "endingTimestamp",
+    "startingOffsetsByTimestamp",
+    "endingOffsetsByTimestamp",
     "maxOffsetsPerTrigger",
     "minOffsetsPerTrigger",
     "maxTriggerDelay",
     "minPartitions",
     "recordsPerTask",
+    "maxRecordsPerPartition",
     "columns",
     "partitions",
     "eventTypes",
     "where",
     "params",
+    "keyFormat",
     "valueFormat",
+    "includeHeaders",
     "failOnDataLoss",
     "groupId",
     "archive",
 )
 _WRITE = (*_CONNECTION, "topic", "writeId")
+# Options of Kafka's source that have another name here, or no meaning.
+_KAFKAS = {
+    "kafka.bootstrap.servers": "the database is named by url, or GAPLESS_DSN",
+    "kafka.group.id": "groupId shows a stream's position as a group",
+    "groupidprefix": "groupId shows a stream's position as a group",
+    "startingoffsetsbytimestampstrategy": (
+        "a partition without an event of that time or later begins at its end"
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
     """The options of a reader.
 
-    assigned: the partitions of each topic that are read; None is all of them. where, params: a
-    condition over the payload, and a value for each of its variables, as JSON. starting,
-    ending: places in the log; None is the default, which batch and stream decide.
+    topics: none if there is a pattern, which matches whole names. assigned: the partitions of each
+    topic that are read; None is all of them. where, params: a condition over the payload, and a
+    value for each of its variables, as JSON. starting, ending: places in the log; None is the
+    default, which batch and stream decide. formats: the Spark types that options give to columns.
     records_per_task: the maximum of events in a Spark task; min_partitions: the minimum of tasks.
     identity: the database that the driver has reached (reach.py); None: none yet.
     """
 
     dsn: str = field(repr=False)
     topics: tuple[str, ...]
+    pattern: re.Pattern[str] | None
     assigned: Mapping[str, tuple[int, ...]] | None
     partitions: tuple[int, ...] | None
     starting: StartPosition | None
     ending: StartPosition | None
-    starting_ts: datetime | None
-    ending_ts: datetime | None
     max_offsets: int | None
     min_offsets: int | None
     max_trigger_delay_ms: int
@@ -86,7 +105,7 @@ class ReadOptions:
     event_types: tuple[str, ...] | None
     where: str | None
     params: str
-    binary_value: bool
+    formats: Mapping[str, str]
     fail_on_data_loss: bool
     group_id: str | None
     archive: str | None
@@ -115,42 +134,29 @@ class WriteOptions:
 def read_options(given: Mapping[str, str]) -> ReadOptions:
     """Check and parse the options of a reader. Raises UsageError in one sentence."""
     options = _known(given, _READ)
-    topics, assigned = _topics(options)
-    timestamps = {name: _timestamp(options, name) for name in _TIMESTAMPS}
-    for name, offsets in zip(_TIMESTAMPS, ("startingOffsets", "endingOffsets"), strict=True):
-        if timestamps[name] is not None and offsets.lower() in options:
-            raise UsageError(f"give {name} or {offsets}, not both")
-    starting = parse_place("startingOffsets", options.get("startingoffsets"))
-    ending = parse_place("endingOffsets", options.get("endingoffsets"))
-    if (starting, ending) == (StartPosition(kind="latest"), StartPosition(kind="earliest")):
-        raise UsageError("startingOffsets latest to endingOffsets earliest is the wrong way round")
-    first, last = timestamps.values()
-    if first is not None and last is not None and first > last:
-        raise UsageError("startingTimestamp is later than endingTimestamp")
+    topics, pattern, assigned = _topics(options)
+    starting, ending = place_of(options, "starting"), place_of(options, "ending")
+    refuse_reversed(starting, ending)
     condition = _condition(options)
-    value_format = options.get("valueformat", "string")
-    if value_format not in ("string", "binary"):
-        raise UsageError(f"valueFormat {value_format!r}: string or binary")
     return ReadOptions(
         dsn=_dsn(options),
         topics=topics,
+        pattern=pattern,
         assigned=assigned,
-        partitions=_numbers(options, "partitions"),
+        partitions=numbers(options, "partitions"),
         starting=starting,
         ending=ending,
-        starting_ts=timestamps["startingTimestamp"],
-        ending_ts=timestamps["endingTimestamp"],
-        max_offsets=_whole(options, "maxOffsetsPerTrigger"),
-        min_offsets=_whole(options, "minOffsetsPerTrigger"),
-        max_trigger_delay_ms=_duration_ms(options.get("maxtriggerdelay", "15m")),
-        min_partitions=_whole(options, "minPartitions") or 1,
-        records_per_task=_whole(options, "recordsPerTask") or 100_000,
+        max_offsets=whole(options, "maxOffsetsPerTrigger"),
+        min_offsets=whole(options, "minOffsetsPerTrigger"),
+        max_trigger_delay_ms=duration_ms(options.get("maxtriggerdelay", "15m")),
+        min_partitions=whole(options, "minPartitions") or 1,
+        records_per_task=_records_per_task(options),
         columns=parse_columns(options.get("columns")),
-        event_types=_words(options.get("eventtypes")),
+        event_types=words(options.get("eventtypes")),
         where=condition.where,
         params=condition.params,
-        binary_value=value_format == "binary",
-        fail_on_data_loss=_boolean(options, "failOnDataLoss", default=True),
+        formats=_formats(options),
+        fail_on_data_loss=boolean(options, "failOnDataLoss", default=True),
         group_id=options.get("groupid"),
         archive=options.get("archive"),
     )
@@ -164,15 +170,14 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     )
 
 
-_TIMESTAMPS = ("startingTimestamp", "endingTimestamp")
-
-
 def _known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
     """Return the options by their names in lower case: Spark does not keep the case."""
     options = {name.lower(): str(value) for name, value in given.items()}
     _work_in(options.get("schema"))
     known = {name.lower(): name for name in names}
     for name in options:
+        if name in _KAFKAS:
+            raise UsageError(f"there is no option {name!r} here: {_KAFKAS[name]}")
         if name not in known and name not in _OF_SPARK:
             close = get_close_matches(name, known, n=1)
             meant = f"; did you mean {known[close[0]]}?" if close else f": {', '.join(names)}"
@@ -215,29 +220,55 @@ def _has_password(dsn: str) -> bool:
 
 def _topics(
     options: Mapping[str, str],
-) -> tuple[tuple[str, ...], dict[str, tuple[int, ...]] | None]:
-    said = [name for name in ("subscribe", "topic", "assign") if name in options]
+) -> tuple[tuple[str, ...], re.Pattern[str] | None, dict[str, tuple[int, ...]] | None]:
+    """Return the topics, or the pattern of their names, and the partitions of each."""
+    names = ("subscribe", "subscribePattern", "topic", "assign")
+    said = [name for name in names if name.lower() in options]
     if len(said) != 1:
-        raise UsageError('which topics? Give subscribe ("orders,payments") or assign, one of them')
+        raise UsageError(
+            'which topics? Give subscribe ("orders,payments"), subscribePattern ("orders[.].*") or '
+            "assign, one of them"
+        )
+    text = options[said[0].lower()]
+    if said[0] == "subscribePattern":
+        return (), _pattern(text), None
     if said[0] != "assign":
-        topics = _words(options[said[0]])
+        topics = words(text)
         if not topics:
             raise UsageError(f"{said[0]} is empty: name a topic, or some: orders,payments")
-        return topics, None
+        return topics, None, None
     try:
-        read: Any = json.loads(options["assign"])
+        read: Any = json.loads(text)
         assigned = {str(topic): tuple(int(p) for p in parts) for topic, parts in read.items()}
     except (ValueError, TypeError, AttributeError):
-        raise UsageError(
-            f'assign is not what it should be, {{"orders": [0, 1]}}: {options["assign"]}'
-        ) from None
-    return tuple(assigned), assigned
+        raise UsageError(f'assign is not what it should be, {{"orders": [0, 1]}}: {text}') from None
+    return tuple(assigned), None, assigned
 
 
-def _words(text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+def _pattern(text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except (re.error, RecursionError, OverflowError) as error:
+        raise UsageError(f"subscribePattern {text!r} is no regular expression: {error}") from None
+
+
+def _formats(options: Mapping[str, str]) -> dict[str, str]:
+    """Return the Spark types of the columns whose form options decide."""
+    formats: dict[str, str] = {
+        "key": format_of(options, "keyFormat"),
+        "value": format_of(options, "valueFormat"),
+    }
+    if boolean(options, "includeHeaders", default=False):
+        formats["headers"] = HEADERS
+    return formats
+
+
+def _records_per_task(options: Mapping[str, str]) -> int:
+    """Return the maximum of events in a task: of the option here, or of Kafka's name for it."""
+    ours, kafkas = whole(options, "recordsPerTask"), whole(options, "maxRecordsPerPartition")
+    if ours is not None and kafkas is not None:
+        raise UsageError("give recordsPerTask or maxRecordsPerPartition, not both: they are one")
+    return ours or kafkas or 100_000
 
 
 def _condition(options: Mapping[str, str]) -> Filter:
@@ -252,51 +283,3 @@ def _condition(options: Mapping[str, str]) -> Filter:
     if condition.where is not None and "archive" in options:
         raise UsageError("where asks the database, and an archive is files: leave one of them out")
     return condition
-
-
-def _numbers(options: Mapping[str, str], name: str) -> tuple[int, ...] | None:
-    words = _words(options.get(name.lower()))
-    if words is None:
-        return None
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise UsageError(f"{name} {options[name.lower()]!r}: numbers of partitions, such as 0,3")
-    return tuple(int(word) for word in words)
-
-
-def _whole(options: Mapping[str, str], name: str) -> int | None:
-    text = options.get(name.lower())
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) < 2**53):
-        raise UsageError(f"{name} {text!r}: a whole number, 1 or more")
-    return int(text)
-
-
-def _boolean(options: Mapping[str, str], name: str, *, default: bool) -> bool:
-    text = options.get(name.lower(), str(default)).lower()
-    if text not in ("true", "false"):
-        raise UsageError(f"{name} {text!r}: true or false")
-    return text == "true"
-
-
-def _duration_ms(text: str) -> int:
-    match = _DURATION.fullmatch(text)
-    if match is None:
-        raise UsageError(f"maxTriggerDelay {text!r}: a number with ms, s, m or h, such as 15m")
-    return int(match[1]) * _MS[match[2].lower()]
-
-
-def _timestamp(options: Mapping[str, str], name: str) -> datetime | None:
-    """Read milliseconds since 1970, as for Kafka, or ISO 8601; without a time zone it is UTC."""
-    text = options.get(name.lower())
-    if text is None:
-        return None
-    try:
-        if text.strip().isdigit():
-            return datetime.fromtimestamp(int(text) / 1000, UTC)
-        moment = datetime.fromisoformat(text.strip())
-    except (ValueError, OverflowError, OSError):
-        raise UsageError(
-            f"{name} {text!r}: milliseconds since 1970, or 2026-01-31T12:00:00+00:00"
-        ) from None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

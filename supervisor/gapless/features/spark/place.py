@@ -1,10 +1,10 @@
-"""Begin and end of a read in the log: resolve options, cut consistently, record positions."""
+"""Begin and end of a read in the log: find the ends, cut consistently, record positions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from time import monotonic, sleep
 from typing import Any
 
@@ -14,7 +14,7 @@ from psycopg.rows import class_row
 
 from gapless.db.queries import query
 from gapless.errors import HoleError, UsageError
-from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPosition
+from gapless.features.spark.offsets import EARLIEST, Offsets, StartPosition
 from gapless.features.spark.options import ReadOptions
 from gapless.log.catch_up import sequence_if_alone
 
@@ -26,7 +26,8 @@ _PAUSE_S = 0.002
 class End:
     """The offsets of a partition in the log: first_offset inclusive to next_offset exclusive.
 
-    timeline: of the server that gave the last offset.
+    timeline: of the server that gave the last offset. created_us: when the topic was created, in
+    microseconds since 1970.
     """
 
     topic: str
@@ -35,6 +36,7 @@ class End:
     first_offset: int
     next_offset: int
     timeline: int
+    created_us: int
 
 
 def wait_for_offsets(conn: Connection[Any]) -> None:
@@ -43,11 +45,11 @@ def wait_for_offsets(conn: Connection[Any]) -> None:
     It waits at most SETTLE_S_MAX for a sequencer: the events with offsets are consistent in any
     case.
     """
-    xid = _value(conn, "now_xid")
+    xid = one_value(conn, "now_xid")
     give_up_s = monotonic() + SETTLE_S_MAX
     while True:
         sequence_if_alone(conn)
-        if _value(conn, "is_sequenced_up_to", xid=xid) or monotonic() > give_up_s:
+        if one_value(conn, "is_sequenced_up_to", xid=xid) or monotonic() > give_up_s:
             return
         sleep(_PAUSE_S)
 
@@ -55,11 +57,12 @@ def wait_for_offsets(conn: Connection[Any]) -> None:
 def find_ends(conn: Connection[Any], options: ReadOptions) -> list[End]:
     """Return the ends of the partitions to be read, from one snapshot, so of one consistent cut.
 
-    Raises UsageError for a topic or partition that does not exist.
+    Raises UsageError for a topic or partition that does not exist, and if no topic is matched.
     """
+    topics = options.topics if options.pattern is None else _matched(conn, options.pattern)
     with conn.cursor(row_factory=class_row(End)) as cursor:
-        every = cursor.execute(query("spark", "ends"), {"topics": list(options.topics)}).fetchall()
-    for topic in options.topics:
+        every = cursor.execute(query("spark", "ends"), {"topics": list(topics)}).fetchall()
+    for topic in topics:
         there = {end.partition_id for end in every if end.topic == topic}
         if not there:
             raise UsageError(
@@ -75,53 +78,12 @@ def find_ends(conn: Connection[Any], options: ReadOptions) -> list[End]:
 
 def latest(ends: Iterable[End]) -> Offsets:
     """Return the end of the log as a place."""
-    return _collect((end, end.next_offset) for end in ends)
+    return collect((end, end.next_offset) for end in ends)
 
 
 def earliest(ends: Iterable[End]) -> Offsets:
     """Return the beginning of the log as a place."""
-    return _collect((end, end.first_offset) for end in ends)
-
-
-def resolve(
-    conn: Connection[Any], place: StartPosition, ends: Sequence[End], *, option: str, otherwise: int
-) -> Offsets:
-    """Turn a named place into offsets; a partition that it leaves out gets `otherwise`."""
-    if place.kind == "earliest":
-        return earliest(ends)
-    if place.kind == "latest":
-        return latest(ends)
-    if place.kind == "group":
-        named: Mapping[str, Mapping[int, int]] = _position(conn, place.group_id, ends)
-    else:
-        named = place.offsets or {}
-    _refuse_strangers(named, ends, option)
-    found = _collect((end, _one(named, end, otherwise)) for end in ends)
-    for end in ends:
-        offset = found[end.topic][end.partition_id]
-        if offset > end.next_offset:
-            raise UsageError(
-                f"{option}: offset {offset} of {end.topic}/{end.partition_id} lies beyond the end "
-                f"of the log, where {end.next_offset} comes next"
-            )
-    return found
-
-
-def at_moment(conn: Connection[Any], moment: datetime, ends: Iterable[End]) -> Offsets:
-    """Return the place from which on events were published at a moment or later."""
-    return _collect(
-        (
-            end,
-            _value(
-                conn,
-                "offset_since",
-                topic_id=end.topic_id,
-                partition_id=end.partition_id,
-                moment=moment,
-            ),
-        )
-        for end in ends
-    )
+    return collect((end, end.first_offset) for end in ends)
 
 
 def require_order(place: StartPosition | None, start: Offsets, end: Offsets) -> None:
@@ -156,7 +118,7 @@ def require_kept(start: Offsets, ends: Iterable[End], *, fail: bool) -> Offsets:
                 "no longer in the log; failOnDataLoss=false continues without them"
             )
         moved.append((end, max(offset, end.first_offset)))
-    return _collect(moved)
+    return collect(moved)
 
 
 def cut(conn: Connection[Any], start: Offsets, ends: Sequence[End], events_max: int) -> Offsets:
@@ -174,7 +136,7 @@ def cut(conn: Connection[Any], start: Offsets, ends: Sequence[End], events_max: 
         },
     ).fetchall()
     found = {(topic_id, partition_id): offset for topic_id, partition_id, offset in rows}
-    return _collect((end, found[end.topic_id, end.partition_id]) for end in ends)
+    return collect((end, found[end.topic_id, end.partition_id]) for end in ends)
 
 
 def record_position(conn: Connection[Any], group_id: str, offsets: Offsets) -> None:
@@ -196,49 +158,28 @@ def record_position(conn: Connection[Any], group_id: str, offsets: Offsets) -> N
             raise
 
 
-def _position(conn: Connection[Any], group_id: str, ends: Sequence[End]) -> Offsets:
-    topics = sorted({end.topic for end in ends})
-    rows = conn.execute(
-        query("spark", "position"), {"group_id": group_id, "topics": topics}
-    ).fetchall()
-    if not rows:
-        raise UsageError(
-            f'there is no group "{group_id}" of {", ".join(topics)}: gapless groups lists them'
-        )
-    offsets: Offsets = {}
-    known = {(end.topic, end.partition_id) for end in ends}
-    for topic, partition_id, offset in rows:
-        if (topic, partition_id) in known:
-            offsets.setdefault(topic, {})[partition_id] = offset
-    return offsets
-
-
-def _refuse_strangers(
-    named: Mapping[str, Mapping[int, int]], ends: Sequence[End], option: str
-) -> None:
-    known = {(end.topic, end.partition_id) for end in ends}
-    topics = {end.topic for end in ends}
-    for topic, partitions in named.items():
-        if topic not in topics:
-            raise UsageError(f'{option}: topic "{topic}" is not among {", ".join(sorted(topics))}')
-        for partition_id in partitions:
-            if (topic, partition_id) not in known:
-                raise UsageError(f"{option}: partition {partition_id} of {topic} is not read here")
-
-
-def _one(named: Mapping[str, Mapping[int, int]], end: End, otherwise: int) -> int:
-    offset = named.get(end.topic, {}).get(end.partition_id, otherwise)
-    return {EARLIEST: end.first_offset, LATEST: end.next_offset}.get(offset, offset)
-
-
-def _collect(pairs: Iterable[tuple[End, int]]) -> Offsets:
+def collect(pairs: Iterable[tuple[End, int]]) -> Offsets:
+    """Return the offsets of some partitions, by topic."""
     offsets: Offsets = {}
     for end, offset in pairs:
         offsets.setdefault(end.topic, {})[end.partition_id] = offset
     return offsets
 
 
-def _value(conn: Connection[Any], statement: str, **params: object) -> Any:
+def one_value(conn: Connection[Any], statement: str, **params: object) -> Any:
+    """Return the only value of a query of this room."""
     row = conn.execute(query("spark", statement), params).fetchone()
     assert row is not None
     return row[0]
+
+
+def _matched(conn: Connection[Any], pattern: re.Pattern[str]) -> list[str]:
+    """Return the topics, among those that the reader may see, whose whole name matches."""
+    names = [name for name, _ in conn.execute(query("spark", "topic_ids")).fetchall()]
+    topics = sorted(name for name in names if pattern.fullmatch(name))
+    if not topics:
+        raise UsageError(
+            f"subscribePattern {pattern.pattern!r} matches no topic: it has to match a whole name, "
+            "and gapless topics lists them"
+        )
+    return topics

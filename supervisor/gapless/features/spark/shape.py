@@ -6,11 +6,13 @@ computed here for all rows at once: that made reading three times as fast.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+from gapless.features.spark.columns import COLUMNS, HEADERS
 from gapless.features.spark.ranges import Range
 
 if TYPE_CHECKING:
@@ -63,14 +65,56 @@ class Slice:
         return self.part(np.argsort(highest, kind="stable"))
 
 
-def shape(
-    names: Sequence[str], placed: Slice, found: pa.Table, *, binary_value: bool
-) -> pa.RecordBatch:
-    """Return the record batch of some places; `found` are their events, in the same order."""
+def shape(types: Mapping[str, str], placed: Slice, found: pa.Table) -> pa.RecordBatch:
+    """Return the record batch of some places; `found` are their events, in the same order.
+
+    types: by column, in Spark's words (columns.py).
+    """
     import pyarrow as pa
 
-    arrays = [_column(name, placed, found, binary_value=binary_value) for name in names]
-    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+    arrays = [as_type(_column(name, placed, found), kind) for name, kind in types.items()]
+    schema = pa.schema([(name, arrow_type(kind)) for name, kind in types.items()])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def arrow_type(spark_type: str) -> pa.DataType:
+    """Return the Arrow type that Spark expects for a column of this type."""
+    import pyarrow as pa
+
+    if spark_type == HEADERS:
+        header = pa.struct([("key", pa.string()), ("value", pa.binary())])
+        return pa.list_(pa.field("element", header))
+    return {
+        "STRING": pa.string(),
+        "BINARY": pa.binary(),
+        "INT": pa.int32(),
+        "BIGINT": pa.int64(),
+        "TIMESTAMP_LTZ": pa.timestamp("us", tz="UTC"),
+    }[spark_type]
+
+
+def as_type(column: pa.Array, spark_type: str) -> pa.Array:
+    """Return a column as Spark expects it: headers that are JSON text become an array of pairs."""
+    import pyarrow as pa
+
+    wanted = arrow_type(spark_type)
+    if not pa.types.is_list(wanted):
+        return column.cast(wanted)
+    rows = [None if text is None else _headers(text) for text in column.to_pylist()]
+    return pa.array(rows, type=wanted)
+
+
+def _headers(text: str) -> list[dict[str, Any]]:
+    """Return the pairs of a JSON object: a string as its UTF-8, another value as its JSON."""
+    return [
+        {
+            "key": key,
+            "value": None
+            if value is None
+            else (value if isinstance(value, str) else json.dumps(value)).encode(),
+        }
+        for key, value in json.loads(text).items()
+    ]
 
 
 def uuid_text(raw: Ints) -> pa.Array:
@@ -87,7 +131,7 @@ def uuid_text(raw: Ints) -> pa.Array:
     return pa.StringArray.from_buffers(len(raw), pa.py_buffer(ends), pa.py_buffer(text.tobytes()))
 
 
-def _column(name: str, placed: Slice, found: pa.Table, *, binary_value: bool) -> pa.Array:
+def _column(name: str, placed: Slice, found: pa.Table) -> pa.Array:
     import pyarrow as pa
 
     if name == "offset":
@@ -96,12 +140,10 @@ def _column(name: str, placed: Slice, found: pa.Table, *, binary_value: bool) ->
         return _of_range(placed, [each.partition_id for each in placed.ranges], pa.int32())
     if name == "topic":
         return _of_range(placed, [each.topic for each in placed.ranges], pa.string())
-    if name == "timestamp":
-        return _whole(found["created_ts"]).cast(pa.timestamp("us", tz="UTC"))
     if name == "transaction_id":
         return _transaction_ids(placed.timelines, found)
-    column = _whole(found["payload" if name == "value" else name])
-    return column.cast(pa.binary() if name == "value" and binary_value else pa.string())
+    column = in_one_piece(found[COLUMNS[name].fetched[0]])
+    return column if name == "timestamp" else column.cast(pa.string())
 
 
 def _of_range(placed: Slice, values: Sequence[object], kind: pa.DataType) -> pa.Array:
@@ -111,7 +153,7 @@ def _of_range(placed: Slice, values: Sequence[object], kind: pa.DataType) -> pa.
     return pa.array(values, type=kind).take(pa.array(placed.range_nos))
 
 
-def _whole(column: pa.ChunkedArray) -> pa.Array:
+def in_one_piece(column: pa.ChunkedArray) -> pa.Array:
     """Return a column in one piece, without its extension type (arrow.json and such)."""
     import pyarrow as pa
 
@@ -125,14 +167,14 @@ def _transaction_ids(timelines: Ints, found: pa.Table) -> pa.Array:
     """Return the producer's id, else the result of gapless.transaction_uuid() for the xid."""
     import numpy as np
 
-    xid = _bytes(_whole(found["xid"]), 8)
+    xid = _bytes(in_one_piece(found["xid"]), 8)
     raw = np.zeros((len(xid), 16), dtype=np.uint8)
     first = np.where(timelines > 1, timelines, 0)
     raw[:, :4] = first.astype(">u4").view(np.uint8).reshape(-1, 4)
     raw[:, 6] = 0x80
     raw[:, 8:] = xid
     raw[:, 8] = (raw[:, 8] & 0x0F) | 0x80
-    own = _whole(found["transaction_id"])
+    own = in_one_piece(found["transaction_id"])
     given = own.is_valid().to_numpy(zero_copy_only=False)
     if given.any():
         raw[given] = _bytes(own.drop_null(), 16)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from psycopg import Connection
@@ -18,17 +19,14 @@ from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPosit
 from gapless.features.spark.options import ReadOptions
 from gapless.features.spark.place import (
     End,
-    at_moment,
-    earliest,
     find_ends,
-    latest,
     require_kept,
     require_order,
-    resolve,
     wait_for_offsets,
 )
 from gapless.features.spark.ranges import Range, plan_tasks
 from gapless.features.spark.reach import Reached, reached
+from gapless.features.spark.resolve import find_now, resolve
 from gapless.log.filter import Filter
 
 if TYPE_CHECKING:
@@ -43,6 +41,14 @@ class ReadPlan:
 
     reached: Reached
     tasks: list[Task]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """The ends of the log at load(), and the moment by the database's clock."""
+
+    ends: list[End]
+    now: datetime
 
 
 def open_control(dsn: str) -> Connection[Any]:
@@ -64,14 +70,14 @@ def wanted(options: ReadOptions) -> ReadRequest:
         event_types=options.event_types,
         where=options.where,
         params=options.params,
-        binary_value=options.binary_value,
+        formats=options.formats,
         fail_on_data_loss=options.fail_on_data_loss,
         identity=options.identity,
     )
 
 
-def look(options: ReadOptions) -> list[End]:
-    """Return the ends of the log at load(), a consistent cut; a DataFrame reads up to there.
+def look(options: ReadOptions) -> Loaded:
+    """Return the state of the log at load(), a consistent cut; a DataFrame reads up to there.
 
     Raises UsageError for topics and partitions that do not exist, RefusedError for an invalid
     `where`: here, rather than in the middle of a job.
@@ -80,11 +86,11 @@ def look(options: ReadOptions) -> list[End]:
         if options.where is not None:
             check_filter(conn, Filter(None, options.where, options.params))
         wait_for_offsets(conn)
-        return find_ends(conn, options)
+        return Loaded(ends=find_ends(conn, options), now=find_now(conn))
 
 
-def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> ReadPlan:
-    """Fix the range that a batch reads, by the ends of `loaded`, and the part of each task.
+def plan_batch(options: ReadOptions, loaded: Loaded | None = None) -> ReadPlan:
+    """Fix the range that a batch reads, by the state at load(), and the part of each task.
 
     Before PySpark 4.2 each job plans anew, and has to read the same range as the others. None: look
     now.
@@ -99,25 +105,18 @@ def plan_batch(options: ReadOptions, loaded: list[End] | None = None) -> ReadPla
     return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends))
 
 
-def batch_start(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
+def batch_start(conn: Connection[Any], options: ReadOptions, loaded: Loaded) -> Offsets:
     """Return the beginning of a batch: earliest unless an option says otherwise."""
-    if options.starting_ts is not None:
-        return at_moment(conn, options.starting_ts, ends)
     place = options.starting or StartPosition(kind="earliest")
-    if place.kind == "earliest":
-        # With an archive, the log begins at its first offset.
-        return {} if options.archive is not None else earliest(ends)
-    return resolve(conn, place, ends, option="startingOffsets", otherwise=EARLIEST)
+    if place.kind == "earliest" and options.archive is not None:
+        return {}  # with an archive, the log begins at its first offset
+    return resolve(conn, place, loaded.ends, now=loaded.now, otherwise=EARLIEST)
 
 
-def batch_end(conn: Connection[Any], options: ReadOptions, ends: list[End]) -> Offsets:
+def batch_end(conn: Connection[Any], options: ReadOptions, loaded: Loaded) -> Offsets:
     """Return the end of a batch (exclusive): the end of the log unless an option says otherwise."""
-    if options.ending_ts is not None:
-        return at_moment(conn, options.ending_ts, ends)
     place = options.ending or StartPosition(kind="latest")
-    if place.kind == "latest":
-        return latest(ends)
-    return resolve(conn, place, ends, option="endingOffsets", otherwise=LATEST)
+    return resolve(conn, place, loaded.ends, now=loaded.now, otherwise=LATEST)
 
 
 def tasks_between(

@@ -6,6 +6,7 @@ Spark keeps the position in its checkpoint; a group shows it to people, and hold
 
 from __future__ import annotations
 
+import logging
 from time import monotonic
 from typing import Any
 
@@ -20,24 +21,27 @@ from gapless.features.spark.offsets import (
     Json,
     Offsets,
     count,
+    created_in,
     from_json,
+    mark,
     timeline_in,
     to_json,
 )
 from gapless.features.spark.options import ReadOptions
 from gapless.features.spark.place import (
     End,
-    at_moment,
     cut,
     earliest,
     find_ends,
     latest,
     record_position,
-    resolve,
     wait_for_offsets,
 )
 from gapless.features.spark.reach import Reached, reached
+from gapless.features.spark.resolve import find_now, resolve
 from gapless.features.spark.source import Task, open_control, tasks_between
+
+log = logging.getLogger("gapless.spark")
 
 
 class StreamReader:
@@ -57,13 +61,11 @@ class StreamReader:
     def first(self) -> Json:
         """Return the start of a query without checkpoint: latest unless an option sets it."""
         conn, ends = self._look()
-        if self._options.starting_ts is not None:
-            return _json(at_moment(conn, self._options.starting_ts, ends), ends)
         if self._options.starting is None:
+            _tell_begin(ends)
             return _json(latest(ends), ends)
-        place = self._options.starting
-        begin = resolve(conn, place, ends, option="startingOffsets", otherwise=LATEST)
-        return _json(begin, ends)
+        place, now = self._options.starting, find_now(conn)
+        return _json(resolve(conn, place, ends, now=now, otherwise=LATEST), ends)
 
     def stop_here(self) -> None:
         """Let the query end at the present end of the log (Trigger.AvailableNow)."""
@@ -150,6 +152,11 @@ class StreamReader:
             offset = start.get(end.topic, {}).get(end.partition_id)
             if offset is None:
                 continue
+            if created_in(done, end.topic) not in (None, end.created_us):
+                raise UsageError(
+                    f"the checkpoint belongs to topic {end.topic} of another database, or to one "
+                    "that was created anew since: give the query a checkpointLocation of its own"
+                )
             if offset > end.next_offset:
                 raise UsageError(
                     f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, but "
@@ -197,13 +204,27 @@ class StreamReader:
 
     @staticmethod
     def _bounded(place: Offsets, end: Offsets) -> Offsets:
-        """Return the nearer of two places: both are consistent, so is the result."""
+        """Return the nearer of two places: both are consistent, so is the result.
+
+        Partitions that `end` lacks are newer than it, and left out.
+        """
         return {
-            topic: {p: min(offset, end[topic].get(p, 1)) for p, offset in partitions.items()}
-            for topic, partitions in place.items()
+            topic: {p: min(offset, place[topic][p]) for p, offset in partitions.items()}
+            for topic, partitions in end.items()
         }
 
 
+def _tell_begin(ends: list[End]) -> None:
+    """Log that a new stream leaves out the events that are there: it may wait for nothing."""
+    if before := count({}, latest(ends)) - count({}, earliest(ends)):
+        log.warning(
+            "the stream begins at the end of the log, behind %s events: startingOffsets is latest "
+            "by default, and earliest reads them, in a stream with a new checkpointLocation",
+            before,
+        )
+
+
 def _json(place: Offsets, ends: list[End]) -> Json:
-    """Return a place as Spark keeps it, with the timeline of the log that was read."""
-    return to_json(place, max(end.timeline for end in ends))
+    """Return a place as Spark keeps it, with the mark of the log that was read."""
+    created = {end.topic: end.created_us for end in ends if end.topic in place}
+    return to_json(place, mark(max(end.timeline for end in ends), created))

@@ -2,15 +2,27 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gapless.errors import UsageError
-from gapless.features.spark.offsets import from_json, timeline_in, to_json
+from gapless.features.spark.columns import require_own_schema, schema_ddl
+from gapless.features.spark.offsets import (
+    StartPosition,
+    created_in,
+    from_json,
+    mark,
+    timeline_in,
+    to_json,
+)
 from gapless.features.spark.options import read_options
 from gapless.features.spark.ranges import Range, chunks, plan_tasks
+
+SECOND = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
 
 
 def _range(partition_id: int, first: int, events: int) -> Range:
@@ -86,9 +98,69 @@ def test_offsets_are_kafkas_json() -> None:
     document = {"orders": {"0": 23, "1": -2}}
     assert from_json(document) == {"orders": {0: 23, 1: -2}}
     assert to_json(from_json(document)) == document
-    marked = to_json(from_json(document), 2)
+    marked = to_json(from_json(document), mark(2, {"orders": 7}))
     assert (from_json(marked), timeline_in(marked)) == (from_json(document), 2)
-    assert timeline_in(document) is None
+    assert (created_in(marked, "orders"), created_in(marked, "other")) == (7, None)
+    assert (timeline_in(document), created_in(document, "orders")) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"startingOffsets": "EARLIEST"}, {"kind": "earliest"}),
+        ({"startingOffsets": "group:lab"}, {"kind": "group", "group_id": "lab"}),
+        ({"startingOffsets": '{"a": {"0": -1}}'}, {"kind": "offsets", "offsets": {"a": {0: -1}}}),
+        ({"startingOffsets": "-1000"}, {"kind": "back", "back": 1000}),
+        ({"startingOffsets": " -90s "}, {"kind": "ago", "ago": timedelta(seconds=90)}),
+        ({"startingOffsets": "-7D"}, {"kind": "ago", "ago": timedelta(days=7)}),
+        ({"startingTimestamp": "1000"}, {"kind": "moment", "moment": SECOND}),
+        ({"startingTimestamp": "1970-01-01T00:00:01"}, {"kind": "moment", "moment": SECOND}),
+        (
+            {
+                "startingOffsetsByTimestamp": '{"a": {"1": 1000}, "b": {"0": "1970-01-01T00:00:01Z"}}'
+            },
+            {"kind": "moments", "moments": {"a": {1: SECOND}, "b": {0: SECOND}}},
+        ),
+        ({}, None),
+    ],
+)
+def test_a_place_is_read_from_one_option(
+    options: dict[str, str], place: dict[str, Any] | None
+) -> None:
+    read = read_options({"url": "host=x", "subscribe": "a,b", **options})
+    expected = None if place is None else StartPosition(option=next(iter(options)), **place)
+    assert read.starting == expected
+    assert read.ending is None
+
+
+@pytest.mark.parametrize(
+    ("options", "schema"),
+    [
+        ({}, "`key` STRING, `value` STRING, `headers` STRING"),
+        (
+            {"keyFormat": "binary", "valueFormat": "binary", "includeHeaders": "true"},
+            "`key` BINARY, `value` BINARY, `headers` ARRAY<STRUCT<key: STRING, value: BINARY>>",
+        ),
+    ],
+)
+def test_a_schema_of_another_is_refused(options: dict[str, str], schema: str) -> None:
+    """Spark would compare it with the first batch of each task, and fail them all."""
+    read = read_options({"url": "x", "subscribe": "a", "columns": "key,value,headers", **options})
+    assert schema_ddl(read.columns, read.formats) == schema
+    short = [
+        ("key", "binary" if options else "string"),
+        ("value", "binary" if options else "string"),
+        ("headers", "array<struct<key:string,value:binary>>" if options else "string"),
+    ]
+    require_own_schema(short, read.columns, read.formats)
+    for other in (short[:2], [*short[:2], ("headers", "map<string,string>")], short[::-1]):
+        with pytest.raises(UsageError, match=r"leave \.schema\(\.\.\.\) out, and choose columns"):
+            require_own_schema(other, read.columns, read.formats)
+
+
+def test_a_tasks_size_has_kafkas_name_too() -> None:
+    for name in ("recordsPerTask", "maxRecordsPerPartition"):
+        assert read_options({"url": "x", "subscribe": "a", name: "7"}).records_per_task == 7
 
 
 @pytest.mark.parametrize(
@@ -112,6 +184,44 @@ def test_offsets_are_kafkas_json() -> None:
         ({"subscribe": "a", "partitions": "x"}, "numbers of partitions"),
         ({"subscribe": "a", "startingTimestamp": "1", "startingOffsets": "latest"}, "not both"),
         ({"subscribe": "a", "pushdown": "true"}, "there is no option"),
+        ({"subscribe": "a", "subscribePattern": "b"}, "one of them"),
+        ({"subscribePattern": "orders[.*"}, "is no regular expression"),
+        ({"subscribePatern": "a"}, "did you mean subscribePattern"),
+        ({"subscribe": "a", "kafka.bootstrap.servers": "x:9092"}, "url, or GAPLESS_DSN"),
+        ({"subscribe": "a", "kafka.group.id": "x"}, "groupId shows"),
+        ({"subscribe": "a", "startingOffsets": "-10y"}, "-10m is a time ago"),
+        ({"subscribe": "a", "startingOffsets": "-"}, "-1000 events back"),
+        ({"subscribe": "a", "startingOffsets": "-1"}, "within JSON only"),
+        ({"subscribe": "a", "startingOffsets": "-2"}, "within JSON only"),
+        ({"subscribe": "a", "startingOffsets": "-36501d"}, "36500 days at most"),
+        ({"subscribe": "a", "startingOffsets": "10m"}, "-10m, -1000 or JSON"),
+        (
+            {"subscribe": "a", "startingOffsets": "-10m", "endingOffsets": "-1h"},
+            "goes back less far",
+        ),
+        (
+            {"subscribe": "a", "startingOffsets": "-100", "endingOffsets": "-1000"},
+            "goes back less far",
+        ),
+        ({"subscribe": "a", "startingTimestamp": "2", "endingTimestamp": "1"}, "is later than"),
+        (
+            {"subscribe": "a", "startingOffsets": "latest", "endingOffsets": "earliest"},
+            "wrong way round",
+        ),
+        ({"subscribe": "a", "startingOffsetsByTimestamp": "17"}, "ByTimestamp is not JSON"),
+        ({"subscribe": "a", "endingOffsetsByTimestamp": '{"a": {"x": 1}}'}, "is not JSON"),
+        ({"subscribe": "a", "endingOffsetsByTimestamp": '{"a": {"0": true}}'}, "is not JSON"),
+        ({"subscribe": "a", "endingOffsetsByTimestamp": '{"a": {"0": "noon"}}'}, "milliseconds"),
+        (
+            {"subscribe": "a", "endingOffsetsByTimestamp": "{}", "endingOffsets": "latest"},
+            "not both",
+        ),
+        (
+            {"subscribe": "a", "recordsPerTask": "5", "maxRecordsPerPartition": "5"},
+            "not both: they are one",
+        ),
+        ({"subscribe": "a", "keyFormat": "avro"}, "string or binary"),
+        ({"subscribe": "a", "includeHeaders": "yes"}, "true or false"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(options: dict[str, str], says: str) -> None:
