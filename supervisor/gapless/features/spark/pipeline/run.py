@@ -17,10 +17,11 @@ from psycopg import Connection
 from gapless.db.schema import schema
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.offsets import to_json
+from gapless.features.spark.pipeline.bad import columns_to_read, frame_of, sift
 from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.lease import Heart, lock_pipeline, take_pipeline
 from gapless.features.spark.pipeline.position import (
     MicroBatch,
-    lock_pipeline,
     next_batch,
     note,
     register_pipeline,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Told = Callable[[str], None]
+Transform = Callable[["DataFrame"], "DataFrame"]
 _FIRST_POLL_S = 1.0
 
 
@@ -55,15 +57,33 @@ def run_pipeline(
     """
     transform = load_transform(pipeline)  # before a needless start of Spark
     require_target_package(pipeline)
-    with closing(open_control(dsn)) as conn:
-        register_pipeline(conn, pipeline)
+    said = {**pipeline.conf, **(conf or {})}
+
+    def session() -> SparkSession:
+        return spark_session(master, name=f"gapless pipeline {pipeline.name}", conf=said)
+
+    with closing(open_control(dsn)) as conn, Heart(dsn) as heart:
         lock_pipeline(conn, pipeline.name)
+        return run_locked(conn, heart, pipeline, transform, session, tell=tell, wait=wait)
+
+
+def run_locked(
+    conn: Connection[Any],
+    heart: Heart,
+    pipeline: Pipeline,
+    transform: Transform,
+    session: Callable[[], SparkSession],
+    *,
+    tell: Told,
+    wait: Callable[[float], bool] | None,
+) -> int:
+    """Run as run_pipeline(). Before: `conn` has the pipeline's lock."""
+    with _noted(conn, pipeline.name):
+        register_pipeline(conn, pipeline)
         require_target(conn, pipeline)
-        note(conn, pipeline.name, None)
-        with _noted(conn, pipeline.name):
-            said = {**pipeline.conf, **(conf or {})}
-            spark = spark_session(master, name=f"gapless pipeline {pipeline.name}", conf=said)
-            return _Run(pipeline, conn, spark, transform, tell).loop(wait)
+        epoch = take_pipeline(conn, pipeline.name)
+        with heart.beating(pipeline.name, epoch):
+            return _Run(pipeline, conn, session(), transform, tell, epoch).loop(wait)
 
 
 class _Run:
@@ -74,8 +94,9 @@ class _Run:
         pipeline: Pipeline,
         conn: Connection[Any],
         spark: SparkSession,
-        transform: Callable[[DataFrame], DataFrame],
+        transform: Transform,
         tell: Told,
+        epoch: int,
     ) -> None:
         self._pipeline = pipeline
         self._where = reached(conn)
@@ -83,33 +104,58 @@ class _Run:
         self._spark = spark
         self._transform = transform
         self._tell = tell
+        self._epoch = epoch
         self._target = target_of(pipeline, spark, self._where)
+        self._kept: list[DataFrame] = []  # in Spark's memory, for the present batch
 
     def loop(self, wait: Callable[[float], bool] | None) -> int:
         self._target.begin(self._conn)
         done = 0
+        is_well = False
         while True:
-            batch = next_batch(self._conn, self._pipeline)
-            if batch.events:
-                began_s = monotonic()
-                self._target.bring(self._conn, batch, partial(self._frame, batch))
+            batch = next_batch(self._conn, self._pipeline, self._epoch)
+            if batch.is_due:
+                self._bring(batch)
                 done += batch.events
-                self._tell(
-                    f"batch {batch.number}: {batch.events:,} events to "
-                    f"{self._pipeline.target}, {monotonic() - began_s:.1f} s"
-                )
-            elif wait is None:
+            elif not is_well:
+                note(self._conn, self._pipeline.name, None)
+            is_well = True
+            if not batch.is_due and wait is None:
                 return done
-            if wait is not None and not wait(0.0 if batch.events else _FIRST_POLL_S):
+            if wait is not None and not wait(0.0 if batch.is_due else _FIRST_POLL_S):
                 return done
 
+    def _bring(self, batch: MicroBatch) -> None:
+        began_s = monotonic()
+        try:
+            self._target.bring(self._conn, batch, partial(self._frame, batch))
+        finally:
+            while self._kept:
+                self._kept.pop().unpersist()
+        redriven, bad = len(batch.aside.redriven), len(batch.aside.bad)
+        what = f"{redriven:,} redriven" if redriven else f"{batch.events:,} events"
+        self._tell(
+            f"batch {batch.number}: {what} to {self._pipeline.target}"
+            f"{f', {bad:,} of them bad' if bad else ''}, {monotonic() - began_s:.1f} s"
+        )
+
     def _frame(self, batch: MicroBatch) -> DataFrame:
-        """Return the batch's events, transformed."""
+        """Return the batch's good events, transformed."""
+        if batch.aside.redriven:
+            events = frame_of(self._spark, self._pipeline, batch.aside.redriven)
+        else:
+            events = self._read(batch)
+        if self._pipeline.check is None:
+            return self._transform(events)
+        self._kept.append(events.persist())  # it is used twice
+        return self._transform(sift(events, self._pipeline, batch.aside))
+
+    def _read(self, batch: MicroBatch) -> DataFrame:
         options = {
             "url": self._where.dsn,  # Spark redacts it
             "schema": schema(),
             "subscribe": ",".join(self._pipeline.topics),
-            "columns": ",".join(self._pipeline.columns),
+            "columns": ",".join(columns_to_read(self._pipeline)),
             "startingOffsets": json.dumps(to_json(batch.start)),
             "endingOffsets": json.dumps(to_json(batch.end)),
         }
@@ -117,11 +163,10 @@ class _Run:
             options["eventTypes"] = ",".join(self._pipeline.event_types)
         if self._pipeline.where is not None:
             options |= {"where": self._pipeline.where, "params": self._pipeline.params}
-        df = self._spark.read.format("gapless").options(**options).load()
-        return self._transform(df)
+        return self._spark.read.format("gapless").options(**options).load()
 
 
-def load_transform(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
+def load_transform(pipeline: Pipeline) -> Transform:
     """Return the function of the pipeline's sql or transform; neither: rows stay unchanged."""
     if pipeline.sql is not None:
         text = pipeline.sql
@@ -136,7 +181,7 @@ def load_transform(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
     return _function(pipeline.name, pipeline.transform)
 
 
-def _function(name: str, reference: str) -> Callable[[DataFrame], DataFrame]:
+def _function(name: str, reference: str) -> Transform:
     module, _, attribute = reference.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:

@@ -1,0 +1,33 @@
+-- Close dead letters that a batch has handled, and leave those dead that the check refused again; in the transaction
+-- that decides the batch. The n-th of the arrays belong together; _due: as they were read. Raises GL409 when a person
+-- has changed one since.
+-- locks: the units' rows
+create or replace function gapless.end_redriven(
+  _name text, _topic_ids int[], _partition_ids int[], _offsets bigint[], _due timestamptz[], _is_bad boolean[],
+  _reason text
+) returns void
+language plpgsql security definer set search_path = pg_catalog, pg_temp
+set enable_seqscan = off set jit = off as $$
+declare
+  now_ts timestamptz := clock_timestamp();
+  ended int;
+begin
+  update gapless.dead_letter d
+  set state = case when u.is_bad then 'dead' else 'redriven' end,
+    next_attempt_ts = null, crashes = 0,
+    attempts = d.attempts + u.is_bad::int,
+    reason = case when u.is_bad then _reason else d.reason end,
+    exception = case when u.is_bad then _reason else d.exception end,
+    last_failed_ts = case when u.is_bad then now_ts else d.last_failed_ts end,
+    closed_ts = case when u.is_bad then null else now_ts end
+  from unnest(_topic_ids, _partition_ids, _offsets, _due, _is_bad)
+    as u (topic_id, partition_id, first_offset, due, is_bad)
+  where d.group_id = 'pipeline.' || _name and d.topic_id = u.topic_id and d.partition_id = u.partition_id
+    and d.first_offset = u.first_offset and d.state = 'waiting' and d.next_attempt_ts = u.due;
+  get diagnostics ended = row_count;
+  if ended <> cardinality(_offsets) then
+    raise exception 'dead letters of pipeline % were changed while it handled them: they are read again', _name
+      using errcode = 'GL409';
+  end if;
+end
+$$;
