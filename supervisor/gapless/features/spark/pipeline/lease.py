@@ -47,7 +47,8 @@ def lock_pipeline(conn: Connection[Any], name: str) -> None:
 
 def try_lock_pipeline(conn: Connection[Any], name: str) -> bool:
     """Lock the pipeline as above if no other session has the lock; end a silent one that has."""
-    if _is(conn, "try_lock_pipeline", name=name):
+    row = conn.execute(query("spark", "try_lock_pipeline"), {"name": name}).fetchone()
+    if row is not None and row[0]:
         return True
     end_foreign_locks(conn, set())
     ended = conn.execute(query("spark", "end_silent_run"), {"name": name, "ttl_s": TTL_S})
@@ -56,6 +57,11 @@ def try_lock_pipeline(conn: Connection[Any], name: str) -> bool:
             "pipeline %s: its run gave no sign of life for %.0f s: taking over", name, TTL_S
         )
     return False
+
+
+def unlock_pipeline(conn: Connection[Any], name: str) -> None:
+    """Let another session have the lock."""
+    conn.execute(query("spark", "unlock_pipeline"), {"name": name})
 
 
 @contextmanager
@@ -127,8 +133,3 @@ class Heart:
                 log.debug("no sign of life for pipelines: %s", one_line(error))
         if conn is not None:
             conn.close()
-
-
-def _is(conn: Connection[Any], name: Any, **params: object) -> bool:
-    row = conn.execute(query("spark", name), params).fetchone()
-    return row is not None and bool(row[0])

@@ -215,7 +215,7 @@ def end_batch(conn: Connection[Any], name: str, batch: MicroBatch) -> None:
 
 
 def note(conn: Connection[Any], name: str, error: str | None) -> None:
-    """Record the error that stops the pipeline; None: there is none. Before: `conn` has its lock."""
+    """Record the error that stops the pipeline; None: it has none. Before: `conn` has the lock."""
     conn.execute(query("spark", "note_pipeline"), {"name": name, "error": error})
 
 

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -64,48 +65,44 @@ def run_pipeline(
 
     with closing(open_control(dsn)) as conn, Heart(dsn) as heart:
         lock_pipeline(conn, pipeline.name)
-        return run_locked(conn, heart, pipeline, transform, session, tell=tell, wait=wait)
+        return run_locked(conn, heart, Runnable(pipeline, transform, session, tell), wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """A pipeline with its transform, its session of Spark, and a taker of lines of progress."""
+
+    pipeline: Pipeline
+    transform: Transform
+    session: Callable[[], SparkSession]
+    tell: Told
 
 
 def run_locked(
-    conn: Connection[Any],
-    heart: Heart,
-    pipeline: Pipeline,
-    transform: Transform,
-    session: Callable[[], SparkSession],
-    *,
-    tell: Told,
-    wait: Callable[[float], bool] | None,
+    conn: Connection[Any], heart: Heart, what: Runnable, wait: Callable[[float], bool] | None
 ) -> int:
     """Run as run_pipeline(). Before: `conn` has the pipeline's lock."""
-    with _noted(conn, pipeline.name):
-        register_pipeline(conn, pipeline)
-        require_target(conn, pipeline)
-        epoch = take_pipeline(conn, pipeline.name)
-        with heart.beating(pipeline.name, epoch):
-            return _Run(pipeline, conn, session(), transform, tell, epoch).loop(wait)
+    name = what.pipeline.name
+    with _noted(conn, name):
+        register_pipeline(conn, what.pipeline)
+        require_target(conn, what.pipeline)
+        epoch = take_pipeline(conn, name)
+        with heart.beating(name, epoch):
+            return _Run(conn, what, epoch).loop(wait)
 
 
 class _Run:
     """One run of a pipeline, which holds the pipeline's lock by its session."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        conn: Connection[Any],
-        spark: SparkSession,
-        transform: Transform,
-        tell: Told,
-        epoch: int,
-    ) -> None:
-        self._pipeline = pipeline
+    def __init__(self, conn: Connection[Any], what: Runnable, epoch: int) -> None:
+        self._pipeline = what.pipeline
         self._where = reached(conn)
         self._conn = conn
-        self._spark = spark
-        self._transform = transform
-        self._tell = tell
+        self._spark = what.session()
+        self._transform = what.transform
+        self._tell = what.tell
         self._epoch = epoch
-        self._target = target_of(pipeline, spark, self._where)
+        self._target = target_of(what.pipeline, self._spark, self._where)
         self._kept: list[DataFrame] = []  # in Spark's memory, for the present batch
 
     def loop(self, wait: Callable[[float], bool] | None) -> int:
