@@ -12,6 +12,7 @@ declare
   now_ts timestamptz := clock_timestamp();
   ended int;
 begin
+  perform set_config('gapless.finished', pg_current_xact_id()::text, true);    -- refuse_early_letter.sql
   update gapless.dead_letter d
   set state = case when u.is_bad then 'dead' else 'redriven' end,
     next_attempt_ts = null, crashes = 0,

@@ -158,28 +158,31 @@ class Fleet:
 
         while not stop.is_asked():
             try:
-                with closing(open_control(self._dsn)) as conn, standing_by(conn, name):
+                with closing(open_control(self._dsn)) as conn:
                     self._open[name] = conn
+                    if not self._is_ours(conn, what, stop):
+                        return
                     try:
-                        if self._is_ours(conn, what, stop):
-                            run_locked(conn, heart, what, wait)
+                        run_locked(conn, heart, what, wait)
                     except (psycopg.Error, GaplessError) as error:
                         if conn.closed:
                             raise
-                        _rest(what, retries, self._why(conn, name, error), stop)
+                        with standing_by(conn, name):
+                            _rest(what, retries, self._why(conn, name, error), stop)
             except (psycopg.Error, GaplessError) as error:
                 _rest(what, retries, one_line(_plain(error)), stop)
 
     def _is_ours(self, conn: Connection[Any], what: Runnable, stop: Stop) -> bool:
         """Stand by until the pipeline's lock is ours; False when told to stop."""
         name, told = what.pipeline.name, False
-        while not stop.is_asked():
-            if try_lock_pipeline(conn, name):
-                return True
-            if not told:
-                what.tell(f"stands by, {runner_of(conn, name) or 'another one'} runs it")
-                told = True
-            stop.wait(LOOK_S)
+        with standing_by(conn, name):
+            while not stop.is_asked():
+                if try_lock_pipeline(conn, name):
+                    return True
+                if not told:
+                    what.tell(f"stands by, {runner_of(conn, name) or 'another one'} runs it")
+                    told = True
+                stop.wait(LOOK_S)
         return False
 
     def _why(self, conn: Connection[Any], name: str, error: psycopg.Error | GaplessError) -> str:
