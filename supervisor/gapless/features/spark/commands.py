@@ -67,9 +67,9 @@ def _run(args: Args) -> int:
 
 def _chosen(args: Args) -> list[Pipeline]:
     """Return the pipelines that are named, or all. Raises UsageError for none and unknown ones."""
-    pipelines = load_pipelines(args.file)
     if args.all == bool(args.names):
-        raise UsageError(f"name pipelines, or say --all: {', '.join(pipelines)}")
+        raise UsageError("name one pipeline or more of the file, or all by --all, and not both")
+    pipelines = load_pipelines(args.file)
     for name in args.names:
         if name not in pipelines:
             raise UsageError(f"{args.file} has no pipeline {name!r}: {', '.join(pipelines)}")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import psycopg
 import pyarrow.dataset as ds
@@ -36,6 +36,11 @@ PATIENCE_S = 180.0
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
 ENDED_S = 60.0
 CHECK = "try_cast(get_json_object(value, '$.n') as bigint) is not null"
+TOTALS = "select coalesce(sum(n), 0)::int, coalesce(sum(total), 0)::int from totals"
+LETTERS = "select state, count(*)::int from gapless.dead_letter group by 1 order by 1"
+IN_COMMIT = """
+pg_stat_activity where application_name = 'gapless/spark driver' and state = 'idle in transaction'
+"""
 DOCUMENT = """
 conf:
   spark.driver.memory: 600m
@@ -94,77 +99,122 @@ def good(events: int) -> list[int]:
     return [n for n in range(events) if number(n) == n]
 
 
+class Stage:
+    """A cluster with a log, and instances of all pipelines, which end with the block."""
+
+    def __init__(self, cluster: Cluster, folder: Path) -> None:
+        self.cluster = cluster
+        self.folder = folder
+        self.dsn = cluster.dsn()
+        self.conn = connect(self.dsn, role="test")
+        self.file = folder / "pipelines.yml"
+        self.file.write_text(DOCUMENT.format(folder=folder, check=CHECK))
+        self._ending = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ending.close()
+        self.conn.close()
+
+    def start(self, failpoints: str = "") -> subprocess.Popen[bytes]:
+        return self._ending.enter_context(started(self.file, self.dsn, failpoints))
+
+    def has(self, events: int, redriven: int = 0) -> bool:
+        """Whether the first events are in both targets, each once."""
+        found = self.conn.execute(TOTALS).fetchone()
+        sums = (len(good(events)) + redriven // 5, sum(good(events)) + redriven)
+        return found == sums and numbers(self.folder) == good(events)
+
+    def standing(self) -> dict[str, PipelineStanding]:
+        return {each.name: each for each in list_pipelines(self.conn)}
+
+    def states(self, state: str) -> list[str]:
+        return [name for name, each in self.standing().items() if each.state == state]
+
+    def letters(self) -> list[tuple[Any, ...]]:
+        return self.conn.execute(LETTERS).fetchall()
+
+    def count(self, what: str) -> int:
+        return (self.conn.execute(f"select count(*) from {what}".encode()).fetchone() or (0,))[0]
+
+
 def test_one_takes_over_from_another_and_stays_up(
     cluster: Cluster, tmp_path: Path, gapless: Callable[..., Any]
 ) -> None:
-    file = tmp_path / "pipelines.yml"
-    file.write_text(DOCUMENT.format(folder=tmp_path, check=CHECK))
-    dsn = cluster.dsn()
-    with ExitStack() as ending:
-        conn = ending.enter_context(connect(dsn, role="test"))
-        fill(conn, 0)
-
-        # The first stops inside the batches of two, and the second stands by.
-        first = ending.enter_context(started(file, dsn, "pipeline.applied=stall:900"))
-        assert until(lambda: "late" in states(conn, "retrying"), PATIENCE_S)
-        assert until(lambda: set(states(conn, "running")) == {"files", "totals"}, PATIENCE_S)
-        second = ending.enter_context(started(file, dsn))
-        assert until(lambda: standing(conn)["totals"].standbys == 1, PATIENCE_S)
-        family = descendants(first.pid)
-        assert len(family) >= 2, "a JVM and its workers"
-        assert totals(conn) == (0, 0)
-        first.kill()
-        assert until(lambda: not any(map(lives, family)), ENDED_S), "no JVM is left behind"
-
-        assert until(lambda: totals(conn) == (90, sum(good(100))), PATIENCE_S)
-        assert until(lambda: numbers(tmp_path) == good(100), PATIENCE_S)
-        found = standing(conn)
-        assert (found["totals"].bad, found["files"].bad) == (10, 10)
-        assert letters(conn) == [("dead", 10)], "one is dropped, and no dead letter"
-
-        # One that stands still is named, and goes on by itself once that is mended.
-        assert found["late"].state == "retrying"
-        (told,) = (
-            each["text"]
-            for each in gapless("doctor", "--json", dsn=dsn).json["checks"]
-            if each["name"] == "pipelines" and "late" in each["text"]
-        )
-        assert "table late does not exist: create it first" in told
-        conn.execute("create table late (key text, value json)")
-        conn.execute("create unique index on late (md5(value::text)) where value ->> 'n' <> 'x'")
-        assert until(lambda: count(conn, "late") == 100, PATIENCE_S)
-
-        cluster.restart("immediate")
-        conn = ending.enter_context(_again(dsn))
-        fill(conn, 100)
-        assert until(lambda: totals(conn) == (180, sum(good(200))), PATIENCE_S)
-        assert until(lambda: numbers(tmp_path) == good(200), PATIENCE_S)
-        assert until(lambda: count(conn, "late") == 200, PATIENCE_S)
-        assert letters(conn) == [("dead", 20)]
-
-        # A corrected dead letter is handled once.
-        conn.execute(
-            "select gapless.mend_letter(group_id, 'orders', partition_id, first_offset,"
-            " array[first_offset], array[null], array[null], array['{\"n\": 5}']),"
-            " gapless.redrive_letter(group_id, 'orders', partition_id, first_offset)"
-            " from (select * from gapless.dead_letter limit 1) d"
-        )
-        assert until(lambda: totals(conn) == (181, sum(good(200)) + 5), PATIENCE_S)
-        assert letters(conn) == [("dead", 19), ("redriven", 1)]
-        assert states(conn, "running") == ["files", "late", "totals"]
-
-        # A lost JVM is replaced.
-        jvm, *_ = (each for each in descendants(second.pid) if "SparkSubmit" in command(each))
-        os.kill(jvm, signal.SIGKILL)
-        fill(conn, 200)
-        assert until(lambda: totals(conn) == (271, sum(good(300)) + 5), PATIENCE_S)
-        assert until(lambda: numbers(tmp_path) == good(300), PATIENCE_S)
+    with Stage(cluster, tmp_path) as stage:
+        fill(stage.conn, 0)
+        second = take_over(stage)
+        go_on_when_mended(stage, gapless)
+        live_through_a_restart(stage)
+        redrive(stage)
+        live_without_a_jvm(stage, second)
 
         family = descendants(second.pid)
         second.terminate()
         assert second.wait(ENDED_S) == 0
         assert until(lambda: not any(map(lives, family)), ENDED_S)
-        assert states(conn, "stopped") == ["files", "late", "totals"]
+        assert stage.states("stopped") == ["files", "late", "totals"]
+
+
+def take_over(stage: Stage) -> subprocess.Popen[bytes]:
+    """The first is killed inside batches of two pipelines, while the second stands by."""
+    first = stage.start("pipeline.applied=stall:900")
+    assert until(lambda: stage.count(IN_COMMIT) == 1, PATIENCE_S)
+    assert until(lambda: "late" in stage.states("retrying"), PATIENCE_S)
+    second = stage.start()
+    assert until(lambda: stage.standing()["totals"].standbys == 1, PATIENCE_S)
+    family = descendants(first.pid)
+    assert len(family) >= 2, "a JVM and its workers"
+    assert stage.conn.execute(TOTALS).fetchone() == (0, 0)
+    first.kill()
+    assert until(lambda: not any(map(lives, family)), ENDED_S), "no JVM is left behind"
+    assert until(lambda: stage.has(100), PATIENCE_S)
+    found = stage.standing()
+    assert (found["totals"].bad, found["files"].bad) == (10, 10)
+    assert stage.letters() == [("dead", 10)], "of the other one, bad events are dropped"
+    return second
+
+
+def go_on_when_mended(stage: Stage, gapless: Callable[..., Any]) -> None:
+    """One that fails does not stop the others, and is named."""
+    assert stage.standing()["late"].state == "retrying"
+    told = gapless("doctor", "--json", GAPLESS_DSN=stage.dsn).json["checks"]
+    (text,) = (each["text"] for each in told if each["name"] == "pipelines")
+    assert text.startswith("late has failed since ")
+    assert text.endswith("100 events stay for it: table late does not exist: create it first")
+    stage.conn.execute("create table late (key text, value text)")
+    assert until(lambda: stage.count("late") == 100, PATIENCE_S)
+
+
+def live_through_a_restart(stage: Stage) -> None:
+    stage.cluster.restart("immediate")
+    stage.conn = again(stage.dsn)
+    fill(stage.conn, 100)
+    assert until(lambda: stage.has(200) and stage.count("late") == 200, PATIENCE_S)
+    assert stage.letters() == [("dead", 20)]
+    assert until(lambda: stage.states("running") == ["files", "late", "totals"])
+
+
+def redrive(stage: Stage) -> None:
+    """A corrected dead letter is handled once."""
+    stage.conn.execute(
+        "select gapless.mend_letter(group_id, 'orders', partition_id, first_offset,"
+        " array[first_offset], array[null], array[null], array['{\"n\": 5}']),"
+        " gapless.redrive_letter(group_id, 'orders', partition_id, first_offset)"
+        " from (select * from gapless.dead_letter limit 1) d"
+    )
+    assert until(lambda: stage.has(200, redriven=5), PATIENCE_S)
+    assert stage.letters() == [("dead", 19), ("redriven", 1)]
+
+
+def live_without_a_jvm(stage: Stage, instance: subprocess.Popen[bytes]) -> None:
+    """A JVM that was lost is replaced."""
+    jvm, *_ = (each for each in descendants(instance.pid) if "SparkSubmit" in command(each))
+    os.kill(jvm, signal.SIGKILL)
+    fill(stage.conn, 200)
+    assert until(lambda: stage.has(300, redriven=5), PATIENCE_S)
 
 
 @contextmanager
@@ -185,28 +235,6 @@ def started(file: Path, dsn: str, failpoints: str = "") -> Iterator[subprocess.P
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-
-
-def standing(conn: Connection) -> dict[str, PipelineStanding]:
-    return {each.name: each for each in list_pipelines(conn)}
-
-
-def states(conn: Connection, state: str) -> list[str]:
-    return [name for name, each in standing(conn).items() if each.state == state]
-
-
-def totals(conn: Connection) -> tuple[int, ...]:
-    sums = "select coalesce(sum(n), 0)::int, coalesce(sum(total), 0)::int from totals"
-    return conn.execute(sums).fetchone() or ()
-
-
-def count(conn: Connection, table: str) -> int:
-    return (conn.execute(f"select count(*) from {table}".encode()).fetchone() or (0,))[0]
-
-
-def letters(conn: Connection) -> list[tuple[Any, ...]]:
-    found = "select state, count(*)::int from gapless.dead_letter group by 1 order by 1"
-    return conn.execute(found).fetchall()
 
 
 def numbers(folder: Path) -> list[int]:
@@ -232,7 +260,7 @@ def command(pid: int) -> str:
     return ""
 
 
-def _again(dsn: str) -> Connection:
+def again(dsn: str) -> Connection:
     found: list[Connection] = []
 
     def tried() -> bool:

@@ -38,7 +38,7 @@ from gapless.worker.retries import Retries
 log = logging.getLogger("gapless.spark")
 
 LOOK_S = 1.0  # an instance that stands by tries so often
-RETRY_S_MIN, RETRY_S_MAX = 1.0, 60.0
+RETRY_S_MIN, RETRY_S_MAX = 1.0, 30.0
 LOST = "Spark's JVM has ended: another one is started"
 
 
