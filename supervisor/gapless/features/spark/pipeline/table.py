@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import psycopg
 from psycopg import Connection, sql
@@ -77,6 +78,7 @@ class Table:
                     with conn.cursor().copy(copy_in) as copy:
                         copy.write(each.rows)
             tokens = [each.token for each in staged]
+            self._require_keys(conn, tokens)
             merged = conn.execute(self._merge(columns), {"tokens": tokens}).rowcount
             sent = sum(each.events for each in staged)
             if merged != sent:
@@ -127,6 +129,24 @@ class Table:
                     f"pipeline {self._pipeline.name}: the transform gives no column {name!r}, "
                     f"which key or add names; it gives {', '.join(columns)}"
                 )
+
+    def _require_keys(self, conn: Connection[Any], tokens: list[UUID | None]) -> None:
+        """Raise UsageError for a row without its key: it would be inserted, not merged."""
+        key = self._pipeline.target.key
+        if not key:
+            return
+        without = sql.SQL(" or ").join(sql.SQL("{} is null").format(sql.Identifier(k)) for k in key)
+        (rows,) = conn.execute(
+            sql.SQL("select count(*) from {} where {} = any (%s) and ({})").format(
+                self._stage, _TOKEN, without
+            ),
+            [tokens],
+        ).fetchone() or (0,)
+        if rows:
+            raise UsageError(
+                f"table {self._pipeline.target.where}: of {rows} rows {' or '.join(key)} is null, "
+                f"the key by which they are merged: a check can keep such events out"
+            )
 
     def _merge(self, columns: Sequence[str]) -> sql.Composed:
         target = self._pipeline.target
