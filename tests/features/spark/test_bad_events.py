@@ -48,7 +48,7 @@ def bad(log: Connection) -> tuple[str, int, int]:
 
 def end(conn: Connection, bad: Any, reason: str = "check") -> position.MicroBatch:
     batch = position.next_batch(conn, PIPELINE)
-    batch.aside.bad, batch.aside.reason = bad, reason
+    batch.aside.bad = dict.fromkeys(bad, reason)
     position.end_batch(conn, "p", batch)
     return batch
 
@@ -78,7 +78,7 @@ def test_a_bad_event_is_a_dead_letter_of_the_pipeline(
 
 def test_dropped_ones_are_only_counted(log: Connection, bad: Any, gapless: Any) -> None:
     batch = position.next_batch(log, PIPELINE)
-    batch.aside.bad, batch.aside.is_dropped = [bad], True
+    batch.aside.bad, batch.aside.is_dropped = {bad: "why"}, True
     position.end_batch(log, "p", batch)
     assert standing(log).bad == 1
     assert letters(gapless, "--state", "all") == []
@@ -88,7 +88,7 @@ def test_a_batch_that_does_not_end_sets_nothing_aside(
     log: Connection, bad: Any, gapless: Any
 ) -> None:
     batch = position.next_batch(log, PIPELINE)
-    batch.aside.bad = [bad]
+    batch.aside.bad = {bad: "why"}
     with pytest.raises(ZeroDivisionError), log.transaction():
         position.end_batch(log, "p", batch)
         raise ZeroDivisionError
@@ -102,7 +102,7 @@ def test_with_files_it_is_set_aside_as_they_are_recorded(
 ) -> None:
     """Another run only finishes the batch: it asks no check, and sets nothing aside again."""
     batch = position.next_batch(log, PIPELINE)
-    batch.aside.bad = [bad]
+    batch.aside.bad = {bad: "why"}
     position.plan_files(log, "p", batch, [["a", "b"]])
     assert (standing(log).bad, len(letters(gapless))) == (1, 1)
     for each in (batch, position.next_batch(log, PIPELINE)):
@@ -113,7 +113,7 @@ def test_with_files_it_is_set_aside_as_they_are_recorded(
 
 def test_the_same_run_finishes_what_it_recorded(log: Connection, bad: Any, gapless: Any) -> None:
     batch = position.next_batch(log, PIPELINE)
-    batch.aside.bad = [bad]
+    batch.aside.bad = {bad: "why"}
     position.plan_files(log, "p", batch, [["a", "b"]])
     position.end_batch(log, "p", batch)
     assert (standing(log).bad, len(letters(gapless))) == (1, 1)
@@ -137,7 +137,7 @@ def test_redriven_ones_are_a_batch_of_their_own(
     assert [each.value for each in asked] == ['{"n":1}', '{"n":3}']
     batch = position.next_batch(log, PIPELINE)
     assert (batch.start, batch.events, batch.is_due) == (batch.end, 0, True)
-    batch.aside.bad = [bad]
+    batch.aside.bad = {bad: "why"}
     position.end_batch(log, "p", batch)
     _, partition, _ = bad
     assert log.execute(STATES).fetchall() == [

@@ -138,7 +138,7 @@ select p.runner from gapless.pipeline p where p.name = %(name)s
 
 -- name: set_bad_aside
 select gapless.set_bad_aside(
-  %(name)s, %(topic_ids)s::int[], %(partition_ids)s::int[], %(offsets)s::bigint[], %(reason)s, %(is_dropped)s
+  %(name)s, %(topic_ids)s::int[], %(partition_ids)s::int[], %(offsets)s::bigint[], %(reasons)s::text[], %(is_dropped)s
 )
 
 -- name: redriven_events
@@ -152,7 +152,7 @@ from gapless.redriven_events(%(name)s, %(topics)s::text[], %(events_max)s) r
 -- name: end_redriven
 select gapless.end_redriven(
   %(name)s, %(topic_ids)s::int[], %(partition_ids)s::int[], %(offsets)s::bigint[],
-  %(due)s::timestamptz[], %(is_bad)s::boolean[], %(reason)s
+  %(due)s::timestamptz[], %(reasons)s::text[]
 )
 
 -- name: pipeline

@@ -34,7 +34,7 @@ create table gapless.pipeline (
   runner text,                                 -- the process of the newest run, and its last sign of life
   beat_ts timestamptz,
   failing_ts timestamptz,                      -- since when each try has failed; null: the last one has not
-  bad bigint not null default 0,               -- events that its check refused: dropped, or dead letters
+  bad bigint not null default 0,               -- events that it could not take: dropped, or dead letters
   constraint pipeline_name_form check (name ~ '^[A-Za-z0-9._-]{1,200}$'),
   constraint pipeline_files_of_a_batch check (files is null or planned is not null)
 );

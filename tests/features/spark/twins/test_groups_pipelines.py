@@ -99,7 +99,7 @@ def test_a_run_begins_with_an_epoch_of_its_own(pipelines: Twins) -> None:
 def test_bad_events_are_counted_and_set_aside(pipelines: Twins, is_dropped: bool) -> None:
     ids = pipelines.topic_ids
     places = f"array[{ids['orders']},{ids['orders']},{ids['other']}], '{{0,0,1}}', '{{3,9,2}}'"
-    call = f"select gapless.set_bad_aside('crm', {places}, 'check', {is_dropped})"
+    call = f"select gapless.set_bad_aside('crm', {places}, '{{a,b,c}}', {is_dropped})"
     changed = pipelines.changes(call)
     assert changed.pop("pipeline crm") == {"bad": (5, 8)}
     letters = {name: row for name, row in changed.items() if name.startswith("dead_letter ")}
@@ -107,9 +107,9 @@ def test_bad_events_are_counted_and_set_aside(pipelines: Twins, is_dropped: bool
         "dead_letter pipeline.crm orders 0 3", "dead_letter pipeline.crm orders 0 9",
         "dead_letter pipeline.crm other 1 2",
     ])  # fmt: skip
-    for row in letters.values():
+    for row, reason in zip(letters.values(), "abc", strict=False):
         assert (row["state"], row["events"]) == ((None, "dead"), (None, 1))
-        assert (row["reason"], row["attempts"]) == ((None, "check"), (None, 1))
+        assert (row["reason"], row["attempts"]) == ((None, reason), (None, 1))
     assert len(changed) == 2 * len(letters), "each has its event with it"
     if not is_dropped:
         ids_of = "select array_agg(message_id order by topic_id, c_offset) from gapless.{}"
@@ -124,7 +124,7 @@ def test_bad_events_are_counted_and_set_aside(pipelines: Twins, is_dropped: bool
 
 
 def test_a_bad_event_that_is_not_in_the_log_is_refused(pipelines: Twins) -> None:
-    call = f"select gapless.set_bad_aside('crm', '{{{pipelines.topic_ids['orders']}}}', '{{0}}', '{{99}}', '', false)"
+    call = f"select gapless.set_bad_aside('crm', '{{{pipelines.topic_ids['orders']}}}', '{{0}}', '{{99}}', '{{why}}', false)"
     assert "of 1 events to set aside" in str(pipelines.refused(call))
 
 

@@ -78,7 +78,6 @@ def test_a_pipeline_with_a_check(tmp_path: Path) -> None:
             "pipelines:\n  p:\n    from: a\n    to: {delta: x}\n    archive: true\n    check: a\n    onBadRow: drop",
             "leave onBadRow out",
         ),
-        (f"pipelines:\n  p:\n    {_GOOD}\n    onBadRow: drop", "add check, a condition"),
         (f"pipelines:\n  p:\n    {_GOOD}\n    check: ' '", "check is empty"),
         (f"pipelines:\n  p:\n    {_GOOD}\n    check: a\n    onBadRow: skip", "dead-letter, drop"),
     ],

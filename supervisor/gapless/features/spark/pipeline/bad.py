@@ -1,8 +1,9 @@
-"""Bad events: those for which a pipeline's `check` does not hold, and those that are redriven.
+"""Bad events, which a pipeline cannot take, and dead letters that it handles again.
 
-They are found before the transform, so a dead letter is an event with its offset, whatever the
-transform makes of it. They are counted and set aside in the transaction that decides the batch:
-that of its position, or for files that of their record (files.py).
+An event is bad if the pipeline's `check` does not hold for it, or if it fails alone (isolate.py).
+So a dead letter is an event with its offset, whatever the transform makes of it. Bad events are
+counted and set aside in the transaction that decides the batch: that of its position, or for files
+that of their record (files.py).
 """
 
 from __future__ import annotations
@@ -54,11 +55,14 @@ class Redriven:
 
 @dataclass(slots=True, kw_only=True)
 class Aside:
-    """The dead letters that a batch handles again, and its bad events once they are known."""
+    """The dead letters that a batch handles again, and its bad events with their reasons.
+
+    isolated: those of them that the check let through.
+    """
 
     redriven: Sequence[Redriven] = ()
-    bad: Sequence[Place] = ()
-    reason: str = ""
+    bad: dict[Place, str] = field(default_factory=dict)
+    isolated: set[Place] = field(default_factory=set)
     is_dropped: bool = False
     is_settled: bool = False
     topic_ids: dict[str, int] = field(default_factory=dict)
@@ -70,30 +74,28 @@ class Aside:
         """
         if self.is_settled:
             return
-        bad = set(self.bad)
         if self.redriven:
-            self._end_redriven(conn, name, bad)
+            self._end_redriven(conn, name)
         elif self.bad:
             params = {
                 "name": name,
                 "topic_ids": [self.topic_ids[topic] for topic, _, _ in self.bad],
                 "partition_ids": [partition for _, partition, _ in self.bad],
                 "offsets": [offset for _, _, offset in self.bad],
-                "reason": self.reason,
+                "reasons": list(self.bad.values()),
                 "is_dropped": self.is_dropped,
             }
             conn.execute(query("spark", "set_bad_aside"), params)
         self.is_settled = True
 
-    def _end_redriven(self, conn: Connection[Any], name: str, bad: set[Place]) -> None:
+    def _end_redriven(self, conn: Connection[Any], name: str) -> None:
         params = {
             "name": name,
             "topic_ids": [each.topic_id for each in self.redriven],
             "partition_ids": [each.partition for each in self.redriven],
             "offsets": [each.offset for each in self.redriven],
             "due": [each.due_ts for each in self.redriven],
-            "is_bad": [each.place in bad for each in self.redriven],
-            "reason": self.reason,
+            "reasons": [self.bad.get(each.place) for each in self.redriven],
         }
         try:
             conn.execute(query("spark", "end_redriven"), params)
@@ -117,8 +119,8 @@ def redriven_events(conn: Connection[Any], pipeline: Pipeline) -> list[Redriven]
 
 
 def columns_to_read(pipeline: Pipeline) -> tuple[str, ...]:
-    """Return the columns of the pipeline, and with a check those that say where an event is."""
-    if pipeline.check is None:
+    """Return the columns to read: also those that say where an event is, if it may be bad."""
+    if not pipeline.looks_for_bad:
         return pipeline.columns
     return tuple(dict.fromkeys((*pipeline.columns, *PLACE)))
 
@@ -131,22 +133,24 @@ def frame_of(spark: SparkSession, pipeline: Pipeline, redriven: Sequence[Redrive
 
 
 def sift(events: DataFrame, pipeline: Pipeline, aside: Aside) -> DataFrame:
-    """Return the good events; note the bad ones in `aside`. Before: `events` is persisted.
+    """Return the events for which the check holds; note the others in `aside`.
 
-    Raises GaplessError for a bad event if the pipeline says fail.
+    Before: `events` is persisted. Raises GaplessError for a bad event if the pipeline says fail.
     """
-    assert pipeline.check is not None
+    aside.is_dropped = pipeline.on_bad_row == "drop"
+    if pipeline.check is None:
+        return events
     holds = f"coalesce(({pipeline.check}), false)"
-    aside.bad = [
+    reason = f"check does not hold: {' '.join(pipeline.check.split())[:300]}"
+    bad = [
         (row.topic, row.partition, row.offset)
         for row in events.where(f"not {holds}").select(*PLACE).sort(*PLACE).collect()
     ]
-    aside.reason = f"check does not hold: {' '.join(pipeline.check.split())[:300]}"
-    aside.is_dropped = pipeline.on_bad_row == "drop"
-    if aside.bad and pipeline.on_bad_row == "fail":
-        topic, partition, offset = aside.bad[0]
+    if bad and pipeline.on_bad_row == "fail":
+        topic, partition, offset = bad[0]
         raise GaplessError(
-            f"pipeline {pipeline.name}: {aside.reason}, for {len(aside.bad)} of the batch's events,"
-            f" the first is {topic}/{partition}@{offset}: onBadRow: dead-letter sets them aside"
+            f"pipeline {pipeline.name}: {reason}, for {len(bad)} of the batch's events, the first "
+            f"is {topic}/{partition}@{offset}: onBadRow: dead-letter sets them aside"
         )
-    return events.where(holds).select(*pipeline.columns)
+    aside.bad.update(dict.fromkeys(bad, reason))
+    return events.where(holds)

@@ -79,6 +79,11 @@ class Pipeline:
     target: TargetSpec
     conf: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def looks_for_bad(self) -> bool:
+        """Whether the events of a batch are looked at one by one."""
+        return self.check is not None or self.on_bad_row != "fail"
+
 
 def load_pipelines(path: Path) -> dict[str, Pipeline]:
     """Read and check the file. Raises ConfigError in one line, with the place."""
@@ -179,10 +184,6 @@ def _on_bad_row(
         raise ConfigError(f"{place}.onBadRow: {', '.join(_ON_BAD_ROW)}, not {said!r}")
     if check is not None and not check.strip():
         raise ConfigError(f"{place}.check is empty: a condition of SQL is wanted")
-    if "onBadRow" in options and check is None:
-        raise ConfigError(
-            f"{place}.onBadRow: add check, a condition of SQL that good events fulfil"
-        )
     if archive and said != "fail":
         raise ConfigError(f"{place}.archive: it holds every event: leave onBadRow out")
     found: Literal["fail", "dead-letter", "drop"] = said

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +20,16 @@ from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.offsets import to_json
 from gapless.features.spark.pipeline.bad import columns_to_read, frame_of, sift
 from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.isolate import (
+    ISOLATED_MAX,
+    Stretch,
+    inside,
+    is_of_a_value,
+    isolate,
+    outside,
+    reason_of,
+    stretches,
+)
 from gapless.features.spark.pipeline.lease import Heart, lock_pipeline, take_pipeline
 from gapless.features.spark.pipeline.position import (
     MicroBatch,
@@ -28,7 +38,7 @@ from gapless.features.spark.pipeline.position import (
     register_pipeline,
     require_target,
 )
-from gapless.features.spark.pipeline.target import require_target_package, target_of
+from gapless.features.spark.pipeline.target import probe, require_target_package, target_of
 from gapless.features.spark.reach import reached
 from gapless.features.spark.session import explained, spark_session
 from gapless.features.spark.source import open_control
@@ -125,7 +135,12 @@ class _Run:
     def _bring(self, batch: MicroBatch) -> None:
         began_s = monotonic()
         try:
-            self._target.bring(self._conn, batch, partial(self._frame, batch))
+            try:
+                self._target.bring(self._conn, batch, partial(self._frame, batch))
+            except Exception as error:
+                if not self._isolate(batch, error):
+                    raise
+                self._target.bring(self._conn, batch, partial(self._frame, batch))
         finally:
             while self._kept:
                 self._kept.pop().unpersist()
@@ -138,14 +153,48 @@ class _Run:
 
     def _frame(self, batch: MicroBatch) -> DataFrame:
         """Return the batch's good events, transformed."""
+        return self._transform(self._good(batch).select(*self._pipeline.columns))
+
+    def _good(self, batch: MicroBatch) -> DataFrame:
+        """Return the batch's events, without those that are known to be bad."""
         if batch.aside.redriven:
             events = frame_of(self._spark, self._pipeline, batch.aside.redriven)
         else:
             events = self._read(batch)
-        if self._pipeline.check is None:
-            return self._transform(events)
+        if not self._pipeline.looks_for_bad:
+            return events
+        isolated = [Stretch(*place, place[-1]) for place in batch.aside.isolated]
         self._kept.append(events.persist())  # it is used twice
-        return self._transform(sift(events, self._pipeline, batch.aside))
+        return outside(sift(events, self._pipeline, batch.aside), isolated)
+
+    def _isolate(self, batch: MicroBatch, error: Exception) -> bool:
+        """Find the events for which the batch was refused; tell whether there are any."""
+        if self._pipeline.on_bad_row == "fail" or not is_of_a_value(error):
+            return False
+        good = self._good(batch)
+
+        def refusal(some: Sequence[Stretch]) -> str | None:
+            df = self._transform(inside(good, some).select(*self._pipeline.columns))
+            try:
+                probe(self._target, self._conn, df)
+            except Exception as refused:
+                if not is_of_a_value(refused):
+                    raise
+                return reason_of(refused)
+            return None
+
+        within = stretches(batch.start, batch.end)
+        within = [Stretch(*each.place, each.offset) for each in batch.aside.redriven] or within
+        for number, (event, why) in enumerate(isolate(within, refusal)):
+            if number == ISOLATED_MAX:
+                raise GaplessError(
+                    f"more than {ISOLATED_MAX} events of the batch are refused one by one: name a "
+                    f"check, by which they are found at once ({reason_of(error)})"
+                ) from error
+            place = event.topic, event.partition, event.first
+            batch.aside.isolated.add(place)
+            batch.aside.bad[place] = why
+        return bool(batch.aside.isolated)
 
     def _read(self, batch: MicroBatch) -> DataFrame:
         options = {
