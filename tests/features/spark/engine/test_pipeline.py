@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -104,6 +105,18 @@ pipelines:
     onBadRow: dead-letter
     to:
       parquet: {folder}/archive
+  strict:
+    from: outbox
+    batchEvents: 60
+    onBadRow: dead-letter
+    sql: select key, cast(get_json_object(value, '$.n') as bigint) as n from events
+    to: {{table: strict}}
+  numbers:
+    from: outbox
+    batchEvents: 60
+    onBadRow: dead-letter
+    sql: select *, cast(get_json_object(value, '$.n') as bigint) as n from events
+    to: {{parquet: {folder}/archive}}
   again:
     from: outbox
     batchEvents: 60
@@ -241,6 +254,41 @@ def test_bad_events_are_set_aside_once_wherever_a_run_is_cut_off(
     assert conn.execute(LETTERS).fetchall() == [("redriven", 2, 10)]
     every = list(range(EVENTS))
     assert world.numbers(name) == ([EVENTS, sum(every)] if name == "picked" else every)
+
+
+REFUSED = {
+    "strict": [
+        "cannot be cast",
+        'violates check constraint "strict_n_check"',
+        'null value in column "key"',
+        "integer out of range|out of range for type integer",
+    ],
+    "numbers": ["cannot be cast"],
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", REFUSED)
+def test_events_that_the_target_refuses_are_set_aside(
+    world: World, conn: Connection, name: str
+) -> None:
+    """A cast that fails, and values that a column refuses; the rest of the batch arrives."""
+    conn.execute("create table strict (key text not null, n int check (n <> 55))")
+    more = [("x", "k"), (5, None), (5_000_000_000, "k")]
+    publish(conn, "outbox", [NewEvent(payload={"n": n}, key=key) for n, key in more])
+    assert world.run(name) == EVENTS + 3
+    numbers = [*range(EVENTS), 5, 5_000_000_000]
+    if name == "strict":
+        arrived = [n for (n,) in conn.execute("select n from strict order by 1")]
+        numbers = [n for n in range(EVENTS) if n != 55]
+    else:
+        arrived = sorted(row["n"] for row in world.rows())
+    assert arrived == numbers
+    reasons = [why for (why,) in conn.execute("select reason from gapless.dead_letter")]
+    for said in REFUSED[name]:
+        assert [why for why in reasons if re.search(said, why)], (said, reasons)
+    assert len(reasons) == len(REFUSED[name])
+    assert {each.name: each.bad for each in list_pipelines(conn)}[name] == len(reasons)
 
 
 @pytest.mark.long
