@@ -228,12 +228,22 @@ def sibling(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     return made
 
 
-def forget_session(session: SparkSession) -> None:
-    """End a session whose JVM is gone, or is to go, so that spark_session() starts anew."""
+def kill_jvm() -> None:
+    """Kill the JVM of this process: all calls of it fail from then on."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
+    if gateway is not None:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+def forget_session() -> None:
+    """Kill the JVM of this process, so that spark_session() starts another one."""
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    end_session_within(session, 0.0)
+    kill_jvm()
     holders: Any = SparkContext, SparkSession
     for holder, names in zip(holders, _RUNNING, strict=True):
         for name in names:

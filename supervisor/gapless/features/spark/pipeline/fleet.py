@@ -31,6 +31,7 @@ from gapless.features.spark.pipeline.position import note
 from gapless.features.spark.pipeline.run import Runnable, Told, load_transform, run_locked
 from gapless.features.spark.pipeline.shared import SharedSpark
 from gapless.features.spark.pipeline.target import require_target_package
+from gapless.features.spark.session import explained
 from gapless.features.spark.source import open_control
 from gapless.ops.text import quantity
 from gapless.worker.retries import Retries
@@ -145,7 +146,7 @@ class Fleet:
                 self._open[name] = conn
                 lock_pipeline(conn, name)
                 what.tell(quantity(run_locked(conn, heart, what, None), "event"))
-        except (psycopg.Error, GaplessError) as error:
+        except Exception as error:  # noqa: BLE001 - as below
             errors[name] = _plain(error)
 
     def _stay(self, what: Runnable, heart: Heart, stop: Stop) -> None:
@@ -164,12 +165,12 @@ class Fleet:
                         return
                     try:
                         run_locked(conn, heart, what, wait)
-                    except (psycopg.Error, GaplessError) as error:
+                    except Exception as error:
                         if conn.closed:
                             raise
                         with standing_by(conn, name):
                             _rest(what, retries, self._why(conn, name, error), stop)
-            except (psycopg.Error, GaplessError) as error:
+            except Exception as error:  # noqa: BLE001 - no other code would see the thread end
                 _rest(what, retries, one_line(_plain(error)), stop)
 
     def _is_ours(self, conn: Connection[Any], what: Runnable, stop: Stop) -> bool:
@@ -185,7 +186,7 @@ class Fleet:
                 stop.wait(LOOK_S)
         return False
 
-    def _why(self, conn: Connection[Any], name: str, error: psycopg.Error | GaplessError) -> str:
+    def _why(self, conn: Connection[Any], name: str, error: Exception) -> str:
         """Note for status why a try failed, give the lock to others, and return the reason."""
         lost = self._spark.is_lost()
         why = LOST if lost else one_line(_plain(error))
@@ -207,7 +208,9 @@ def _alive(threads: Sequence[threading.Thread]) -> list[threading.Thread]:
     return [thread for thread in threads if thread.is_alive()]
 
 
-def _plain(error: psycopg.Error | GaplessError) -> GaplessError:
+def _plain(error: Exception) -> GaplessError:
     if isinstance(error, GaplessError):
         return error
-    return ConnectError(f"the database: {one_line(error)}")
+    if isinstance(error, psycopg.Error):
+        return ConnectError(f"the database: {one_line(error)}")
+    return explained(error)

@@ -6,7 +6,7 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -143,7 +143,8 @@ class _Run:
                 self._target.bring(self._conn, batch, partial(self._frame, batch))
         finally:
             while self._kept:
-                self._kept.pop().unpersist()
+                with suppress(Exception):  # Spark is lost, and its memory with it
+                    self._kept.pop().unpersist()
         redriven, bad = len(batch.aside.redriven), len(batch.aside.bad)
         what = f"{redriven:,} redriven" if redriven else f"{batch.events:,} events"
         self._tell(

@@ -14,6 +14,7 @@ from gapless.features.spark.session import (
     end_session_within,
     forget_session,
     has_ended,
+    kill_jvm,
     sibling,
     spark_session,
 )
@@ -57,7 +58,7 @@ class SharedSpark:
         """
         with self._lock:
             if self._session is not None and has_ended(self._session):
-                forget_session(self._session)
+                forget_session()
                 self._session = None
             if self._session is None:
                 self._session = spark_session(self._master, name=self._name, conf=self._common)
@@ -78,16 +79,15 @@ class SharedSpark:
         now = monotonic()
         paused = now - self._looked_s > SILENCE_S / 2
         self._looked_s = now
-        if self._session is None or self._lock.locked():
+        if self._session is None:
             self._look = None
             return
         if self._look is None or self._look.done() or paused:
             self._began_s = now
             self._look = self._watcher.submit(has_ended, self._session)
         elif now - self._began_s > SILENCE_S:
-            forget_session(self._session)
-            self._watcher = ThreadPoolExecutor(1, "gapless-watch")
-            self._session = self._look = None
+            kill_jvm()
+            self._look = None
 
     def close(self, seconds: float = END_S) -> None:
         """End Spark and its JVM; jobs that run are given up."""
