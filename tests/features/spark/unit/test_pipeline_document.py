@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from gapless.errors import ConfigError
-from gapless.features.spark.pipeline.document import TargetSpec, load_pipelines
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.spec import TargetSpec
 
 _GOOD = "from: a\n    to: {topic: b}"
 
