@@ -20,7 +20,8 @@ from gapless.features.spark.options import read_options
 from gapless.features.spark.pipeline.delta_merge import DeltaMerge
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.iceberg import Iceberg
-from gapless.features.spark.pipeline.lake import Lake, LakeTable
+from gapless.features.spark.pipeline.lake import Lake, LakeTable, plain
+from gapless.features.spark.pipeline.merge import changes_of
 from gapless.features.spark.pipeline.position import MicroBatch, next_batch, register_pipeline
 from gapless.features.spark.pipeline.spec import read_target
 from gapless.features.spark.source import look, plan_batch
@@ -44,6 +45,11 @@ class LakeWorld:
         self.kind = kind
         self.is_upsert = mode == "upsert"
         self.batch_events = 7
+        self.catalog = {
+            "uri": f"sqlite:///{folder}/catalog.db",
+            "warehouse": f"file://{folder}/warehouse",
+        }
+        self._written = 0
 
     def publish(self, *values: tuple[str, object]) -> None:
         """Publish events of such keys and payloads, a few at once; None deletes its key."""
@@ -55,7 +61,8 @@ class LakeWorld:
         """Return the target as a file of pipelines declares it."""
         where = str(self.folder / "lake") if self.kind == "delta" else "shop.lake"
         upsert = {"mode": "upsert", "key": "key"} if self.is_upsert else {}
-        return {self.kind: where, **upsert, **more}
+        catalog = {} if self.kind == "delta" else {"catalog": self.catalog}
+        return {self.kind: where, **catalog, **upsert, **more}
 
     def pipeline(self, **more: object) -> Pipeline:
         return Pipeline(
@@ -98,16 +105,25 @@ class LakeWorld:
 
     def rows_of(self, batch: MicroBatch) -> pa.Table:
         """Return the events of a batch as the source gives them."""
+        start, end = json.dumps(to_json(batch.start)), json.dumps(to_json(batch.end))
+        return self._read(startingOffsets=start, endingOffsets=end)
+
+    def write_range(self, partition: int, first: int, after: int) -> None:
+        """Merge events of a partition into the table, without a pipeline and its position."""
+        start, end = (json.dumps({"outbox": {str(partition): n}}) for n in (first, after))
+        rows = self._read(partitions=str(partition), startingOffsets=start, endingOffsets=end)
+        pipeline = self.pipeline()
+        table, changes = self.table(pipeline), changes_of(plain(rows), pipeline.target)
+        table.fit(changes)
+        self._written += 1
+        table.write(changes, "by hand", self._written)
+
+    def _read(self, **given: str) -> pa.Table:
         import pyarrow as pa
 
+        columns = ",".join(COLUMNS)
         options = read_options(
-            {
-                "url": self.dsn,
-                "subscribe": "outbox",
-                "columns": ",".join(COLUMNS),
-                "startingOffsets": json.dumps(to_json(batch.start)),
-                "endingOffsets": json.dumps(to_json(batch.end)),
-            }
+            {"url": self.dsn, "subscribe": "outbox", "columns": columns, **given}
         )
         wanted = ReadRequest(dsn=self.dsn, columns=COLUMNS)
         tasks = plan_batch(options, look(options)).tasks
@@ -130,10 +146,24 @@ class LakeWorld:
         except NoSuchTableError:
             return []
 
+    def append_by_hand(self, row: dict[str, Any]) -> None:
+        """Append a row as another writer does."""
+        import pyarrow as pa
+
+        if self.kind == "delta":
+            from deltalake import DeltaTable, write_deltalake
+
+            table = DeltaTable(str(self.folder / "lake"))
+            schema = table.to_pyarrow_table().schema
+            write_deltalake(table, pa.Table.from_pylist([row], schema), mode="append")
+        else:
+            iceberg = self.iceberg()
+            iceberg.append(pa.Table.from_pylist([row], iceberg.schema().as_arrow()))
+
     def iceberg(self) -> Any:
         from pyiceberg.catalog import load_catalog
 
-        return load_catalog("default").load_table("shop.lake")
+        return load_catalog("shop", **self.catalog).load_table("shop.lake")
 
     def seen(self) -> list[tuple[str, Any]]:
         """Return key and payload of each row, in order."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
@@ -10,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from psycopg import Connection
 from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark import bulk
-from gapless.features.spark.pipeline.position import next_batch, register_pipeline, require_target
+from gapless.features.spark.pipeline.position import require_target
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from support.lakes import LakeWorld, newest
@@ -38,9 +38,8 @@ def lake(
     dsn: str,
     topic: Topic,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[LakeWorld]:
-    yield from _world(request.param, conn, dsn, tmp_path, monkeypatch)
+    yield from _world(request.param, conn, dsn, tmp_path)
 
 
 @pytest.fixture(params=KINDS[:2], ids=" ".join)
@@ -50,9 +49,8 @@ def upsert(
     dsn: str,
     topic: Topic,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[LakeWorld]:
-    yield from _world(request.param, conn, dsn, tmp_path, monkeypatch)
+    yield from _world(request.param, conn, dsn, tmp_path)
 
 
 def _world(
@@ -60,13 +58,9 @@ def _world(
     conn: Connection,
     dsn: str,
     folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[LakeWorld]:
     kind, mode = form
     pytest.importorskip("deltalake" if kind == "delta" else "pyiceberg")
-    catalog = "PYICEBERG_CATALOG__DEFAULT__"
-    monkeypatch.setenv(f"{catalog}URI", f"sqlite:///{folder}/catalog.db")
-    monkeypatch.setenv(f"{catalog}WAREHOUSE", f"file://{folder}/warehouse")
     yield LakeWorld(conn, dsn, folder, kind, mode)
     bulk.close()
 
@@ -126,59 +120,262 @@ def test_killed_for_real(lake: LakeWorld, point: str) -> None:
 
 @pytest.mark.long
 def test_ranges_in_any_order_and_twice(upsert: LakeWorld, conn: Connection) -> None:
-    """Whatever was applied before, no row goes back, and a read of the whole log sets all right."""
+    """No row goes back, whatever came before; and in order, all is right whatever came before."""
     values = _history(3, 60)
     upsert.publish(*values)
     sequence(conn)
-    pipeline = upsert.pipeline()
-    register_pipeline(conn, pipeline)
-    whole = next_batch(conn, replace(pipeline, batch_events=1000))
-    bounds = [(n, f, a) for n in whole.end["outbox"] for f, a in _pieces(n, whole.end["outbox"][n])]
-    random.Random(4).shuffle(bounds)
+    pieces = _pieces(conn)
+    drawn = [*pieces, *pieces[::2]]
+    random.Random(4).shuffle(drawn)
     before: dict[str, int] = {}
-    for partition, first, after in [*bounds[: len(bounds) // 2], *bounds]:
-        start, end = ({"outbox": {**whole.start["outbox"], partition: n}} for n in (first, after))
-        _alone(upsert, replace(whole, start=start, end=end))
+    for piece in drawn:
+        upsert.write_range(*piece)
         rows = {row["key"]: row["offset"] for row in upsert.content()}
         assert all(rows[key] >= before[key] for key in rows.keys() & before.keys())
         before = rows
-    _alone(upsert, whole)
+    for piece in pieces:
+        upsert.write_range(*piece)
     assert upsert.seen() == newest(values)
-    version = upsert.content()
-    _alone(upsert, whole)
-    assert sorted(upsert.content(), key=str) == sorted(version, key=str)
+    before_again = sorted(upsert.content(), key=str)
+    last = {piece[0]: piece for piece in pieces}
+    for piece in last.values():
+        upsert.write_range(*piece)
+    assert sorted(upsert.content(), key=str) == before_again, "a range that came twice"
 
 
-def _pieces(partition: int, after: int) -> list[tuple[int, int]]:
-    cuts = sorted({1, after, *range(3 + partition, after, 5)})
-    return list(zip(cuts, cuts[1:], strict=False))
+def _pieces(conn: Connection) -> list[tuple[int, int, int]]:
+    """Return ranges of offsets, in order, that make up the partitions of the log."""
+    ends = conn.execute(
+        "select partition_id, next_offset from gapless.ends(array['outbox'])"
+    ).fetchall()
+    cuts = {partition: sorted({1, after, *range(4, after, 5)}) for partition, after in ends}
+    return [(p, first, after) for p, found in cuts.items() for first, after in pairwise(found)]
 
 
-def _alone(lake: LakeWorld, batch: Any) -> None:
-    """Write a range to the table, under a number of its own, without a pipeline's position."""
-    from gapless.features.spark.pipeline.lake import plain
-    from gapless.features.spark.pipeline.merge import changes_of
+def test_a_newest_row_is_chosen_by_offset_not_by_place(upsert: LakeWorld) -> None:
+    """The rows of a batch come in any order: from several tasks."""
+    values = _history(5, 30)
+    upsert.publish(*values)
+    upsert.batch_events = 1000
+    upsert.run(lambda rows: rows.take(list(reversed(range(rows.num_rows)))))
+    assert upsert.seen() == newest(values)
 
-    pipeline = lake.pipeline()
-    table = lake.table(pipeline)
-    if batch.events == 0:
-        return
-    ends = {"outbox": {p: max(1, n) for p, n in batch.end["outbox"].items()}}
-    begun = {"outbox": {p: min(n, ends["outbox"][p]) for p, n in batch.start["outbox"].items()}}
-    only = {p for p in ends["outbox"] if begun["outbox"][p] < ends["outbox"][p]}
-    rows = lake.rows_of(
-        replace(
-            batch,
-            start={"outbox": begun["outbox"]},
-            end={
-                "outbox": {
-                    p: ends["outbox"][p] if p in only else begun["outbox"][p]
-                    for p in ends["outbox"]
-                }
-            },
+
+@pytest.mark.long
+def test_two_that_commit_a_batch_at_once(lake: LakeWorld) -> None:
+    """A run that was stopped before its commit, and goes on when another has done it."""
+    values = [(f"k{n}", n) for n in range(9)]
+    lake.publish(*values)
+    lake.batch_events = 1000
+
+    def other(_: str) -> None:
+        failpoints.arm({"pipeline.applied": "raise"})
+        with pytest.raises(RuntimeError):
+            lake.run()
+        failpoints.arm({})
+
+    failpoints.arm({"pipeline.looked": other})
+    if lake.kind == "delta":
+        with pytest.raises(GaplessError, match=r"Delta table .*[Cc]oncurrent"):
+            lake.run()
+    lake.run()
+    assert lake.seen() == _wanted(lake, values)
+
+
+@pytest.mark.long
+def test_rows_of_another_writer_stay(lake: LakeWorld) -> None:
+    """Its commit between the look and ours: Iceberg looks again; Delta refuses, and the next run does."""
+    lake.publish(("a", 1))
+    lake.run()
+    lake.publish(("b", 2))
+    extra = next(iter(lake.content())) | {"key": "z", "value": "26", "offset": 10**6}
+
+    def other(_: str) -> None:
+        failpoints.arm({})
+        lake.append_by_hand(extra)
+
+    failpoints.arm({"pipeline.looked": other})
+    if lake.kind == "delta":
+        with pytest.raises(GaplessError, match=r"Delta table .*[Cc]oncurrent"):
+            lake.run()
+    lake.run()
+    assert lake.seen() == [("a", 1), ("b", 2), ("z", 26)]
+
+
+@pytest.mark.long
+def test_a_database_that_was_put_back(lake: LakeWorld, conn: Connection) -> None:
+    lake.publish(("a", 1))
+    lake.run()
+    conn.execute("update gapless.pipeline set batch = 0")
+    lake.publish(("a", 2))
+    with pytest.raises(GaplessError, match="was the database restored"):
+        lake.run()
+    assert lake.seen() == [("a", 1)]
+
+
+@pytest.mark.long
+def test_columns_are_added_if_the_target_says_so(lake: LakeWorld) -> None:
+    lake.publish(("a", 1), ("b", 2))
+    lake.run()
+    lake.publish(("b", 3), ("c", 4))
+    more = pa.scalar("new")
+
+    def wider(rows: Any) -> Any:
+        return rows.append_column("more", pa.array([more.as_py()] * rows.num_rows))
+
+    with pytest.raises(UsageError, match=r"no column 'more' \(string\), but .*addColumns: true"):
+        lake.run(wider)
+    lake.run(wider, addColumns=True)
+    found = {(row["key"], row["value"]): row["more"] for row in lake.content()}
+    assert found[("c", "4")] == found[("b", "3")] == "new"
+    assert found[("a", "1")] is None
+    lake.publish(("d", 5))
+    lake.run(lambda rows: rows.drop_columns(["timestamp"]))
+    assert {row["key"]: row["timestamp"] for row in lake.content()}["d"] is None
+
+
+@pytest.mark.long
+def test_a_key_of_two_columns_and_deletes_by_a_column(upsert: LakeWorld) -> None:
+    upsert.publish(*((f"k{n}", n) for n in range(6)))
+    sign = {"key": ["key", "more"], "delete": "gone"}
+
+    def keyed(rows: Any, *, gone: bool = False) -> Any:
+        more = pa.array([len(key) for key in rows["key"].to_pylist()])
+        return rows.append_column("more", more).append_column(
+            "gone", pa.array([gone and key == "k3" for key in rows["key"].to_pylist()])
         )
-    )
-    changes = changes_of(plain(rows), pipeline.target)
-    table.fit(changes)
-    lake.number = getattr(lake, "number", 0) + 1
-    table.write(changes, "by hand", lake.number)
+
+    upsert.run(keyed, **sign)
+    upsert.publish(("k3", 30), ("k4", 40), ("k10", 10))
+    upsert.run(lambda rows: keyed(rows, gone=True), **sign)
+    assert {(row["key"], row["more"]) for row in upsert.content()} == {
+        *((f"k{n}", 2) for n in (0, 1, 2, 4, 5)),
+        ("k10", 3),
+    }
+    assert "gone" not in upsert.content()[0]
+
+
+def _without(name: str) -> Callable[[Any], Any]:
+    return lambda rows: rows.drop_columns([name])
+
+
+def _with(name: str, value: object) -> Callable[[Any], Any]:
+    def changed(rows: Any) -> Any:
+        column = pa.array([value] * rows.num_rows)
+        at = rows.column_names.index(name) if name in rows.column_names else rows.num_columns
+        return (
+            rows.set_column(at, name, column)
+            if at < rows.num_columns
+            else rows.append_column(name, column)
+        )
+
+    return changed
+
+
+WRONG: dict[str, tuple[Callable[[Any], Any], dict[str, object], str]] = {
+    "no offset": (_without("offset"), {}, "needs the column 'offset'"),
+    "no key": (_without("key"), {}, "needs the column 'key'"),
+    "null keys": (_with("key", None), {}, r"3 of 3 rows have no key.*where key is not null"),
+    "no deletes": (_without("value"), {}, "cannot tell deletes"),
+    "a delete that is text": (_with("gone", "x"), {"delete": "gone"}, "is string, not boolean"),
+    "no such delete": (lambda rows: rows, {"delete": "gone"}, "needs the column 'gone'"),
+    "no such part": (lambda rows: rows, {"partitionBy": "day"}, "partitionBy: there is no column"),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", WRONG)
+def test_rows_that_cannot_be_merged(upsert: LakeWorld, conn: Connection, case: str) -> None:
+    """One sentence; nothing is written, and nothing stands in the way of a run that is right."""
+    transform, more, says = WRONG[case]
+    upsert.publish(("a", 1), ("b", 2), ("c", 3))
+    with pytest.raises(UsageError, match=says) as refused:
+        upsert.run(transform, **more)
+    assert "\n" not in str(refused.value)
+    assert upsert.content() == []
+    assert conn.execute("select planned, files from gapless.pipeline").fetchall() == [(None, None)]
+    upsert.run()
+    assert upsert.seen() == [("a", 1), ("b", 2), ("c", 3)]
+
+
+@pytest.mark.long
+def test_a_table_that_differs(lake: LakeWorld) -> None:
+    lake.publish(("a", 1))
+    lake.run()
+    lake.publish(("a", 2))
+    before = lake.content()
+    for transform, more, says in (
+        (
+            _with("timestamp", "noon"),
+            {},
+            "column 'timestamp' is timestamp.* in the table, but string",
+        ),
+        (_with("timestamp", "noon"), {"addColumns": True}, "cast it in the transform"),
+        (lambda rows: rows, {"partitionBy": "key"}, "partitioned by nothing, not by key"),
+    ):
+        with pytest.raises(UsageError, match=says) as refused:
+            lake.run(transform, **more)
+        assert "\n" not in str(refused.value)
+    assert lake.content() == before
+
+
+@pytest.mark.long
+def test_a_key_that_has_moved_to_another_partition(upsert: LakeWorld) -> None:
+    """Offsets of two partitions have no order: the time of publishing decides, or a refusal."""
+    upsert.publish(("a", 1), ("a", 2))
+    upsert.batch_events = 1000
+
+    def moved(rows: Any) -> Any:
+        return rows.set_column(
+            rows.column_names.index("partition"), "partition", pa.array([7, 2], pa.int32())
+        )
+
+    with pytest.raises(UsageError, match="events in several partitions"):
+        upsert.run(lambda rows: moved(rows).drop_columns(["timestamp"]))
+    upsert.run(moved)
+    assert upsert.seen() == [("a", 2)]
+
+
+@pytest.mark.long
+def test_another_mode_half_way(upsert: LakeWorld, conn: Connection) -> None:
+    upsert.publish(("a", 1))
+    failpoints.arm({"pipeline.written": "raise"})
+    with pytest.raises(RuntimeError):
+        upsert.run()
+    failpoints.arm({})
+    pipeline = upsert.pipeline()
+    appended = replace(pipeline, target=replace(pipeline.target, is_upsert=False))
+    with pytest.raises(UsageError, match=f"on their way into {upsert.kind} upsert"):
+        require_target(conn, appended)
+    require_target(conn, pipeline)
+    upsert.run()
+    assert upsert.seen() == [("a", 1)]
+
+
+def test_a_folder_that_holds_something_else(upsert: LakeWorld, tmp_path: Path) -> None:
+    if upsert.kind == "iceberg":
+        with pytest.raises(UsageError, match=r"catalog 'nowhere' is not known.*NOWHERE__URI"):
+            upsert.run(catalog="nowhere")
+        return
+    upsert.publish(("a", 1))
+    (tmp_path / "lake").mkdir()
+    (tmp_path / "lake" / "notes.txt").write_text("mine")
+    with pytest.raises(UsageError, match=r"no Delta table, but holds 'notes.txt'"):
+        upsert.run()
+    assert [path.name for path in (tmp_path / "lake").iterdir()] == ["notes.txt"]
+
+
+@pytest.mark.long
+def test_a_delta_table_that_only_grows(upsert: LakeWorld) -> None:
+    if upsert.kind != "delta":
+        pytest.skip("a property of Delta tables")
+    upsert.publish(("a", 1))
+    upsert.run()
+    from deltalake import DeltaTable
+
+    table = DeltaTable(str(upsert.folder / "lake"))
+    table.alter.set_table_properties({"delta.appendOnly": "true"})
+    upsert.publish(("a", 2))
+    with pytest.raises(UsageError, match="may only be appended"):
+        upsert.run()
+    assert upsert.seen() == [("a", 1)]

@@ -15,6 +15,7 @@ from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
 from gapless.features.spark.pipeline.merge import DELETED, SEQUENCE, keys_in, newer, rows_of
 from gapless.features.spark.pipeline.spec import TargetSpec
+from gapless.features.spark.secret import read_secret
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -163,13 +164,19 @@ class Iceberg:
         from pyiceberg.catalog import load_catalog
 
         if self._cached is None:
+            target = self._target
+            properties = {
+                name: read_secret(f"catalog.{name}", value) if value.startswith("env:") else value
+                for name, value in target.catalog_properties.items()
+            }
             try:
-                self._cached = load_catalog(self._target.catalog)
+                self._cached = load_catalog(target.catalog, **properties)
             except ValueError as error:
-                name = self._target.catalog.upper().replace("-", "_")
+                name = target.catalog.upper()
                 raise UsageError(
-                    f"catalog {self._target.catalog!r} is not known here: describe it in "
-                    f".pyiceberg.yaml, or by PYICEBERG_CATALOG__{name}__URI and other variables"
+                    f"catalog {target.catalog!r} is not known here: give its properties, "
+                    "or describe it in .pyiceberg.yaml, or by variables as "
+                    f"PYICEBERG_CATALOG__{name}__URI"
                 ) from error
         return self._cached
 

@@ -30,7 +30,8 @@ class TargetSpec:
     taken, as columns of their own. key: the columns that name a row. add, lowest, highest, means:
     how other columns of a table are merged with an existing row (table.py); a mean has a sum and a
     count, which are in `add`. is_upsert, delete,
-    adds_columns: a keyed merge (merge.py). catalog: Iceberg's. url: a reference to the DSN of
+    adds_columns: a keyed merge (merge.py). catalog: of Iceberg, by the name that its configuration
+    has, or with properties of its own, which may be references. url: a reference to the DSN of
     another database (secret.py).
     """
 
@@ -47,6 +48,7 @@ class TargetSpec:
     delete: str | None = None
     adds_columns: bool = False
     catalog: str = "default"
+    catalog_properties: Mapping[str, str] = field(default_factory=dict)
     url: str | None = None
 
     def __str__(self) -> str:
@@ -98,7 +100,8 @@ def read_target(place: str, given: Any) -> TargetSpec:
         is_upsert=is_upsert,
         delete=text(place, options, "delete"),
         adds_columns=flag(place, options, "addColumns"),
-        catalog=text(place, options, "catalog") or "default",
+        catalog=options["catalog"] if isinstance(options.get("catalog"), str) else "default",
+        catalog_properties=_catalog(place, options),
         url=text(place, options, "url"),
     )
 
@@ -185,6 +188,15 @@ def _means(place: str, options: Mapping[str, Any]) -> dict[str, tuple[str, str]]
             case _:
                 raise ConfigError(f"{place}.avg.{name}: [sum, count], the names of two columns")
     return found
+
+
+def _catalog(place: str, options: Mapping[str, Any]) -> dict[str, str]:
+    given = options.get("catalog", {})
+    if isinstance(given, str):
+        return {}
+    if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
+        raise ConfigError(f"{place}.catalog: a name is wanted, or properties, as uri: env:NAME")
+    return {str(name): value for name, value in given.items()}
 
 
 def _parts(names: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
