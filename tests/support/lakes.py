@@ -46,6 +46,7 @@ class LakeWorld:
         self.is_upsert = mode == "upsert"
         self.batch_events = 7
         self.catalog = {
+            "name": "tests",
             "uri": f"sqlite:///{folder}/catalog.db",
             "warehouse": f"file://{folder}/warehouse",
         }
@@ -163,7 +164,7 @@ class LakeWorld:
     def iceberg(self) -> Any:
         from pyiceberg.catalog import load_catalog
 
-        return load_catalog("shop", **self.catalog).load_table("shop.lake")
+        return load_catalog(**self.catalog).load_table("shop.lake")
 
     def seen(self) -> list[tuple[str, Any]]:
         """Return key and payload of each row, in order."""

@@ -352,11 +352,8 @@ def test_another_mode_half_way(upsert: LakeWorld, conn: Connection) -> None:
     assert upsert.seen() == [("a", 1)]
 
 
+@pytest.mark.parametrize("upsert", KINDS[:1], indirect=True, ids=" ".join)
 def test_a_folder_that_holds_something_else(upsert: LakeWorld, tmp_path: Path) -> None:
-    if upsert.kind == "iceberg":
-        with pytest.raises(UsageError, match=r"catalog 'nowhere' is not known.*NOWHERE__URI"):
-            upsert.run(catalog="nowhere")
-        return
     upsert.publish(("a", 1))
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "notes.txt").write_text("mine")
@@ -366,9 +363,18 @@ def test_a_folder_that_holds_something_else(upsert: LakeWorld, tmp_path: Path) -
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("upsert", KINDS[1:2], indirect=True, ids=" ".join)
+def test_a_catalog_that_is_not_known(upsert: LakeWorld) -> None:
+    upsert.publish(("a", 1))
+    with pytest.raises(UsageError, match=r"catalog 'nowhere' is not known.*NOWHERE__URI"):
+        upsert.run(catalog="nowhere")
+    with pytest.raises(UsageError, match=r"catalog.uri: the variable NO_URI is not set"):
+        upsert.run(catalog={"uri": "env:NO_URI"})
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("upsert", KINDS[:1], indirect=True, ids=" ".join)
 def test_a_delta_table_that_only_grows(upsert: LakeWorld) -> None:
-    if upsert.kind != "delta":
-        pytest.skip("a property of Delta tables")
     upsert.publish(("a", 1))
     upsert.run()
     from deltalake import DeltaTable

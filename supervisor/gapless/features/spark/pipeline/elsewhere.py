@@ -9,7 +9,7 @@ the same place.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -32,9 +32,12 @@ from gapless.features.spark.pipeline.table import (
 )
 from gapless.features.spark.reach import reached
 from gapless.features.spark.secret import read_secret
+from gapless.features.spark.sink import Staged
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+Rows = tuple[Sequence[str], list[Staged]]  # columns, and what the tasks have staged
 
 _POSITION = "gapless_position"
 
@@ -58,18 +61,35 @@ class OtherTable:
     def bring(
         self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
     ) -> None:
-        """See Target: a batch that is in the other database is only finished."""
+        """See Target."""
+
+        def stage(there: Connection[Any], table: Table) -> Rows:
+            df = frame()
+            return df.columns, table.write(there, df)
+
+        self.take(conn, batch, stage)
+
+    def take(
+        self,
+        conn: Connection[Any],
+        batch: MicroBatch,
+        stage: Callable[[Connection[Any], Table], Rows],
+    ) -> None:
+        """Write a batch, and move the pipeline past it; one that is there is only finished.
+
+        stage: brings the batch's rows to the stage of the table.
+        """
         app = app_of(conn, self._pipeline.name)
         with closing(open_other(self._url)) as there:
-            stored = self.stored(there, app, batch)
-            if stored is None:
-                self._write(there, app, batch, frame())
+            done = self._stored(there, app, batch)
+            if done is None:
+                self._write(there, app, batch, stage)
         hit("pipeline.applied")
         with conn.transaction():
-            end_batch(conn, self._pipeline.name, stored or batch)
+            end_batch(conn, self._pipeline.name, done or batch)
         hit("pipeline.done")
 
-    def stored(self, there: Connection[Any], app: str, batch: MicroBatch) -> MicroBatch | None:
+    def _stored(self, there: Connection[Any], app: str, batch: MicroBatch) -> MicroBatch | None:
         """Return the batch as the other database has it; None if it has not.
 
         Raises GaplessError for a database that is ahead of the log's.
@@ -91,7 +111,7 @@ class OtherTable:
             require_new(row[0], self._pipeline.name, batch)
         return replace(batch, end=from_json(row[1]))
 
-    def note(self, there: Connection[Any], app: str, batch: MicroBatch) -> None:
+    def _note(self, there: Connection[Any], app: str, batch: MicroBatch) -> None:
         """Move the place in the other database past the batch, in the transaction of its rows.
 
         Raises GaplessError if another run has done so.
@@ -109,17 +129,21 @@ class OtherTable:
                 f"pipeline {self._pipeline.name} has moved on meanwhile: it runs elsewhere, too"
             )
 
-    def _write(self, there: Connection[Any], app: str, batch: MicroBatch, df: DataFrame) -> None:
-        table = Table(self._pipeline, reached(there), stage=self._stage(app))
-        rows = table.write(there, df)
+    def _write(
+        self,
+        there: Connection[Any],
+        app: str,
+        batch: MicroBatch,
+        stage: Callable[[Connection[Any], Table], Rows],
+    ) -> None:
+        where = stage_of(app, self._pipeline.target.where)
+        table = Table(self._pipeline, reached(there), stage=where)
+        columns, rows = stage(there, table)
         hit("pipeline.written")
         with there.transaction():
-            table.merge(there, df.columns, rows)
-            self.note(there, app, batch)
+            self._note(there, app, batch)
+            table.merge(there, columns, rows)
             hit("pipeline.looked")
-
-    def _stage(self, app: str) -> sql.Identifier:
-        return stage_of(app, self._pipeline.target.where)
 
 
 def drop_staged(conn: Connection[Any], name: str, target: str) -> str | None:

@@ -192,28 +192,32 @@ def _done(table: Table, app: str) -> int | None:
 
 def _among(keys: pa.Table) -> BooleanExpression:
     """Return the condition that a row has one of these keys."""
-    from pyiceberg.expressions import And, EqualTo, In, Or
+    from pyiceberg import expressions
 
+    make: Any = expressions
     if keys.num_columns == 1:
-        return In(keys.column_names[0], keys[0].to_pylist())
-    each = [And(*(EqualTo(*pair) for pair in row.items())) for row in keys.to_pylist()]
-    return Or(*each) if len(each) > 1 else each[0]
+        only: BooleanExpression = make.In(keys.column_names[0], keys[0].to_pylist())
+        return only
+    each = [make.And(*(make.EqualTo(*pair) for pair in row.items())) for row in keys.to_pylist()]
+    some: BooleanExpression = make.Or(*each) if len(each) > 1 else each[0]
+    return some
 
 
 def _near(keys: pa.Table) -> BooleanExpression:
     """Return a condition that rows with one of these keys meet, and that files are chosen by."""
     import pyarrow as pa
     import pyarrow.compute as pc
-    from pyiceberg.expressions import AlwaysTrue, And, GreaterThanOrEqual, LessThanOrEqual
+    from pyiceberg import expressions
 
+    make: Any = expressions
     if keys.num_columns == 1 and keys.num_rows <= _FEW_KEYS:
         return _among(keys)
-    found: BooleanExpression = AlwaysTrue()
+    found: BooleanExpression = make.AlwaysTrue()
     for name in keys.column_names:
         if pa.types.is_string(keys[name].type) or pa.types.is_integer(keys[name].type):
-            ends = pc.min_max(keys[name]).as_py()
-            low, high = GreaterThanOrEqual(name, ends["min"]), LessThanOrEqual(name, ends["max"])
-            found = And(found, And(low, high))
+            low, high = pc.min_max(keys[name]).as_py().values()
+            inside = make.And(make.GreaterThanOrEqual(name, low), make.LessThanOrEqual(name, high))
+            found = make.And(found, inside)
     return found
 
 

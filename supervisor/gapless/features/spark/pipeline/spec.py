@@ -86,6 +86,7 @@ def read_target(place: str, given: Any) -> TargetSpec:
     merges["add"] = tuple(dict.fromkeys((*merges["add"], *of_means)))
     _require_key(place, options, key, is_upsert=is_upsert)
     _require_once(place, [*key, *(name for names in merges.values() for name in names), *means])
+    catalog = _catalog(place, options)
     parts, days = _parts(words(place, options, "partitionBy"))
     return TargetSpec(
         kind=kind,  # type: ignore[arg-type] # it is a key of _TARGETS
@@ -100,8 +101,8 @@ def read_target(place: str, given: Any) -> TargetSpec:
         is_upsert=is_upsert,
         delete=text(place, options, "delete"),
         adds_columns=flag(place, options, "addColumns"),
-        catalog=options["catalog"] if isinstance(options.get("catalog"), str) else "default",
-        catalog_properties=_catalog(place, options),
+        catalog=catalog.pop("name", "default"),
+        catalog_properties=catalog,
         url=text(place, options, "url"),
     )
 
@@ -193,7 +194,7 @@ def _means(place: str, options: Mapping[str, Any]) -> dict[str, tuple[str, str]]
 def _catalog(place: str, options: Mapping[str, Any]) -> dict[str, str]:
     given = options.get("catalog", {})
     if isinstance(given, str):
-        return {}
+        return {"name": given}
     if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
         raise ConfigError(f"{place}.catalog: a name is wanted, or properties, as uri: env:NAME")
     return {str(name): value for name, value in given.items()}

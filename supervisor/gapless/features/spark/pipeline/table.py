@@ -41,7 +41,7 @@ class Table:
         self._pipeline = pipeline
         self._where = where
         self._table = sql.Identifier(*pipeline.target.where.rsplit(".", 1))
-        self._stage = stage or stage_of(pipeline.name, pipeline.target.where)
+        self.stage = stage or stage_of(pipeline.name, pipeline.target.where)
 
     def begin(self, conn: Connection[Any]) -> None:
         """Do nothing: the stage is created anew for each batch."""
@@ -56,20 +56,24 @@ class Table:
         self.finish(conn, batch, df.columns, rows)
 
     def write(self, conn: Connection[Any], df: DataFrame) -> list[Staged]:
-        """Send a batch's rows to the stage, created anew: old rows are from lost runs.
+        """Send a batch's rows to the stage. Raises UsageError as prepare() does."""
+        self.prepare(conn, df.columns)
+        return stage_rows(df, self._where, self.stage)
+
+    def prepare(self, conn: Connection[Any], columns: Sequence[str]) -> None:
+        """Create the stage anew: old rows are from lost runs.
 
         Raises UsageError for a table that is not there, or has other columns.
         """
-        self._check(df.columns)
-        names = sql.SQL(", ").join(map(sql.Identifier, df.columns))
+        self._check(columns)
+        names = sql.SQL(", ").join(map(sql.Identifier, columns))
         with explained(self._pipeline):
-            conn.execute(sql.SQL("drop table if exists {}").format(self._stage))
+            conn.execute(sql.SQL("drop table if exists {}").format(self.stage))
             conn.execute(
                 sql.SQL(
                     "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
-                ).format(self._stage, _TOKEN, names, self._table)
+                ).format(self.stage, _TOKEN, names, self._table)
             )
-        return stage_rows(df, self._where, self._stage)
 
     def finish(
         self, conn: Connection[Any], batch: MicroBatch, columns: Sequence[str], staged: list[Staged]
@@ -83,7 +87,7 @@ class Table:
 
     def merge(self, conn: Connection[Any], columns: Sequence[str], staged: list[Staged]) -> None:
         """Bring the rows into the table, in the caller's transaction."""
-        copy_in = sql.SQL("copy {} from stdin (format csv)").format(self._stage)
+        copy_in = sql.SQL("copy {} from stdin (format csv)").format(self.stage)
         with explained(self._pipeline):
             for each in staged:
                 if each.rows:
@@ -97,7 +101,7 @@ class Table:
                     f"stage {merged} of {sent} rows: the server has crashed since they were sent; "
                     "run the pipeline again"
                 )
-            conn.execute(sql.SQL("drop table {}").format(self._stage))
+            conn.execute(sql.SQL("drop table {}").format(self.stage))
 
     def _check(self, columns: Sequence[str]) -> None:
         target = self._pipeline.target
@@ -125,7 +129,7 @@ class Table:
         )
         insert = sql.SQL(
             "insert into {} as t ({}) select {} from {} where {} = any (%(tokens)s)"
-        ).format(self._table, names, values, self._stage, _TOKEN)
+        ).format(self._table, names, values, self.stage, _TOKEN)
         if not target.key:
             return insert
         changes = [_change(name, target) for name in columns if name not in target.key]
