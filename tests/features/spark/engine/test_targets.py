@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,12 +27,14 @@ pipelines:
   delta:
     from: outbox
     batchEvents: 20
-    sql: select key, partition, offset, timestamp, value, int(value) as n from events
+    sql: >
+      select key, partition, offset, timestamp, value, try_cast(value as int) as n from events
     to: {{delta: {folder}/delta, mode: upsert, key: key, partitionBy: day(timestamp)}}
   iceberg:
     from: outbox
     batchEvents: 20
-    sql: select key, partition, offset, timestamp, value, int(value) as n from events
+    sql: >
+      select key, partition, offset, timestamp, value, try_cast(value as int) as n from events
     to:
       iceberg: shop.orders
       catalog: {{uri: env:CATALOG, warehouse: "file://{folder}/warehouse"}}
@@ -42,8 +44,8 @@ pipelines:
   other:
     from: outbox
     sql: >
-      select key, count(int(value)) as n, sum(int(value)) as total, min(int(value)) as low
-      from events group by key
+      select key, count(v) as n, sum(v) as total, min(v) as low
+      from (select key, try_cast(value as int) as v from events) group by key
     to: {{table: totals, key: key, min: low, avg: {{mean: [total, n]}}, url: env:OTHER}}
   parquet:
     from: outbox
@@ -75,7 +77,10 @@ def test_each_target_has_every_key_as_it_is_last(
     for name, pipeline in pipelines.items():
         assert run_pipeline(pipeline, dsn, master="local[2]", tell=str) == len(values), name
     newest = {key: value for key, value in dict(values).items() if value is not None}
-    today = {datetime.now(UTC).date(), date.fromordinal(datetime.now(UTC).toordinal() - 1)}
+    days = conn.execute(
+        "select (created_ts at time zone 'utc')::date from gapless.outbox_message_t"
+    ).fetchall()
+    today = {day for (day,) in days}
     for rows in (_delta(tmp_path), _iceberg(tmp_path)):
         assert {row["key"]: row["n"] for row in rows} == newest
         assert {row["timestamp_day"] for row in rows} <= today
@@ -109,9 +114,8 @@ def _iceberg(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.long
 def test_a_day_is_utcs_in_any_zone_of_the_session(spark: SparkSession) -> None:
-    parts = "[day(t), day(d)]"
     target = read_target("to", {"parquet": "x", "partitionBy": ["day(t)", "day(d)"]})
-    assert target.partition_by == ("t_day", "d_day"), parts
+    assert target.partition_by == ("t_day", "d_day")
     before = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     try:
         for zone in ("UTC", "America/New_York", "Asia/Tokyo"):
