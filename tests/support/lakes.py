@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,10 +114,11 @@ class LakeWorld:
         start, end = (json.dumps({"outbox": {str(partition): n}}) for n in (first, after))
         rows = self._read(partitions=str(partition), startingOffsets=start, endingOffsets=end)
         pipeline = self.pipeline()
-        table, changes = self.table(pipeline), changes_of(plain(rows), pipeline.target)
-        table.fit(changes)
+        changes = changes_of(plain(rows), pipeline.target)
         self._written += 1
-        table.write(changes, "by hand", self._written)
+        with closing(self.table(pipeline)) as table:
+            table.fit(changes)
+            table.write(changes, "by hand", self._written)
 
     def _read(self, **given: str) -> pa.Table:
         import pyarrow as pa
@@ -143,7 +144,9 @@ class LakeWorld:
         from pyiceberg.exceptions import NoSuchTableError
 
         try:
-            return self.iceberg().scan().to_arrow().to_pylist()
+            with self.iceberg() as table:
+                found: list[dict[str, Any]] = table.scan().to_arrow().to_pylist()
+                return found
         except NoSuchTableError:
             return []
 
@@ -158,13 +161,15 @@ class LakeWorld:
             schema = table.to_pyarrow_table().schema
             write_deltalake(table, pa.Table.from_pylist([row], schema), mode="append")
         else:
-            iceberg = self.iceberg()
-            iceberg.append(pa.Table.from_pylist([row], iceberg.schema().as_arrow()))
+            with self.iceberg() as iceberg:
+                iceberg.append(pa.Table.from_pylist([row], iceberg.schema().as_arrow()))
 
-    def iceberg(self) -> Any:
+    @contextmanager
+    def iceberg(self) -> Iterator[Any]:
         from pyiceberg.catalog import load_catalog
 
-        return load_catalog(**self.catalog).load_table("shop.lake")
+        with load_catalog(**self.catalog) as catalog:
+            yield catalog.load_table("shop.lake")
 
     def seen(self) -> list[tuple[str, Any]]:
         """Return key and payload of each row, in order."""

@@ -79,11 +79,12 @@ def _wanted(lake: LakeWorld, values: list[tuple[str, object]]) -> list[tuple[str
 
 @pytest.mark.long
 def test_cut_off_anywhere_every_event_counts_once(lake: LakeWorld) -> None:
-    values = _history(1, 120)
+    values = _history(1, 160)
     lake.publish(*values)
     for point in POINTS:
         for nth in (1, 2):
             failpoints.arm({f"pipeline.{point}": f"raise@{nth}"})
+            lake.batch_events = 5 + 3 * nth  # another range, unless the one is recorded
             with pytest.raises(RuntimeError, match=point):
                 lake.run()
     failpoints.arm({})

@@ -107,8 +107,9 @@ def _delta(folder: Path) -> list[dict[str, Any]]:
 def _iceberg(folder: Path) -> list[dict[str, Any]]:
     from pyiceberg.catalog import load_catalog
 
-    catalog = load_catalog("default", uri=f"sqlite:///{folder}/catalog.db")
-    rows: list[dict[str, Any]] = catalog.load_table("shop.orders").scan().to_arrow().to_pylist()
+    with load_catalog("default", uri=f"sqlite:///{folder}/catalog.db") as catalog:
+        table = catalog.load_table("shop.orders")
+        rows: list[dict[str, Any]] = table.scan().to_arrow().to_pylist()
     return rows
 
 

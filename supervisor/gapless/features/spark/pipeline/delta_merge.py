@@ -84,6 +84,9 @@ class DeltaMerge:
             .execute()
         )
 
+    def close(self) -> None:
+        """See LakeTable: there is none."""
+
     def _table(self, columns: list[Column]) -> DeltaTable:
         """Return the table, created if there is none."""
         from deltalake import DeltaTable, Schema

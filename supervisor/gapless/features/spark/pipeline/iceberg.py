@@ -105,6 +105,12 @@ class Iceberg:
             else:
                 return
 
+    def close(self) -> None:
+        """See LakeTable."""
+        if self._cached is not None:
+            self._cached.close()
+            self._cached = None
+
     def _commit(self, table: Table, rows: pa.Table, properties: dict[str, str]) -> None:
         """Commit rows and properties at once; an upsert removes the rows that they replace."""
         import pyarrow.compute as pc

@@ -9,7 +9,7 @@ same range, and the number in the table tells whether the rows are there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from typing import TYPE_CHECKING, Any, Protocol
 
 from psycopg import Connection
@@ -43,6 +43,9 @@ class LakeTable(Protocol):
     def write(self, rows: pa.Table, app: str, number: int) -> None:
         """Commit the rows, merged or appended, together with the number of the batch."""
 
+    def close(self) -> None:
+        """End sessions that it has; it opens others when it is used again."""
+
 
 class Lake:
     """The lake table a pipeline writes to; the first batch makes it."""
@@ -65,8 +68,9 @@ class Lake:
 
         rows: returns the batch's rows, transformed. Bound: they are in memory at once.
         """
-        if not self._is_done(conn, batch):
-            self._apply(conn, batch, rows())
+        with closing(self._table):
+            if not self._is_done(conn, batch):
+                self._apply(conn, batch, rows())
         hit("pipeline.applied")
         with conn.transaction():
             end_batch(conn, self._pipeline.name, batch)
