@@ -10,7 +10,8 @@ from gapless.db.connect import connect
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.options import read_options
 from gapless.features.spark.pipeline import lease, position
-from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
+from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.place import find_ends, record_position, wait_for_offsets
 from gapless.features.spark.stream import StreamReader
 from gapless.log.publish import publish

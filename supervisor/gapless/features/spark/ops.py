@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.elsewhere import drop_staged
 from gapless.features.spark.pipeline.position import holds, list_pipelines, remove
-from gapless.features.spark.pipeline.table import drop_stage
 from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def remove_pipeline(conn: Connection[Any], name: str, *, dry_run: bool = False) 
     left_over = None
     if not dry_run:
         remove(conn, name)
-        left_over = drop_stage(conn, name, standing.target) if standing else None
+        left_over = drop_staged(conn, name, standing.target) if standing else None
     return RemovedPipeline(
         pipeline=name,
         target=standing.target if standing else None,

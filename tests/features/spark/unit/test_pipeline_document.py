@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from gapless.errors import ConfigError
-from gapless.features.spark.pipeline.document import TargetSpec, load_pipelines
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.spec import TargetSpec
 
 _GOOD = "from: a\n    to: {topic: b}"
 
@@ -47,9 +48,69 @@ def test_a_pipeline_with_a_check(tmp_path: Path) -> None:
     assert found.on_bad_row == "dead-letter"
 
 
+def test_targets_with_merges(tmp_path: Path) -> None:
+    path = _load(
+        tmp_path,
+        "pipelines:\n"
+        "  d:\n    from: a\n    to: {delta: d, mode: upsert, key: k, delete: gone, addColumns: true,"
+        " partitionBy: [day(timestamp), kind]}\n"
+        "  i:\n    from: a\n    to: {iceberg: s.t, catalog: {name: c, uri: 'env:C'}}\n"
+        "  j:\n    from: a\n    to: {iceberg: s.t, catalog: c}\n"
+        "  t:\n    from: a\n    to: {table: t, key: k, add: n, min: [l], max: h,"
+        " avg: {m: [total, n]}, url: 'env:T'}\n",
+    )
+    found = {name: each.target for name, each in load_pipelines(path).items()}
+    assert found["d"] == TargetSpec(
+        kind="delta",
+        where=str(tmp_path / "d"),
+        partition_by=("timestamp_day", "kind"),
+        days=("timestamp",),
+        key=("k",),
+        is_upsert=True,
+        delete="gone",
+        adds_columns=True,
+    )
+    assert found["d"].form == "delta upsert"
+    assert (found["i"].catalog, found["i"].catalog_properties) == ("c", {"uri": "env:C"})
+    assert (found["j"].catalog, found["j"].catalog_properties) == ("c", {})
+    assert found["t"] == TargetSpec(
+        kind="table",
+        where="t",
+        key=("k",),
+        add=("n", "total"),
+        lowest=("l",),
+        highest=("h",),
+        means={"m": ("total", "n")},
+        url="env:T",
+    )
+    assert str(found["t"]) == "table t at env:T"
+
+
+def _to(target: str, rest: str = "from: a") -> str:
+    return f"pipelines:\n  p:\n    {rest}\n    to: {target}"
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
+        (_to("{delta: d, mode: merge}"), "append or upsert, not 'merge'"),
+        (_to("{delta: d, mode: upsert}"), "upsert needs key"),
+        (_to("{iceberg: d, key: k}"), "only appended: add mode: upsert"),
+        (_to("{delta: d, delete: gone}"), "only appended: add mode: upsert"),
+        (_to("{parquet: d, mode: upsert}"), "no key 'mode'"),
+        (_to("{delta: d, addColumns: maybe}"), "true or false"),
+        (_to("{iceberg: d, catalog: [c]}"), "a name is wanted, or properties"),
+        (_to("{table: t, min: n}"), "min needs key"),
+        (_to("{table: t, avg: {m: [a, b]}}"), "avg needs key"),
+        (_to("{table: t, key: k, avg: m}"), "column: .sum, count. is wanted"),
+        (_to("{table: t, key: k, avg: {m: [a]}}"), "the names of two columns"),
+        (_to("{table: t, key: k, add: n, max: n}"), "'n' is named twice"),
+        (_to("{table: t, key: k, min: s, avg: {m: [s, c]}}"), "'s' is named twice"),
+        (_to("{delta: d, mode: upsert, key: k}", "from: [a, b]"), "one topic for an upsert"),
+        (
+            _to("{delta: d, mode: upsert, key: k}", "from: a\n    archive: true"),
+            "an upsert the newest only",
+        ),
         ("pipelines: [", "is not YAML"),
         ("other: 1", "no section pipelines"),
         ("pipelines:\n  p: 1", "keys are wanted"),

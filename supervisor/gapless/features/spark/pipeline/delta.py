@@ -18,17 +18,19 @@ from uuid import uuid4
 
 from psycopg import Connection
 
-from gapless.db.queries import query
 from gapless.db.schema import schema
 from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
+from gapless.features.spark.pipeline.days import with_days
 from gapless.features.spark.pipeline.delta_schema import (
     columns_of,
+    explained,
     require_same_columns,
     require_writable,
 )
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.folder import File, Folder
+from gapless.features.spark.pipeline.lake import app_of, require_new
 from gapless.features.spark.pipeline.parquet import write_parquet
 from gapless.features.spark.pipeline.position import MicroBatch, end_batch, plan_files, state
 
@@ -66,14 +68,15 @@ class Delta:
     ) -> None:
         """See Target: a recorded batch is only finished."""
         if state(conn, self._pipeline.name).files is None:
-            self.write(conn, batch, frame())
+            self.write(conn, batch, with_days(frame(), self._pipeline.target))
         self.finish(conn, batch)
 
     def write(self, conn: Connection[Any], batch: MicroBatch, df: DataFrame) -> None:
         """Write a batch's files to their final place, and record them for the commit."""
-        app = self._app(conn)
-        with _explained(self._folder.where):
-            self._require_new(self._table(df), app, batch)
+        app = app_of(conn, self._pipeline.name)
+        with explained(self._folder.where):
+            done = self._table(df).transaction_version(app)
+            require_new(done, self._pipeline.name, batch)
         below = f"gapless/{self._pipeline.name}/{batch.number:010d}-{uuid4().hex}"
         with _micros(self._spark):
             files = write_parquet(df, self._folder, below, self._pipeline, batch)
@@ -89,18 +92,12 @@ class Delta:
         """Commit the recorded files, and move the pipeline past the batch."""
         plan = state(conn, self._pipeline.name).files
         if plan["adds"]:
-            with _explained(plan["table"]):
+            with explained(plan["table"]):
                 self._commit(plan, batch)
         hit("pipeline.applied")
         with conn.transaction():
             end_batch(conn, self._pipeline.name, batch)
         hit("pipeline.done")
-
-    def _app(self, conn: Connection[Any]) -> str:
-        """Return a name that no pipeline of another database, or another schema, has."""
-        row = conn.execute(query("spark", "database_identity")).fetchone()
-        assert row is not None
-        return f"{schema()} {row[0]} {self._pipeline.name}"
 
     def _table(self, df: DataFrame) -> DeltaTable:
         """Return the table, created if there is none. Raises UsageError if the rows do not fit."""
@@ -119,17 +116,8 @@ class Delta:
             DeltaTable.create(uri, schema=schema, partition_by=partition_by, mode="ignore")
         table = DeltaTable(uri)
         require_writable(table)
-        require_same_columns(table, columns, partition_by)
-        return table
-
-    def _require_new(self, table: DeltaTable, app: str, batch: MicroBatch) -> None:
-        done = table.transaction_version(app)
-        if done is not None and done >= batch.number:
-            raise GaplessError(
-                f"it has batch {done} of pipeline {self._pipeline.name}, and the database is at "
-                f"{batch.number}: was the database restored, or the pipeline removed? Set the "
-                "table back, too, or name another folder"
-            )
+        adds = self._pipeline.target.adds_columns
+        return require_same_columns(table, columns, partition_by, adds=adds)
 
     def _commit(self, plan: Any, batch: MicroBatch) -> None:
         """Commit unless that has happened; of two at once, delta-rs refuses the second."""
@@ -185,17 +173,3 @@ def _micros(spark: SparkSession) -> Iterator[None]:
     finally:
         if said is not None:
             spark.conf.set(_TIMESTAMPS, said)
-
-
-@contextmanager
-def _explained(where: str) -> Iterator[None]:
-    """Explain in one sentence any error of the table."""
-    from deltalake.exceptions import DeltaError
-
-    try:
-        yield
-    except GaplessError as error:
-        raise type(error)(f"Delta table {where}: {error}") from None
-    except (DeltaError, OSError, ValueError) as error:
-        line = " ".join(str(error).split())
-        raise GaplessError(f"Delta table {where}: {line[:400]}") from error

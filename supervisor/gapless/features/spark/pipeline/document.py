@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
 from gapless.errors import ConfigError, UsageError
 from gapless.features.spark.columns import COLUMNS, parse_columns
 from gapless.features.spark.conf import parse_conf
+from gapless.features.spark.pipeline.spec import TargetSpec, read_target
+from gapless.features.spark.pipeline.spec import mapping as _mapping
+from gapless.features.spark.pipeline.spec import text as _text
+from gapless.features.spark.pipeline.spec import words as _words
 from gapless.log.filter import ALL, Filter, filter_of
 
 BATCH_EVENTS = 500_000
@@ -21,36 +24,6 @@ _KEYS = (
     *("check", "onBadRow", "sql", "transform", "to", "conf"),
 )
 _ON_BAD_ROW = ("fail", "dead-letter", "drop")
-_TARGETS = {
-    "parquet": ("parquet", "partitionBy"),
-    "delta": ("delta", "partitionBy"),
-    "table": ("table", "key", "add"),
-    "topic": ("topic",),
-}
-FOLDERS = ("parquet", "delta")  # file targets, which any reader may read
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TargetSpec:
-    """The target of a pipeline.
-
-    where: a folder, a table or a topic. key, add: how a row is merged with an existing one
-    (table.py).
-    """
-
-    kind: Literal["parquet", "delta", "table", "topic"]
-    where: str
-    partition_by: tuple[str, ...] = ()
-    key: tuple[str, ...] = ()
-    add: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.where}"
-
-    @property
-    def is_folder(self) -> bool:
-        """Whether files are written."""
-        return self.kind in FOLDERS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +113,9 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
     topics = _words(place, options, "from")
     if not topics:
         raise ConfigError(f"{place}.from: name a topic, or a list of them")
-    target = _target(f"{place}.to", options.get("to"))
+    target = read_target(f"{place}.to", options.get("to"))
+    if target.is_upsert and len(topics) > 1:
+        raise ConfigError(f"{place}.from: one topic for an upsert: offsets of two have no order")
     event_types = _words(place, options, "eventTypes")
     condition = _condition(place, options)
     takes_all = not event_types and condition.where is None
@@ -171,6 +146,8 @@ def _archive(
     archive = options.get("archive", False)
     if not isinstance(archive, bool) or (archive and not target.is_folder):
         raise ConfigError(f"{place}.archive: true or false, and true only to parquet or delta")
+    if archive and target.is_upsert:
+        raise ConfigError(f"{place}.archive: it holds every event, and an upsert the newest only")
     if archive and not takes_all:
         raise ConfigError(f"{place}.archive: it holds every event: leave eventTypes and where out")
     return archive
@@ -212,53 +189,3 @@ def _conf(place: str, options: Mapping[str, Any]) -> dict[str, str]:
         except UsageError as error:
             raise ConfigError(f"{place}.conf: {error}") from None
     return found
-
-
-def _target(place: str, given: Any) -> TargetSpec:
-    kinds = [kind for kind in _TARGETS if isinstance(given, dict) and kind in given]
-    if len(kinds) != 1:
-        raise ConfigError(
-            f"{place}: one of parquet: FOLDER, delta: FOLDER, table: NAME, topic: NAME"
-        )
-    kind = kinds[0]
-    options = _mapping(place, given, _TARGETS[kind])
-    where = _text(place, options, kind)
-    if not where:
-        raise ConfigError(f"{place}.{kind} is empty")
-    key, add = _words(place, options, "key"), _words(place, options, "add")
-    if add and not key:
-        raise ConfigError(f"{place}.add: add needs key, the columns that name a row")
-    return TargetSpec(
-        kind=kind,  # type: ignore[arg-type] # it is a key of _TARGETS
-        where=where,
-        partition_by=_words(place, options, "partitionBy"),
-        key=key,
-        add=add,
-    )
-
-
-def _mapping(place: str, given: Any, keys: tuple[str, ...]) -> Mapping[str, Any]:
-    if not isinstance(given, dict):
-        raise ConfigError(f"{place}: keys are wanted here: {', '.join(keys)}")
-    # YAML 1.1 reads a bare `on` and `yes` as true; none of our keys is one of them.
-    for key in given:
-        if key not in keys:
-            close = get_close_matches(str(key), keys, n=1)
-            meant = f"; did you mean {close[0]}?" if close else f": {', '.join(keys)}"
-            raise ConfigError(f"{place}: there is no key {key!r}{meant}")
-    return given
-
-
-def _text(place: str, options: Mapping[str, Any], key: str) -> str | None:
-    value = options.get(key)
-    if value is None or isinstance(value, str):
-        return value
-    raise ConfigError(f"{place}.{key}: text is wanted, not {value!r}")
-
-
-def _words(place: str, options: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    value = options.get(key, [])
-    items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list) or not all(isinstance(item, str) and item for item in items):
-        raise ConfigError(f"{place}.{key}: a word or a list of words, not {value!r}")
-    return tuple(items)

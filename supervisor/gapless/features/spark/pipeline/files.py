@@ -16,6 +16,7 @@ from psycopg import Connection
 
 from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
+from gapless.features.spark.pipeline.days import with_days
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.folder import Folder
 from gapless.features.spark.pipeline.parquet import write_parquet
@@ -48,7 +49,7 @@ class Files:
     ) -> None:
         """See Target: a recorded batch is only finished."""
         if state(conn, self._pipeline.name).files is None:
-            self.write(conn, batch, frame())
+            self.write(conn, batch, with_days(frame(), self._pipeline.target))
         self.finish(conn, batch)
 
     def write(self, conn: Connection[Any], batch: MicroBatch, df: DataFrame) -> None:

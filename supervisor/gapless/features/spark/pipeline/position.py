@@ -114,10 +114,10 @@ def register_pipeline(conn: Connection[Any], pipeline: Pipeline) -> None:
 def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
     """Raise UsageError if a batch is under way into a target of another kind."""
     files = state(conn, pipeline.name).files
-    kind = "delta" if isinstance(files, dict) else "parquet"
-    if files is not None and kind != pipeline.target.kind:
+    form = files.get("form", "delta") if isinstance(files, dict) else "parquet"
+    if files is not None and form != pipeline.target.form:
         raise UsageError(
-            f"pipeline {pipeline.name} has a batch whose files are on their way into {kind}: run "
+            f"pipeline {pipeline.name} has a batch whose files are on their way into {form}: run "
             "it with --once as it was, then change its target"
         )
 
@@ -172,7 +172,8 @@ def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) 
 
     Its bad events are decided with them, and set aside in the same transaction.
 
-    files: JSON; a list of moves for Parquet (files.py), an object for Delta (delta.py).
+    files: JSON; a list of moves for Parquet (files.py), an object for Delta (delta.py), and for
+    what is merged or in Iceberg an object with the target's form alone (lake.py).
     """
     params = {
         "name": name,

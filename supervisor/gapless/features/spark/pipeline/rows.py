@@ -47,7 +47,7 @@ def stage_events(df: DataFrame, where: Reached, topic: str) -> list[Staged]:
 
 def stage_rows(df: DataFrame, where: Reached, table: sql.Composable) -> list[Staged]:
     """Stage the rows of `df` in `table` under each attempt's token; hand a few rows on instead."""
-    return collect_staged(df, lambda part, batches: _stage_rows(where, table, part, batches))
+    return collect_staged(df, lambda part, batches: stage_part(where, table, part, batches))
 
 
 def _task(handed: Callable[[int, Any], Staged]) -> Callable[[Iterator[Any]], Iterator[Any]]:
@@ -69,7 +69,7 @@ def _task(handed: Callable[[int, Any], Staged]) -> Callable[[Iterator[Any]], Ite
     return run
 
 
-def _stage_rows(
+def stage_part(
     where: Reached, table: sql.Composable, part: int, batches: Iterable[pa.RecordBatch]
 ) -> Staged:
     """Hand a few rows on as CSV; send many to `table`, in one transaction."""

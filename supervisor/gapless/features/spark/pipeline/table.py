@@ -1,7 +1,9 @@
 """A table in the log's own database: a batch's rows and the pipeline's position are one commit.
 
-key: a row with the same key is replaced, but its columns in `add` are added to. Without a key, rows
-are only inserted. The transform returns each key once in a batch: it aggregates.
+key: a row with the same key is replaced, but its columns in `add` are added to, those in `min` and
+`max` keep the lowest and the highest value, and those in `avg` are the quotient of two others.
+Without a key, rows are only inserted. The transform returns each key once in a batch: it
+aggregates.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.isolate import RowsError
 from gapless.features.spark.pipeline.position import MicroBatch, end_batch
 from gapless.features.spark.pipeline.rows import stage_rows
+from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.reach import Reached
 from gapless.features.spark.sink import Staged
 
@@ -34,11 +37,13 @@ _TOKEN = sql.Identifier("gapless_token")
 class Table:
     """The table a pipeline writes to, and the unlogged one beside it that tasks send rows to."""
 
-    def __init__(self, pipeline: Pipeline, where: Reached) -> None:
+    def __init__(
+        self, pipeline: Pipeline, where: Reached, stage: sql.Identifier | None = None
+    ) -> None:
         self._pipeline = pipeline
         self._where = where
         self._table = sql.Identifier(*pipeline.target.where.rsplit(".", 1))
-        self._stage = _stage(pipeline.name, pipeline.target.where)
+        self.stage = stage or stage_of(pipeline.name, pipeline.target.where)
 
     def begin(self, conn: Connection[Any]) -> None:
         """Do nothing: the stage is created anew for each batch."""
@@ -53,27 +58,31 @@ class Table:
         self.finish(conn, batch, df.columns, rows)
 
     def write(self, conn: Connection[Any], df: DataFrame) -> list[Staged]:
-        """Send a batch's rows to the stage, created anew: old rows are from lost runs.
+        """Send a batch's rows to the stage. Raises UsageError as prepare() does."""
+        self.prepare(conn, df.columns)
+        return stage_rows(df, self._where, self.stage)
+
+    def prepare(self, conn: Connection[Any], columns: Sequence[str]) -> None:
+        """Create the stage anew: old rows are from lost runs.
 
         Raises UsageError for a table that is not there, or has other columns.
         """
-        self._check(df.columns)
-        names = sql.SQL(", ").join(map(sql.Identifier, df.columns))
-        with self._explained():
-            conn.execute(sql.SQL("drop table if exists {}").format(self._stage))
+        self._check(columns)
+        names = sql.SQL(", ").join(map(sql.Identifier, columns))
+        with explained(self._pipeline):
+            conn.execute(sql.SQL("drop table if exists {}").format(self.stage))
             conn.execute(
                 sql.SQL(
                     "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
-                ).format(self._stage, _TOKEN, names, self._table)
+                ).format(self.stage, _TOKEN, names, self._table)
             )
-        return stage_rows(df, self._where, self._stage)
 
     def finish(
         self, conn: Connection[Any], batch: MicroBatch, columns: Sequence[str], staged: list[Staged]
     ) -> None:
         """Bring the rows into the table and move the pipeline, in one transaction."""
-        with self._explained(), conn.transaction():
-            self._apply(conn, columns, staged)
+        with explained(self._pipeline), conn.transaction():
+            self.merge(conn, columns, staged)
             hit("pipeline.applied")
             end_batch(conn, self._pipeline.name, batch)
         hit("pipeline.done")
@@ -81,63 +90,41 @@ class Table:
     def probe(self, conn: Connection[Any], df: DataFrame) -> None:
         """See Probing."""
         rows = self.write(conn, df)
-        with self._explained(), conn.transaction(force_rollback=True):
-            self._apply(conn, df.columns, rows)
+        with explained(self._pipeline), conn.transaction(force_rollback=True):
+            self.merge(conn, df.columns, rows)
 
-    def _apply(self, conn: Connection[Any], columns: Sequence[str], staged: list[Staged]) -> None:
-        copy_in = sql.SQL("copy {} from stdin (format csv)").format(self._stage)
-        for each in staged:
-            if each.rows:
-                with conn.cursor().copy(copy_in) as copy:
-                    copy.write(each.rows)
-        tokens = [each.token for each in staged]
-        self._require_keys(conn, tokens)
-        merged = conn.execute(self._merge(columns), {"tokens": tokens}).rowcount
-        sent = sum(each.events for each in staged)
-        if merged != sent:
-            raise UsageError(
-                f"stage {merged} of {sent} rows: the server has crashed since they were sent; "
-                "run the pipeline again"
-            )
-        conn.execute(sql.SQL("drop table {}").format(self._stage))
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        """Explain a mismatch of the table and the rows. Raises UsageError in one sentence."""
-        target = self._pipeline.target
-        try:
-            yield
-        except psycopg.errors.UndefinedTable as error:
-            raise UsageError(f"table {target.where} does not exist: create it first") from error
-        except psycopg.errors.InvalidSchemaName as error:
-            raise UsageError(
-                f"table {target.where}: {error.diag.message_primary}: the schema has to exist, and "
-                "this role needs the right to CREATE in it, where rows are staged"
-            ) from error
-        except psycopg.errors.CardinalityViolation as error:
-            raise UsageError(
-                f"the transform of {self._pipeline.name} gives a key twice in a batch: "
-                f"aggregate by {', '.join(target.key)}"
-            ) from error
-        except psycopg.errors.InvalidColumnReference as error:
-            raise UsageError(
-                f"table {target.where} needs a primary key or unique index of "
-                f"exactly ({', '.join(target.key)})"
-            ) from error
-        except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
-            context = (error.diag.context or "").splitlines()
-            place = f" ({context[-1][:200]})" if context else ""
-            raise UsageError(
-                f"table {target.where}: {error.diag.message_primary or error}{place}"
-            ) from error
+    def merge(self, conn: Connection[Any], columns: Sequence[str], staged: list[Staged]) -> None:
+        """Bring the rows into the table, in the caller's transaction."""
+        copy_in = sql.SQL("copy {} from stdin (format csv)").format(self.stage)
+        with explained(self._pipeline):
+            for each in staged:
+                if each.rows:
+                    with conn.cursor().copy(copy_in) as copy:
+                        copy.write(each.rows)
+            tokens = [each.token for each in staged]
+            self._require_keys(conn, tokens)
+            merged = conn.execute(self._merge(columns), {"tokens": tokens}).rowcount
+            sent = sum(each.events for each in staged)
+            if merged != sent:
+                raise UsageError(
+                    f"stage {merged} of {sent} rows: the server has crashed since they were sent; "
+                    "run the pipeline again"
+                )
+            conn.execute(sql.SQL("drop table {}").format(self.stage))
 
     def _check(self, columns: Sequence[str]) -> None:
         target = self._pipeline.target
-        for name in (*target.key, *target.add):
+        for name in (*target.key, *target.add, *target.lowest, *target.highest):
             if name not in columns:
                 raise UsageError(
                     f"pipeline {self._pipeline.name}: the transform gives no column {name!r}, "
-                    f"which key or add names; it gives {', '.join(columns)}"
+                    f"which key, add, min, max or avg names; it gives {', '.join(columns)}"
+                )
+        for name in target.means:
+            if name in columns:
+                raise UsageError(
+                    f"pipeline {self._pipeline.name}: the transform gives the column {name!r}, "
+                    "which avg makes of two others: leave it out"
                 )
 
     def _require_keys(self, conn: Connection[Any], tokens: list[UUID | None]) -> None:
@@ -148,7 +135,7 @@ class Table:
         without = sql.SQL(" or ").join(sql.SQL("{} is null").format(sql.Identifier(k)) for k in key)
         (rows,) = conn.execute(
             sql.SQL("select count(*) from {} where {} = any (%s) and ({})").format(
-                self._stage, _TOKEN, without
+                self.stage, _TOKEN, without
             ),
             [tokens],
         ).fetchone() or (0,)
@@ -160,29 +147,66 @@ class Table:
 
     def _merge(self, columns: Sequence[str]) -> sql.Composed:
         target = self._pipeline.target
-        names = sql.SQL(", ").join(map(sql.Identifier, columns))
+        names = sql.SQL(", ").join(map(sql.Identifier, (*columns, *target.means)))
+        values = sql.SQL(", ").join(
+            [
+                *map(sql.Identifier, columns),
+                *(_quotient(*map(sql.Identifier, parts)) for parts in target.means.values()),
+            ]
+        )
         insert = sql.SQL(
             "insert into {} as t ({}) select {} from {} where {} = any (%(tokens)s)"
-        ).format(self._table, names, names, self._stage, _TOKEN)
+        ).format(self._table, names, values, self.stage, _TOKEN)
         if not target.key:
             return insert
-        changes = [
-            _change(name, add=name in target.add) for name in columns if name not in target.key
+        changes = [_change(name, target) for name in columns if name not in target.key]
+        changes += [
+            sql.SQL("{} = {}").format(
+                sql.Identifier(name), _quotient(*(_merged(part, target) for part in parts))
+            )
+            for name, parts in target.means.items()
         ]
         # A key alone: nothing to change, but the row counts as written.
-        changes = changes or [_change(target.key[0], add=False)]
+        changes = changes or [_change(target.key[0], target)]
         keys = sql.SQL(", ").join(map(sql.Identifier, target.key))
         return insert + sql.SQL(" on conflict ({}) do update set {}").format(
             keys, sql.SQL(", ").join(changes)
         )
 
 
-def drop_stage(conn: Connection[Any], name: str, target: str) -> str | None:
+@contextmanager
+def explained(pipeline: Pipeline) -> Iterator[None]:
+    """Explain a mismatch of the table and the rows. Raises UsageError in one sentence."""
+    target = pipeline.target
+    try:
+        yield
+    except psycopg.errors.UndefinedTable as error:
+        raise UsageError(f"table {target.where} does not exist: create it first") from error
+    except psycopg.errors.InvalidSchemaName as error:
+        raise UsageError(
+            f"table {target.where}: {error.diag.message_primary}: the schema has to exist, and "
+            "this role needs the right to CREATE in it, where rows are staged"
+        ) from error
+    except psycopg.errors.CardinalityViolation as error:
+        raise UsageError(
+            f"the transform of {pipeline.name} gives a key twice in a batch: "
+            f"aggregate by {', '.join(target.key)}"
+        ) from error
+    except psycopg.errors.InvalidColumnReference as error:
+        raise UsageError(
+            f"table {target.where} needs a primary key or unique index of "
+            f"exactly ({', '.join(target.key)})"
+        ) from error
+    except (psycopg.DataError, psycopg.IntegrityError, psycopg.ProgrammingError) as error:
+        context = (error.diag.context or "").splitlines()
+        place = f" ({context[-1][:200]})" if context else ""
+        raise UsageError(
+            f"table {target.where}: {error.diag.message_primary or error}{place}"
+        ) from error
+
+
+def drop_stage(conn: Connection[Any], stage: sql.Identifier) -> str | None:
     """Drop the staged rows of an interrupted run; return the stage's name if that is refused."""
-    kind, _, where = target.partition(" ")
-    if kind != "table":
-        return None
-    stage = _stage(name, where)
     try:
         conn.execute(sql.SQL("drop table if exists {}").format(stage))
     except psycopg.errors.InsufficientPrivilege:
@@ -192,15 +216,34 @@ def drop_stage(conn: Connection[Any], name: str, target: str) -> str | None:
     return None
 
 
-def _stage(name: str, where: str) -> sql.Identifier:
+def stage_of(name: str, where: str) -> sql.Identifier:
     """Return the table beside the target that receives the rows of the tasks of this pipeline."""
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-    beside, _, _ = where.rpartition(".")
-    return sql.Identifier(*([beside] if beside else []), f"{schema()}_stage_{digest}")
+    return beside(where, f"{schema()}_stage_{digest}")
 
 
-def _change(name: str, *, add: bool) -> sql.Composed:
-    column = sql.Identifier(name)
-    if add:
-        return sql.SQL("{0} = coalesce(t.{0}, 0) + coalesce(excluded.{0}, 0)").format(column)
-    return sql.SQL("{0} = excluded.{0}").format(column)
+def beside(where: str, name: str) -> sql.Identifier:
+    """Return the table `name` in the schema of the table `where`."""
+    there, _, _ = where.rpartition(".")
+    return sql.Identifier(*([there] if there else []), name)
+
+
+def _change(name: str, target: TargetSpec) -> sql.Composed:
+    return sql.SQL("{} = {}").format(sql.Identifier(name), _merged(name, target))
+
+
+def _merged(name: str, target: TargetSpec) -> sql.Composed:
+    """Return the value of a column after the merge; a null is no value."""
+    text = "excluded.{0}"
+    if name in target.add:
+        text = "(coalesce(t.{0}, 0) + coalesce(excluded.{0}, 0))"
+    elif name in target.lowest:
+        text = "least(t.{0}, excluded.{0})"
+    elif name in target.highest:
+        text = "greatest(t.{0}, excluded.{0})"
+    return sql.SQL(text).format(sql.Identifier(name))
+
+
+def _quotient(total: sql.Composable, count: sql.Composable) -> sql.Composed:
+    """Return a mean: of whole numbers it is no whole number; of none it is null."""
+    return sql.SQL("{} * 1.0 / nullif({}, 0)").format(total, count)

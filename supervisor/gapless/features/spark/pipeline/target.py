@@ -1,4 +1,4 @@
-"""The targets of a pipeline: files, a Delta table, a table of the database, or a topic."""
+"""The targets of a pipeline: files, tables of Delta and Iceberg, of a database, or a topic."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from psycopg import Connection
 from gapless.failpoints import hit
 from gapless.features.spark.events import check_columns
 from gapless.features.spark.pipeline.delta import Delta, require_delta
+from gapless.features.spark.pipeline.delta_merge import DeltaMerge
 from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.elsewhere import OtherTable
 from gapless.features.spark.pipeline.files import Files
+from gapless.features.spark.pipeline.iceberg import Iceberg, require_iceberg
+from gapless.features.spark.pipeline.lake import Lake
 from gapless.features.spark.pipeline.position import MicroBatch, end_batch
 from gapless.features.spark.pipeline.rows import stage_events
 from gapless.features.spark.pipeline.table import Table
 from gapless.features.spark.reach import Reached
+from gapless.features.spark.secret import read_secret
 from gapless.features.spark.sink import publish_messages
 
 if TYPE_CHECKING:
@@ -87,16 +92,23 @@ class TopicTarget:
 
 def target_of(pipeline: Pipeline, spark: SparkSession, where: Reached) -> Target:
     """Return the target of a pipeline."""
-    if pipeline.target.kind == "delta":
-        return Delta(spark, pipeline)
-    if pipeline.target.is_folder:
+    target = pipeline.target
+    if target.kind == "iceberg":
+        return Lake(pipeline, Iceberg(target))
+    if target.kind == "delta":
+        return Lake(pipeline, DeltaMerge(target)) if target.is_upsert else Delta(spark, pipeline)
+    if target.is_folder:
         return Files(spark, pipeline)
-    if pipeline.target.kind == "table":
-        return Table(pipeline, where)
+    if target.kind == "table":
+        return OtherTable(pipeline, target.url) if target.url else Table(pipeline, where)
     return TopicTarget(pipeline, where)
 
 
 def require_target_package(pipeline: Pipeline) -> None:
-    """Raise UsageError where a package that the target needs is missing."""
+    """Raise UsageError where a package, or a secret, that the target needs is missing."""
+    if pipeline.target.url is not None:
+        read_secret("url", pipeline.target.url)
     if pipeline.target.kind == "delta":
         require_delta()
+    if pipeline.target.kind == "iceberg":
+        require_iceberg()

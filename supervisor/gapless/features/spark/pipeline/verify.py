@@ -13,8 +13,8 @@ from gapless.db.queries import query
 from gapless.errors import HoleError, UsageError
 from gapless.features.spark.archive import open_archive
 from gapless.features.spark.offsets import Offsets, from_json
-from gapless.features.spark.pipeline.document import FOLDERS
 from gapless.features.spark.pipeline.position import MicroBatch
+from gapless.features.spark.pipeline.spec import FOLDERS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
