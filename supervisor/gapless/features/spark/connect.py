@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 PORT = 15002
 _REACH_S = 10.0
+HIDDEN = "*********(redacted)"  # Spark's word for a value that matches spark.redaction.regex
 _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
 
@@ -72,8 +74,19 @@ def start_connect(remote: str, settings: Mapping[str, str]) -> SparkSession:
         _require_listener(remote)
     else:
         builder = builder.config(map=dict(settings))
-    session: SparkSession = builder.getOrCreate()
+    with warnings.catch_warnings():
+        # Spark's client sends the settings of the server's start to the server once more.
+        warnings.filterwarnings("ignore", "Failed to set")
+        session: SparkSession = builder.getOrCreate()
     return session
+
+
+def setting_of(session: SparkSession, key: str) -> str | None:
+    """Return a setting of Spark SQL, None if there is none; HIDDEN if a server does not show it."""
+    if not is_connect(session):
+        return session.conf.get(key, None)
+    ((_, value),) = session.sql(f"set {key}").collect()
+    return None if value == "<undefined>" else str(value)
 
 
 def _require_listener(remote: str) -> None:

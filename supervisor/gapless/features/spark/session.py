@@ -19,9 +19,11 @@ from gapless.features.spark.conf import (
     wider,
 )
 from gapless.features.spark.connect import (
+    HIDDEN,
     connect_address,
     is_connect,
     running_connect,
+    setting_of,
     start_connect,
 )
 from gapless.features.spark.home import class_archive, java_command, prepare
@@ -160,8 +162,8 @@ def _apply(session: SparkSession, conf: Mapping[str, str]) -> None:
 def _redact(session: SparkSession) -> None:
     """Extend the patterns by which Spark hides passwords; keep the user's."""
     for key, ours in SECRETS.items():
-        said = session.conf.get(key, None)
-        if said is None or ours not in said:
+        said = setting_of(session, key)
+        if said != HIDDEN and (said is None or ours not in said):
             session.conf.set(key, wider(said, ours))
 
 
