@@ -6,32 +6,30 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
-from psycopg import Connection
 
 from gapless.db.migrate import migrate
 from gapless.errors import ConnectError, GaplessError, HoleError, UsageError
-from gapless.features.server.postgres.cluster import Cluster
-from gapless.features.server.server import throwaway_cluster
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
-from gapless.log.sequence import create_chunks, sequence
+from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
+from support.pairs import Pair, following
 from support.servers import until
-from support.standby import cut_off, follow, promote
+from support.standby import cut_off, promote
 
 pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
-from gapless.features.spark import bulk, fetch  # noqa: E402 - after the skip
-from gapless.features.spark.options import ReadOptions, read_options  # noqa: E402
-from gapless.features.spark.reach import Reached, identity_of  # noqa: E402
-from gapless.features.spark.source import look, plan_batch, read_task  # noqa: E402
-from gapless.features.spark.stream import StreamReader  # noqa: E402
+from gapless.features.spark import bulk, fetch
+from gapless.features.spark.options import ReadOptions, read_options
+from gapless.features.spark.reach import Reached, identity_of
+from gapless.features.spark.source import look, plan_batch, read_task
+from gapless.features.spark.stream import StreamReader
 
 Place = tuple[int, int]
 EVENTS = 20_000  # of a backfill
@@ -39,88 +37,10 @@ TOPICS: list[str] = []  # the tests that have had one
 TASKS = "select pid from pg_stat_activity where application_name = 'gapless/spark task'"
 
 
-@dataclass
-class Pair:
-    """A primary, and the standby that follows it."""
-
-    primary: Cluster
-    standby: Cluster
-    topic: str = "t"
-
-    def on_primary(self) -> Connection[Any]:
-        return psycopg.connect(self.primary.dsn(), autocommit=True)
-
-    def on_standby(self) -> Connection[Any]:
-        return psycopg.connect(self.standby.dsn(), autocommit=True)
-
-    def publish(self, count: int, payload: object = None, *, given: bool = True) -> None:
-        """Publish so many events; `given`: with offsets, which the standby has then, too."""
-        with self.on_primary() as conn:
-            events = [NewEvent(payload=payload, key=str(n)) for n in range(count)]
-            publish(conn, self.topic, events)
-            if given:
-                sequence(conn)
-        if given:
-            self.replay()
-
-    def publish_unseen(self, count: int) -> Reached:
-        """Publish events that the standby does not replay for now; return it as tasks reach it."""
-        self.pause()
-        with self.on_primary() as conn:
-            publish(conn, self.topic, [NewEvent(payload=n, key=str(n)) for n in range(count)])
-            sequence(conn)
-            return Reached(dsn=self.standby.dsn(), identity=identity_of(conn))
-
-    def whole(self, cluster: Cluster | None = None) -> list[Place]:
-        """The places of the topic, by the log itself: the primary's, unless another is named."""
-        with psycopg.connect((cluster or self.primary).dsn()) as conn:
-            return conn.execute(
-                "select s.partition_id, o from gapless.log_segment s"
-                " join gapless.topic t using (topic_id),"
-                " generate_series(s.base_offset, s.last_offset) o where t.name = %s order by 1, 2",
-                [self.topic],
-            ).fetchall()
-
-    def replay(self) -> None:
-        """Wait until the standby has all that the primary has."""
-        with self.on_primary() as primary, self.on_standby() as standby:
-            ((lsn,),) = primary.execute("select pg_current_wal_flush_lsn()::text").fetchall()
-            there = "select pg_last_wal_replay_lsn() >= %s::pg_lsn"
-            assert until(lambda: standby.execute(there, [lsn]).fetchone() == (True,))
-
-    def pause(self) -> None:
-        """Let the standby lag from now on."""
-        with self.on_standby() as conn:
-            conn.execute("select pg_wal_replay_pause()")
-            state = "select pg_get_wal_replay_pause_state()"
-            assert until(lambda: conn.execute(state).fetchone() == ("paused",))
-
-    def resume(self) -> None:
-        with self.on_standby() as conn:
-            conn.execute("select pg_wal_replay_resume()")
-
-    def options(self, **given: str) -> ReadOptions:
-        """The options of a reader; of the standby, unless another url is given."""
-        return read_options({"url": self.standby.dsn(), "subscribe": self.topic, **given})
-
-
-def _make() -> Iterator[Pair]:
-    with throwaway_cluster({"autovacuum": "off"}) as primary:
-        with psycopg.connect(primary.dsn(), autocommit=True) as conn:
-            migrate(conn)
-            create_chunks(conn)
-        primary.stop("fast")
-        standby = follow(primary, {"max_standby_streaming_delay": "0"})
-        try:
-            yield Pair(primary, standby)
-        finally:
-            bulk.close()
-            standby.stop("immediate")
-
-
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Pair]:
-    yield from _make()
+    with following() as made:
+        yield made
 
 
 @pytest.fixture
@@ -139,10 +59,23 @@ def pair(shared: Pair, request: pytest.FixtureRequest) -> Iterator[Pair]:
 @pytest.fixture
 def own() -> Iterator[Pair]:
     """A pair whose servers a test may stop."""
-    for made in _make():
-        with made.on_primary() as conn:
-            ensure_topic(conn, made.topic, partitions=2)
+    with following() as made:
         yield made
+        bulk.close()
+
+
+def _options(pair: Pair, **given: str) -> ReadOptions:
+    """The options of a reader; of the standby, unless another url is given."""
+    return read_options({"url": pair.standby.dsn(), "subscribe": pair.topic, **given})
+
+
+def _publish_unseen(pair: Pair, count: int) -> Reached:
+    """Publish events that the standby does not replay for now; return it as tasks reach it."""
+    pair.pause()
+    with pair.on_primary() as conn:
+        publish(conn, pair.topic, [NewEvent(payload=n, key=str(n)) for n in range(count)])
+        sequence(conn)
+        return Reached(dsn=pair.standby.dsn(), identity=identity_of(conn))
 
 
 def _read(options: ReadOptions, where: Reached | None = None) -> list[Place]:
@@ -169,10 +102,10 @@ def test_a_batch_ends_at_what_is_replayed_and_has_offsets(pair: Pair) -> None:
     pair.publish(300)
     pair.publish(20, given=False)
     pair.replay()
-    assert len(_read(pair.options())) == 300, "nobody gives offsets on a standby"
+    assert len(_read(_options(pair))) == 300, "nobody gives offsets on a standby"
     with pair.on_primary() as conn:
         assert conn.execute("select gapless.pending()").fetchone() == (True,)
-    options = pair.options(primaryUrl=pair.primary.dsn())
+    options = _options(pair, primaryUrl=pair.primary.dsn())
     found = _read(options)
     assert len(found) == len(set(found)) == 320, "the driver gave offsets, on the primary"
     assert sorted(found) == pair.whole()
@@ -180,24 +113,24 @@ def test_a_batch_ends_at_what_is_replayed_and_has_offsets(pair: Pair) -> None:
 
 def test_options_that_do_not_fit(pair: Pair) -> None:
     pair.publish(1)
-    with closing(StreamReader(pair.options(groupId="g"))) as reader:
+    with closing(StreamReader(_options(pair, groupId="g"))) as reader:
         with pytest.raises(UsageError, match="groupId is recorded on the primary, and .* standby"):
             reader.first()
     with pytest.raises(ConnectError, match="is a read-only standby: connect to the primary"):
-        look(pair.options(primaryUrl=pair.standby.dsn()))
+        look(_options(pair, primaryUrl=pair.standby.dsn()))
     with pair.on_primary() as conn:
         conn.execute("create database other")
     other = pair.primary.dsn().replace("dbname=gapless", "dbname=other")
     with psycopg.connect(other, autocommit=True) as conn:
         migrate(conn)
     with pytest.raises(UsageError, match="primaryUrl leads to another database than url"):
-        look(pair.options(primaryUrl=other))
+        look(_options(pair, primaryUrl=other))
 
 
 def test_a_stream_from_the_standby_shows_its_position_on_the_primary(pair: Pair) -> None:
     pair.publish(40)
     primary = pair.primary.dsn()
-    options = pair.options(primaryUrl=primary, groupId="g", startingOffsets="earliest")
+    options = _options(pair, primaryUrl=primary, groupId="g", startingOffsets="earliest")
     with closing(StreamReader(options)) as reader:
         done = reader.first()
         found: list[Place] = []
@@ -220,9 +153,9 @@ def test_a_task_waits_for_what_the_driver_has_seen(pair: Pair, given: dict[str, 
     Its lag is no loss of data: nothing is left out, whatever failOnDataLoss says.
     """
     pair.publish(50)
-    there = pair.publish_unseen(50)
+    there = _publish_unseen(pair, 50)
     timer = _later(pair.resume)
-    found = _read(pair.options(url=pair.primary.dsn(), **given), there)
+    found = _read(_options(pair, url=pair.primary.dsn(), **given), there)
     timer.join()
     assert sorted(found) == pair.whole()
 
@@ -232,9 +165,9 @@ def test_a_standby_that_stays_behind_is_named(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
 ) -> None:
     monkeypatch.setattr(fetch, "REPLAY_S", 0.5)
-    there = pair.publish_unseen(50)
+    there = _publish_unseen(pair, 50)
     with pytest.raises(GaplessError, match=r"t\d+/0@1\.\.\d+ is not on the standby .* it lags"):
-        _read(pair.options(url=pair.primary.dsn(), **given), there)
+        _read(_options(pair, url=pair.primary.dsn(), **given), there)
 
 
 def test_a_hole_is_a_hole_on_a_standby_too(pair: Pair) -> None:
@@ -246,28 +179,28 @@ def test_a_hole_is_a_hole_on_a_standby_too(pair: Pair) -> None:
             [pair.topic],
         )
     pair.replay()
-    with pytest.raises(HoleError, match="1 of .* are missing from outbox_message_t"):
-        _read(pair.options())
-    assert len(_read(pair.options(failOnDataLoss="false"))) == 59
+    with pytest.raises(HoleError, match=r"1 of .* are missing from outbox_message_t"):
+        _read(_options(pair))
+    assert len(_read(_options(pair, failOnDataLoss="false"))) == 59
 
 
 def test_a_checkpoint_that_the_standby_has_not_reached_is_waited_for(pair: Pair) -> None:
-    pair.publish_unseen(30)
-    with closing(StreamReader(pair.options(url=pair.primary.dsn()))) as reader:
+    _publish_unseen(pair, 30)
+    with closing(StreamReader(_options(pair, url=pair.primary.dsn()))) as reader:
         done = reader.newest()
     timer = _later(pair.resume)
-    with closing(StreamReader(pair.options())) as reader:
+    with closing(StreamReader(_options(pair))) as reader:
         assert reader.next(done, limited=True) == done
         pair.publish(5)
         end = reader.next(done, limited=True)
-        assert len(_places(pair.options(), reader.tasks(done, end), reader.where())) == 5
+        assert len(_places(_options(pair), reader.tasks(done, end), reader.where())) == 5
     timer.join()
 
 
 @pytest.mark.parametrize("cut", ["conflict", "terminated"])
 def test_a_read_that_is_cut_goes_on_where_it_was(pair: Pair, cut: str) -> None:
     pair.publish(60, "x" * (1 << 20))
-    options = pair.options()
+    options = _options(pair)
     plan = plan_batch(options, look(options))
     found: list[Place] = []
     for task in plan.tasks:
@@ -296,7 +229,7 @@ def _cut(pair: Pair, cut: str) -> None:
 
 def test_a_look_that_is_cut_is_done_again(pair: Pair) -> None:
     pair.publish(10)
-    with closing(StreamReader(pair.options(startingOffsets="earliest"))) as reader:
+    with closing(StreamReader(_options(pair, startingOffsets="earliest"))) as reader:
         done = reader.first()
         with pair.on_standby() as conn:
             ended = conn.execute(
@@ -311,7 +244,7 @@ def test_a_look_that_is_cut_is_done_again(pair: Pair) -> None:
 def test_a_standby_that_restarts_is_waited_for(own: Pair) -> None:
     """By a look of the driver, and by a task in the middle of its read."""
     own.publish(60, "x" * (1 << 20))
-    options = own.options(startingOffsets="earliest")
+    options = _options(own, startingOffsets="earliest")
     with closing(StreamReader(options)) as reader, ThreadPoolExecutor(1) as thread:
         done = reader.first()
         end = reader.next(done, limited=True)
@@ -331,13 +264,13 @@ def test_the_primary_is_not_asked_for_events(pair: Pair) -> None:
     """A backfill from the standby costs it nothing; from itself, as many rows as there are events."""
     pair.publish(EVENTS)
     load = _Load(pair)
-    assert len(_read(pair.options())) == EVENTS
+    assert len(_read(_options(pair))) == EVENTS
     xacts, rows = load.since()
     assert xacts < 10, "those of the test itself"
     assert rows < 1000, "those of the test itself"
-    assert len(_read(pair.options(primaryUrl=pair.primary.dsn()))) == EVENTS
+    assert len(_read(_options(pair, primaryUrl=pair.primary.dsn()))) == EVENTS
     assert load.since()[1] < EVENTS / 4, "a look for events without offsets, whatever their number"
-    assert len(_read(pair.options(url=pair.primary.dsn()))) == EVENTS
+    assert len(_read(_options(pair, url=pair.primary.dsn()))) == EVENTS
     assert load.since()[1] >= EVENTS
 
 
@@ -354,7 +287,6 @@ class _Load:
         now = self._now()
         found = (now[0] - self._before[0], now[1] - self._before[1])
         self._before = self._now()
-        print("transactions and rows on the primary:", *found)
         return found
 
     def _now(self) -> tuple[int, int]:
@@ -372,7 +304,7 @@ class _Load:
 def test_a_standby_that_is_promoted_goes_on_as_the_primary(own: Pair) -> None:
     """And the read of what it lacks, planned on the old primary, is refused."""
     own.publish(30)
-    options = own.options(startingOffsets="earliest")
+    options = _options(own, startingOffsets="earliest")
     with closing(StreamReader(options)) as reader:
         done = reader.first()
         end = reader.next(done, limited=True)
@@ -392,7 +324,7 @@ def test_a_standby_that_is_promoted_goes_on_as_the_primary(own: Pair) -> None:
     assert sorted(found) == own.whole(own.standby)
     assert len(found) == 70
     assert (done[""], end[""]) == ({"timeline": 1}, {"timeline": 2})
-    with pytest.raises(GaplessError, match="a failover has lost events of t/0@1.*: from .* on"):
+    with pytest.raises(GaplessError, match=r"a failover has lost events of t/0@1.*: from .* on"):
         _places(options, lost, there)
 
 
@@ -400,5 +332,5 @@ def _plan_of_events_that_get_lost(pair: Pair) -> list[Any]:
     """The tasks of a driver on the primary, for events that the standby never gets."""
     with pair.on_primary() as conn:
         publish(conn, pair.topic, [NewEvent(payload=n, key=str(n)) for n in range(20)])
-    planned = pair.options(url=pair.primary.dsn())
+    planned = _options(pair, url=pair.primary.dsn())
     return plan_batch(planned, look(planned)).tasks

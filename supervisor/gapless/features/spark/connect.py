@@ -97,7 +97,9 @@ def _require_listener(remote: str) -> None:
         parts = urlsplit(remote)
         where = (parts.hostname or "", parts.port or PORT)
     except ValueError as error:
-        raise UsageError(f"{_shown(remote)} is no address like sc://host:{PORT}: {error}") from error
+        raise UsageError(
+            f"{_shown(remote)} is no address like sc://host:{PORT}: {error}"
+        ) from error
     try:
         socket.create_connection(where, timeout=_REACH_S).close()
     except OSError as error:
@@ -106,4 +108,4 @@ def _require_listener(remote: str) -> None:
 
 def _shown(remote: str) -> str:
     """Return an address without its parameters: a token may be among them."""
-    return remote.split(";")[0].rstrip("/")
+    return remote.split(";", maxsplit=1)[0].rstrip("/")

@@ -76,9 +76,7 @@ def _ready(session: SparkSession, *, by_hand: bool) -> SparkSession:
     return session
 
 
-def _start_remote(
-    master: str | None, name: str, conf: Mapping[str, str]
-) -> SparkSession | None:
+def _start_remote(master: str | None, name: str, conf: Mapping[str, str]) -> SparkSession | None:
     """Start a session of Spark Connect, if that is asked for."""
     remote = connect_address(master, conf)
     if remote is None:
