@@ -44,10 +44,12 @@ _STANDS = re.compile(
 )
 
 
-def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
+def connect(
+    dsn: str, *, role: str, connect_timeout_s: int = 10, standby: bool = False
+) -> Connection:
     """Open a direct session in autocommit; `role` becomes its application_name.
 
-    Raises ConnectError with one line: refused, too old, or behind a pooler that gives each
+    standby: accept a read-only standby, too. Raises ConnectError with one line: refused, too old, or behind a pooler that gives each
     transaction another session (advisory locks and LISTEN would silently fail there); and its
     subclass UnreachableError for a failure that may pass by waiting.
     """
@@ -56,7 +58,7 @@ def connect(dsn: str, *, role: str, connect_timeout_s: int = 10) -> Connection:
             'libpq is older than 14: install "psycopg[binary]", which brings its own'
         )
     with opening(dsn, partial(_open, dsn, role, connect_timeout_s)) as conn:
-        if _check(conn):
+        if _check(conn, standby=standby):
             _refuse_shared_sessions(conn, dsn, connect_timeout_s)
             conn.execute(query("connect", "begin_anew"))
         conn.execute(query("connect", "guard_session"))
@@ -167,7 +169,12 @@ def is_transient(error: BaseException) -> bool:
         # statement with more than 65 535 parameters, and no retry helps it.
         misuse = "number of parameters must be" in str(error)
         return isinstance(error, psycopg.OperationalError) and not misuse
-    return error.sqlstate[:2] in _TRANSIENT_CLASSES or error.sqlstate in _TRANSIENT_STATES
+    return is_transient_state(error.sqlstate)
+
+
+def is_transient_state(sqlstate: str) -> bool:
+    """Tell whether a SQLSTATE is the environment's, as is_transient() does."""
+    return sqlstate[:2] in _TRANSIENT_CLASSES or sqlstate in _TRANSIENT_STATES
 
 
 def is_passing(error: BaseException) -> bool:
@@ -227,15 +234,18 @@ def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
     )
 
 
-def _check(conn: Connection) -> bool:
-    """Refuse a server that is too old or read-only; tell whether it is a pooler, as is_pooled()."""
+def _check(conn: Connection, *, standby: bool = False) -> bool:
+    """Refuse a server that is too old or read-only; tell whether it is a pooler, as is_pooled().
+
+    standby: one is not refused.
+    """
     row = conn.execute(query("connect", "who")).fetchone()
     assert row is not None
     in_recovery, version, backend_pid = row
     where = f"the server at {conn.info.host}:{conn.info.port}"
     if version < MIN_SERVER_VERSION:
         raise ConnectError(f"{where} is PostgreSQL {version // 10000}: gapless needs 14 or newer")
-    if in_recovery:
+    if in_recovery and not standby:
         raise UnreachableError(f"{where} is a read-only standby: connect to the primary")
     return bool(backend_pid != conn.info.backend_pid)
 

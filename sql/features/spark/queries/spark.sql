@@ -32,6 +32,31 @@ limit 1
 -- name: now
 select clock_timestamp()
 
+-- name: is_standby
+select pg_is_in_recovery()
+
+-- name: written_up_to
+-- The place in the WAL behind all commits so far.
+select pg_current_wal_flush_lsn()::text
+
+-- name: is_replayed_up_to
+select not pg_is_in_recovery() or pg_last_wal_replay_lsn() >= %(lsn)s::text::pg_lsn
+
+-- name: not_replayed
+-- The ranges (the n-th of each array) whose last offset is not there yet, if this is a standby. A primary has all
+-- that there is.
+-- index: log_segment_pkey
+select r.n::int as range_no
+from unnest(%(topic_ids)s::int[], %(partition_ids)s::int[], %(last_offsets)s::bigint[])
+  with ordinality as r (topic_id, partition_id, last_offset, n)
+where pg_is_in_recovery() and r.last_offset > coalesce(
+  (
+    select s.last_offset from gapless.log_segment s
+    where s.topic_id = r.topic_id and s.partition_id = r.partition_id
+    order by s.base_offset desc limit 1
+  ), 0)
+order by r.n
+
 -- name: offset_since
 select gapless.offset_since(%(topic_id)s, %(partition_id)s, %(moment)s)
 

@@ -13,10 +13,12 @@ from typing import TYPE_CHECKING, Any, LiteralString
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from gapless.db.connect import is_transient_state
 from gapless.db.queries import query
 from gapless.db.schema import schema
 from gapless.errors import ConnectError, GaplessError, UsageError
 from gapless.features.spark.reach import require_same_database
+from gapless.features.spark.tries import CutError, with_remedy
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -43,8 +45,8 @@ def fetch_arrow(dsn: str, statement: sql.Composed, identity: str | None = None) 
 
     identity: the expected database (reach.py); None: any database.
 
-    Raises ConnectError when the database cannot be reached from here, GaplessError when it refuses,
-    or is another one.
+    Raises ConnectError when the database cannot be reached from here, CutError when it was reached
+    and ended the read, GaplessError when it refuses, or is another one.
     """
     with _reading(dsn, statement, identity) as reader:
         return reader.read_all()
@@ -94,7 +96,8 @@ def _reading(
             raise
     except _errors() as error:
         line = " ".join(str(error).split())
-        raise GaplessError(f"the database refused a read: {line[:500]}") from error
+        kind = CutError if _was_cut(error) else GaplessError
+        raise kind(with_remedy(f"the database refused a read: {line[:500]}")) from error
     if (other := _kept.pop(where, None)) is not None:
         other.close()
     _kept[where] = session
@@ -102,12 +105,17 @@ def _reading(
 
 def _begin(where: tuple[str, str | None], text: str) -> tuple[Any, Any]:
     kept = _kept.pop(where, None)
-    if kept is not None:
-        try:
-            return kept, _execute(kept, text)
-        except _errors():  # it may have been cut while it was idle
-            pass
-    session = _open(*where)
+    if kept is None:
+        session = _open(*where)
+        return session, _execute(session, text)
+    try:
+        return kept, _execute(kept, text)
+    except _errors():  # it may have been cut while it was idle
+        pass
+    try:
+        session = _open(*where)
+    except ConnectError as error:
+        raise CutError(str(error)) from error
     return session, _execute(session, text)
 
 
@@ -161,6 +169,24 @@ def _errors() -> tuple[type[Exception], ...]:
     from pyarrow import ArrowException
 
     return Error, ArrowException, OSError
+
+
+def _was_cut(error: Exception) -> bool:
+    """Tell whether a read may succeed when it is done again.
+
+    In the middle of a result there is no SQLSTATE: any error of then may pass, but a cancellation
+    by a person or a limit.
+    """
+    from adbc_driver_manager import Error
+
+    if isinstance(error, Error):
+        return is_transient_state(error.sqlstate or "08") and not _is_cancelled(error)
+    return not _is_cancelled(error)
+
+
+def _is_cancelled(error: Exception) -> bool:
+    said = str(error)
+    return "due to user request" in said or "due to statement timeout" in said
 
 
 def _ours(text: str) -> LiteralString:

@@ -3,25 +3,31 @@
 A chunk is two queries: the segments, which give the ids of the offsets, and the events with these
 ids. Ids are gathered here and looked up there; a join would let the planner scan the whole outbox.
 Nothing is done row by row, and while Spark takes a batch a thread prepares the next one.
+
+A read that the server cuts goes on behind the last event that was yielded. A standby that lacks the
+end of a range has not replayed it: that is waited for (standby.py), before anything counts as lost.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from psycopg import sql
 
 from gapless.db.queries import query
-from gapless.errors import HoleError
+from gapless.errors import GaplessError, HoleError
 from gapless.features.spark.ahead import ahead
 from gapless.features.spark.bulk import fetch_arrow, render, stream_arrow
 from gapless.features.spark.columns import fetched, spark_types
 from gapless.features.spark.ranges import Range, chunks
 from gapless.features.spark.shape import Slice, shape
+from gapless.features.spark.tries import CutError, Tries
 from gapless.log.read import as_array
 
 if TYPE_CHECKING:
@@ -31,11 +37,14 @@ if TYPE_CHECKING:
     Ints = np.ndarray[Any, Any]
 
 log = logging.getLogger("gapless.spark")
+T = TypeVar("T")
 
 CHUNK_EVENTS_MAX = 100_000  # ids of one lookup
 QUERY_EVENTS_MAX = 25_000
 # Ids are read as one stretch if they are at least this part of those between lowest and highest.
 DENSE = 0.5
+REPLAY_S = 30.0  # a standby that is later than that counts as one that does not follow
+_LOOK_S = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +75,9 @@ def read_ranges(wanted: ReadRequest, ranges: Sequence[Range]) -> Generator[pa.Re
 
     Raises HoleError when rows and range do not agree, unless fail_on_data_loss is off. Bound: three
     batches of bulk.BATCH_BYTES, or of one event if that is larger; more only for events that lie
-    elsewhere in the table than their neighbours in the log.
+    elsewhere in the table than their neighbours in the log. Raises GaplessError for a range that a
+    standby does not replay in time, or that a failover has given to other events; CutError for a
+    read that was cut again and again.
     """
     with closing(ahead(_batches(wanted, ranges))) as made:
         yield from made
@@ -74,15 +85,80 @@ def read_ranges(wanted: ReadRequest, ranges: Sequence[Range]) -> Generator[pa.Re
 
 def _batches(wanted: ReadRequest, ranges: Sequence[Range]) -> Iterator[pa.RecordBatch]:
     for chunk in chunks(ranges, CHUNK_EVENTS_MAX):
-        placed = _place(wanted, chunk)
+        placed = _again(wanted, chunk, partial(_place, wanted, chunk))
         for first in range(0, len(placed.ids), QUERY_EVENTS_MAX):
             part = placed.part(slice(first, first + QUERY_EVENTS_MAX))
             if not wanted.takes_all or not wanted.fail_on_data_loss:
-                part = _present(wanted, part)
-            yield from _matched(wanted, part)
+                part = _again(wanted, chunk, partial(_present, wanted, part))
+            yield from _resumed(wanted, chunk, part)
 
 
-def _place(wanted: ReadRequest, ranges: Sequence[Range]) -> Slice:
+def _tries(wanted: ReadRequest, ranges: Sequence[Range]) -> Tries:
+    return Tries(partial(_wait_for_replay, wanted, ranges))
+
+
+def _again(wanted: ReadRequest, ranges: Sequence[Range], read: Callable[[bool], T]) -> T:
+    """Return the result of a read, which is done again when it is cut.
+
+    It is told whether its answer is the last word: see Tries.
+    """
+    tries = _tries(wanted, ranges)
+    while True:
+        try:
+            return read(tries.is_last_word)
+        except CutError as error:
+            tries.again(error)
+
+
+def _resumed(
+    wanted: ReadRequest, ranges: Sequence[Range], placed: Slice
+) -> Iterator[pa.RecordBatch]:
+    """Yield the events of these places; a read that is cut goes on behind the last one of them."""
+    tries = _tries(wanted, ranges)
+    done = 0
+    while True:
+        try:
+            for batch in _matched(wanted, placed.part(slice(done, None)), tries.is_last_word):
+                done += batch.num_rows
+                yield batch
+                tries = _tries(wanted, ranges)
+        except CutError as error:
+            tries.again(error)
+        else:
+            return
+
+
+def _wait_for_replay(wanted: ReadRequest, ranges: Sequence[Range]) -> None:
+    """Return when the server has the ends of the ranges, or is a primary, which has all it ever has.
+
+    Raises GaplessError for a standby that does not get there within REPLAY_S.
+    """
+    params = {
+        "topic_ids": [each.topic_id for each in ranges],
+        "partition_ids": [each.partition_id for each in ranges],
+        "last_offsets": [each.last_offset for each in ranges],
+    }
+    statement = render(query("spark", "not_replayed"), params)
+    give_up_s = monotonic() + REPLAY_S
+    while behind := fetch_arrow(wanted.dsn, statement, wanted.identity)["range_no"].to_pylist():
+        if monotonic() > give_up_s:
+            raise GaplessError(
+                f"{ranges[behind[0] - 1]} is not on the standby {REPLAY_S:.0f} s after the read of "
+                "it was planned: it lags behind the server of the driver, or follows another one"
+            )
+        sleep(_LOOK_S)
+
+
+def _require_last_word(wanted: ReadRequest, is_last_word: bool) -> None:  # noqa: FBT001
+    """Raise CutError for a standby that may not have replayed what is missing."""
+    if is_last_word:
+        return
+    answer = fetch_arrow(wanted.dsn, render(query("spark", "is_standby"), {}), wanted.identity)
+    if answer["pg_is_in_recovery"][0].as_py():
+        raise CutError("a standby has not replayed all of a range yet")
+
+
+def _place(wanted: ReadRequest, ranges: Sequence[Range], is_last_word: bool) -> Slice:  # noqa: FBT001
     """Find the ids of the ranges' offsets. Raises HoleError for offsets without a segment."""
     import numpy as np
 
@@ -113,25 +189,38 @@ def _place(wanted: ReadRequest, ranges: Sequence[Range]) -> Slice:
         ids=ids[inside],
         timelines=np.repeat(timelines, lengths)[inside],
     )
-    _check_segments(wanted, placed)
+    _check_segments(wanted, placed, is_last_word)
     return placed.as_stored()
 
 
-def _check_segments(wanted: ReadRequest, placed: Slice) -> None:
+def _check_segments(wanted: ReadRequest, placed: Slice, is_last_word: bool) -> None:  # noqa: FBT001
     """Compare the found offsets with the range, one by one: count = to - from, and none twice."""
     import numpy as np
 
     for number, each in enumerate(placed.ranges):
-        there = placed.offsets[slice(*np.searchsorted(placed.range_nos, [number, number + 1]))]
+        part = slice(*np.searchsorted(placed.range_nos, [number, number + 1]))
+        there = placed.offsets[part]
+        _refuse_replaced(each, there, placed.timelines[part])
         if len(there) == each.events and np.array_equal(
             there, np.arange(each.first_offset, each.last_offset + 1)
         ):
             continue
+        _require_last_word(wanted, is_last_word)
         missing = np.setdiff1d(np.arange(each.first_offset, each.last_offset + 1), there)
         _lost(wanted, each, missing, "log_segment")
 
 
-def _present(wanted: ReadRequest, placed: Slice) -> Slice:
+def _refuse_replaced(each: Range, offsets: Ints, timelines: Ints) -> None:
+    """Raise GaplessError for offsets that others have got since the read was planned."""
+    if each.timeline is None or not (later := offsets[timelines > each.timeline]).size:
+        return
+    raise GaplessError(
+        f"a failover has lost events of {each} since the read of them was planned: from "
+        f"{later[0]} on the log has others; plan the read anew"
+    )
+
+
+def _present(wanted: ReadRequest, placed: Slice, is_last_word: bool) -> Slice:  # noqa: FBT001
     """Leave out events of other types, without a match, or lost; no payload is sent.
 
     Raises HoleError for an event that does not exist, unless fail_on_data_loss is off.
@@ -141,6 +230,7 @@ def _present(wanted: ReadRequest, placed: Slice) -> Slice:
     there = _ids(replace(wanted, columns=(), event_types=None, where=None), placed)
     lost = np.flatnonzero(~np.isin(placed.ids, there))
     if len(lost):
+        _require_last_word(wanted, is_last_word)
         _lost_events(wanted, placed, lost)
     if not wanted.takes_all:
         there = _ids(replace(wanted, columns=()), placed)
@@ -170,7 +260,11 @@ def _events(wanted: ReadRequest, ids: Ints) -> Generator[pa.RecordBatch]:
     return stream_arrow(wanted.dsn, statement, wanted.identity)
 
 
-def _matched(wanted: ReadRequest, placed: Slice) -> Iterator[pa.RecordBatch]:
+def _matched(
+    wanted: ReadRequest,
+    placed: Slice,
+    is_last_word: bool,  # noqa: FBT001
+) -> Iterator[pa.RecordBatch]:
     """Yield the events of these places as they arrive, in the order of places.
 
     Raises HoleError for events that never arrive.
@@ -199,6 +293,7 @@ def _matched(wanted: ReadRequest, placed: Slice) -> Iterator[pa.RecordBatch]:
                 here = np.isin(found["id"].to_numpy(), placed.ids[done:])
                 waiting = found.filter(pa.array(here))
     if done < len(placed.ids):
+        _require_last_word(wanted, is_last_word)
         yield from _rest(wanted, placed.part(slice(done, None)), waiting)
 
 

@@ -37,6 +37,7 @@ _OF_SPARK = {"path", "checkpointlocation", "queryname", "name"}
 _CONNECTION = ("url", "dsn", "service", "schema")
 _READ = (
     *_CONNECTION,
+    "primaryUrl",
     "subscribe",
     "subscribePattern",
     "topic",
@@ -86,7 +87,8 @@ class ReadOptions:
     value for each of its variables, as JSON. starting, ending: places in the log; None is the
     default, which batch and stream decide. formats: the Spark types that options give to columns.
     records_per_task: the maximum of events in a Spark task; min_partitions: the minimum of tasks.
-    identity: the database that the driver has reached (reach.py); None: none yet.
+    identity: the database that the driver has reached (reach.py); None: none yet. primary_dsn: where
+    something is written while dsn names a standby; None: nowhere.
     """
 
     dsn: str = field(repr=False)
@@ -109,6 +111,7 @@ class ReadOptions:
     fail_on_data_loss: bool
     group_id: str | None
     archive: str | None
+    primary_dsn: str | None = field(default=None, repr=False)
     identity: str | None = None
 
     def wants(self, topic: str, partition_id: int) -> bool:
@@ -159,6 +162,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         fail_on_data_loss=boolean(options, "failOnDataLoss", default=True),
         group_id=options.get("groupid"),
         archive=options.get("archive"),
+        primary_dsn=options.get("primaryurl", "").removeprefix("jdbc:") or None,
     )
 
 

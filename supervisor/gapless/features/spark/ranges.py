@@ -16,6 +16,7 @@ class Range:
     """Neighbouring offsets of a partition, both ends inclusive.
 
     archive: the folder they are read from, because the log has dropped them; None is the log.
+    timeline: the newest one on which they were given, as planned; None: it is not known.
     """
 
     topic: str
@@ -24,6 +25,7 @@ class Range:
     first_offset: int
     last_offset: int
     archive: str | None = None
+    timeline: int | None = None
 
     @property
     def events(self) -> int:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from gapless.errors import UsageError
 from gapless.features.schemas.ops import show_schema
 from gapless.features.spark.options import read_options
-from gapless.features.spark.source import open_control
+from gapless.features.spark.standby import open_control
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

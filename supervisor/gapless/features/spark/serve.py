@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from socket import socket
 from typing import TYPE_CHECKING
 
+from gapless.errors import UsageError
 from gapless.features.metrics.keep import ExporterKeeper
+from gapless.features.spark.connect import connect_address
 from gapless.features.spark.engine import Engine, require_ordered
 from gapless.features.spark.executors import require_executors
 from gapless.features.spark.session import end_session_within, spark_session
@@ -37,6 +39,11 @@ def serve_on_spark(
     do.
     """
     require_ordered(plan)
+    if connect_address(master, conf or {}) is not None:
+        raise UsageError(
+            "handlers are tasks of RDDs, which Spark Connect does not have: name the cluster as "
+            "--master, and unset SPARK_REMOTE and spark.remote"
+        )
     exporter = ExporterKeeper(plan, metrics, list)
     try:
         exporter.turn(None, drains=False)  # forked before Spark's threads, and our sessions

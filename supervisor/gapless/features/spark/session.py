@@ -19,6 +19,14 @@ from gapless.features.spark.conf import (
     is_mentioned,
     wider,
 )
+from gapless.features.spark.connect import (
+    HIDDEN,
+    connect_address,
+    is_connect,
+    running_connect,
+    setting_of,
+    start_connect,
+)
 from gapless.features.spark.home import class_archive, java_command, prepare
 from gapless.features.spark.remedies import SETTING, remedy
 
@@ -43,8 +51,13 @@ def spark_session(
     conf: takes precedence over Spark's own sources, and those over gapless's defaults (conf.py).
     by_hand: register the format, instead of leaving it to Spark's own search. Raises UsageError
     without PySpark or Java, or for a conf that a running session cannot take, GaplessError when
-    Spark does not start.
+    Spark does not start. Where Spark Connect is asked for, or runs, it is a session of that
+    (connect.py).
     """
+    remote = running_connect() or _start_remote(master, name, conf or {})
+    if remote is not None:
+        _apply(remote, conf or {})
+        return _ready(remote, by_hand=by_hand)
     home = prepare()
     from pyspark import SparkContext  # after prepare() has set its home
     from pyspark.sql import SparkSession
@@ -55,11 +68,33 @@ def spark_session(
         _apply(session, conf or {})
     else:
         session = _start(home, master, name, conf or {})
-    _redact(session)
     _use_interpreters(session, conf or {})
+    return _ready(session, by_hand=by_hand)
+
+
+def _ready(session: SparkSession, *, by_hand: bool) -> SparkSession:
+    _redact(session)
     if by_hand:
         register_source(session)
     return session
+
+
+def _start_remote(master: str | None, name: str, conf: Mapping[str, str]) -> SparkSession | None:
+    """Start a session of Spark Connect, if that is asked for."""
+    remote = connect_address(master, conf)
+    if remote is None:
+        return None
+    settings: dict[str, str] = {}
+    if not remote.startswith("sc://"):
+        settings = {key: value for key, value in DEFAULTS.items() if not is_mentioned(key)}
+        settings |= {"spark.app.name": name, **_java_options(prepare(), conf), **conf}
+        remote = _retrying(remote)
+    try:
+        return start_connect(remote, settings)
+    except GaplessError:
+        raise
+    except Exception as error:
+        raise GaplessError(f"Spark Connect does not start: {sentence(error)}") from error
 
 
 def _start(home: Any, master: str | None, name: str, conf: Mapping[str, str]) -> SparkSession:
@@ -94,6 +129,8 @@ def _start(home: Any, master: str | None, name: str, conf: Mapping[str, str]) ->
     return session
 
 
+# They say where Spark Connect is, and are nothing to a session.
+_OF_CONNECT = ("spark.remote", "spark.api.mode")
 # The name that Spark's launcher sets by default.
 _UNNAMED = "pyspark-shell"
 _EVERYWHERE = "local[*]"
@@ -110,9 +147,9 @@ def _is_said(key: str, found: SparkConf) -> bool:
 
 def _apply(session: SparkSession, conf: Mapping[str, str]) -> None:
     """Set options of a running session. Raises UsageError for those that only a new one takes."""
-    started: Any = session.sparkContext.getConf()
+    started: Any = session.conf if is_connect(session) else session.sparkContext.getConf()
     for key, value in conf.items():
-        if started.get(key) == value:
+        if key in _OF_CONNECT or started.get(key, None) == value:
             continue
         try:
             session.conf.set(key, value)
@@ -126,8 +163,8 @@ def _apply(session: SparkSession, conf: Mapping[str, str]) -> None:
 def _redact(session: SparkSession) -> None:
     """Extend the patterns by which Spark hides passwords; keep the user's."""
     for key, ours in SECRETS.items():
-        said = session.conf.get(key, None)
-        if said is None or ours not in said:
+        said = setting_of(session, key)
+        if said != HIDDEN and (said is None or ours not in said):
             session.conf.set(key, wider(said, ours))
 
 

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING, Any
 
 from psycopg import Connection
 
-from gapless.db.connect import connect
-from gapless.db.migrate import require_schema
 from gapless.features.filters.stored import check_filter
 from gapless.features.spark.archive import read_archived
 from gapless.features.spark.fetch import ReadRequest, read_ranges
@@ -22,11 +20,11 @@ from gapless.features.spark.place import (
     find_ends,
     require_kept,
     require_order,
-    wait_for_offsets,
 )
 from gapless.features.spark.ranges import Range, plan_tasks
 from gapless.features.spark.reach import Reached, reached
 from gapless.features.spark.resolve import find_now, resolve
+from gapless.features.spark.standby import open_control, open_servers, steadily
 from gapless.log.filter import Filter
 
 if TYPE_CHECKING:
@@ -51,17 +49,6 @@ class Loaded:
     now: datetime
 
 
-def open_control(dsn: str) -> Connection[Any]:
-    """Open the driver's session. Raises ConnectError or SchemaError in one sentence."""
-    conn = connect(dsn, role="spark driver")
-    try:
-        require_schema(conn)
-    except BaseException:
-        conn.close()
-        raise
-    return conn
-
-
 def wanted(options: ReadOptions) -> ReadRequest:
     """Return the part of the options that tasks need."""
     return ReadRequest(
@@ -76,19 +63,21 @@ def wanted(options: ReadOptions) -> ReadRequest:
     )
 
 
+@steadily
 def look(options: ReadOptions) -> Loaded:
     """Return the state of the log at load(), a consistent cut; a DataFrame reads up to there.
 
     Raises UsageError for topics and partitions that do not exist, RefusedError for an invalid
     `where`: here, rather than in the middle of a job.
     """
-    with closing(open_control(options.dsn)) as conn:
+    with closing(open_servers(options)) as servers:
         if options.where is not None:
-            check_filter(conn, Filter(None, options.where, options.params))
-        wait_for_offsets(conn)
-        return Loaded(ends=find_ends(conn, options), now=find_now(conn))
+            check_filter(servers.log, Filter(None, options.where, options.params))
+        servers.settle()
+        return Loaded(ends=find_ends(servers.log, options), now=find_now(servers.log))
 
 
+@steadily
 def plan_batch(options: ReadOptions, loaded: Loaded | None = None) -> ReadPlan:
     """Fix the range that a batch reads, by the state at load(), and the part of each task.
 
@@ -96,13 +85,14 @@ def plan_batch(options: ReadOptions, loaded: Loaded | None = None) -> ReadPlan:
     now.
     """
     loaded = look(options) if loaded is None else loaded
-    with closing(open_control(options.dsn)) as conn:
+    with closing(open_control(options.dsn, standby=True)) as conn:
         ends = find_ends(conn, options)
         start = batch_start(conn, options, loaded)
         end = batch_end(conn, options, loaded)
         where = reached(conn)
     require_order(options.starting, start, end)
-    return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends))
+    timeline = max((each.timeline for each in loaded.ends), default=None)
+    return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends, timeline))
 
 
 def batch_start(conn: Connection[Any], options: ReadOptions, loaded: Loaded) -> Offsets:
@@ -120,15 +110,18 @@ def batch_end(conn: Connection[Any], options: ReadOptions, loaded: Loaded) -> Of
 
 
 def tasks_between(
-    options: ReadOptions, start: Offsets, end: Offsets, ends: list[End]
+    options: ReadOptions, start: Offsets, end: Offsets, ends: list[End], timeline: int | None
 ) -> list[Task]:
-    """Return the tasks that read from one place to another. Raises HoleError for dropped events."""
+    """Return the tasks that read from one place to another. Raises HoleError for dropped events.
+
+    timeline: of the log in which `end` was found; None: it is not known.
+    """
     dropped = _dropped(options, start, end, ends)
     kept = start if options.archive is None else earliest_of(start, ends)
     begin = require_kept(kept, ends, fail=options.fail_on_data_loss)
     ranges = [
         *dropped,
-        *_live(begin, end, ends),
+        *_live(begin, end, ends, timeline),
     ]
     return plan_tasks(ranges, events_max=options.records_per_task, tasks_min=options.min_partitions)
 
@@ -172,7 +165,7 @@ def _dropped(options: ReadOptions, start: Offsets, end: Offsets, ends: list[End]
     ]
 
 
-def _live(begin: Offsets, end: Offsets, ends: list[End]) -> list[Range]:
+def _live(begin: Offsets, end: Offsets, ends: list[End], timeline: int | None) -> list[Range]:
     return [
         Range(
             topic=each.topic,
@@ -180,6 +173,7 @@ def _live(begin: Offsets, end: Offsets, ends: list[End]) -> list[Range]:
             partition_id=each.partition_id,
             first_offset=begin[each.topic][each.partition_id],
             last_offset=end.get(each.topic, {}).get(each.partition_id, 1) - 1,
+            timeline=timeline,
         )
         for each in ends
     ]

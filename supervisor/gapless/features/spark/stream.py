@@ -10,10 +10,8 @@ import logging
 from time import monotonic
 from typing import Any
 
-import psycopg
 from psycopg import Connection
 
-from gapless.db.connect import is_transient
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.features.spark.offsets import (
@@ -35,11 +33,17 @@ from gapless.features.spark.place import (
     find_ends,
     latest,
     record_position,
-    wait_for_offsets,
 )
 from gapless.features.spark.reach import Reached, reached
 from gapless.features.spark.resolve import find_now, resolve
-from gapless.features.spark.source import Task, open_control, tasks_between
+from gapless.features.spark.source import Task, tasks_between
+from gapless.features.spark.standby import (
+    BehindError,
+    Servers,
+    open_servers,
+    server_of,
+    steadily,
+)
 
 log = logging.getLogger("gapless.spark")
 
@@ -52,12 +56,13 @@ class StreamReader:
 
     def __init__(self, options: ReadOptions) -> None:
         self._options = options
-        self._conn: Connection[Any] | None = None
-        self._reached: Reached | None = None  # by that session
+        self._servers: Servers | None = None
+        self._reached: Reached | None = None  # by these sessions
         self._last_stop: Offsets | None = None  # Trigger.AvailableNow stops here
         self._recorded: Json | None = None
         self._waiting_since_s: float | None = None
 
+    @steadily
     def first(self) -> Json:
         """Return the start of a query without checkpoint: latest unless an option sets it."""
         conn, ends = self._look()
@@ -67,16 +72,19 @@ class StreamReader:
         place, now = self._options.starting, find_now(conn)
         return _json(resolve(conn, place, ends, now=now, otherwise=LATEST), ends)
 
+    @steadily
     def stop_here(self) -> None:
         """Let the query end at the present end of the log (Trigger.AvailableNow)."""
         _, ends = self._look()
         self._last_stop = latest(ends)
 
+    @steadily
     def newest(self) -> Json:
         """Return the end of the log, without the limits: lag is measured against it."""
         _, ends = self._look()
         return _json(self._last_stop or latest(ends), ends)
 
+    @steadily
     def next(self, done: Json, *, limited: bool) -> Json:
         """Return the end of the next micro-batch; `done`, the end of the last one, if none is due.
 
@@ -84,7 +92,7 @@ class StreamReader:
         """
         conn, ends = self._look()
         start = self._start(done, ends)
-        self._show(conn, done)
+        self._show(done)
         end = self._last_stop or latest(ends)
         behind = count(start, end)
         options = self._options
@@ -95,11 +103,14 @@ class StreamReader:
             return _json(self._bounded(cut(conn, start, ends, options.max_offsets), end), ends)
         return _json(self._bounded(latest(ends), end), ends)
 
+    @steadily
     def tasks(self, start: Json, end: Json) -> list[Task]:
         """Return the ranges of each task of a micro-batch."""
         _, ends = self._look(fresh=False)
-        return tasks_between(self._options, self._start(start, ends), from_json(end), ends)
+        begin = self._start(start, ends)
+        return tasks_between(self._options, begin, from_json(end), ends, timeline_in(end))
 
+    @steadily
     def where(self) -> Reached:
         """Return the database that was reached, for tasks."""
         conn, _ = self._look(fresh=False)
@@ -107,33 +118,30 @@ class StreamReader:
             self._reached = reached(conn)
         return self._reached
 
+    @steadily
     def show(self, done: Json) -> None:
         """Record the position, where Spark does not tell it by asking for more (before 4.2)."""
-        conn, ends = self._look(fresh=False)
+        _, ends = self._look(fresh=False)
         self._start(done, ends)
-        self._show(conn, done)
+        self._show(done)
 
     def close(self) -> None:
-        """End the session."""
-        if self._conn is not None:
-            self._conn.close()
-            self._conn = None
+        """End the sessions."""
+        if self._servers is not None:
+            self._servers.close()
+            self._servers = None
 
     def _look(self, *, fresh: bool = True) -> tuple[Connection[Any], list[End]]:
         """Return a session and the ends of one snapshot; a session that broke is opened anew."""
-        for attempt in (1, 2):
-            if self._conn is None or self._conn.closed:
-                self._conn = open_control(self._options.dsn)
-                self._reached = None
-            try:
-                if fresh:
-                    wait_for_offsets(self._conn)
-                return self._conn, find_ends(self._conn, self._options)
-            except psycopg.Error as error:
-                if not is_transient(error) or attempt == 2:
-                    raise
-                self._conn.close()
-        raise AssertionError
+        if self._servers is None or self._servers.closed:
+            self.close()
+            self._servers = open_servers(self._options)
+            self._reached = None
+        if self._options.group_id is not None:
+            self._servers.writable()
+        if fresh:
+            self._servers.settle()
+        return self._servers.log, find_ends(self._servers.log, self._options)
 
     def _start(self, done: Json, ends: list[End]) -> Offsets:
         """Return a place from Spark's checkpoint, with the partitions that are new since.
@@ -158,6 +166,7 @@ class StreamReader:
                     "that was created anew since: give the query a checkpointLocation of its own"
                 )
             if offset > end.next_offset:
+                self._refuse_behind(end, offset)
                 raise UsageError(
                     f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, but "
                     f"the log goes to {end.next_offset - 1} only: it is another database, or an "
@@ -167,14 +176,26 @@ class StreamReader:
             found[end.topic][end.partition_id] = offset
         return found
 
+    def _refuse_behind(self, end: End, offset: int) -> None:
+        """Raise BehindError for a place that a standby may not have replayed yet."""
+        assert self._servers is not None
+        if self._servers.is_standby:
+            raise BehindError(
+                f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, and the "
+                f"standby, {server_of(self._servers.log)}, has replayed up to "
+                f"{end.next_offset - 1} only: it lags, or it is of another database"
+            )
+
     def _refuse_replaced(self, end: End, offset: int, timeline: int | None) -> None:
         """Raise UsageError for a place behind events that a failover has lost."""
         if timeline is None or end.timeline <= timeline:
             return
-        assert self._conn is not None
+        assert self._servers is not None
         where = {"topic_id": end.topic_id, "partition": end.partition_id}
         params = {**where, "next_offset": offset, "timeline": timeline}
-        ((first_offset,),) = self._conn.execute(query("tail", "replaced_from"), params).fetchall()
+        ((first_offset,),) = self._servers.log.execute(
+            query("tail", "replaced_from"), params
+        ).fetchall()
         if first_offset is not None:
             raise UsageError(
                 f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, and a "
@@ -192,13 +213,15 @@ class StreamReader:
             self._waiting_since_s = monotonic()
         return (monotonic() - self._waiting_since_s) * 1000 < self._options.max_trigger_delay_ms
 
-    def _show(self, conn: Connection[Any], done: Json) -> None:
+    def _show(self, done: Json) -> None:
         """Record the position.
 
         Spark asks for the next batch only when the last one is committed. That is safer than its
         commit(), which comes when the next batch is planned, and never for the last one.
         """
         if self._options.group_id is not None and done != self._recorded:
+            assert self._servers is not None
+            conn = self._servers.writable()
             record_position(conn, self._options.group_id, from_json(done))
             self._recorded = done
 

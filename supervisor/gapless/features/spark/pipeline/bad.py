@@ -129,7 +129,7 @@ def frame_of(spark: SparkSession, pipeline: Pipeline, redriven: Sequence[Redrive
     """Return the events of dead letters as the source returns those of the log."""
     names = columns_to_read(pipeline)
     rows = [tuple(getattr(each, name) for name in names) for each in redriven]
-    return spark.createDataFrame(rows, schema_ddl(names))
+    return spark.createDataFrame(rows, schema_ddl(names, {}))
 
 
 def sift(events: DataFrame, pipeline: Pipeline, aside: Aside) -> DataFrame:

@@ -32,7 +32,7 @@ from gapless.features.spark.pipeline.run import Runnable, Told, load_transform, 
 from gapless.features.spark.pipeline.shared import SharedSpark
 from gapless.features.spark.pipeline.target import require_target_package
 from gapless.features.spark.session import explained
-from gapless.features.spark.source import open_control
+from gapless.features.spark.standby import open_control
 from gapless.ops.text import quantity
 from gapless.worker.retries import Retries
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from gapless.errors import GaplessError
+from gapless.errors import GaplessError, UsageError
+from gapless.features.spark.connect import is_connect
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,6 +25,11 @@ class Folder:
     """The folder `where`, under its given name: with a scheme, or without."""
 
     def __init__(self, spark: SparkSession, where: str) -> None:
+        if is_connect(spark):
+            raise UsageError(
+                f"{where}: a target of files needs Hadoop's file systems in the driver's JVM, and "
+                "Spark Connect gives none: write to a table or a topic, or without SPARK_REMOTE"
+            )
         self._jvm: Any = spark._jvm  # noqa: SLF001 - the only way to Hadoop's file systems
         self._conf: Any = spark._jsc.hadoopConfiguration()  # noqa: SLF001 - as above
         self.where = where.rstrip("/")

@@ -42,7 +42,7 @@ from gapless.features.spark.pipeline.position import (
 from gapless.features.spark.pipeline.target import probe, require_target_package, target_of
 from gapless.features.spark.reach import reached
 from gapless.features.spark.session import explained, spark_session
-from gapless.features.spark.source import open_control
+from gapless.features.spark.standby import open_control
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
