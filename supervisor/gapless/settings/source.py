@@ -41,11 +41,12 @@ class Surroundings:
 
     def each(self, names: tuple[str, ...]) -> tuple[list[Resolved], list[Resolved]]:
         """Return the values of these names in the environment, and in the file; the first wins."""
-        variables = (name for name in map(environment_name, names) if name in self.environ)
-        entries = (entry for entry in map(self.values.entries.get, names) if entry)
+        environ, values = self.environ, self.values
+        variables = (name for name in map(environment_name, names) if name in environ)
+        entries = (values.entries[name] for name in names if name in values.entries)
         return (
-            [Resolved(value=self.environ[it], source=f"environment {it}") for it in variables],
-            [Resolved(value=it.raw, source=f"values file {self.values.place(it)}") for it in entries],
+            [Resolved(value=environ[it], source=f"environment {it}") for it in variables],
+            [Resolved(value=it.raw, source=f"values file {values.place(it)}") for it in entries],
         )
 
     def said(self) -> dict[str, list[Resolved]]:
