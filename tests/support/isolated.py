@@ -11,7 +11,6 @@ import gapless
 from gapless.consume import isolate as module
 from gapless.consume.aside.parking import Parking
 from gapless.consume.job import Job
-from gapless.consume.read import backlog
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Claim, Wanted
 from gapless.consume.session import TransactionBrokenError
@@ -27,6 +26,9 @@ PLACE = Partition(group_id="g", topic="orders", topic_id=1, partition_id=3)
 OURS = Assignment(partition=PLACE, epoch=5, token=UUID(int=1))
 CONFLICT = psycopg.errors.SerializationFailure("conflict")
 ALL = UnitRanges(11, list(range(101, 111)), [2, 4, 6, 8, 10])
+ROWS: list[Any] = [
+    (number, None, None, b"1", None, None, None, None, 1, 0, None, None) for number in ALL.ids
+]
 
 
 class IsolatedWorld(Telling):
@@ -41,12 +43,11 @@ class IsolatedWorld(Telling):
         self.learns = False
         self.parked: set[int] = set()
         for name in (
-            "transaction", "with_settings_checked", "call_each", "call_apart", "require_good_unit",
-            "allow_commit", "set_aside", "settle_parking", "adapt",
+            "transaction", "call_each", "call_apart", "require_good_unit", "allow_commit", "set_aside",
+            "settle_parking", "adapt",
         ):  # fmt: skip
             monkeypatch.setattr(module, name, getattr(self, name))
         monkeypatch.setattr(Parking, "load", self.load)
-        monkeypatch.setattr(backlog, "fetch", lambda _, ids: [_row(n) for n in ids])
 
     def job(
         self, on_failure: OnFailure = "dead-letter", *, batch: bool = False, **said: Any
@@ -83,9 +84,6 @@ class IsolatedWorld(Telling):
             claim_xid="xid",
             spans=ALL[:units],
         )
-
-    def with_settings_checked(self, handler: object, units: Iterable[Unit]) -> Iterable[Unit]:
-        return units
 
     def require_good_unit(self, conn: object, *, sets: bool) -> None:
         assert (conn, sets) == (CONN, False)
@@ -167,7 +165,3 @@ def _unit(unit: object, conn: object) -> None: ...
 
 
 def _batch(batch: object, conn: object) -> None: ...
-
-
-def _row(number: int) -> Any:
-    return (number, None, None, b"1", None, None, None, None, 1, 0, None, None)

@@ -13,11 +13,12 @@ from gapless.consume.isolate import give_up, isolate
 from gapless.consume.job import Redo, Step
 from gapless.consume.read.claim import Claim
 from gapless.consume.session import TransactionBrokenError
+from gapless.consume.unit import UnitRanges
 from gapless.consume.verdict.failure import Failure
 from gapless.consume.verdict.policy import OnFailure, Verdict
 from gapless.errors import BlockedError
 from gapless.features.filters.filtered import Kept, kept_spans
-from support.isolated import ALL, CONFLICT, PLACE, IsolatedWorld
+from support.isolated import ALL, CONFLICT, PLACE, ROWS, IsolatedWorld
 
 REFUSED = ValueError("no")
 LATE = psycopg.errors.UniqueViolation("at COMMIT")
@@ -29,10 +30,15 @@ def world(monkeypatch: pytest.MonkeyPatch) -> IsolatedWorld:
     return IsolatedWorld(monkeypatch)
 
 
-def seen(redo: Any) -> Any:
-    """What a Redo is of, whatever it keeps the places of its units in."""
-    assert isinstance(redo, Redo)
-    return list(redo.spans), redo.failed, redo.hopeless, redo.done, redo.learned
+def redo(spans: UnitRanges, **more: Any) -> Redo:
+    return Redo(spans=spans, rows=ROWS, **more)
+
+
+def seen(found: Any) -> Any:
+    """What a Redo is of, whatever it keeps the places of its units in; its events go with it."""
+    assert isinstance(found, Redo)
+    assert found.rows is ROWS or found.learned or found.hopeless
+    return list(found.spans), found.failed, found.hopeless, found.done, found.learned
 
 
 def after(units: int, **aside: int) -> Step:
@@ -62,7 +68,7 @@ def test_those_before_the_first_failure_run_together(
     world: IsolatedWorld, units: int, failed: int | None, together: list[int], alone: list[int]
 ) -> None:
     count = len(together) + len(alone)
-    assert isolate(world.job(), Redo(spans=ALL[:units], failed=failed)) == after(count)
+    assert isolate(world.job(), redo(ALL[:units], failed=failed)) == after(count)
     check = ["check"] if together else []
     assert world.told() == [
         "begin", f"claim {2 * count}", *together, *check, *(f"alone {n}" for n in alone), f"allow {count}", "commit",
@@ -87,7 +93,7 @@ def test_what_fails_alone_is_set_aside_and_the_others_go_through(
 ) -> None:
     error, policy, aside, letter = FATES[name]
     world.failing[15] = error
-    assert isolate(world.job(policy), Redo(spans=ALL, failed=2)) == after(4, **aside)
+    assert isolate(world.job(policy), redo(ALL, failed=2)) == after(4, **aside)
     assert world.told() == [
         "begin", "claim 8", 11, 13, "check", "alone 15", *([letter] if letter else []), "alone 17", "allow 4", "commit",
     ]  # fmt: skip
@@ -95,13 +101,13 @@ def test_what_fails_alone_is_set_aside_and_the_others_go_through(
 
 def test_each_that_fails_is_counted(world: IsolatedWorld) -> None:
     world.failing = {11: REFUSED, 13: REFUSED}
-    assert isolate(world.job(), Redo(spans=ALL)) == after(2, dead=2)
+    assert isolate(world.job(), redo(ALL)) == after(2, dead=2)
 
 
 @pytest.mark.parametrize("parked", [set(), {11}, {13}, {11, 13}, {15}, {11, 17}])
 def test_who_is_parked_is_not_called(world: IsolatedWorld, parked: set[int]) -> None:
     world.parked = parked
-    step = isolate(world.job("park-key"), Redo(spans=ALL, failed=2))
+    step = isolate(world.job("park-key"), redo(ALL, failed=2))
     assert step == after(4, parked=len(parked))
     called = [n for n in (11, 13) if n not in parked]
     alone = [f"alone {n}" for n in (15, 17) if n not in parked]
@@ -120,7 +126,7 @@ def test_who_is_parked_is_not_called(world: IsolatedWorld, parked: set[int]) -> 
 @pytest.mark.parametrize("error", [REFUSED, gapless.Skip("no")])
 def test_who_is_set_aside_holds_its_keys(world: IsolatedWorld, error: BaseException) -> None:
     world.failing[11] = error
-    isolate(world.job("park-key"), Redo(spans=ALL))
+    isolate(world.job("park-key"), redo(ALL))
     aside = [dead(11, error, "waiting", 7.0), "hold 11"] if error is REFUSED else []
     assert world.told() == [
         "begin",
@@ -137,25 +143,25 @@ def test_who_is_set_aside_holds_its_keys(world: IsolatedWorld, error: BaseExcept
 def test_one_that_blocks_is_not_passed(world: IsolatedWorld) -> None:
     """Those before it are, and then the driver is told."""
     world.failing[17] = REFUSED
-    assert seen(isolate(world.job("block"), Redo(spans=ALL, failed=2))) == seen(Redo(spans=ALL[:3]))
+    assert seen(isolate(world.job("block"), redo(ALL, failed=2))) == seen(redo(ALL[:3]))
     assert world.told()[-2:] == ["alone 17", "rollback"]
     world.failing = {11: REFUSED}
     with pytest.raises(BlockedError) as caught:
-        isolate(world.job("block"), Redo(spans=ALL))
+        isolate(world.job("block"), redo(ALL))
     assert str(caught.value) == str(BlockedError(f"{PLACE}@11", REFUSED))
     assert world.told() == ["begin", "claim 4", "alone 11", "rollback"]
 
 
 # What fails, where; with how many units it goes on, or why that is hopeless.
 FEWER: list[tuple[int, int | None, dict[str, Any], Redo]] = [
-    (5, 2, {"failing": {11: REFUSED}}, Redo(spans=ALL[:2])), (5, 2, {"failing": {13: REFUSED}}, Redo(spans=ALL[:2])),
-    (5, 1, {"failing": {11: REFUSED}}, Redo(spans=ALL[:1])), (5, 2, {"checks": [LATE]}, Redo(spans=ALL[:2])),
-    (5, 2, {"failing": {15: BROKEN}}, Redo(spans=ALL[:2])), (5, 2, {"failing": {17: BROKEN}}, Redo(spans=ALL[:3])),
-    (5, None, {"failing": {11: BROKEN}}, Redo(spans=ALL[:1])), (5, None, {"failing": {13: BROKEN}}, Redo(spans=ALL[:1])),
-    (1, None, {"failing": {11: BROKEN}}, Redo(spans=ALL[:1], hopeless=BROKEN)),
-    (5, 2, {"commit": LATE}, Redo(spans=ALL[:2])), (5, 4, {"commit": LATE}, Redo(spans=ALL[:2])),
-    (2, None, {"commit": LATE}, Redo(spans=ALL[:1])), (1, None, {"commit": LATE}, Redo(spans=ALL[:1], hopeless=LATE)),
-    (5, 4, {"commit": BROKEN}, Redo(spans=ALL[:4])), (5, 2, {"commit": BROKEN}, Redo(spans=ALL[:2])),
+    (5, 2, {"failing": {11: REFUSED}}, redo(ALL[:2])), (5, 2, {"failing": {13: REFUSED}}, redo(ALL[:2])),
+    (5, 1, {"failing": {11: REFUSED}}, redo(ALL[:1])), (5, 2, {"checks": [LATE]}, redo(ALL[:2])),
+    (5, 2, {"failing": {15: BROKEN}}, redo(ALL[:2])), (5, 2, {"failing": {17: BROKEN}}, redo(ALL[:3])),
+    (5, None, {"failing": {11: BROKEN}}, redo(ALL[:1])), (5, None, {"failing": {13: BROKEN}}, redo(ALL[:1])),
+    (1, None, {"failing": {11: BROKEN}}, redo(ALL[:1], hopeless=BROKEN)),
+    (5, 2, {"commit": LATE}, redo(ALL[:2])), (5, 4, {"commit": LATE}, redo(ALL[:2])),
+    (2, None, {"commit": LATE}, redo(ALL[:1])), (1, None, {"commit": LATE}, redo(ALL[:1], hopeless=LATE)),
+    (5, 4, {"commit": BROKEN}, redo(ALL[:4])), (5, 2, {"commit": BROKEN}, redo(ALL[:2])),
 ]  # fmt: skip
 
 
@@ -165,7 +171,7 @@ def test_what_no_savepoint_tells_apart_is_tried_with_fewer(
 ) -> None:
     for name, value in said.items():
         setattr(world, name, value.copy() if isinstance(value, list) else value)
-    assert seen(isolate(world.job(), Redo(spans=ALL[:units], failed=failed))) == seen(expected)
+    assert seen(isolate(world.job(), redo(ALL[:units], failed=failed))) == seen(expected)
     assert world.told()[-1] == "rollback"
 
 
@@ -175,8 +181,8 @@ def test_what_was_learned_of_the_handler_is_tried_again_as_a_whole(
 ) -> None:
     world.learns = True
     world.failing[11] = error
-    redo = isolate(world.job(), Redo(spans=ALL, failed=2))
-    assert seen(redo) == seen(Redo(spans=ALL[:4], learned=True))
+    found = isolate(world.job(), redo(ALL, failed=2))
+    assert seen(found) == seen(redo(ALL[:4], learned=True))
 
 
 @pytest.mark.parametrize(
@@ -190,7 +196,7 @@ def test_what_is_the_database_s_trouble_stays_what_it_is(
     for name, value in said.items():
         setattr(world, name, value.copy() if isinstance(value, list) else value)
     with pytest.raises(psycopg.Error) as caught:
-        isolate(world.job(), Redo(spans=ALL, failed=2))
+        isolate(world.job(), redo(ALL, failed=2))
     assert caught.value is (LATE if said.get("failing") == {11: LATE} else CONFLICT)
 
 
@@ -207,7 +213,7 @@ CLAIMS: dict[str, tuple[Claim, str]] = {
 def test_what_is_claimed_otherwise_is_left_alone(world: IsolatedWorld, name: str) -> None:
     claim, outcome = CLAIMS[name]
     world.claims = [claim, claim]
-    assert isolate(world.job(), Redo(spans=ALL[:2])) == Step(outcome=outcome)  # type: ignore[arg-type]
+    assert isolate(world.job(), redo(ALL[:2])) == Step(outcome=outcome)  # type: ignore[arg-type]
     end = "commit" if outcome == "fenced" else "rollback"
     assert world.told() == ["begin", end]
     if name != "is shorter":
@@ -218,7 +224,7 @@ def test_what_is_claimed_otherwise_is_left_alone(world: IsolatedWorld, name: str
 
 def test_what_another_filter_keeps_is_left_alone(world: IsolatedWorld) -> None:
     some = kept_spans(ALL, Kept(ids=ALL.ids[1:], offsets=range(12, 21)))
-    assert isolate(world.job(), Redo(spans=some)) == Step(outcome="idle")
+    assert isolate(world.job(), redo(some)) == Step(outcome="idle")
     assert world.told() == ["begin", "claim 4", "rollback"]
 
 
