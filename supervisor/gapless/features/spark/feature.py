@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from gapless.feature import Feature, Listed
-
-
-def _commands() -> ModuleType:
-    from gapless.features.spark import commands
-
-    return commands
-
 
 SPARK = Feature(
     commands={
         "pipeline": Listed(
             "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once",
-            _commands,
+            "gapless.features.spark.commands",
         ),
     },
     ops=("gapless.features.spark.ops", "gapless.features.spark.pipeline.position"),
