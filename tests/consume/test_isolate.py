@@ -147,6 +147,7 @@ RUNS: list[tuple[int, int | None, list[int], list[int]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("units", "failed", "together", "apart"), RUNS)
 def test_those_before_the_first_failure_run_together(
     isolated: Isolated, units: int, failed: int | None, together: list[int], apart: list[int]
@@ -231,6 +232,7 @@ FEWER: list[tuple[int, int | None, dict[int, Fails], list[int], Any]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("units", "failed", "fails", "left", "hopeless"), FEWER)
 def test_a_failure_of_no_savepoint_is_tried_with_fewer(
     isolated: Isolated, units: int, failed: int | None, fails: Any, left: list[int], hopeless: Any

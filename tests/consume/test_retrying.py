@@ -97,7 +97,8 @@ class Aside:
             end(conn)
 
     def has(self, change: str) -> None:
-        self.world.conn.execute(f"update gapless.dead_letter set {change}".encode())
+        set_it = f"update gapless.dead_letter set {change} where group_id = %s"
+        self.world.conn.execute(set_it.encode(), [self.group.name])
 
     def found(self) -> Any:
         """Return how it stands; None: it was handled."""
@@ -118,7 +119,8 @@ class Aside:
 
 
 @pytest.fixture
-def aside(world: World) -> Iterator[Aside]:
+def aside(shared_world: World) -> Iterator[Aside]:
+    world = shared_world.another_topic()
     world.conn.execute(MOODY)
     group = world.group()
     yield Aside(world, group)
@@ -180,6 +182,7 @@ def test_schemas_are_looked_at_before_a_call_outside(aside: Aside) -> None:
 
 
 @OUTSIDE
+@pytest.mark.few(4)
 @pytest.mark.parametrize("when", ["before", "aside.recorded"])
 @pytest.mark.parametrize("outcome", ["gone", "fenced"])
 def test_one_that_is_no_longer_ours_is_not_called(
@@ -226,9 +229,8 @@ def test_one_that_fails_again_is_set_aside_again(
     aside.ends = [REFUSED]
     assert aside.retry(outside=outside) == outcome
     assert aside.found() == found
-    said = "select reason, worker, duration_ms from gapless.dead_letter where group_id = %s"
-    ((reason, worker, duration_ms),) = aside.world.rows(said, aside.group.name)
-    assert reason == "ValueError: no"
+    assert aside.group.letters_have("reason") == {"ValueError: no"}
+    (worker,), (duration_ms,) = map(aside.group.letters_have, ("worker", "duration_ms"))
     assert worker.startswith("w pid ")
     assert 0 < duration_ms < 60_000
     assert aside.group.effects() == []
@@ -238,7 +240,7 @@ def test_too_many_deaths_are_its_end(aside: Aside) -> None:
     aside.has("crashes = 2")
     assert aside.retry() == "dead"
     assert (aside.seen, aside.found()) == ([], ("dead", 1, 0, None))
-    ((reason,),) = aside.world.rows("select reason from gapless.dead_letter")
+    (reason,) = aside.group.letters_have("reason")
     assert "died, or lost its session, 2 times" in reason
     assert reason.endswith(": killed")
 
@@ -264,9 +266,10 @@ def test_a_transaction_that_cannot_commit_is_its_failure(aside: Aside, end: Ends
 
 
 def test_lost_events_are_its_failure(aside: Aside) -> None:
-    aside.world.conn.execute("delete from gapless.dead_letter_event where c_offset = 2")
+    lost = "delete from gapless.dead_letter_event where c_offset = 2 and group_id = %s"
+    aside.world.conn.execute(lost, [aside.group.name])
     assert aside.retry() == "waiting"
-    ((reason,),) = aside.world.rows("select reason from gapless.dead_letter")
+    (reason,) = aside.group.letters_have("reason")
     assert "2 of 3 events are left" in reason
 
 
