@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from gapless.worker.spec import SequencerSpec
     from gapless.worker.unleased import Forks, Unleased
 
+T = TypeVar("T")
 Duty = Callable[["SequencerSpec"], AbstractContextManager[object]]
 Workers = Callable[["Forks", "Plan"], "Unleased"]
 Check = Callable[["Patient"], Iterator["Finding"]]
@@ -61,13 +61,13 @@ class GroupMode(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A command: its line in the help, and its module, which is imported on first use.
+    """A command: its line in the help, and its module, by name: it is imported on first use.
 
     routed: verbs of it have a route, which the gateway serves.
     """
 
     summary: str
-    module: Callable[[], ModuleType]
+    module: str
     routed: bool = False
 
 
@@ -91,8 +91,9 @@ class Feature:
 
     A slot that would import more than this module is a function.
 
-    commands: by name, in the order of the help. verbs: modules with more verbs of a command that is
-    not its own, and EXAMPLES of them. ops: modules whose `__all__` is in `gapless.ops`.
+    commands: by name, in the order of the help. verbs: for a command that is not its own, the name
+    of a module with more verbs and EXAMPLES. ops: names of modules whose `__all__` is in
+    `gapless.ops`.
     sections: of a look (status, the console, metrics).
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
@@ -110,7 +111,7 @@ class Feature:
     """
 
     commands: Mapping[str, Listed] = field(default_factory=dict)
-    verbs: Mapping[str, Callable[[], ModuleType]] = field(default_factory=dict)
+    verbs: Mapping[str, str] = field(default_factory=dict)
     ops: tuple[str, ...] = ()
     sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
     checks: Callable[[], Sequence[Check]] = tuple
@@ -134,47 +135,33 @@ listed: Callable[[], Sequence[Feature]] = tuple
 the list down here: so the core imports none, and no entry point can forget it."""
 
 
-def verbs_of(command: str) -> Iterator[ModuleType]:
-    """Yield the modules with more verbs of a command."""
-    return (each.verbs[command]() for each in listed() if command in each.verbs)
+def given(slot: Callable[[Feature], T | None]) -> Iterator[T]:
+    """Yield the contents of a slot, of each feature that fills it."""
+    return (found for found in map(slot, listed()) if found is not None)
 
 
-def options() -> Iterable[Option]:
-    """Return the options to set for a group, in addition to those of the core."""
-    return (option for each in listed() for option in each.options)
+def parts(slot: Callable[[Feature], Iterable[T]]) -> Iterator[T]:
+    """Yield the parts that a slot has several of, of all features."""
+    return (part for each in listed() for part in slot(each))
 
 
 def reader() -> SelectiveReader:
     """Return the reader for groups that do not take every event."""
-    for each in listed():
-        if each.reader is not None:
-            return each.reader()
+    for make in given(lambda each: each.reader):
+        return make()
     raise LookupError("the group has a filter, and no feature of this program reads by one")
-
-
-def source() -> SourceOption | None:
-    """Return the handlers that come and go, if a feature has some."""
-    return next((each.source for each in listed() if each.source is not None), None)
 
 
 def switch(name: str) -> Switch:
     """Return a switch of topics."""
-    for each in listed():
-        if name in each.switches:
-            return each.switches[name]
+    for found in given(lambda each: each.switches.get(name)):
+        return found
     raise LookupError(f"no feature of this program switches {name} of a topic")
-
-
-def take_steps(conn: Connection[Any]) -> None:
-    """Do the work that chunks wait for, step by step, to its end."""
-    for each in listed():
-        while each.step is not None and each.step(conn):
-            pass
 
 
 def mode_of(name: str) -> GroupMode:
     """Return the mode of this name, which is not the core's."""
-    for each in (mode for one in listed() for mode in one.modes()):
+    for each in parts(lambda each: each.modes()):
         if each.name == name:
             return each
     raise LookupError(f"no feature of this program has groups of mode {name!r}")

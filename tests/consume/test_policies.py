@@ -1,9 +1,7 @@
 """What was set aside is handled later: exactly once, in order per key where that is promised (I6)."""
 
 import os
-from time import monotonic
 from typing import Any
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -20,8 +18,6 @@ from gapless.errors import BlockedError
 from gapless.lease import hold
 from gapless.log.event import NewEvent
 from support.examples import examples
-from support.long import long_but
-from support.patience import patience
 from support.redrive import redrive
 from support.turn import turn as make_turn
 from support.world import Group, World, make_handler
@@ -361,20 +357,3 @@ class TestParkKey:
                 )
                 == 0
             )
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("on_failure", long_but(["retry", "park-key"], "park-key"))
-def test_a_storm_of_failures(world: World, group: Group, on_failure: OnFailure) -> None:
-    """A thousand failing units in a row: each is set aside, tried again, and dead."""
-    for n in range(20):
-        world.events(
-            NewEvent(payload={}, key=f"{n}.{i}", transaction_id=uuid4()) for i in range(50)
-        )
-    group.failing = set(range(1, 1001))
-    began = monotonic()
-    group.drive(**policy(on_failure, 0), batch_size=1000)
-    assert monotonic() - began < patience(30)
-    assert list(group.states().values()) == ["dead"] * 1000
-    assert group.letters_have("attempts") == {2}
-    group.assert_all_once(1000)

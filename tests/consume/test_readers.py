@@ -78,7 +78,8 @@ def test_no_handler_sees_what_is_not_kept(shared_world: World, entry: Any) -> No
 
 def test_whatever_is_imported_first_knows_the_reader() -> None:
     """In an interpreter of its own."""
-    says = "from gapless import feature; print(feature.reader(), *feature.options())"
+    options = "feature.parts(lambda each: each.options)"
+    says = f"from gapless import feature; print(feature.reader(), *{options})"
     told = subprocess.run([sys.executable, "-c", says], capture_output=True, text=True, check=True)
     assert "FilteredReader" in told.stdout
     assert "_set_filter" in told.stdout

@@ -42,13 +42,13 @@ BOUNDS = {
     "a turn: 10 events, and rest": (37, 10, 36),
     "a step of 10 events": (34, 8, 28),
     "a step of 10 events read ahead": (28, 6, 26),
-    "10 units, one fails": (74, 17, 200),
+    "10 units, one fails": (73, 17, 190),
     "a redrive": (43, 11, 60),
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
     "publish": (27, 10, 30),
-    "publish over HTTP": (75, 22, 84),
-    "gapless status": (79, 26, 112),
-    "gapless topics list": (73, 25, 98),  # it names who has locked a table
+    "publish over HTTP": (71, 22, 80),
+    "gapless status": (70, 24, 96),
+    "gapless topics list": (64, 23, 82),  # it names who has locked a table
 }
 
 

@@ -46,7 +46,10 @@ select max(n) from (
 @pytest.mark.long
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_thousand_failing_transactions_in_a_row(fleet: Fleet, name: str) -> None:
-    """Each of a key of its own, in the only partition; a good one comes behind them."""
+    """Each of a key of its own, in the only partition; a good one comes behind them.
+
+    Each is set aside, tried again as the policy says, and dead.
+    """
     trusting: dict[str, object] = {"gapless.worker.failure_backoff.GRACE_S": patience(GRACE_S)}
     a = fleet.start("a", patch=trusting, total_partitions=1, **POLICIES[name])
     fleet.until_owners(a=1)

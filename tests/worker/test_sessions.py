@@ -1,33 +1,66 @@
 """Sessions that are ended by the server: each kind, and connections that cannot be had."""
 
-from dataclasses import replace
+import subprocess
+import sys
+from pathlib import Path
 from signal import SIGCONT, SIGKILL, SIGSTOP
+from typing import Any
 
 import psycopg
 import pytest
+from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
-from gapless.db.connect import connect
-from gapless.worker.session_loop import Opening
+import gapless
+from gapless import testing
+from support.commands import environment
 from support.fleet import Fleet, Load, until
 from support.ledger import assert_exactly_once, entries, handovers
 from support.long import long_but
 
+APP = '''
+import gapless
+
+SEEN = """
+insert into seen select %s, current_setting('application_name'),
+  current_setting('idle_in_transaction_session_timeout'), current_setting('statement_timeout')
+"""
+
+@gapless.handler(topic="t", group="ordered")
+def ordered(unit, conn):
+    conn.execute(SEEN, [unit.group])
+
+@gapless.handler(topic="t", group="shared", mode="queue")
+def shared(unit, conn):
+    conn.execute(SEEN, [unit.group])
+'''
 MEMBERS = "select array_agg(member_id order by member_id) from gapless.member"
 
 
-def test_a_session_of_handlers_is_guarded(dsn: str) -> None:
+def test_workers_begin_on_guarded_sessions(dsn: str, conn: Connection[Any], tmp_path: Path) -> None:
     """A transaction left idle for longer than a turn may take ends, and its locks with it."""
-    opening = Opening(
-        connect=lambda: connect(dsn, role="guarded"), max_processing_ms=60_000, patience_s=1.0
+    testing.install(dsn, topics={"t": 1})
+    conn.execute("create table seen (group_id text, name text, idle text, statement text)")
+    (tmp_path / "app.py").write_text(APP)
+    settings = {"GAPLESS_MAXPROCESSINGMS": "20000", "GAPLESS_STATEMENTTIMEOUTMS": "7000"}
+    supervisor = subprocess.Popen(
+        [sys.executable, "-m", "gapless", "run", "app.py", "--workers", "1"],
+        cwd=tmp_path,
+        env=environment(GAPLESS_DSN=dsn, **settings),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
-    for limit_ms, statement in ((None, "0"), (7_000, "7s")):
-        with replace(opening, statement_timeout_ms=limit_ms).open() as conn:
-            said = [
-                conn.execute(f"show {name}").fetchone()
-                for name in ("idle_in_transaction_session_timeout", "statement_timeout")
-            ]
-        assert said == [("65s",), (statement,)]
+    try:
+        gapless.publish(conn, "t", 1)
+        seen = "select * from seen order by 1"
+        until(lambda: len(conn.execute(seen).fetchall()) == 2, "handled by both")
+    finally:
+        supervisor.terminate()
+        supervisor.wait()
+    assert conn.execute(seen).fetchall() == [
+        ("ordered", "gapless/worker ordered/t/0", "25s", "7s"),
+        ("shared", "gapless/queue worker shared", "25s", "7s"),
+    ]
 
 
 @pytest.mark.long

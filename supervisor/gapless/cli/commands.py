@@ -7,7 +7,6 @@ TAKES_THE_REST: then gapless does not read the words behind `--`.
 
 from __future__ import annotations
 
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -18,10 +17,7 @@ from gapless.features import FEATURES
 
 def _beside(summaries: dict[str, str]) -> dict[str, Listed]:
     """Return commands, each with the module of the same name beside this one."""
-    return {
-        name: Listed(summary, partial(import_module, f"gapless.cli.{name}"))
-        for name, summary in summaries.items()
-    }
+    return {name: Listed(summary, f"gapless.cli.{name}") for name, summary in summaries.items()}
 
 
 GROUPS = {
@@ -85,7 +81,7 @@ def parser_of(*names: str) -> Parser:
     parser = Parser(**_PROGRAM)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", parser_class=Parser)
     for name in names:
-        summary, module = COMMANDS[name].summary, COMMANDS[name].module()
+        summary, module = COMMANDS[name].summary, import_module(COMMANDS[name].module)
         about = f"{summary[0].upper()}{summary[1:]}."
         more = getattr(module, "EXAMPLES", None)
         own = commands.add_parser(name, help=summary, description=about, epilog=more, **HOW)

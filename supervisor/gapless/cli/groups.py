@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from gapless import feature
 from gapless.cli.declare import Args, Command, Conn, opt, yes
 from gapless.cli.place import of_topics, point
@@ -75,6 +77,7 @@ def _show(conn: Conn, args: Args) -> int:
     return listed(args, show_group(conn, args.place))
 
 
-for each in feature.verbs_of("groups"):
-    command.join(each.command)
-    EXAMPLES += each.EXAMPLES
+for name in feature.given(lambda each: each.verbs.get("groups")):
+    more = import_module(name)
+    command.join(more.command)
+    EXAMPLES += more.EXAMPLES

@@ -12,6 +12,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 from typing import IO
 
 from gapless.cli.commands import COMMANDS, help_parser, parser_of
@@ -55,7 +56,7 @@ def _run(words: list[str]) -> int:
     if name not in COMMANDS:
         raise UsageError(f"there is no command {name!r}{_meant(name)}; gapless --help lists them")
     rest: list[str] = []
-    if "--" in words and getattr(COMMANDS[name].module(), "TAKES_THE_REST", False):
+    if "--" in words and getattr(import_module(COMMANDS[name].module), "TAKES_THE_REST", False):
         words, rest = words[: words.index("--")], words[words.index("--") + 1 :]
     args = parser_of(name).parse_args(words, argparse.Namespace(**GLOBALS, rest=rest))
     code: int = args.act(args)

@@ -33,7 +33,7 @@ _FLAGS = (
     *("create_topics", "exit_on_revoked", "log_format", "metrics"),
 )
 _NO_SCREEN = ("dumb", "unknown")  # terminals that only print
-_source = feature.source()
+_source = next(feature.given(lambda each: each.source), None)
 command = Command("run")
 
 

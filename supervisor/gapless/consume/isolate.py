@@ -12,8 +12,9 @@ failed) are tried again with fewer units, and in the end with one, whose failure
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from itertools import islice
 
 import psycopg
@@ -21,14 +22,14 @@ import psycopg
 from gapless.consume.aside.parking import Parking, settle_parking
 from gapless.consume.aside.record import set_aside
 from gapless.consume.job import NONE, Job, Redo, Step
-from gapless.consume.read.units import with_settings_checked
+from gapless.consume.read.units import FETCH_EVENTS, read_units, with_settings_checked
 from gapless.consume.session import (
     TransactionBrokenError,
     allow_commit,
     require_good_unit,
     transaction,
 )
-from gapless.consume.unit import Span, Unit, UnitRanges
+from gapless.consume.unit import Source, Span, Unit, UnitRanges
 from gapless.consume.user.call import call_apart, call_each
 from gapless.consume.user.chain import adapt
 from gapless.consume.verdict.failure import Failure, UnitFailedError
@@ -36,6 +37,8 @@ from gapless.consume.verdict.policy import Verdict
 from gapless.consume.verdict.wish import Retry
 from gapless.db.connect import is_passing
 from gapless.failpoints import hit
+from gapless.log.event import Row
+from gapless.log.read import fetch
 
 Numbering = Callable[[Iterable[Unit], int], Iterable[tuple[int, Unit]]]
 """Gives the units to be called their numbers, from a first one on."""
@@ -61,13 +64,13 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
     handled = False
     try:
         with suppress(psycopg.Rollback), transaction(job.conn):
-            claimed, found = job.backlog.claim_again(job.conn, job.assignment, chosen, job.terms)
+            claimed = job.backlog.claim_again(job.conn, job.assignment, chosen)
             if claimed.outcome == "fenced":
                 return Step(outcome="fenced")
+            hit("isolate.claimed")
             parking = Parking.load(job, chosen) if job.parks else None
             number: Numbering = enumerate if parking is None else parking.numbered
-            units = found if claimed.rows else with_settings_checked(job.handler, found)
-            units = iter(units)
+            units = _units(job, chosen, retry.rows)
             _together(job, number(islice(units, good), 0), good)
             handle_apart(job, number(units, good), aside, parking)
             handled = True
@@ -77,15 +80,15 @@ def isolate(job: Job, retry: Redo) -> Step | Redo:
         if adapt(job.handler, error):
             return Redo(spans=chosen, learned=True)
         at = error.at if isinstance(error, TransactionBrokenError) else None
-        return _fewer(chosen, good if at is None else at, error)
+        return _fewer(retry, chosen, good if at is None else at, error)
     except BlockedHereError as blocked:
         if blocked.at == 0:
             raise job.blocked(chosen[0].first_offset, blocked.error) from None
-        return Redo(spans=chosen[: blocked.at])  # those before it can be passed
+        return Redo(spans=chosen[: blocked.at], rows=retry.rows)  # those before it can be passed
     except psycopg.Error as error:
         if not handled or is_passing(error):
             raise
-        return _fewer(chosen, len(chosen) // 2, error)
+        return _fewer(retry, chosen, len(chosen) // 2, error)
     hit("isolate.committed")
     return Step.after(chosen, aside) if handled else Step(outcome="idle")
 
@@ -105,7 +108,7 @@ def give_up(
     if verdict.state == "block":
         raise job.blocked(span.first_offset, failure.error)
     with suppress(psycopg.Rollback), transaction(job.conn):
-        claimed, _ = job.backlog.claim_again(job.conn, job.assignment, spans)
+        claimed = job.backlog.claim_again(job.conn, job.assignment, spans)
         if claimed.outcome == "fenced":
             return Step(outcome="fenced")
         hit("give_up.claimed")
@@ -156,6 +159,16 @@ def put_aside(
         parking.hold(span.first_offset)
 
 
+def _units(job: Job, spans: UnitRanges, rows: list[Row] | None) -> Iterator[Unit]:
+    """Return units for another call; events that are not in memory are read between the calls."""
+    partition = job.assignment.partition
+    if rows is None:
+        units = read_units(job.conn, partition, spans, job.terms)
+        return with_settings_checked(job.handler, units)
+    source = Source(partition, partial(fetch, job.conn), FETCH_EVENTS)
+    return iter(spans.units(source, rows[: len(spans.wanted)]))
+
+
 def _together(job: Job, numbered: Iterable[tuple[int, Unit]], count: int) -> None:
     """Handle units that ran well a moment ago. Raises UnitFailedError when they do not now."""
     if not count:
@@ -169,9 +182,9 @@ def _together(job: Job, numbered: Iterable[tuple[int, Unit]], count: int) -> Non
         raise UnitFailedError(error) from error
 
 
-def _fewer(spans: UnitRanges, count: int, error: BaseException) -> Redo:
+def _fewer(retry: Redo, spans: UnitRanges, count: int, error: BaseException) -> Redo:
     """Continue with the first `count` units; a single unit that failed is hopeless."""
     if len(spans) == 1:
         reason = error.error if isinstance(error, UnitFailedError) else error
         return Redo(spans=spans, hopeless=reason)
-    return Redo(spans=spans[: max(count, 1)])
+    return Redo(spans=spans[: max(count, 1)], rows=retry.rows)

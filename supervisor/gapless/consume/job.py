@@ -21,6 +21,7 @@ from gapless.consume.verdict.policy import BLOCK_RETRY_S, Verdict, judge
 from gapless.db.connect import is_cancelled, is_passing
 from gapless.errors import BlockedError, UnreadyError
 from gapless.keys import Assignment
+from gapless.log.event import Row
 
 STATES = ("dead", "waiting", "parked")
 NONE: Mapping[str, int] = MappingProxyType({})
@@ -91,6 +92,7 @@ Done = tuple[UnitRanges, int]
 class Redo:
     """Units that were not committed: try them again, with more care.
 
+    rows: their events, and maybe later ones, where the claim had them in memory.
     failed: the first that failed, if it is known; those before it ran without an error.
     hopeless: why the only unit left cannot be handled at all.
     done: the batches that were committed before them. learned: retry the whole batch as before: the
@@ -98,6 +100,7 @@ class Redo:
     """
 
     spans: UnitRanges
+    rows: list[Row] | None = None
     failed: int | None = None
     hopeless: BaseException | None = None
     done: Sequence[Done] = ()

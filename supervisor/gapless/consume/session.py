@@ -146,8 +146,8 @@ def explain(error: psycopg.Error) -> None:
 def run_untimed(conn: Connection[Any], name: str, params: Mapping[str, object]) -> None:
     """Run a named query that may take longer than statement_timeout, which is for handlers."""
     later(conn, "consume", "lift_timeout")
-    run(conn, name, params)
-    run(conn, "put_timeout_back")
+    later(conn, "consume", name, params)
+    run(conn, "put_timeout_back")  # one round trip
 
 
 def run_before(conn: Connection[Any], name: str, params: Mapping[str, object] = {}) -> None:

@@ -30,7 +30,7 @@ from gapless.consume.session import (
     commit_and_begin,
     transaction,
 )
-from gapless.consume.unit import NOTHING, Unit, UnitRanges
+from gapless.consume.unit import Unit
 from gapless.consume.user.call import call, call_each
 from gapless.consume.user.chain import adapt
 from gapless.consume.verdict.failure import Failure, UnitFailedError, crash_reason
@@ -121,13 +121,12 @@ def _fast(
     batch_size = 1 if job.handler.habits.defers else batch_size
     committed: list[Done] = []
     handled: Done | None = None  # the last one; its COMMIT is next, unless it is committed
-    spans = NOTHING
+    claimed = Claim(outcome="idle")
     try:
         with transaction(conn, kept=True):
             claimed, units = backlog.claim(conn, job.assignment, job.terms, batch_size)
             if claimed.outcome != "claimed":
                 return Step(outcome=claimed.outcome)
-            spans = claimed.spans
             handled = _handle(job, claimed, units)
             while backlog.units and continue_while():
                 # COMMIT, BEGIN and the next claim are one round trip.
@@ -137,15 +136,14 @@ def _fast(
                     return _all_of(committed)
                 hit("step.next")
                 claimed, units = following
-                spans = claimed.spans
                 handled = _handle(job, claimed, units)
     except (UnitFailedError, TransactionBrokenError) as error:
-        return _retry(job, spans, error, committed)
+        return _retry(job, claimed, error, committed)
     except psycopg.Error as error:
         if handled is None or handled in committed:
             raise
         # Our own check or the COMMIT failed, and a handler caused it.
-        retry = _retry(job, spans, error, committed)
+        retry = _retry(job, claimed, error, committed)
         if is_passing(error) and not retry.learned:
             raise
         return retry
@@ -188,16 +186,17 @@ def _all_of(batches: Sequence[Done]) -> Step:
     )
 
 
-def _retry(job: Job, spans: UnitRanges, error: Exception, committed: Sequence[Done]) -> Redo:
+def _retry(job: Job, claimed: Claim, error: Exception, committed: Sequence[Done]) -> Redo:
     """Return the units to be tried again, and the batches committed before them.
 
     Raises the error when no handler was called: a filter passed all of the claim.
     """
-    if not spans.ends:
+    if not claimed.spans.ends:
         raise error
+    redo = Redo(spans=claimed.spans, rows=claimed.rows, done=committed)
     if isinstance(error, UnitFailedError):
-        return Redo(spans=spans, failed=error.at, done=committed)
-    return Redo(spans=spans, done=committed, learned=adapt(job.handler, error))
+        return replace(redo, failed=error.at)
+    return replace(redo, learned=adapt(job.handler, error))
 
 
 def _call_batch(job: Job, parking: Parking | None, units: Iterable[Unit]) -> None:

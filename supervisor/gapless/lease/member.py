@@ -95,7 +95,7 @@ def create_group(conn: Connection[Any], subscription: ServedTopic) -> int:
     with refused():
         row = conn.execute(query("lease", "create_group"), params).fetchone()
     assert row is not None
-    for option in feature.options():
+    for option in feature.parts(lambda each: each.options):
         option(conn, subscription)
     return int(row[0])
 

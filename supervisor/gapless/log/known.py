@@ -77,7 +77,8 @@ def known_topic(conn: Any, topic: str) -> Script[KnownTopic]:
 
 def rules_reader() -> RulesReader | None:
     """Return the rules reader of the feature that has one."""
-    return next((each.publishing() for each in feature.listed() if each.publishing), None)
+    make = next(feature.given(lambda each: each.publishing), None)
+    return make and make()
 
 
 def _learned(topic: str, row: Row, before: KnownTopic | None, pid: int) -> KnownTopic:

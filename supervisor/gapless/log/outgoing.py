@@ -7,7 +7,7 @@ added, and the cost is two look-ups.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -15,10 +15,8 @@ from typing import Any
 
 from gapless.log.event import NewEvent
 from gapless.log.given import Events
-from gapless.telemetry.meter import Meter, current
+from gapless.telemetry.meter import UNTIMED, Meter, in_use
 from gapless.telemetry.spans import HEADERS, current_headers
-
-_NOTHING: AbstractContextManager[None] = nullcontext()
 
 
 def outgoing(events: Events) -> Events:
@@ -30,7 +28,7 @@ def outgoing(events: Events) -> Events:
     if isinstance(events, list):
         return [_traced(headers, event) for event in events] if headers else events
     traced = map(partial(_traced, headers), events) if headers else events
-    return traced if current() is None else _Counted(traced)
+    return _Counted(traced) if in_use else traced
 
 
 def sent(topic: str, events: Events) -> AbstractContextManager[None]:
@@ -38,8 +36,7 @@ def sent(topic: str, events: Events) -> AbstractContextManager[None]:
 
     events: those that outgoing() returned.
     """
-    meter = current()
-    return _NOTHING if meter is None else _sent(meter, topic, events)
+    return _sent(in_use[0], topic, events) if in_use else UNTIMED
 
 
 class _Counted(Iterator[object]):

@@ -32,8 +32,8 @@ class DueEvents(Protocol):
 
 def promoter() -> DueEvents:
     """Return a new promoter of the feature; without the feature nothing is ever due."""
-    made = (each.promoting() for each in feature.listed() if each.promoting)
-    return next(made, None) or _NothingIsDue()
+    make = next(feature.given(lambda each: each.promoting), _NothingIsDue)
+    return make()
 
 
 class _NothingIsDue:

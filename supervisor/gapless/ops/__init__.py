@@ -97,7 +97,6 @@ if not TYPE_CHECKING:
 
     def _modules() -> Iterator[str]:
         yield from _OWN
-        for each in feature.listed():
-            yield from each.ops
+        yield from feature.parts(lambda each: each.ops)
 
     __getattr__, __dir__ = exports(__name__, "RefusedError", _modules)

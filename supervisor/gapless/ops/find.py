@@ -7,6 +7,7 @@ the configuration, libpq's own environment; without any, the embedded server's.
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -19,11 +20,16 @@ from psycopg.rows import TupleRow
 from gapless.db.connect import complaint_about, is_pooled, opening, share
 from gapless.db.schema import agree_on_schema
 from gapless.errors import ConfigError
-from gapless.settings import Settings, dsn_is_configured, load
-from gapless.settings.dsn import resolve_dsn
+from gapless.settings import Settings, load
+from gapless.settings.reference import resolve
 
 if TYPE_CHECKING:
     from gapless.features.server.server import EmbeddedServer
+
+# The variables that choose a server, a database or a role. PGPASSWORD, PGPASSFILE, PGSSLMODE,
+# PGSERVICEFILE, PGAPPNAME … only refine a choice made elsewhere and are often left over.
+# DATABASE_URL is not libpq's and usually belongs to another program on the machine.
+_CHOOSES_A_SERVER = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE")
 
 # Our share in the embedded server: it runs for as long as this process, and its children, live.
 _servers: list[EmbeddedServer] = []
@@ -83,14 +89,16 @@ def find(settings: Settings) -> FoundDatabase:
     return embedded_database() if dsn is None else FoundDatabase(dsn=dsn)
 
 
-def configured_dsn(settings: Settings) -> str | None:
+def configured_dsn(settings: Settings, environ: Mapping[str, str] = os.environ) -> str | None:
     """Return the configured DSN; "" is libpq's environment, None means that there is none.
 
-    `env:NAME` and `file:/path` refer to it. Raises ConfigError for one that libpq cannot read.
+    gapless never parses a DSN: an empty one already makes libpq read PGHOST, PGSERVICE, the service
+    file, the password file and the rest. `env:NAME` and `file:/path` refer to one. Raises ConfigError
+    for one that cannot be found, or that libpq cannot read.
     """
-    if not dsn_is_configured(os.environ, settings.dsn):
+    if not settings.dsn and not any(environ.get(name) for name in _CHOOSES_A_SERVER):
         return None
-    dsn = resolve_dsn(settings.dsn or "")
+    dsn = resolve(settings.dsn or "")
     complaint = complaint_about(dsn)
     if complaint is not None:
         raise ConfigError(complaint)

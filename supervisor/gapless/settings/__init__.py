@@ -5,14 +5,13 @@ default. `sections.py` declares those of the core, a feature its own (`declare.p
 `record.py` holds them all; `kinds.py` has their types and ranges; `reader.py` turns YAML into a
 `document.py`; `placeholder.py` expands `${name:default}` with the values that
 `source.py` finds in environment and values file; `load.py` decides and checks; `stranger.py`
-handles misspelt names; `dsn.py` knows libpq's own environment, `schema.py` the names of schemas.
+handles misspelt names; `schema.py` has the names of schemas.
 `config/gapless.yml`, the list of settings for people, is made of the declarations.
 """
 
 from __future__ import annotations
 
-from gapless.settings.dsn import dsn_is_configured
 from gapless.settings.load import Loaded, environment_schema, load
 from gapless.settings.record import Settings
 
-__all__ = ["Loaded", "Settings", "dsn_is_configured", "environment_schema", "load"]
+__all__ = ["Loaded", "Settings", "environment_schema", "load"]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import Any, get_args
 
 from gapless.settings.kinds import Choice, Dsn, Kind, Text, Truth, Whole
@@ -67,11 +68,11 @@ class Setting:
     kind: Kind
     default: object
     names: tuple[str, ...]
-    """The names in placeholders and values file; the first one wins over the rest."""
-    variables: tuple[str, ...]
-    """The names in the environment, in the same order."""
+    """The names in placeholders and values file, in the environment by environment_name(); the
+    first one wins over the rest."""
 
 
+@cache
 def environment_name(name: str) -> str:
     """Return the variable for a name, as light-4j does: upper case, other characters become _."""
     return re.sub(r"[^A-Za-z0-9]", "_", name).upper()
@@ -84,13 +85,11 @@ def settings_of(owner: Any) -> Iterator[Setting]:
             continue
         key = re.sub(r"_([a-z])", lambda match: match[1].upper(), declared.name)
         sections = (SECTION, CLASSIC_SECTION) if declared.metadata["classic"] else (SECTION,)
-        names = tuple(f"{each}.{key}" for each in sections)
         yield Setting(
             key=key,
             owner=owner,
             attribute=declared.name,
             kind=declared.metadata["kind"],
             default=declared.default,
-            names=names,
-            variables=tuple(map(environment_name, names)),
+            names=tuple(f"{each}.{key}" for each in sections),
         )

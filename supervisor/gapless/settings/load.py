@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
+from itertools import chain
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -77,9 +78,11 @@ def load(
     `values` a `values.yml` beside the config file is used if there is one. `overrides` are the
     flags, by attribute or key; None means that the flag was not given.
     """
-    config = _read(path) if path else Document()
-    outside = Surroundings(environ=environ, values=_read_values(path, values))
-    refuse_unknown_keys(config)
+    config = Document()
+    if path is not None:
+        config, values = _read(path), values or _beside(path)
+        refuse_unknown_keys(config)
+    outside = Surroundings(environ=environ, values=_read(values) if values else Document())
     flags = _flags(overrides)
     said = outside.said()
     spoken = flags.keys() | said.keys() | config.entries.keys()
@@ -98,7 +101,8 @@ def load(
     sources = dict.fromkeys(catalog(), DEFAULT_SOURCE)
     sources |= {key: each.source for key, each in found.items()}
     _check_together(settings, sources)
-    warnings = _warnings(config, outside)
+    mentioned = {name for entry in config.entries.values() for name in _mentioned(entry)}
+    warnings = [*warn_of_retired(config, outside), *warn_of_strangers(outside, mentioned)]
     for key, rival_values in said.items():
         if sources[key] != _FLAG_SOURCE:
             warnings += rivals(rival_values)
@@ -116,7 +120,7 @@ def environment_schema(environ: Mapping[str, str]) -> str:
     Raises ConfigError for a name that no schema of ours may have.
     """
     (setting,) = (each for each in settings_of(ProcessSettings) if each.key == "schema")
-    for said in Surroundings(environ=environ).each(setting.names):
+    for said in chain(*Surroundings(environ=environ).each(setting.names)):
         return str(_check(setting, _Expanded(raw=said.value, source=said.source)))
     return str(setting.default)
 
@@ -128,12 +132,11 @@ def _read(path: Path) -> Document:
     return read_document(path)
 
 
-def _read_values(path: Path | None, values: Path | None) -> Document:
-    if values:
-        return _read(values)
-    beside = path.with_name(_VALUES_FILE) if path else None
+def _beside(path: Path) -> Path | None:
+    """Return the values file beside a config file, if there is one."""
+    beside = path.with_name(_VALUES_FILE)
     # lexists: a link that leads nowhere MUST be an error, not "no values file".
-    return _read(beside) if beside and os.path.lexists(beside) else Document()
+    return beside if os.path.lexists(beside) else None
 
 
 def _flags(overrides: Mapping[str, object]) -> dict[str, object]:
@@ -211,8 +214,3 @@ def _check_together(settings: Settings, sources: Mapping[str, str]) -> None:
             f" memberTtlMs is {settings.member_ttl_ms} (from {sources['memberTtlMs']}):"
             " heartbeatMs must be less than half of memberTtlMs"
         )
-
-
-def _warnings(config: Document, outside: Surroundings) -> list[str]:
-    mentioned = {name for entry in config.entries.values() for name in _mentioned(entry)}
-    return [*warn_of_retired(config, outside), *warn_of_strangers(outside, mentioned)]

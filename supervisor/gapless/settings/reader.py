@@ -35,7 +35,7 @@ def read_document(path: Path) -> Document:
         raise ConfigError(f"{path} line {_line(root)}: must be keys with values, not a {what}")
     entries: dict[str, SettingEntry] = {}
     declared: list[Declared] = []
-    nested = {section.key: section for each in feature.listed() for section in each.nested()}
+    nested = {section.key: section for section in feature.parts(lambda each: each.nested())}
     for key_node, value_node in root.value:
         section = nested.get(key_node.value) if isinstance(key_node.value, str) else None
         if section is not None and all(each.section is not section for each in declared):

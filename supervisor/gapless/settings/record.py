@@ -55,7 +55,7 @@ class Settings(SharingSettings, HandlingSettings, LogSettings, ProcessSettings):
 
 def sections() -> tuple[type, ...]:
     """Return the sections that features declare."""
-    return tuple(section for each in feature.listed() for section in each.settings())
+    return tuple(feature.parts(lambda each: each.settings()))
 
 
 @cache

@@ -15,7 +15,7 @@ from gapless.settings.placeholder import Resolved
 from gapless.settings.record import catalog
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
 
 def rivals(values: list[Resolved]) -> Iterator[str]:
@@ -36,31 +36,23 @@ class Surroundings:
     def __call__(self, name: str) -> Resolved | None:
         """Find the value of a name; any name of a setting finds the setting's value."""
         known = (setting.names for setting in catalog().values() if name in setting.names)
-        return next(self.each(next(known, (name,))), None)
+        environment, file = self.each(next(known, (name,)))
+        return next(iter(environment or file), None)
 
-    def each(self, names: tuple[str, ...]) -> Iterator[Resolved]:
-        """Yield every value that these names have, the winner first."""
-        yield from self._in_environment(map(environment_name, names))
-        yield from self._in_values(names)
+    def each(self, names: tuple[str, ...]) -> tuple[list[Resolved], list[Resolved]]:
+        """Return the values of these names in the environment, and in the file; the first wins."""
+        environ, values = self.environ, self.values
+        variables = (name for name in map(environment_name, names) if name in environ)
+        entries = (values.entries[name] for name in names if name in values.entries)
+        return (
+            [Resolved(value=environ[it], source=f"environment {it}") for it in variables],
+            [Resolved(value=it.raw, source=f"values file {values.place(it)}") for it in entries],
+        )
 
     def said(self) -> dict[str, list[Resolved]]:
         """Return the settings that have a value here, by key: the winner, and its rivals.
 
         Rivals are values under the setting's other name, in the same source.
         """
-        found = {}
-        for key, setting in catalog().items():
-            values = list(self._in_environment(setting.variables))
-            if values := values or list(self._in_values(setting.names)):
-                found[key] = values
-        return found
-
-    def _in_environment(self, variables: Iterable[str]) -> Iterator[Resolved]:
-        for variable in variables:
-            if variable in self.environ:
-                yield Resolved(value=self.environ[variable], source=f"environment {variable}")
-
-    def _in_values(self, names: Iterable[str]) -> Iterator[Resolved]:
-        for name in names:
-            if entry := self.values.entries.get(name):
-                yield Resolved(value=entry.raw, source=f"values file {self.values.place(entry)}")
+        sources = {key: self.each(setting.names) for key, setting in catalog().items()}
+        return {key: found for key, (first, last) in sources.items() if (found := first or last)}

@@ -7,6 +7,7 @@ only names that begin with our sections are checked there.
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from gapless.errors import ConfigError
@@ -56,47 +57,40 @@ def warn_of_retired(config: Document, outside: Surroundings) -> Iterator[str]:
     for key, reason in RETIRED.items():
         entry = config.entries.get(key)
         places = [config.place(entry)] if entry else []
-        names = tuple(f"{section}.{key}" for section in _SECTIONS)
-        places += [found.source for found in outside.each(names)]
+        found = outside.each(tuple(f"{section}.{key}" for section in _SECTIONS))
+        places += [each.source for each in chain(*found)]
         if places:
             yield f"{key} is ignored ({', '.join(places)}): {reason}"
 
 
 def warn_of_strangers(outside: Surroundings, mentioned: Iterable[str]) -> Iterator[str]:
     """Warn of unused names in our sections; `mentioned` are the names in placeholders."""
-    others = {f"{section}.{key}" for section in _SECTIONS for key in RETIRED}.union(mentioned)
-    known = others.union(*(setting.names for setting in catalog().values()))
-    asked_for = _OPERATIONAL.union(
-        map(environment_name, others), *(setting.variables for setting in catalog().values())
-    )
+    known = {f"{section}.{key}" for section in _SECTIONS for key in RETIRED}.union(mentioned)
+    known.update(*(setting.names for setting in catalog().values()))
+    variables = _OPERATIONAL.union(map(environment_name, known))
     for section in _SECTIONS:
-        yield from _strange_variables(section, outside, asked_for)
-        yield from _strange_values(section, outside.values, known)
+        prefix = environment_name(f"{section}.")
+        for name in sorted(outside.environ.keys() - variables):
+            if name.startswith(prefix) and not name.startswith(_OPERATIONAL_PREFIX):
+                meant = _meant(section, name.removeprefix(prefix))
+                meant = meant and environment_name(meant)
+                yield f"environment variable {name!r} is no setting{hint(meant)}"
+        for key, entry in outside.values.entries.items():
+            if f"{key}.".startswith(f"{section}.") and key not in known:
+                place = f"values file {outside.values.place(entry)}"
+                yield f"{place}: {key!r} is no setting{_remedy(section, key)}"
 
 
-def _strange_variables(
-    section: str, outside: Surroundings, asked_for: frozenset[str]
-) -> Iterator[str]:
-    prefix = environment_name(f"{section}.")
-    for variable in sorted(outside.environ):
-        if not variable.startswith(prefix) or variable.startswith(_OPERATIONAL_PREFIX):
-            continue
-        if variable not in asked_for:
-            meant = closest(variable.removeprefix(prefix), _keys(section))
-            meant = meant and environment_name(f"{section}.{meant}")
-            yield f"environment variable {variable!r} is no setting{hint(meant)}"
+def _remedy(section: str, key: str) -> str:
+    if key == section:
+        return f"; write one flat key each, as '{section}.{_keys(section)[0]}: …'"
+    return hint(_meant(section, key.removeprefix(f"{section}.")))
 
 
-def _strange_values(section: str, values: Document, known: set[str]) -> Iterator[str]:
-    prefix = f"{section}."
-    for entry in values.entries.values():
-        place = f"values file {values.place(entry)}"
-        if entry.key == section:
-            example = f"{prefix}{_keys(section)[0]}"
-            yield f"{place}: '{section}' is no setting; write one flat key each, as '{example}: …'"
-        elif entry.key.startswith(prefix) and entry.key not in known:
-            meant = closest(entry.key.removeprefix(prefix), _keys(section))
-            yield f"{place}: {entry.key!r} is no setting{hint(meant and prefix + meant)}"
+def _meant(section: str, word: str) -> str | None:
+    """Return the name of the setting that was probably meant, with its section."""
+    meant = closest(word, _keys(section))
+    return meant and f"{section}.{meant}"
 
 
 def _keys(section: str) -> list[str]:

@@ -49,4 +49,4 @@ class StatusSection(Generic[R]):
 @cache
 def sections() -> tuple[StatusSection[Any], ...]:
     """Return the sections of all features."""
-    return tuple(section for each in feature.listed() for section in each.sections())
+    return tuple(feature.parts(lambda each: each.sections()))

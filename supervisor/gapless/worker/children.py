@@ -68,7 +68,7 @@ class Children:
         self._suspects: set[Partition] = set()
         self._sequencer: Child | None = None
         self.unleased: list[Unleased] = [
-            make(self, plan) for each in feature.listed() for make in each.workers()
+            make(self, plan) for make in feature.parts(lambda each: each.workers())
         ]
         self._backoffs: dict[Purpose | None, Backoff] = {}
         self._ended = False

@@ -43,7 +43,7 @@ class Control:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._settings = plan.settings
-        self._own_topics = {name for each in feature.listed() for name in each.topics}
+        self._own_topics = set(feature.parts(lambda each: each.topics))
         self._conn: Connection[Any] | None = None
         self._bells: Bells | None = None  # of that session
         self._member: Member | None = None

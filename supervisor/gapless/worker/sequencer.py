@@ -93,9 +93,8 @@ def _run(spec: SequencerSpec, pipe: Pipe, board: Board) -> ExitCode:
     listen(conn, WAKE_CHANNEL)
     turn = _Turn(conn, spec, pipe, board)
     with ExitStack() as beside:
-        for each in feature.listed():
-            for duty in each.duties():
-                beside.enter_context(duty(spec))
+        for duty in feature.parts(lambda each: each.duties()):
+            beside.enter_context(duty(spec))
         while not pipe.poll() and not is_orphan(spec):
             turn.take()
     hit("sequencer.leaving")

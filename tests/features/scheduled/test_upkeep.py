@@ -189,9 +189,9 @@ def test_many_due_at_once_do_not_keep_back_what_is_published(
 
 
 @pytest.mark.long
-def test_a_million_due_at_once(conn: Connection, topic: Topic) -> None:
-    """Each comes once, in time order within its partition, while others publish."""
-    conn.execute(FILL, [-10, 1_000_000])
+def test_a_hundred_thousand_due_at_once(conn: Connection, topic: Topic) -> None:
+    """Each comes once; no run is longer for those behind it."""
+    conn.execute(FILL, [-10, 100_000])
     promoter, worst_s = Promoter(), 0.0
     while True:
         began_s = perf_counter()
@@ -201,7 +201,7 @@ def test_a_million_due_at_once(conn: Connection, topic: Topic) -> None:
         if not promoted:
             break
     row = conn.execute("select count(*), count(distinct event_type) from gapless.outbox_message_t")
-    assert row.fetchone() == (1_000_000, 1_000_000)
+    assert row.fetchone() == (100_000, 100_000)
     assert conn.execute("select count(*) from gapless.scheduled").fetchone() == (0,)
     assert worst_s < 5
 

@@ -13,7 +13,8 @@ import pytest
 
 from gapless.errors import ConfigError
 from gapless.features.gateway.settings import GatewaySettings
-from gapless.settings import Loaded, Settings, dsn_is_configured, load
+from gapless.ops.find import configured_dsn
+from gapless.settings import Loaded, Settings, load
 from gapless.settings.kinds import Whole
 from gapless.settings.record import catalog
 
@@ -261,9 +262,9 @@ def test_a_partition_id_is_warned_of_once(variable: str) -> None:
 
 def test_whether_a_server_was_chosen() -> None:
     for name in ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGUSER", "PGSERVICE"):
-        assert dsn_is_configured({name: "x"})
-        assert not dsn_is_configured({name: ""})
+        assert configured_dsn(Settings(), {name: "x"}) == ""
+        assert configured_dsn(Settings(), {name: ""}) is None
     left_over = {"DATABASE_URL": "postgresql://h/db", "PGPASSWORD": "x", "PGSSLMODE": "require"}
-    assert not dsn_is_configured(left_over)
-    assert dsn_is_configured({}, "dbname=x")
-    assert not dsn_is_configured({}, None)
+    assert configured_dsn(Settings(), left_over) is None
+    assert configured_dsn(Settings(dsn="dbname=x"), {}) == "dbname=x"
+    assert configured_dsn(Settings(dsn=""), {}) is None

@@ -18,7 +18,7 @@ from psycopg import Connection, Rollback
 
 from gapless import feature
 from gapless.consume.read.claim import Claim, LogReader, Reader, Wanted, before_hole
-from gapless.consume.read.units import FETCH_EVENTS, load_units, read_units
+from gapless.consume.read.units import FETCH_EVENTS, read_units
 from gapless.consume.session import run
 from gapless.consume.terms import Terms
 from gapless.consume.unit import NOTHING, Source, Unit, UnitRanges
@@ -85,40 +85,26 @@ class Backlog:
             claimed = replace(claimed, rows=rows)
             self._gauge(rows, terms.batch_size, terms.stream_above_events)
         if rows is None:
-            return claimed, load_units(conn, assignment.partition, claimed, terms)
+            return claimed, read_units(conn, assignment.partition, claimed.spans, terms)
         source = Source(assignment.partition, partial(fetch, conn), FETCH_EVENTS)
         return claimed, claimed.spans.units(source, rows)
 
     def claim_again(
-        self,
-        conn: Connection[Any],
-        assignment: Assignment,
-        spans: UnitRanges,
-        terms: Terms | None = None,
-    ) -> Claimed:
-        """Claim exactly these units: claimed, or fenced.
+        self, conn: Connection[Any], assignment: Assignment, spans: UnitRanges
+    ) -> Claim:
+        """Claim exactly these units, without their events: claimed, or fenced.
 
-        terms: with them the events are read, many of them while iterating over the units.
         Leaves the transaction by psycopg.Rollback when the group's offset was moved in the
         meantime, or its filter has changed.
         """
         first, last = spans.first_offset, spans.first_offset + len(spans.ids) - 1
         claimed = self.ask(conn, assignment, Wanted(len(spans.ids), exactly=True))
-        if claimed.outcome == "fenced":
-            return claimed, ()
-        if (claimed.first_offset, claimed.last_offset) != (first, last):
-            raise Rollback
-        if not claimed.spans.is_like(spans):
-            raise Rollback
-        if terms is None:
-            return claimed, ()
-        hit("isolate.claimed")
-        if len(spans.wanted) > min(FETCH_EVENTS, terms.stream_above_events):
-            return claimed, read_units(conn, assignment.partition, spans, terms)
-        with before_hole(spans):
-            rows = fetch(conn, spans.wanted)
-        source = Source(assignment.partition, partial(fetch, conn), FETCH_EVENTS)
-        return replace(claimed, rows=rows), spans.units(source, rows)
+        if claimed.outcome != "fenced":
+            if (claimed.first_offset, claimed.last_offset) != (first, last):
+                raise Rollback
+            if not claimed.spans.is_like(spans):
+                raise Rollback
+        return claimed
 
     def ask(self, conn: Connection[Any], assignment: Assignment, wanted: Wanted) -> Claim:
         """Claim without the events read ahead, by the last reader, or by the one of the fence."""

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
 
 if TYPE_CHECKING:
     from gapless.status.section import StatusSection
-
-
-def _commands() -> ModuleType:
-    from gapless.features.attach import commands
-
-    return commands
 
 
 def _checks() -> Sequence[Check]:
@@ -34,7 +27,7 @@ ATTACH = Feature(
     commands={
         "attach": Listed(
             "outboxes that exist, as topics: add, group, switch, back, list, mend, remove",
-            _commands,
+            "gapless.features.attach.commands",
         ),
     },
     checks=_checks,

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
 
 if TYPE_CHECKING:
     from gapless.status.section import StatusSection
-
-
-def _commands() -> ModuleType:
-    from gapless.features.capture import commands
-
-    return commands
 
 
 def _checks() -> Sequence[Check]:
@@ -32,7 +25,10 @@ def _sections() -> Sequence[StatusSection[Any]]:
 
 CAPTURE = Feature(
     commands={
-        "capture": Listed("tables whose changes are published: add, list, mend, remove", _commands),
+        "capture": Listed(
+            "tables whose changes are published: add, list, mend, remove",
+            "gapless.features.capture.commands",
+        ),
     },
     checks=_checks,
     sections=_sections,

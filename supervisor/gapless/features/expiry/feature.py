@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Duty, Feature
@@ -30,14 +29,8 @@ def _sections() -> Sequence[StatusSection[Any]]:
     return (section.SECTION,)
 
 
-def _group_commands() -> ModuleType:
-    from gapless.features.expiry import group_commands
-
-    return group_commands
-
-
 EXPIRY = Feature(
-    verbs={"groups": _group_commands},
+    verbs={"groups": "gapless.features.expiry.group_commands"},
     checks=_checks,
     duties=_duties,
     sections=_sections,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
@@ -14,12 +13,6 @@ if TYPE_CHECKING:
     from gapless.consume.read.claim import SelectiveReader
     from gapless.lease.member import ServedTopic
     from gapless.status.section import StatusSection
-
-
-def _commands() -> ModuleType:
-    from gapless.features.filters import commands
-
-    return commands
 
 
 def _checks() -> Sequence[Check]:
@@ -51,19 +44,14 @@ def _set_filter(conn: Connection[Any], subscription: ServedTopic) -> None:
         set_filter(conn, subscription.group_id, subscription.topic, subscription.filter)
 
 
-def _group_commands() -> ModuleType:
-    from gapless.features.filters import group_commands
-
-    return group_commands
-
-
 FILTERS = Feature(
     commands={
         "subscriptions": Listed(
-            "many subscriptions in one group, whose events it takes: list, add, remove", _commands
+            "many subscriptions in one group, whose events it takes: list, add, remove",
+            "gapless.features.filters.commands",
         ),
     },
-    verbs={"groups": _group_commands},
+    verbs={"groups": "gapless.features.filters.group_commands"},
     checks=_checks,
     sections=_sections,
     options=(_set_filter,),

@@ -157,8 +157,9 @@ async def _asked(request: Request, way: Route) -> Asked:
             raise Problem(400, f"no header {name}: {way.headers.shapes[name]['description']}")
         asked[name] = text_in(headers, name)
     query = request.query_params if request.scope["query_string"] else {}
-    for name in way.query.shapes:
-        asked[name] = value_in(query, name, way.query)
+    for name, shape in way.query.shapes.items():
+        is_said = name in query or name in way.query.needed
+        asked[name] = value_in(query, name, way.query) if is_said else shape.get("default")
     if isinstance(way.body, Values):
         fields = await fields_in(request, way.body.shapes)
         for name in way.body.shapes:

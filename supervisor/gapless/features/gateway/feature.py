@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 
 from gapless.feature import Feature, Listed
-
-
-def _commands() -> ModuleType:
-    from gapless.features.gateway import commands
-
-    return commands
-
-
-def _key_commands() -> ModuleType:
-    from gapless.features.gateway import key_commands
-
-    return key_commands
 
 
 def _settings() -> Sequence[type]:
@@ -29,10 +16,12 @@ def _settings() -> Sequence[type]:
 GATEWAY = Feature(
     commands={
         "gateway": Listed(
-            "serve the log over HTTP: publish, read, follow; start as many as you like", _commands
+            "serve the log over HTTP: publish, read, follow; start as many as you like",
+            "gapless.features.gateway.commands",
         ),
         "keys": Listed(
-            "keys of the gateway, with their rights: list, create, revoke", _key_commands
+            "keys of the gateway, with their rights: list, create, revoke",
+            "gapless.features.gateway.key_commands",
         ),
     },
     ops=("gapless.features.gateway.keys",),

@@ -41,10 +41,8 @@ def part_in(path: Mapping[str, Any], name: str, shape: Shape, route: str) -> Any
 
 
 def value_in(query: Mapping[str, Any], name: str, values: Values) -> Any:
-    """Return a value of a query by its shape; without an optional one its default, else None."""
+    """Return a value of a query by its shape; None for an optional one that is empty."""
     shape, is_needed = values.shapes[name], name in values.needed
-    if name not in query and not is_needed:
-        return shape.get("default")
     if "enum" in shape:
         return choice_in(query, name, shape["enum"])
     if shape["type"] == "integer":

@@ -100,7 +100,7 @@ class Together:
             each.event.transaction_id = own
         events = [each.event for each in some]
         # Not by publish(): they are known to be events, and have the traces of their own requests.
-        script = partial(script_of, topic, iter(events), {})
+        script = partial(script_of, topic, events if len(events) == 1 else iter(events), {})
         frame = Publishing(topic, events)
         try:
             stored = await self._sessions.speak(lambda conn: play(conn, script, frame))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from psycopg import Connection
@@ -37,7 +38,7 @@ def ways() -> Iterator[Route]:
         if command not in _COMMANDS and not each.routed:
             continue
         routed: dict[str, dict[str, Verb]] = {}
-        for name, verb in each.module().command.routed(each.summary):
+        for name, verb in import_module(each.module).command.routed(each.summary):
             routed.setdefault(verb.route, {})[name] = verb
         for route, verbs in routed.items():
             yield _way(route, verbs)

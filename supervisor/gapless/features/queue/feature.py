@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 
 from gapless.feature import Check, Feature, GroupMode, Listed, Workers
-
-
-def _commands() -> ModuleType:
-    from gapless.features.queue import commands
-
-    return commands
 
 
 def _checks() -> Sequence[Check]:
@@ -34,7 +27,10 @@ def _modes() -> Sequence[GroupMode]:
 
 QUEUE = Feature(
     commands={
-        "queue": Listed("take events of a queue group by hand, and report the results", _commands),
+        "queue": Listed(
+            "take events of a queue group by hand, and report the results",
+            "gapless.features.queue.commands",
+        ),
     },
     checks=_checks,
     workers=_workers,

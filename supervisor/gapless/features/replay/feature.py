@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from types import ModuleType
-
 from gapless.feature import Feature, Listed
-
-
-def _commands() -> ModuleType:
-    from gapless.features.replay import commands
-
-    return commands
-
 
 REPLAY = Feature(
     commands={
-        "replay": Listed("run a handler over a range of a topic, beside all groups", _commands),
+        "replay": Listed(
+            "run a handler over a range of a topic, beside all groups",
+            "gapless.features.replay.commands",
+        ),
     },
     ops=(
         "gapless.features.replay.plan",

@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 
 from gapless.feature import Duty, Feature, Listed
-
-
-def _commands() -> ModuleType:
-    from gapless.features.retention import commands
-
-    return commands
 
 
 def _duties() -> Sequence[Duty]:
@@ -29,7 +22,8 @@ def _settings() -> Sequence[type]:
 RETENTION = Feature(
     commands={
         "retention": Listed(
-            "show the chunks that may be dropped, and why others stay; drop them", _commands
+            "show the chunks that may be dropped, and why others stay; drop them",
+            "gapless.features.retention.commands",
         ),
     },
     duties=_duties,

@@ -58,7 +58,9 @@ def drop_chunks(
     are kept. Chunks that another session has locked are left for the next time.
     """
     require_autocommit(conn, "drop_chunks()")
-    feature.take_steps(conn)  # where no supervisor does, retention would wait for it
+    for step in feature.given(lambda each: each.step):
+        while step(conn):  # where no supervisor does, retention would wait for it
+            pass
     return apply_retention(
         conn, HistoryRetention(letters_s=dead_letter_retention_s, audit_s=audit_retention_s)
     )

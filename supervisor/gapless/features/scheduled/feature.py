@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
@@ -12,18 +11,6 @@ if TYPE_CHECKING:
     from gapless.features.scheduled.later import Promoter
     from gapless.settings.declared import NamedSection
     from gapless.status.section import StatusSection
-
-
-def _commands() -> ModuleType:
-    from gapless.features.scheduled import commands
-
-    return commands
-
-
-def _schedule_commands() -> ModuleType:
-    from gapless.features.scheduled import schedule_commands
-
-    return schedule_commands
 
 
 def _checks() -> Sequence[Check]:
@@ -52,10 +39,13 @@ def _nested() -> Sequence[NamedSection]:
 
 SCHEDULED = Feature(
     commands={
-        "later": Listed("list the events that wait for their time, cancel them", _commands),
+        "later": Listed(
+            "list the events that wait for their time, cancel them",
+            "gapless.features.scheduled.commands",
+        ),
         "schedule": Listed(
             "publish again and again: add, list, pause, resume, remove, run schedules",
-            _schedule_commands,
+            "gapless.features.scheduled.schedule_commands",
             routed=True,
         ),
     },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gapless.feature import Check, Feature, Listed
@@ -11,12 +10,6 @@ from gapless.feature import Check, Feature, Listed
 if TYPE_CHECKING:
     from gapless.log.known import RulesReader
     from gapless.status.section import StatusSection
-
-
-def _commands() -> ModuleType:
-    from gapless.features.schemas import commands
-
-    return commands
 
 
 def _checks() -> Sequence[Check]:
@@ -42,7 +35,8 @@ def _sections() -> Sequence[StatusSection[Any]]:
 SCHEMAS = Feature(
     commands={
         "schemas": Listed(
-            "schemas of payloads, by topic and type: add, check, list, show, remove", _commands
+            "schemas of payloads, by topic and type: add, check, list, show, remove",
+            "gapless.features.schemas.commands",
         ),
     },
     checks=_checks,

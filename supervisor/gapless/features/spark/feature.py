@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 
 from gapless.feature import Check, Feature, Listed
-
-
-def _commands() -> ModuleType:
-    from gapless.features.spark import commands
-
-    return commands
 
 
 def _checks() -> Sequence[Check]:
@@ -24,7 +17,7 @@ SPARK = Feature(
     commands={
         "pipeline": Listed(
             "run pipelines on Spark: topics into Parquet, Delta, a table or a topic, exactly once",
-            _commands,
+            "gapless.features.spark.commands",
         ),
     },
     checks=_checks,

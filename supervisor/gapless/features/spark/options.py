@@ -30,7 +30,7 @@ from gapless.features.spark.values import (
 )
 from gapless.log.filter import ALL, Filter, filter_of
 from gapless.settings import environment_schema
-from gapless.settings.dsn import is_reference, resolve_dsn
+from gapless.settings.reference import is_reference, resolve
 
 # Names that Spark itself puts among the options, or gives a meaning of its own.
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "name"}
@@ -207,7 +207,7 @@ def _dsn(options: Mapping[str, str]) -> str:
         return f"service={options['service']}"
     for dsn in (options.get("url"), options.get("dsn"), os.environ.get("GAPLESS_DSN")):
         if dsn:
-            return resolve_dsn(dsn).removeprefix("jdbc:")
+            return resolve(dsn).removeprefix("jdbc:")
     if os.environ.get("PGHOST") or os.environ.get("PGSERVICE"):
         return ""
     raise UsageError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import ModuleType
 from typing import TYPE_CHECKING
 
 from gapless.feature import Check, Feature, Listed, SourceOption
@@ -11,12 +10,6 @@ from gapless.feature import Check, Feature, Listed, SourceOption
 if TYPE_CHECKING:
     from gapless.settings import Settings
     from gapless.worker.plan import HandlerSource
-
-
-def _commands() -> ModuleType:
-    from gapless.features.webhooks import commands
-
-    return commands
 
 
 def _checks() -> Sequence[Check]:
@@ -44,7 +37,7 @@ WEBHOOKS = Feature(
     commands={
         "webhooks": Listed(
             "endpoints that are called with events: add, list, test, pause, resume, remove",
-            _commands,
+            "gapless.features.webhooks.commands",
             routed=True,
         ),
     },

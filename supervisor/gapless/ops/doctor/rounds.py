@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gapless import feature
 from gapless.db.connect import connect_shared
 from gapless.errors import ConnectError
-from gapless.features import FEATURES
 from gapless.ops.doctor import log, places, schema, server, session, tables
 from gapless.ops.doctor.finding import Finding, Patient, examine, fail, ok
 
@@ -64,7 +64,7 @@ def diagnose(dsn: str, *, connect_timeout_s: int = 10) -> Iterator[Finding]:
         patient = Patient(conn=conn, second=second)
         yield from examine(patient, _SERVER)
         fits = True
-        whole = (*_LOG, *(check for each in FEATURES for check in each.checks()))
+        whole = (*_LOG, *feature.parts(lambda each: each.checks()))
         for checks in (_SCHEMA, _LOCKS, _WHOLE, whole):
             for finding in examine(patient, checks if fits else ()):
                 fits &= finding.level == "ok"

@@ -31,8 +31,8 @@ from gapless.features.spark.pipeline.table import (
     stage_of,
 )
 from gapless.features.spark.reach import reached
-from gapless.features.spark.secret import read_secret
 from gapless.features.spark.sink import Staged
+from gapless.settings.reference import resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +44,7 @@ _POSITION = "gapless_position"
 
 def open_other(url: str) -> Connection[Any]:
     """Open the database of a reference. Raises ConnectError or UsageError in one sentence."""
-    return connect(read_secret("url", url), role="spark pipeline")
+    return connect(resolve(url), role="spark pipeline")
 
 
 class OtherTable:

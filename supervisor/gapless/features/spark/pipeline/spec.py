@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from gapless.errors import ConfigError
+from gapless.settings.reference import is_reference
 
 FOLDERS = ("parquet", "delta")  # file targets, which any reader may read
 _LAKES = ("partitionBy", "mode", "key", "delete", "addColumns")
@@ -32,7 +33,7 @@ class TargetSpec:
     count, which are in `add`. is_upsert, delete,
     adds_columns: a keyed merge (merge.py). catalog: of Iceberg, by the name that its configuration
     has, or with properties of its own, which may be references. url: a reference to the DSN of
-    another database (secret.py).
+    another database (settings/reference.py).
     """
 
     kind: Literal["parquet", "delta", "iceberg", "table", "topic"]
@@ -103,7 +104,17 @@ def read_target(place: str, given: Any) -> TargetSpec:
         adds_columns=flag(place, options, "addColumns"),
         catalog=catalog.pop("name", "default"),
         catalog_properties=catalog,
-        url=text(place, options, "url"),
+        url=_url(place, options),
+    )
+
+
+def _url(place: str, options: Mapping[str, Any]) -> str | None:
+    url = text(place, options, "url")
+    if url is None or is_reference(url):
+        return url
+    raise ConfigError(
+        f"{place}.url names where the DSN is, as env:NAME or file:/path: a DSN in a file of pipelines "
+        "would show its password"
     )
 
 

@@ -20,8 +20,8 @@ from gapless.features.spark.pipeline.position import MicroBatch, end_batch
 from gapless.features.spark.pipeline.rows import stage_events
 from gapless.features.spark.pipeline.table import Table
 from gapless.features.spark.reach import Reached
-from gapless.features.spark.secret import read_secret
 from gapless.features.spark.sink import publish_messages
+from gapless.settings.reference import resolve
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,7 +107,7 @@ def target_of(pipeline: Pipeline, spark: SparkSession, where: Reached) -> Target
 def require_target_package(pipeline: Pipeline) -> None:
     """Raise UsageError where a package, or a secret, that the target needs is missing."""
     if pipeline.target.url is not None:
-        read_secret("url", pipeline.target.url)
+        resolve(pipeline.target.url)
     if pipeline.target.kind == "delta":
         require_delta()
     if pipeline.target.kind == "iceberg":

@@ -1,0 +1,43 @@
+"""References to a text that is a secret: `env:NAME` and `file:/path`.
+
+They are looked up in the process that needs the text: a command line, a plan and a log show the
+reference only.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gapless.errors import ConfigError
+
+
+def is_reference(text: str) -> bool:
+    """Tell whether a text is a reference, and not the text itself."""
+    return text.startswith(("env:", "file:"))
+
+
+def resolve(text: str) -> str:
+    """Return the text that a reference names; any other text unchanged.
+
+    Raises ConfigError, which shows no value, when there is none.
+    """
+    if not is_reference(text):
+        return text
+    kind, _, name = text.partition(":")
+    if kind == "env":
+        found = os.environ.get(name, "")
+        if not found.strip():
+            raise ConfigError(f"{text}: the variable {name} is not set here")
+        return found.strip()
+    path = Path(name.removeprefix("//"))
+    if not path.is_absolute():
+        raise ConfigError(f"{text}: write the whole path, file:/run/secrets/gapless-dsn")
+    try:
+        found = path.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ConfigError(f"{text} cannot be read: {why}") from None
+    if not found:
+        raise ConfigError(f"{text}: the file is empty")
+    return found
