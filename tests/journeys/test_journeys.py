@@ -47,7 +47,7 @@ BOUNDS = {
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
     "publish": (27, 10, 30),
     "publish over HTTP": (75, 22, 84),
-    "gapless status": (79, 26, 112),
+    "gapless status": (158, 41, 276),  # the first page of the console, with all problems
     "gapless topics list": (73, 25, 98),  # it names who has locked a table
 }
 
