@@ -1,7 +1,7 @@
 """The help, `gapless status`, the console and the gateway's page: one list of words, in one order.
 
 The list is the table in docs/run/console.md. Each of the four is read as it is shown, or as its
-script says.
+script says. The problems of a log are told by its snapshot, and each shows these.
 """
 
 from __future__ import annotations
@@ -11,21 +11,30 @@ import re
 import shutil
 import subprocess
 from dataclasses import replace
+from datetime import timedelta
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
+from psycopg import Connection
 
 import gapless
+from gapless import Unit, handler, ops
 from gapless.cli.commands import help_parser
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import ensure_topic
+from gapless.ops.text import json_text
+from gapless.status import snapshot, to_document
 from gapless.status.groups import GroupLine
 from gapless.status.history import History
 from gapless.status.lines import SEPARATOR
 from gapless.status.snapshot import Pending
 from gapless.status.tables import _catch_up
-from gapless.status.text import to_text
 from gapless.status.view import ConsolePage, ConsoleState, LetterLine, Look
 from gapless.status.words import SEQUENCER, UNICODE, age
-from support.look import NOON, letter, look, pages, presence, standing
+from gapless.testing import drain
+from support.look import NOON, letter, look, once, pages, presence, standing
 
 ROOT = Path(__file__).parents[2]
 PAGE = Path(gapless.__file__).parent / "features" / "gateway" / "page"
@@ -64,7 +73,15 @@ def _console(of: str) -> list[str]:
     at = ("billing", "orders", 0)
     opened = ConsolePage(at=at)
     state = ConsoleState(pages=(ConsolePage(), ConsolePage(at=at[:2]), opened))
-    shown = pages(_shot(5.0), state if of == "units" else None, width=220)
+    return _printed(of, pages(_shot(5.0), state if of == "units" else None, width=220))
+
+
+def _status(of: str) -> list[str]:
+    """Return what `gapless status` prints of something."""
+    return _printed(of, once(_shot(5.0).snapshot))
+
+
+def _printed(of: str, shown: list[str]) -> list[str]:
     if of == "the log":
         figures = SEPARATOR.join(shown[1:3]).replace(", ", SEPARATOR).split(SEPARATOR)
         return [
@@ -79,18 +96,6 @@ def _console(of: str) -> list[str]:
         "members": "member ",
     }
     return [next(line for line in shown if line.lstrip().startswith(begins[of]))]
-
-
-def _status(of: str) -> list[str]:
-    """Return what `gapless status` prints of something into a pipe."""
-    shown = to_text(_shot(5.0).snapshot).lower().replace("-", " ").splitlines()
-    if of == "the log":
-        figures = re.sub(r"\([^)]*\)|[\d,.]+", " , ", ", ".join(shown[1:3])).split(",")
-        return [each.strip() for each in figures if each.strip()]
-    if of == "sections":
-        return [name for line in shown if (name := _section(line))]
-    begins = {"topics": "topic ", "partitions": "group ", "members": "member "}
-    return [next(line for line in shown if line.startswith(begins[of]))]
 
 
 def _page(of: str) -> list[str]:
@@ -132,9 +137,8 @@ def _help(of: str) -> list[str]:
 def _section(line: str) -> str | None:
     """Return the section that a line begins, by the head of its table or its own words."""
     line = f"{' '.join(line.split())} "
-    begins = {"topic ": "topics", "last errors ": "last errors", "lately ": "lately"}
-    begins |= {"partition ": "partitions", "group topic partition ": "partitions"}
-    begins |= {"group lag ": "groups", "member state ": "members"}
+    begins = {"group lag ": "groups", "partition ": "partitions", "member state ": "members"}
+    begins |= {"last errors ": "last errors", "lately ": "lately"}
     return next((name for head, name in begins.items() if line.startswith(head)), None)
 
 
@@ -145,7 +149,7 @@ def _section(line: str) -> str | None:
             (of, _console)
             for of in ("the log", "sections", "groups", "partitions", "members", "units")
         ),
-        *((of, _status) for of in ("the log", "sections", "topics", "partitions", "members")),
+        *((of, _status) for of in ("the log", "sections", "groups", "partitions", "members")),
         *((of, _page) for of in LIST),
         *((of, _help) for of in ("the log", "sections")),
     ],
@@ -198,3 +202,64 @@ def test_the_pages_words_are_the_consoles() -> None:
     ages, outlooks = json.loads(done.stdout)
     assert ages == [age(each) for each in seconds]
     assert outlooks == [_catch_up(line, UNICODE).replace(UNICODE.dash, "–") for line in lines]
+
+
+# The problems of the log below, in their order: the words, and the address on the page.
+PROBLEMS = (
+    (r"1 event waits without an offset, for \d+ s, and no supervisor gives any: start gapless run, or gapless gateway", ""),
+    (r"dying/orders: 1 partition stopped by an error: gapless doctor says what helps", "#/groups/dying/orders"),
+    (r"2 of 3 partitions have no supervisor to work on them: start gapless run with a handler of the group", ""),
+    (r"schedule nightly: its zone is gone: gapless schedule add it anew, or gapless schedule remove it", "#/later"),
+    (r"1 event of topic id 77, which nobody made: gapless topics adopt 77 NAME", ""),
+    (r"capture of public\.bill: .*: gapless capture mend public\.bill", ""),
+    (r"retention waits: it has events of topic id 77 .*: gapless retention shows the chunks", "#/retention"),
+    (r"resting/orders: 1 partition paused by \w+: lunch & \"more\": gapless resume resting ends it", "#/groups/resting/orders"),
+    (r"dying/orders: 1 dead letter: gapless dlq list --group dying", "#/dead?group=dying&states=dead"),
+)  # fmt: skip
+
+
+def _troubled(dsn: str, conn: Connection) -> None:
+    """Make a log with problems of the core and of features."""
+    ensure_topic(conn, "orders", partitions=1)
+    publish(conn, "orders", 1)
+
+    @handler(topic="orders", group="dying")
+    def refuse(unit: Unit, conn: Connection) -> None:
+        raise ValueError("refused")
+
+    drain(dsn, refuse)
+    for group in ("idle", "resting"):
+        ops.create_group(conn, group, "orders")
+    conn.execute("update gapless.lease set error = 'retrying: x' where group_id = 'dying'")
+    ops.pause(conn, ops.GroupPlace(group="resting"), reason='lunch & "more"')
+    ops.add_schedule(conn, ops.Schedule(name="nightly", topic="orders", every=timedelta(days=1)))
+    conn.execute("update gapless.schedule set next_due = null, trouble = 'its zone is gone'")
+    conn.execute("create table bill (n int primary key)")
+    ops.capture_table(conn, "bill", "orders")
+    conn.execute("drop trigger gapless_capture_delete on bill")
+    conn.execute("insert into gapless.outbox_message_t (topic_id) values (77)")
+    sequence(conn)
+    publish(conn, "orders", 2)
+
+
+def test_page_and_console_name_the_same_problems(dsn: str, conn: Connection) -> None:
+    """One log: the page's script prints its document as the console prints its look."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    _troubled(dsn, conn)
+    found = snapshot(conn)
+    shown = list(takewhile(lambda line: not line.startswith("group "), once(found)[3:]))
+    script = (
+        f"import {{ address, said }} from {json.dumps((PAGE / 'words.js').as_uri())};"
+        f"const found = {json_text(to_document(found)['problems'])};"
+        "console.log(JSON.stringify(found.map((each) => [said(each), each.page.length ? address(each.page) : ''])))"
+    )
+    done = subprocess.run(
+        [node, "--input-type=module", "-e", script], capture_output=True, text=True, check=True
+    )
+    of_page = json.loads(done.stdout)
+    assert [text for text, _ in of_page] == shown
+    for (words, address), (text, link) in zip(PROBLEMS, of_page, strict=True):
+        assert re.fullmatch(words, text)
+        assert link == address

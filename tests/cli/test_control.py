@@ -1,5 +1,6 @@
 """pause, resume, seek: what they print, what they refuse, what status and doctor say of it."""
 
+import re
 import signal
 import subprocess
 from collections.abc import Callable
@@ -45,7 +46,7 @@ def test_pause_and_resume(gapless, orders) -> None:
     assert row["state"] == "paused"
     assert row["pause"].endswith(": bad \x1b deploy")
     assert row["paused_at"] is not None
-    assert "paused" in gapless("status").out
+    assert re.search(r"paused by \w+: bad \? deploy: gapless resume billing", gapless("status").out)
     assert gapless("groups", "--json").json[0]["state"] == "Paused"
     found = [line for line in gapless("doctor").out.splitlines() if "paused" in line]
     assert len(found) == 1

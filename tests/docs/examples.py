@@ -21,21 +21,21 @@ VARIES = {
 }
 
 
-def said(example: str) -> tuple[list[str], str]:
-    """The command of a README, and what it says that comes of it."""
+def said(example: str) -> tuple[str, str]:
+    """Return the command of a README, and the output that it shows."""
     text = (EXAMPLES / example / "README.md").read_text(encoding="utf-8")
-    words = re.search(r"^python (examples/.*)$", text, re.MULTILINE)
+    words = re.search(r"^python examples/.*$", text, re.MULTILINE)
     printed = re.search(r"```text\n(.*?)```", text, re.DOTALL)
     assert words is not None
     assert printed is not None
-    return [sys.executable, *words[1].split()], printed[1]
+    return words[0], printed[1]
 
 
 def play(example: str, dsn: str, timeout_s: float = TIMEOUT_S) -> str:
     """Run an example as its README says; return what it printed."""
     command, _ = said(example)
     done = subprocess.run(
-        command,
+        [sys.executable, *command.split()[1:]],
         cwd=ROOT,
         env=environment(GAPLESS_DSN=dsn),
         capture_output=True,

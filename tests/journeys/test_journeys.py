@@ -47,7 +47,7 @@ BOUNDS = {
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
     "publish": (27, 10, 30),
     "publish over HTTP": (71, 22, 80),
-    "gapless status": (70, 24, 96),
+    "gapless status": (158, 41, 276),  # the first page of the console, with all problems
     "gapless topics list": (64, 23, 82),  # it names who has locked a table
 }
 

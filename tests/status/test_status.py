@@ -24,11 +24,10 @@ from gapless.log.sequence import sequence, try_role, try_sleep, wake_up
 from gapless.log.topics import Topic, ensure_topic
 from gapless.status import snapshot, to_document
 from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
-from gapless.status.text import to_text
 from gapless.testing import drain
 from support.group import Owner, owner
 from support.long import long_but
-from support.look import pages
+from support.look import once, pages
 from support.patience import patience
 from support.plans import cost
 from support.turn import one_step
@@ -72,7 +71,7 @@ def test_a_fresh_database(conn: Connection) -> None:
     json.dumps(to_document(look))
     assert look.chunks >= 1
     assert pages(look, width=80)
-    assert to_text(look)
+    assert once(look)
 
 
 @pytest.mark.long
@@ -279,7 +278,7 @@ def test_what_is_dead_is_counted_in_units_with_its_events_beside(
     for counts in (document["totals"], document["groups"][0], document["partitions"][0]):
         assert (counts["dead_letters"], counts["dead_events"]) == (2, 8)
     assert [each["offset"] for each in document["dead_letters"]] == [6, 1]
-    assert "dead 2 (8 events)" in to_text(look)
+    assert "dead 2 (8 events)" in "".join(once(look))
     assert [each.dead_letters for each in ops.list_groups(conn)] == [2]
 
 

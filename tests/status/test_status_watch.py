@@ -156,8 +156,8 @@ def test_a_lost_connection_is_made_again(terminal: Terminal, conn: Connection) -
     terminal.wait_for("retrying")
     start = len(terminal.plain)
     terminal.wait_for(lambda: _sessions(conn) == 1)
-    # What has stayed is not written again; the warning moves up to where the trouble was.
-    terminal.wait_for(lambda: "no sequencer" in terminal.plain[start:])
+    # What has stayed is not written again; the lines below move up to where the trouble was.
+    terminal.wait_for(lambda: "no group consumes" in terminal.plain[start:])
     terminal.keys("q")
     terminal.wait_for("code 0")
     assert terminal.is_restored
@@ -210,7 +210,7 @@ def test_a_dead_letter_is_shown_and_redriven_when_asked_twice(
             terminal.wait_for("q quit")
             terminal.keys("\r")
             _open_partition(terminal, place[0])
-            terminal.wait_for(lambda: "1 dead " in terminal.plain)  # the row, not the page above
+            terminal.wait_for(lambda: "1 dead  " in terminal.plain)  # the row, not the page above
             terminal.keys("\r")
             terminal.wait_for('"total": "twelve\\u001b[2J"')
             terminal.wait_for(lambda: "Traceback (most recent call last)" in terminal.plain)
@@ -347,3 +347,4 @@ def test_one_look_fits_the_terminal_it_is_printed_on(dsn: str, conn: Connection)
         assert max(map(len, shown)) <= 80
         assert any(line.startswith("billing/many ") for line in shown)
         assert ENTER not in terminal.text
+        assert "\x1b[1mgapless" in terminal.text, "in colour"

@@ -10,7 +10,7 @@ from uuid import UUID
 from rich.console import Console
 from rich.text import Text
 
-from gapless.status.draw import draw
+from gapless.status.draw import draw, one_look
 from gapless.status.history import History
 from gapless.status.snapshot import (
     Presence,
@@ -148,6 +148,11 @@ def pages(
     looked = shot if isinstance(shot, Look) else Look(snapshot=shot, history=history)
     canvas = Canvas(width=width, height=height, glyphs=glyphs, time_zone=UTC)
     return [line.plain for line in draw(looked, state or ConsoleState(), canvas)]
+
+
+def once(shot: Snapshot, **size: int) -> list[str]:
+    """Return the lines that `gapless status` prints of a snapshot; without a size, into a pipe."""
+    return [line.plain for line in one_look(shot, **size)]
 
 
 def printed(lines: Sequence[Text], **options: Any) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gapless.cli.context import load_all, open_connection
 from gapless.cli.declare import Args, Command, flag, opt
@@ -15,10 +15,6 @@ from gapless.errors import UsageError
 from gapless.ops.happened import happened_since
 from gapless.ops.text import json_text
 from gapless.status import Snapshot, snapshot, to_document
-from gapless.status.unsequenced import unsequenced
-
-if TYPE_CHECKING:
-    from gapless.status.view import Canvas
 
 EXAMPLES = """\
 It reads the database alone, so it works from any machine.
@@ -81,29 +77,23 @@ def _status(args: Args) -> int:
     if args.json:
         say(json_text(to_document(look), indent=2))
     else:
-        _print_tables(look)
+        _print_page(look)
     return 0
 
 
-def _print_tables(look: Snapshot) -> None:
-    from gapless.status.text import to_text  # noqa: PLC0415 - JSON needs none of it
+def _print_page(look: Snapshot) -> None:
+    """Print the console's first page: on a terminal as much as fits it, else all of it."""
+    from gapless.status.draw import one_look  # noqa: PLC0415 - JSON needs none of it
 
-    if sys.stdout.isatty():
-        say(to_text(look, canvas=_canvas()).rstrip("\n"))
+    if not sys.stdout.isatty():
+        say("\n".join(line.plain for line in one_look(look)))
         return
-    say(to_text(look).rstrip("\n"))
-    if waits := unsequenced(look.sequencer, look.pending):  # a terminal has it among its lines
-        remark(waits)
-
-
-def _canvas() -> Canvas:
-    """Return the terminal, less a line for its prompt."""
-    from gapless.status.view import Canvas  # noqa: PLC0415 - needs rich
-    from gapless.status.words import PLAIN  # noqa: PLC0415 - as above
+    from rich.console import Console  # noqa: PLC0415 - a pipe needs none of it
 
     columns, lines = os.get_terminal_size(sys.stdout.fileno())  # not the environment's values
-    height = max(_LINES_MIN, (lines or 24) - 1)
-    return Canvas(width=columns or 80, height=height, glyphs=PLAIN)
+    height = max(_LINES_MIN, (lines or 24) - 1)  # less a line for its prompt
+    for line in one_look(look, width=columns or 80, height=height):
+        Console().print(line, soft_wrap=True)
 
 
 def _print_line(document: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.history import History
 from gapless.status.news import Happening
+from gapless.status.problems import problems
 from gapless.status.section import CHUNKS_IN_DOCUMENT, sections
 from gapless.status.snapshot import (
     Change,
@@ -52,6 +53,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  10000), pending_s (of the oldest), lag, lag_s (of the oldest), dead_letters,
                  waiting, parked (units), dead_events (of the dead ones), published_per_s,
                  handled_per_s
+    problems     those that a person should act on, the worst first: problem, remedy, is_bad
+                 (events wait until then), page (of the gateway: its kind, and names)
     topics       topic, events, pending, partition_count, partitions: [{partition, log_end_offset}],
                  also former ones
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its
@@ -121,7 +124,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
             "published_per_s": None if history is None else history.published(),
             "handled_per_s": None if history is None else history.handled(),
         },
-        "topics": topic_rows(snapshot),
+        "problems": [asdict(each) for each in problems(snapshot)],
+        "topics": _topics(snapshot),
         "members": [_member(member) for member in snapshot.members],
         "groups": [_group(line) for line in group_lines(snapshot, history)],
         "partitions": [_partition(row, history) for row in snapshot.partitions],
@@ -189,7 +193,7 @@ def _eviction(gone: Eviction) -> dict[str, Any]:
     }
 
 
-def topic_rows(snapshot: Snapshot) -> list[dict[str, Any]]:
+def _topics(snapshot: Snapshot) -> list[dict[str, Any]]:
     """List the topics, including those that have events but were never created."""
     pending = {waiting.topic: waiting.events for waiting in snapshot.pending}
     known = {topic.topic for topic in snapshot.topics}

@@ -13,7 +13,7 @@ from rich.text import Text
 from gapless.status.keys import HELP
 from gapless.status.layout import Section, lay_out, window
 from gapless.status.lines import error_lines, news_lines, summary, title, warning_lines
-from gapless.status.snapshot import Standing
+from gapless.status.snapshot import Snapshot, Standing
 from gapless.status.tables import fold, group_table, letter_table, member_table, partition_table
 from gapless.status.view import (
     UNIT_DEPTH,
@@ -27,8 +27,9 @@ from gapless.status.view import (
     row_names,
     text_lines,
 )
-from gapless.status.words import clean, cut, some, wrapped
+from gapless.status.words import PLAIN, clean, cut, some, wrapped
 
+WIDTH_MAX = 10_000  # of a pipe
 WORDS = (
     ("behind", "age of the oldest event left"),
     ("catch up", "until lag is 0, as it goes"),
@@ -54,6 +55,18 @@ def draw(look: Look, state: ConsoleState, canvas: Canvas) -> list[Text]:
     lines = [*lines, *footer][-canvas.height if canvas.height else 0 :]
     for line in lines:
         line.truncate(canvas.width, overflow="crop")
+    return lines
+
+
+def one_look(
+    snapshot: Snapshot, *, width: int = WIDTH_MAX, height: int | None = None
+) -> list[Text]:
+    """Return the first page without keys; without a size it cuts nothing."""
+    state = ConsoleState(has_keys=False, way_out="")
+    canvas = Canvas(width=width, height=height, glyphs=PLAIN)
+    lines = draw(Look(snapshot=snapshot), state, canvas)
+    for line in lines:
+        line.rstrip()
     return lines
 
 

@@ -10,11 +10,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gapless.status.view import Canvas
-from gapless.status.words import Glyphs, cut, shorten, sparkline
+from gapless.status.words import Glyphs, cut, shorten
 
-NAME_MIN = 10
-COURSE_MIN = 8
-COURSE_MAX = 60
 AIRY_FROM = 28  # a screen of this many lines has blank ones between sections
 
 Cell = tuple[str, str]
@@ -75,7 +72,7 @@ def _line(
     for (text, style), column, width in zip(cells, columns, widths, strict=True):
         if not width:
             continue
-        fitted = _fitted(text, width, column, glyphs)
+        fitted = text if cell_len(text) <= width else _fitted(text, width, column, glyphs)
         blanks = " " * (width - cell_len(fitted))
         line.append(" " if line else "")
         line.append(blanks + fitted if column.is_right else fitted + blanks, style=style or None)
@@ -86,41 +83,6 @@ def _fitted(text: str, width: int, column: ScreenColumn, glyphs: Glyphs) -> str:
     if column.keeps == "end":
         return text[-width:]
     return shorten(text, width, glyphs) if column.keeps == "ends" else cut(text, width, glyphs)
-
-
-def figures(title: str, cells: Sequence[Cell], width: int, rank: int) -> ScreenColumn:
-    """Return a column of figures, shown whole or not at all."""
-    width = max(width, len(title))
-    return ScreenColumn(title=title, cells=cells, need=width, least=width, rank=rank, is_right=True)
-
-
-def names(
-    title: str, cells: Sequence[Cell], among: Sequence[str], *, rank: int = 0
-) -> ScreenColumn:
-    """Return a column of names, as wide as the widest of all, so that it does not move."""
-    need = max(map(cell_len, [title, *among]))
-    return ScreenColumn(
-        title=title, cells=cells, need=need, least=NAME_MIN, rank=rank, keeps="ends"
-    )
-
-
-def words(title: str, cells: Sequence[Cell], least: int, rank: int) -> ScreenColumn:
-    """Return a column of words, at least this wide."""
-    need = max(map(cell_len, [title, *(text for text, _ in cells)]))
-    return ScreenColumn(title=title, cells=cells, need=need, least=least, rank=rank)
-
-
-def courses(points: Sequence[Sequence[float | None]], glyphs: Glyphs, rank: int) -> ScreenColumn:
-    """Return a column of sparklines, the newest point at the right."""
-    return ScreenColumn(
-        title="trend",
-        cells=[(sparkline(each, COURSE_MAX, glyphs), "green") for each in points],
-        need=COURSE_MAX,
-        least=COURSE_MIN,
-        rank=rank,
-        is_right=True,
-        keeps="end",
-    )
 
 
 # -- height ---------------------------------------------------------------------------------------

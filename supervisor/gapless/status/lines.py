@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from operator import itemgetter
 
 from rich.text import Text
 
-from gapless.status.section import UNROUTED_AS_PROBLEM, sections
-from gapless.status.snapshot import COUNT_MAX, Snapshot
-from gapless.status.unsequenced import unsequenced
+from gapless.status.problems import problems
+from gapless.status.snapshot import COUNT_MAX
 from gapless.status.view import At, Canvas, ConsoleState, Look
 from gapless.status.words import SEQUENCER, age, clean, count, counted, cut, rate, some
 
 ERRORS_MAX = 12
 NEWS_MAX = 100
 WARNINGS_MAX = 3
-OLD_TRANSACTION_S = 60.0
 SEPARATOR = "   "
 
 _MODULE = re.compile(r"^(?:\w+\.)+(?=\w+:)")  # of an exception: its own name is enough
@@ -37,7 +34,8 @@ def title(look: Look, state: ConsoleState, canvas: Canvas) -> Text:
     left.append(f"  database {clean(look.snapshot.place, glyphs)}", style="not bold")
     left.append(f"  PostgreSQL {clean(server.version, glyphs)}", style="not bold dim")
     left.truncate(room, overflow="crop")
-    left.append(" " * max(0, canvas.width - left.cell_len - len(clock)))
+    between = canvas.width - left.cell_len - len(clock) if state.has_keys else 2
+    left.append(" " * max(0, between))
     left.append(clock, style="not bold dim" if look.trouble is None else "not bold red")
     return left
 
@@ -94,67 +92,19 @@ def _machinery(look: Look) -> Iterator[Text]:
 
 
 def warning_lines(look: Look, canvas: Canvas) -> Iterator[Text]:
-    """Yield the worst of the problems that a person should act on."""
-    warnings = [*([look.trouble] if look.trouble else []), *conditions(look.snapshot)]
-    for n, text in enumerate(warnings[:WARNINGS_MAX]):
-        style = "bold red" if n == 0 and look.trouble else "yellow"
-        yield Text(cut(clean(text, canvas.glyphs), canvas.width, canvas.glyphs), style=style)
+    """Yield the problems that a person should act on: the worst ones, where lines are few."""
+    if look.trouble is not None:
+        yield _said(look.trouble, "bold red", canvas)
+    found = problems(look.snapshot)
+    shown = found if canvas.height is None else found[:WARNINGS_MAX]
+    for each in shown:
+        yield _said(str(each), "red" if each.is_bad else "yellow", canvas)
+    if more := len(found) - len(shown):
+        yield Text(f"{canvas.glyphs.ellipsis} {some(more, 'more problem')}", style="dim")
 
 
-def conditions(snapshot: Snapshot) -> Iterator[str]:
-    """Yield the problems that a person should act on, the worst first."""
-    server = snapshot.server
-    if snapshot.sequencer.state == "nobody":
-        waits = unsequenced(snapshot.sequencer, snapshot.pending)
-        yield waits or "no sequencer: events get no offsets until a gapless run is there"
-    if snapshot.sequencer.needs_rebase:
-        yield "this log came from another server: its next sequencer run goes over all of it once"
-    unserved = sum(1 for row in snapshot.partitions if row.state == "unserved")
-    if unserved and snapshot.members:
-        of_all = some(len(snapshot.partitions), "partition")
-        have, them = ("has", "it") if unserved == 1 else ("have", "them")
-        yield f"{unserved} of {of_all} {have} no supervisor to work on {them}"
-    revoked = [member for member in snapshot.members if member.revoked_role is not None]
-    yield from (f"{member.revoked}: {member.remedy}" for member in revoked)
-    yield from map(str, snapshot.foreign_locks)
-    yield from map(str, snapshot.obstacles)
-    yield from _beside(snapshot)
-    yield from map(str, snapshot.changes)
-    for each in snapshot.held:
-        yield f"retention waits: {each.reason}"
-    paused = [row for row in snapshot.partitions if row.paused_ts is not None]
-    if paused:
-        groups = ", ".join(sorted({row.group_id for row in paused}))
-        yield f"paused: {some(len(paused), 'partition')} of {groups}; gapless resume ends it"
-    totals = snapshot.totals
-    if totals.waiting or totals.parked:
-        yield f"set aside: {_set_aside(totals.waiting, totals.parked)}"
-    if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
-        who = server.oldest_transaction or "a client"
-        yield f"{who}: transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"
-
-
-def _beside(snapshot: Snapshot) -> Iterator[str]:
-    """Yield problems of features, and those of events without a topic among them."""
-    # Only the largest; gapless topics unrouted shows all.
-    unrouted = map(str, snapshot.unrouted[:1])
-    ranked: list[tuple[int, Iterable[str]]] = [
-        (UNROUTED_AS_PROBLEM, unrouted),
-        *(
-            (each.rank.problem, each.problems(snapshot.of(each.record)))
-            for each in sections()
-            if each.problems is not None
-        ),
-    ]
-    for _, problems in sorted(ranked, key=itemgetter(0)):
-        yield from problems
-
-
-def _set_aside(waiting: int, parked: int) -> str:
-    if not waiting:
-        return f"{some(parked, 'unit')} parked behind a dead one of their key"
-    wait = f"{some(waiting, 'unit')} wait{'s' if waiting == 1 else ''} for another attempt"
-    return wait + (f", {count(parked)} parked behind one" if parked else "")
+def _said(text: str, style: str, canvas: Canvas) -> Text:
+    return Text(cut(clean(text, canvas.glyphs), canvas.width, canvas.glyphs), style=style)
 
 
 def error_lines(look: Look, at: At, canvas: Canvas) -> list[Text]:

@@ -1,9 +1,9 @@
-"""A section of a look: rows of one query of a feature, for documents, tables and people."""
+"""A section of a look: rows of one query of a feature, for documents and people."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Generic, LiteralString, NamedTuple, TypeVar
 
@@ -17,7 +17,6 @@ class Rank(NamedTuple):
     """A section's place among the others: lowest number first, worst problem first."""
 
     document: int
-    table: int = 0
     problem: int = 0
 
 
@@ -25,12 +24,28 @@ CHUNKS_IN_DOCUMENT = 85  # the core's own, between sections
 UNROUTED_AS_PROBLEM = 15
 
 
+@dataclass(frozen=True, slots=True)
+class StatusProblem:
+    """A problem that a person should act on, and its remedy.
+
+    is_bad: events wait until then. page: the page of the gateway that shows more, and its names:
+    groups (group, topic), dead (group, state), retention or later.
+    """
+
+    problem: str
+    remedy: str
+    is_bad: bool = field(default=False, kw_only=True)
+    page: tuple[str, ...] = field(default=(), kw_only=True)
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.remedy}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatusSection(Generic[R]):
     """The rows of a query, each a record, and the ways to show them.
 
     query: its stage and name. key: in documents. document: if not a list of all their fields.
-    head, cells: a table of `gapless status`. numbers: its columns that are aligned to the right.
     problems: those that a person should look at. metrics: the values of each metric, by labels.
     """
 
@@ -39,10 +54,7 @@ class StatusSection(Generic[R]):
     key: str
     rank: Rank
     document: Callable[[Sequence[R]], object] | None = None
-    head: tuple[str, ...] = ()
-    numbers: frozenset[str] = frozenset()
-    cells: Callable[[R], Sequence[object]] | None = None
-    problems: Callable[[Sequence[R]], Iterator[str]] | None = None
+    problems: Callable[[Sequence[R]], Iterable[StatusProblem]] | None = None
     metrics: Callable[[Sequence[R]], Measured] | None = None
 
 

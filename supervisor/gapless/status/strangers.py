@@ -15,12 +15,22 @@ class Unrouted:
     events: int
     since_s: float
 
-    def __str__(self) -> str:
+    @property
+    def problem(self) -> str:
+        """Their number, and the topic id."""
         of_whom = f"topic id {self.topic_id}" if self.topic_id else "further topic ids"
+        return (
+            f"{self.events} event{'s' if self.events != 1 else ''} of {of_whom}, which nobody made"
+        )
+
+    @property
+    def remedy(self) -> str:
+        """The command that makes a topic of them."""
         name = "outbox" if self.topic_id == OUTBOX_ID else "NAME"
-        made = f"gapless topics adopt {self.topic_id or 'ID'} {name}"
-        events = f"{self.events} event{'s' if self.events != 1 else ''}"
-        return f"{events} of {of_whom}, which nobody made: {made}"
+        return f"gapless topics adopt {self.topic_id or 'ID'} {name}"
+
+    def __str__(self) -> str:
+        return f"{self.problem}: {self.remedy}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +44,11 @@ class ForeignLockHolder:
     def __str__(self) -> str:
         return f"pid {self.pid} of role {self.role} holds {self.holds} and has no right to it"
 
+    @property
+    def remedy(self) -> str:
+        """The end of it, by a supervisor or by hand."""
+        return f"a supervisor ends it; by hand: select pg_terminate_backend({self.pid})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
@@ -44,6 +59,3 @@ class Obstacle:
     since_s: float
     problem: str
     remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.problem}: {self.remedy}"

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
+from rich.cells import cell_len
 from rich.text import Text
 
 from gapless.status.groups import CURRENT_S, GroupLine
 from gapless.status.history import History
-from gapless.status.layout import Cell, ScreenColumn, courses, figures, names, table, words
+from gapless.status.layout import Cell, ScreenColumn, table
 from gapless.status.snapshot import Presence, Standing
 from gapless.status.view import Canvas, LetterLine, Look
-from gapless.status.words import Glyphs, age, clean, count, counted, rate, shorten, some
+from gapless.status.words import Glyphs, age, clean, count, counted, rate, shorten, some, sparkline
 
 WIDE = 100  # a narrower screen shows no offsets: lag is enough
 NO_SESSION = " (no session)"
 KEY_MAX = 20
+NAME_MIN = 10
+COURSE_MIN = 8
+COURSE_MAX = 60
 ERROR_MIN = 12
 
 _STYLES = (
@@ -230,3 +234,38 @@ def _load(member: Presence) -> str:
 
 def _groups(member: Presence) -> str:
     return ", ".join(sorted({group.split("/")[0] for group in member.groups}))
+
+
+def figures(title: str, cells: Sequence[Cell], width: int, rank: int) -> ScreenColumn:
+    """Return a column of figures, shown whole or not at all."""
+    width = max(width, len(title))
+    return ScreenColumn(title=title, cells=cells, need=width, least=width, rank=rank, is_right=True)
+
+
+def names(
+    title: str, cells: Sequence[Cell], among: Sequence[str], *, rank: int = 0
+) -> ScreenColumn:
+    """Return a column of names, as wide as the widest of all, so that it does not move."""
+    need = max(map(cell_len, [title, *among]))
+    return ScreenColumn(
+        title=title, cells=cells, need=need, least=NAME_MIN, rank=rank, keeps="ends"
+    )
+
+
+def words(title: str, cells: Sequence[Cell], least: int, rank: int) -> ScreenColumn:
+    """Return a column of words, at least this wide."""
+    need = max(map(cell_len, [title, *(text for text, _ in cells)]))
+    return ScreenColumn(title=title, cells=cells, need=need, least=least, rank=rank)
+
+
+def courses(points: Sequence[Sequence[float | None]], glyphs: Glyphs, rank: int) -> ScreenColumn:
+    """Return a column of sparklines, the newest point at the right."""
+    return ScreenColumn(
+        title="trend",
+        cells=[(sparkline(each, COURSE_MAX, glyphs), "green") for each in points],
+        need=COURSE_MAX,
+        least=COURSE_MIN,
+        rank=rank,
+        is_right=True,
+        keeps="end",
+    )

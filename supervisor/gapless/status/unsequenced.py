@@ -12,9 +12,11 @@ from psycopg.rows import class_row
 from gapless.db.queries import query
 from gapless.status.snapshot import COUNT_MAX, Pending, Sequencing
 
+START = "start gapless run, or gapless gateway"
+
 
 def unsequenced(sequencer: Sequencing, pending: Sequence[Pending]) -> str | None:
-    """Return their number, and the remedy; None: there are none, or a sequencer is active."""
+    """Return the problem, with their number; None: there are none, or a sequencer is active."""
     events = sum(each.events for each in pending)
     if sequencer.pid is not None or sequencer.needs_rebase or not events:
         return None
@@ -23,12 +25,15 @@ def unsequenced(sequencer: Sequencing, pending: Sequence[Pending]) -> str | None
     oldest_s = max(each.oldest_s for each in pending)
     return (
         f"{at_least}{events:,} {wait} without an offset, for {oldest_s:,.0f} s, and no supervisor "
-        "gives any: start gapless run, or gapless gateway"
+        "gives any"
     )
 
 
 def find_unsequenced(conn: Connection[Any]) -> str | None:
-    """Look, and return the remark. None, too, if that fails: it only accompanies another result."""
+    """Look, and return the problem with its remedy, or None.
+
+    None, too, if that fails: it only accompanies another result.
+    """
     from gapless.log.catch_up import is_sequencer_active  # noqa: PLC0415 - status needs none of it
 
     try:
@@ -40,4 +45,5 @@ def find_unsequenced(conn: Connection[Any]) -> str | None:
             pending = found.execute(query("status", "pending")).fetchall()
     except psycopg.Error:
         return None
-    return None if sequencer is None else unsequenced(sequencer, pending)
+    waits = None if sequencer is None else unsequenced(sequencer, pending)
+    return waits and f"{waits}: {START}"

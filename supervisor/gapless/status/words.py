@@ -24,7 +24,6 @@ _AGES = (
     (48 * 3600, 3600, 1, "h"),
     (99.5 * 86400, 86400, 1, "d"),
 )
-GAP = "  "
 SEQUENCER = {"awake": "running", "asleep": "idle", "nobody": "nobody"}
 _STEPS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -95,31 +94,6 @@ def age(seconds: float | None) -> str:
     return f"{seconds / 86400:.0f}d"
 
 
-def table(
-    head: Sequence[str], rows: Sequence[Sequence[object]], numbers: frozenset[str] = frozenset()
-) -> str:
-    """Lay out plain columns, those of `numbers` to the right; without rows there is no table."""
-    if not rows:
-        return ""
-    filled = [
-        "-" if each is None or each == "" else clean(str(each)) for row in rows for each in row
-    ]
-    lines = [head, *(filled[n : n + len(head)] for n in range(0, len(filled), len(head)))]
-    widths = [max(map(cell_len, column)) for column in zip(*lines, strict=True)]
-    text = ""
-    for line in lines:
-        padded = []
-        for name, cell, width in zip(head, line, widths, strict=True):
-            blanks = " " * (width - cell_len(cell))
-            padded.append(blanks + cell if name in numbers else cell + blanks)
-        text += GAP.join(padded).rstrip() + "\n"
-    return text
-
-
-def _cell(value: object) -> str:
-    return "-" if value is None or value == "" else clean(str(value))
-
-
 def shorten(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
     """Cut the middle out of a name wider than `width` cells: its two ends identify it."""
     if cell_len(text) <= width:
@@ -139,14 +113,6 @@ def cut(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
     if cell_len(text) <= width:
         return text
     return set_cell_size(text, max(0, width - cell_len(glyphs.ellipsis))) + glyphs.ellipsis
-
-
-def fit(needs: Sequence[int], room: int, least: int = 6) -> list[int]:
-    """Share `room` cells among columns: each its need, or the widest are cut first."""
-    widths = list(needs)
-    while sum(widths) > room and max(widths) > least:
-        widths[widths.index(max(widths))] -= 1
-    return widths
 
 
 def sparkline(points: Sequence[float | None], width: int, glyphs: Glyphs) -> str:

@@ -82,7 +82,7 @@ def test_doctor_and_status_name_it(gapless, box: psycopg.Connection) -> None:
     remedy = f"gapless attach mend '{TABLE}'"
     (found,) = gapless("status", "--json").json["attachments"]
     assert found == {"table": TABLE, "problem": "its trigger is gone", "remedy": remedy}
-    assert f"{TABLE}  its trigger is gone  {remedy}" in gapless("status").out
+    assert f"attachment of {TABLE}: its trigger is gone: {remedy}" in gapless("status").lines
     seen = gapless("doctor")
     assert f"{TABLE}: its trigger is gone" in seen.out
     assert seen.code == 1

@@ -54,7 +54,7 @@ def test_doctor_and_status_name_it(gapless, orders: psycopg.Connection) -> None:
     remedy = f"gapless capture mend '{TABLE}'"
     (found,) = gapless("status", "--json").json["captures"]
     assert found == {"table": TABLE, "problem": PROBLEM, "remedy": remedy}
-    assert f"{TABLE}  {PROBLEM}  {remedy}" in gapless("status").out
+    assert f"capture of {TABLE}: {PROBLEM}: {remedy}" in gapless("status").lines
     seen = gapless("doctor")
     assert f"{TABLE}: {PROBLEM}" in seen.out
     assert seen.code == 1

@@ -36,7 +36,7 @@ def test_the_whole_way(gapless, billing: psycopg.Connection) -> None:
     assert gapless("status", "--json").json["classic"] == [
         {"name": "public.consumer_offsets", "problem": problem, "remedy": remedy}
     ]
-    assert f"public.consumer_offsets  {problem}  {remedy}" in gapless("status").out
+    assert f"classic public.consumer_offsets: {problem}: {remedy}" in gapless("status").lines
     seen = gapless("doctor")
     assert seen.code == 1
     assert f"billing: {problem}" in seen.out

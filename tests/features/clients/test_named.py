@@ -10,8 +10,8 @@ from psycopg import Connection
 from features.clients.calls import GROUP, Client, Clients, refused
 from gapless.ops.doctor.rounds import diagnose
 from gapless.status import to_document
-from gapless.status.lines import conditions
 from gapless.status.look import snapshot
+from gapless.status.problems import problems
 from support.servers import until
 
 
@@ -46,7 +46,7 @@ def test_a_client_that_only_beats_is_named_and_can_be_ended(
     beating: Client, clients: Clients, dsn: str
 ) -> None:
     look = snapshot(clients.conn)
-    (said,) = [each for each in conditions(look) if "quiet" in each]
+    (said,) = [str(each) for each in problems(look) if "quiet" in each.problem]
     assert re.search(
         r'client "quiet" of billing/orders sends heartbeats but has not polled for \d+ s, '
         r"while events wait in partition 0: have it poll",
@@ -173,7 +173,7 @@ def test_a_commit_that_was_prepared_is_named_and_can_be_ended(
 
     assert until(is_named)
     look = snapshot(conn)
-    (said,) = [each for each in conditions(look) if "prepared transaction" in each]
+    (said,) = [str(each) for each in problems(look) if "prepared transaction" in each.problem]
     assert re.search(r"'left''s' of role \S+ has held billing/orders/0 for \d+ s: rollback", said)
     (finding,) = [each for each in diagnose(dsn, connect_timeout_s=5) if each.name == "obstacles"]
     assert finding.level == "FAIL"

@@ -245,7 +245,7 @@ class TestFigures:
             'where ($."n" > 5)',
         )
         assert (each["kept"], each["passed"], each["unasked"]) == (2, 1, 1)
-        assert "FILTERED" in gapless("status").out
+        assert "filter of billing/orders: 1 event delivered unasked, " in gapless("status").out
         (found,) = [c for c in gapless("doctor", "--json").json["checks"] if c["name"] == "filters"]
         assert found["level"] == "warning"
         assert "billing/orders: 1 event delivered unasked, billing/orders/0@3: " in found["text"]

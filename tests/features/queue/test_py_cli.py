@@ -88,7 +88,7 @@ def test_groups_and_status_know_queues(runs: Runs, letters: list[int]) -> None:
     assert {(row["state"], row["workers"]) for row in rows} == {("shared", 3)}
     code, out, _ = gapless_says(runs, "status")
     assert code == 0
-    assert "shared" in out
+    assert "3 workers" in out
 
 
 @pytest.mark.few(3)

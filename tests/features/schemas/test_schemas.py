@@ -1,6 +1,5 @@
 """ops and SQL of schemas: versions, races, the audit, what is not a schema."""
 
-import re
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,6 @@ from gapless.features.schemas.section import Checked
 from gapless.log.topics import ensure_topic
 from gapless.ops.doctor.finding import Patient
 from gapless.status import snapshot
-from gapless.status.text import to_text
 
 NUMBER, INTEGER = '{"type": "number"}', '{"type": "integer"}'
 
@@ -127,6 +125,5 @@ def test_doctor_counts_what_groups_set_aside(dsn: str, conn: Connection) -> None
     (found,) = schemas(Patient(conn=conn, second=conn))
     assert found.text.startswith("g/orders set 1 unit aside that fit no schema")
     ops.add_schema(conn, "orders", INTEGER, event_type="order")
-    look = snapshot(conn)
-    assert look.of(Checked) == (Checked(topic="orders", types=["*", "order"], versions=2, unfit=1),)
-    assert re.search(r"^orders +\*,order +2 +1$", to_text(look), re.MULTILINE)
+    (topic,) = snapshot(conn).of(Checked)
+    assert topic == Checked(topic="orders", types=["*", "order"], versions=2, unfit=1)

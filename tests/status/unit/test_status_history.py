@@ -16,7 +16,6 @@ from gapless.status.words import (
     clean,
     count,
     cut,
-    fit,
     rate,
     shorten,
     sparkline,
@@ -267,15 +266,6 @@ def test_clean_text_is_one_harmless_line(text: str, is_ascii: bool) -> None:
     assert cleaned.splitlines() in ([], [cleaned])
     assert "\x1b" not in cleaned
     cleaned.encode("ascii" if is_ascii else "utf-8")
-
-
-@given(st.lists(st.integers(1, 80), min_size=1, max_size=5), st.integers(0, 200))
-def test_widths_fit_where_they_can(needs: list[int], room: int) -> None:
-    widths = fit(needs, room)
-    assert all(got <= need for got, need in zip(widths, needs, strict=True))
-    assert sum(widths) <= room or all(width <= 6 for width in widths)
-    if sum(needs) <= room:
-        assert widths == needs
 
 
 def test_sparklines() -> None:

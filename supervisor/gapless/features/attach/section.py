@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gapless.status.section import Rank, StatusSection
+from gapless.status.section import Rank, StatusProblem, StatusSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,21 +16,17 @@ class FaultyAttachment:
     problem: str
     remedy: str
 
-    def __str__(self) -> str:
-        return f"attachment of {self.table}: {self.problem}; {self.remedy}"
 
-
-def _first_problem(rows: Sequence[FaultyAttachment]) -> Iterator[str]:
-    """Name the first problem; `gapless attach` shows all."""
-    return map(str, rows[:1])
+def _problems(rows: Sequence[FaultyAttachment]) -> Iterator[StatusProblem]:
+    return (
+        StatusProblem(f"attachment of {each.table}: {each.problem}", each.remedy) for each in rows
+    )
 
 
 SECTION = StatusSection(
     record=FaultyAttachment,
     query=("attach", "in_status"),
     key="attachments",
-    rank=Rank(document=30, table=60, problem=70),
-    head=("ATTACHED", "PROBLEM", "REMEDY"),
-    cells=lambda each: (each.table, each.problem, each.remedy),
-    problems=_first_problem,
+    rank=Rank(document=30, problem=70),
+    problems=_problems,
 )

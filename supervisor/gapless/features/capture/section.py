@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gapless.status.section import Rank, StatusSection
+from gapless.status.section import Rank, StatusProblem, StatusSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,21 +16,15 @@ class FaultyCapture:
     problem: str
     remedy: str
 
-    def __str__(self) -> str:
-        return f"capture of {self.table}: {self.problem}; {self.remedy}"
 
-
-def _first_problem(rows: Sequence[FaultyCapture]) -> Iterator[str]:
-    """Name the first problem; `gapless capture` shows all."""
-    return map(str, rows[:1])
+def _problems(rows: Sequence[FaultyCapture]) -> Iterator[StatusProblem]:
+    return (StatusProblem(f"capture of {each.table}: {each.problem}", each.remedy) for each in rows)
 
 
 SECTION = StatusSection(
     record=FaultyCapture,
     query=("capture", "in_status"),
     key="captures",
-    rank=Rank(document=20, table=20, problem=30),
-    head=("CAPTURED", "PROBLEM", "REMEDY"),
-    cells=lambda each: (each.table, each.problem, each.remedy),
-    problems=_first_problem,
+    rank=Rank(document=20, problem=30),
+    problems=_problems,
 )

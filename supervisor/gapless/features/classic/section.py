@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gapless.status.section import Rank, StatusSection
+from gapless.status.section import Rank, StatusProblem, StatusSection
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,21 +16,15 @@ class FaultyClassic:
     problem: str
     remedy: str
 
-    def __str__(self) -> str:
-        return f"classic {self.name}: {self.problem}; {self.remedy}"
 
-
-def _first_problem(rows: Sequence[FaultyClassic]) -> Iterator[str]:
-    """Name the first problem; `gapless doctor` shows all."""
-    return map(str, rows[:1])
+def _problems(rows: Sequence[FaultyClassic]) -> Iterator[StatusProblem]:
+    return (StatusProblem(f"classic {each.name}: {each.problem}", each.remedy) for each in rows)
 
 
 SECTION = StatusSection(
     record=FaultyClassic,
     query=("classic", "in_status"),
     key="classic",
-    rank=Rank(document=40, table=70, problem=80),
-    head=("CLASSIC", "PROBLEM", "REMEDY"),
-    cells=lambda each: (each.name, each.problem, each.remedy),
-    problems=_first_problem,
+    rank=Rank(document=40, problem=80),
+    problems=_problems,
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gapless.status.section import Measured, Rank, StatusSection
+from gapless.status.section import Measured, Rank, StatusProblem, StatusSection
 
 STANDS_S = 60.0
 
@@ -29,18 +29,13 @@ class Compacting:
         """Whether events wait and none was taken in for a while."""
         return self.stands_s is not None and self.stands_s > STANDS_S
 
-    def __str__(self) -> str:
+    @property
+    def problem(self) -> StatusProblem:
+        """The reason why it stands still, and the remedy."""
         events = f"{self.lag} event{'s' if self.lag != 1 else ''}"
         wait = "waits" if self.lag == 1 else "wait"
-        return (
-            f"compaction of topic {self.topic} stands still: {events} {wait}; gapless run continues"
-        )
-
-
-def _cells(each: Compacting) -> Sequence[object]:
-    from gapless.status.words import age  # noqa: PLC0415 - imports rich, JSON needs none
-
-    return each.topic, each.keys, each.lag, age(each.stands_s) if each.stands_still else None
+        said = f"compaction of topic {self.topic} stands still, {events} {wait}"
+        return StatusProblem(said, "gapless run continues it")
 
 
 def _metrics(rows: Sequence[Compacting]) -> Measured:
@@ -56,18 +51,15 @@ def _metrics(rows: Sequence[Compacting]) -> Measured:
     }
 
 
-def _problems(rows: Sequence[Compacting]) -> Iterator[str]:
-    return (str(each) for each in rows if each.stands_still)
+def _problems(rows: Sequence[Compacting]) -> Iterator[StatusProblem]:
+    return (each.problem for each in rows if each.stands_still)
 
 
 SECTION = StatusSection(
     record=Compacting,
     query=("compaction", "in_status"),
     key="compactions",
-    rank=Rank(document=10, table=10, problem=20),
-    head=("COMPACTED", "KEYS", "TO-TAKE-IN", "STANDS-STILL"),
-    numbers=frozenset({"KEYS", "TO-TAKE-IN"}),
-    cells=_cells,
+    rank=Rank(document=10, problem=20),
     problems=_problems,
     metrics=_metrics,
 )

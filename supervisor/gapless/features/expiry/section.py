@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gapless.status.section import Rank, StatusSection
+from gapless.status.section import Rank, StatusProblem, StatusSection
+from gapless.status.words import age, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,17 +22,16 @@ class Expiring:
     set_aside: int
 
 
-def _problems(rows: Sequence[Expiring]) -> Iterator[str]:
+def _problems(rows: Sequence[Expiring]) -> Iterator[StatusProblem]:
     return map(_problem, rows)
 
 
-def _problem(each: Expiring) -> str:
-    from gapless.status.words import age, some  # noqa: PLC0415 - imports rich, JSON needs none
-
+def _problem(each: Expiring) -> StatusProblem:
     units = f", with {some(each.set_aside, 'unit')} set aside" if each.set_aside else ""
-    return (
-        f"group {each.group_id} is dropped in {age(each.left_s)}{units}: it has not been used for "
-        f"{age(each.idle_s)}; gapless groups expire {each.group_id} --never keeps it"
+    return StatusProblem(
+        f"group {each.group_id} is dropped in {age(each.left_s)}{units}, for it has not been used "
+        f"for {age(each.idle_s)}",
+        f"gapless groups expire {each.group_id} --never keeps it",
     )
 
 

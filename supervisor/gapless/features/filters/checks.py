@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gapless.features.filters.section import Filtered
+from gapless.features.filters.section import UNASKED_REMEDY, Filtered
 from gapless.ops.doctor.finding import Finding, Patient, ok, warning
 from gapless.ops.text import plain, quantity
 
@@ -25,11 +25,7 @@ def filters(patient: Patient) -> Iterator[Finding]:
 
 def _finding(each: Filtered) -> Finding:
     if each.is_troubled:
-        return warning(
-            "filters",
-            plain(each.trouble),
-            "jsonb cannot hold such a payload: the handler sees event.filter_error",
-        )
+        return warning("filters", plain(each.trouble), UNASKED_REMEDY)
     kept, passed = quantity(each.kept, "event"), f"{each.passed:,}"
     where = f"{each.group_id}/{each.topic} takes {each.takes}"
     return ok("filters", plain(f"{where}: kept {kept} and passed {passed} since it was set"))

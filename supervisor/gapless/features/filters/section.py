@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gapless.status.section import Rank, StatusSection
+from gapless.status.section import Rank, StatusProblem, StatusSection
 
+UNASKED_REMEDY = "jsonb cannot hold such a payload: the handler sees event.filter_error"
 RECENT_S = 3600.0  # a filter that could not check an event is a problem for this time
 
 
@@ -44,17 +45,17 @@ class Filtered:
         )
 
 
-def _problems(rows: Sequence[Filtered]) -> Iterator[str]:
-    return (each.trouble for each in rows if each.is_troubled)
+def _problems(rows: Sequence[Filtered]) -> Iterator[StatusProblem]:
+    for each in rows:
+        if each.is_troubled:
+            page = ("groups", each.group_id, each.topic)
+            yield StatusProblem(each.trouble, UNASKED_REMEDY, page=page)
 
 
 SECTION = StatusSection(
     record=Filtered,
     query=("filters", "in_status"),
     key="filters",
-    rank=Rank(document=50, table=30, problem=60),
-    head=("FILTERED", "TOPIC", "KEPT", "PASSED", "UNASKED", "TAKES"),
-    numbers=frozenset({"KEPT", "PASSED", "UNASKED"}),
-    cells=lambda it: (it.group_id, it.topic, it.kept, it.passed, it.unasked, it.takes),
+    rank=Rank(document=50, problem=60),
     problems=_problems,
 )

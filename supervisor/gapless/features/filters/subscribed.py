@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from gapless.status.section import Rank, StatusSection
+from gapless.status.section import Rank, StatusProblem, StatusSection
+from gapless.status.words import age, some
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,48 +34,35 @@ class Subscribed:
         return f"{self.group_id}/{self.topic}"
 
 
-def _stopped(each: Subscribed) -> str:
-    from gapless.status.words import some  # noqa: PLC0415 - imports rich, JSON needs none
-
+def _stopped(each: Subscribed) -> StatusProblem:
     some_stopped = some(each.stopped, "subscription")
-    return (
+    return StatusProblem(
         f"{some_stopped} of group {each.name} stopped, for their SQL conditions raise or are slow, "
-        "or they are webhooks that do not answer, and their events wait: "
-        f"gapless subscriptions list {each.name}"
+        "or they are webhooks that do not answer, and their events wait",
+        f"gapless subscriptions list {each.name}",
+        page=("groups", each.group_id, each.topic),
     )
 
 
-def _leaving(each: Subscribed) -> str:
-    from gapless.status.words import age, some  # noqa: PLC0415 - imports rich, JSON needs none
-
+def _leaving(each: Subscribed) -> StatusProblem:
     near = some(each.near, "subscription")
     first = age(each.first_left_s or 0.0)
-    return (
-        f"{near} of group {each.name} will be dropped unless they are renewed, the first in "
-        f"{first}: gapless subscriptions list {each.name}"
+    return StatusProblem(
+        f"{near} of group {each.name} will be dropped unless renewed, the first in {first}",
+        f"gapless subscriptions list {each.name}",
+        page=("groups", each.group_id, each.topic),
     )
 
 
-def _problems(rows: Sequence[Subscribed]) -> Iterator[str]:
+def _problems(rows: Sequence[Subscribed]) -> Iterator[StatusProblem]:
     yield from (_stopped(each) for each in rows if each.stopped)
     yield from (_leaving(each) for each in rows if each.near)
-
-
-def _cells(each: Subscribed) -> Sequence[object]:
-    from gapless.status.words import age  # noqa: PLC0415 - imports rich, JSON needs none
-
-    return (
-        *(each.group_id, each.topic, each.subscriptions, each.forms),
-        *(each.stopped, each.near, age(each.first_left_s)),
-    )
 
 
 SECTION = StatusSection(
     record=Subscribed,
     query=("filters", "subscribed_in_status"),
     key="subscribed",
-    rank=Rank(document=60, table=40, problem=50),
-    head=("SUBSCRIBED", "TOPIC", "SUBSCRIPTIONS", "FORMS", "STOPPED", "SOON-GONE", "FIRST-IN"),
-    cells=_cells,
+    rank=Rank(document=60, problem=50),
     problems=_problems,
 )

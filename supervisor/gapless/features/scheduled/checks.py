@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gapless.features.scheduled.section import Later, of_rows
+from gapless.features.scheduled.section import STOPPED_REMEDY, Later, of_rows
 from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
 from gapless.ops.text import duration, plain, quantity
 
@@ -31,11 +31,7 @@ def later(patient: Patient) -> Iterator[Finding]:
             "gapless later lists and cancels them; once due they wait in gapless topics unrouted",
         )
     for each in now.stopped[:_SHOWN_MAX]:
-        yield fail(
-            "later",
-            plain(f"schedule {each}"),
-            "gapless schedule add it anew, or gapless schedule remove it",
-        )
+        yield fail("later", plain(f"schedule {each}"), STOPPED_REMEDY)
     if not (now.is_late or now.strays or now.stopped):
         waiting = quantity(now.scheduled, "event")
         yield ok(

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from gapless.status.document import iso
-from gapless.status.section import Rank, StatusSection
+from gapless.status.section import Rank, StatusProblem, StatusSection
+from gapless.status.words import age
 
-_SHOWN_MAX = 3
+STOPPED_REMEDY = "gapless schedule add it anew, or gapless schedule remove it"
 LATE_S_MAX = 5.0  # overdue for longer than this: no session promotes, or not fast enough
 
 
@@ -36,11 +37,14 @@ class Later:
         """Whether an event is so long overdue that it needs an operator."""
         return self.late_s > LATE_S_MAX
 
-    def problems(self) -> Iterator[str]:
+    def problems(self) -> Iterator[StatusProblem]:
         """Yield the problems that need an operator."""
+        page = ("later",)
         if self.is_late:
-            yield f"due for {self.late_s:.0f} s and not in the log: gapless doctor says why"
-        yield from (f"schedule {each}" for each in self.stopped[:_SHOWN_MAX])
+            late = f"events for later are {age(self.late_s)} late"
+            yield StatusProblem(late, "gapless doctor says why", is_bad=True, page=page)
+        for each in self.stopped:
+            yield StatusProblem(f"schedule {each}", STOPPED_REMEDY, is_bad=True, page=page)
 
 
 def of_rows(rows: Sequence[Later]) -> Later:

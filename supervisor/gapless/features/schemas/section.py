@@ -27,8 +27,5 @@ SECTION = StatusSection(
     record=Checked,
     query=("schemas", "in_status"),
     key="checked",
-    rank=Rank(document=70, table=50),
-    head=("CHECKED", "TYPES", "VERSIONS", "UNFIT"),
-    numbers=frozenset({"VERSIONS", "UNFIT"}),
-    cells=lambda each: (each.topic, ",".join(each.types), each.versions, each.unfit),
+    rank=Rank(document=70),
 )

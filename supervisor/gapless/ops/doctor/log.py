@@ -153,11 +153,7 @@ def foreign_locks(patient: Patient) -> Iterator[Finding]:
     """Check that no session holds a lock of gapless without a right to it."""
     found = patient.look.foreign_locks
     for each in found[:_SHOWN_MAX]:
-        yield fail(
-            "foreign_locks",
-            plain(str(each)),
-            f"a supervisor ends it; by hand: select pg_terminate_backend({each.pid})",
-        )
+        yield fail("foreign_locks", plain(str(each)), each.remedy)
     if not found:
         yield ok("foreign_locks", "no session holds a lock of gapless without a right to it")
 

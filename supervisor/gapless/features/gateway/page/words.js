@@ -54,31 +54,9 @@ export function catchUp(group) {
   return group.lag_per_s > 0 ? "grows" : group.lag_per_s === 0 ? "stands" : "?";
 }
 
-/** Everything that needs a person, the worst first: [{level: "bad" | "warn", text, href}]. */
-export function troubles(status) {
-  const found = [];
-  const say = (level, text, href) => found.push({ level, text, href });
-  const { sequencer, totals } = status;
-  if (sequencer.state === "nobody" && (totals.pending || 0) > 0)
-    say("bad", `${plural(totals.pending, "event")} without an offset, and no supervisor gives any: start gapless run`);
-  if (sequencer.needs_rebase) say("bad", "the log was restored or failed over: the next sequencer re-bases it");
-  for (const group of status.groups) {
-    const href = `#/groups/${encodeURIComponent(group.group)}/${encodeURIComponent(group.topic)}`;
-    if (group.stopped) say("bad", `${name(group)}: ${plural(group.stopped, "partition")} stopped by an error`, href);
-    if (group.unserved && group.lag) say("bad", `${name(group)}: no supervisor works on ${plural(group.unserved, "partition")}`, href);
-    if (group.paused) say("warn", `${name(group)}: ${plural(group.paused, "partition")} paused`, href);
-    if (group.dead_letters) say("warn", `${name(group)}: ${plural(group.dead_letters, "dead letter")}`, `#/dead?group=${encodeURIComponent(group.group)}`);
-    if (group.lapsed) say("warn", `${name(group)}: ${plural(group.lapsed, "reservation")} lapsed`, href);
-  }
-  for (const each of status.members)
-    if (["silent", "gone", "revoked"].includes(each.state)) say("warn", `supervisor ${each.member} is ${each.state}`);
-  for (const each of status.foreign_locks)
-    say("bad", `session ${each.pid} of role ${each.role} holds ${each.holds}, which only gapless may`);
-  for (const each of status.unrouted)
-    say("warn", `${plural(each.events, "event")} of topic id ${each.topic_id || "(further ids)"} that nobody made: gapless topics adopt`);
-  for (const each of status.captures) say("warn", `${each.table}: ${each.problem}; ${each.remedy}`);
-  for (const each of status.held) say("warn", `retention: ${each}`, "#/retention");
-  for (const each of status.later.stopped) say("bad", each, "#/later");
-  if (status.later.late_s > 60) say("warn", `events for later are ${age(status.later.late_s)} late`, "#/later");
-  return found.sort((a, b) => (a.level === b.level ? 0 : a.level === "bad" ? -1 : 1));
-}
+/** A problem as the console prints it. */
+export const said = ({ problem, remedy }) => `${problem}: ${remedy}`;
+
+/** The address of a page that a problem names: its kind, and names. */
+export const address = ([kind, ...names]) =>
+  kind === "dead" ? `#/dead?${new URLSearchParams({ group: names[0], states: names[1] })}` : `#/${[kind, ...names.map(encodeURIComponent)].join("/")}`;

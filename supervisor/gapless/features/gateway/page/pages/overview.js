@@ -1,8 +1,8 @@
-// The overview: troubles, lags, owners.
+// The overview: problems, lags, owners.
 
 import { el, section, show, table } from "../dom.js";
 import { looksOf, plot } from "../history.js";
-import { age, byNeed, catchUp, count, name, plural, rate, troubles } from "../words.js";
+import { address, age, byNeed, catchUp, count, name, plural, rate, said } from "../words.js";
 
 export function overview({ main }) {
   return (status) => {
@@ -10,17 +10,16 @@ export function overview({ main }) {
   };
 }
 
-function verdict(status) {
-  const found = troubles(status);
-  const level = found.some((each) => each.level === "bad") ? "bad" : found.length ? "warn" : "good";
-  const behind = [...status.groups].filter((group) => group.lag > 0).length;
+function verdict({ problems: found, groups }) {
+  const level = (each) => (each.is_bad ? "bad" : "warn");
+  const behind = groups.filter((group) => group.lag > 0).length;
   const text = found.length
     ? `${plural(found.length, "thing")} to look at`
     : behind ? `All is well; ${plural(behind, "group")} at work` : "All is well; nothing waits";
   const lines = found.slice(0, 12).map((each) =>
-    el("li", { class: each.level }, each.href ? el("a", { href: each.href, class: each.level }, each.text) : each.text));
+    el("li", { class: level(each) }, each.page.length ? el("a", { href: address(each.page), class: level(each) }, said(each)) : said(each)));
   if (found.length > 12) lines.push(el("li", { class: "quiet" }, `and ${found.length - 12} more`));
-  return el("div", { class: `verdict ${level}`, id: "verdict" }, el("strong", {}, text), lines.length > 0 && el("ul", {}, lines));
+  return el("div", { class: `verdict ${found.length ? level(found[0]) : "good"}`, id: "verdict" }, el("strong", {}, text), lines.length > 0 && el("ul", {}, lines));
 }
 
 function tiles({ totals, sequencer, held, chunks, later }) {
@@ -56,7 +55,7 @@ function groups(status) {
   return section("Groups", table(columns, rows, { href, dense: true, mark: (group) => (group.stopped ? "stopped" : null), empty: "No group yet: a handler makes one when gapless run starts." }));
 }
 
-const href = (group) => `#/groups/${encodeURIComponent(group.group)}/${encodeURIComponent(group.topic)}`;
+const href = (group) => address(["groups", group.group, group.topic]);
 
 function members({ members }) {
   const columns = [
