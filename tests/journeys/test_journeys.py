@@ -45,8 +45,8 @@ BOUNDS = {
     "10 units, one fails": (73, 17, 190),
     "a redrive": (43, 11, 60),
     "an acquire": (24, 13, 36),  # two of them say to the log which partition and epoch it is
-    "publish": (27, 10, 30),
-    "publish over HTTP": (71, 22, 80),
+    "publish": (26, 9, 28),
+    "publish over HTTP": (70, 21, 78),
     "gapless status": (158, 41, 276),  # the first page of the console, with all problems
     "gapless topics list": (64, 23, 82),  # it names who has locked a table
 }

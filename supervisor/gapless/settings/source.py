@@ -41,13 +41,18 @@ class Surroundings:
 
     def each(self, names: tuple[str, ...]) -> tuple[list[Resolved], list[Resolved]]:
         """Return the values of these names in the environment, and in the file; the first wins."""
-        environ, values = self.environ, self.values
-        variables = (name for name in map(environment_name, names) if name in environ)
-        entries = (values.entries[name] for name in names if name in values.entries)
-        return (
-            [Resolved(value=environ[it], source=f"environment {it}") for it in variables],
-            [Resolved(value=it.raw, source=f"values file {values.place(it)}") for it in entries],
-        )
+        environment = [
+            Resolved(value=self.environ[variable], source=f"environment {variable}")
+            for variable in map(environment_name, names)
+            if variable in self.environ
+        ]
+        if not (entries := self.values.entries):
+            return environment, []
+        found = (entries[name] for name in names if name in entries)
+        place = self.values.place
+        return environment, [
+            Resolved(value=each.raw, source=f"values file {place(each)}") for each in found
+        ]
 
     def said(self) -> dict[str, list[Resolved]]:
         """Return the settings that have a value here, by key: the winner, and its rivals.
