@@ -19,8 +19,7 @@ from psycopg.rows import TupleRow
 from gapless.db.connect import complaint_about, is_pooled, opening, share
 from gapless.db.schema import agree_on_schema
 from gapless.errors import ConfigError
-from gapless.settings import Settings, dsn_is_configured, load
-from gapless.settings.dsn import resolve_dsn
+from gapless.settings import Settings, dsn_is_configured, load, resolve_dsn
 
 if TYPE_CHECKING:
     from gapless.features.server.server import EmbeddedServer

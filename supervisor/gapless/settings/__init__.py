@@ -11,8 +11,16 @@ handles misspelt names; `dsn.py` knows libpq's own environment, `schema.py` the 
 
 from __future__ import annotations
 
-from gapless.settings.dsn import dsn_is_configured
+from gapless.settings.dsn import dsn_is_configured, is_reference, resolve_dsn
 from gapless.settings.load import Loaded, environment_schema, load
 from gapless.settings.record import Settings
 
-__all__ = ["Loaded", "Settings", "dsn_is_configured", "environment_schema", "load"]
+__all__ = [
+    "Loaded",
+    "Settings",
+    "dsn_is_configured",
+    "environment_schema",
+    "is_reference",
+    "load",
+    "resolve_dsn",
+]

@@ -22,8 +22,7 @@ from gapless.errors import UsageError
 from gapless.features.spark.columns import parse_columns
 from gapless.features.spark.offsets import StartPosition, parse_place
 from gapless.log.filter import ALL, Filter, filter_of
-from gapless.settings import environment_schema
-from gapless.settings.dsn import is_reference, resolve_dsn
+from gapless.settings import environment_schema, is_reference, resolve_dsn
 
 _DURATION = re.compile(r"\s*(\d+)\s*(ms|s|m|h)\s*", re.IGNORECASE)
 _MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000}
@@ -187,8 +186,7 @@ def _work_in(schema: str | None) -> None:
 
 
 def _dsn(options: Mapping[str, str]) -> str:
-    said = options.get("dsn", "")
-    if not is_reference(said) and _has_password(said):
+    if _has_password(options.get("dsn", "")):
         raise UsageError(
             "option dsn: Spark shows it, its password too, in its UI and event log: write it as "
             "url, which Spark redacts, or leave the password to GAPLESS_DSN, a passfile or a "
@@ -208,7 +206,7 @@ def _dsn(options: Mapping[str, str]) -> str:
 
 def _has_password(dsn: str) -> bool:
     try:
-        return "password" in conninfo_to_dict(dsn.removeprefix("jdbc:"))
+        return not is_reference(dsn) and "password" in conninfo_to_dict(dsn.removeprefix("jdbc:"))
     except ProgrammingError:
         return True  # an unreadable text may contain one
 
