@@ -7,6 +7,7 @@ are elsewhere. Where this user may not make namespaces, the folders are merely n
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -15,11 +16,9 @@ import time
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, distribution, requires
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from urllib.request import urlopen
-
-from packaging.requirements import Requirement
 
 from chaos.process import children_of, title
 from support.ports import free_port
@@ -27,6 +26,8 @@ from support.ports import free_port
 ROOT = Path(__file__).parents[2]
 EXTRA = "spark-provided"
 PATIENCE_S = 120.0
+_REQUIREMENT = re.compile(r"([\w.-]+)(?:\[([\w,-]+)\])?")
+_EXTRA = re.compile(r"extra == ['\"]([\w-]+)")
 _EXECUTOR = "CoarseGrainedExecutorBackend"
 
 
@@ -47,7 +48,7 @@ def make_python(folder: Path, *, ours: bool = True) -> Path:
         [sys._base_executable, "-m", "venv", "--without-pip", str(folder)],  # type: ignore[attr-defined]
         check=True,
     )
-    for name in _needed("gapless", frozenset({EXTRA})):
+    for name in _needed("gapless", EXTRA):
         _copy(name, site)
     if ours:
         with zipfile.ZipFile(zip_of_package(folder / "gapless.zip")) as packed:
@@ -69,29 +70,33 @@ def zip_of_package(path: Path) -> Path:
     return path
 
 
-def _needed(name: str, extras: frozenset[str]) -> set[str]:
-    """Return the names of the packages that one needs, with those that they need."""
+def _needed(name: str, extra: str) -> set[str]:
+    """Return the names of the installed packages that one needs, with those that they need."""
     found: set[str] = set()
-    waiting = [(name, extras)]
+    waiting = [(name, {extra})]
     while waiting:
-        each, of = waiting.pop()
-        for text in requires(each) or ():
-            need = Requirement(text)
-            if need.marker and not any(need.marker.evaluate({"extra": e}) for e in of or {""}):
-                continue
-            if need.name not in found and need.name != "gapless":
-                found.add(need.name)
-                waiting.append((need.name, frozenset({"", *need.extras})))
-    return found
+        each, extras = waiting.pop()
+        for text in distribution(each).requires or ():
+            said = _REQUIREMENT.match(text)
+            assert said is not None, text
+            only = _EXTRA.search(text)
+            if (only is None or only[1] in extras) and said[1] not in found and _is_there(said[1]):
+                found.add(said[1])
+                waiting.append((said[1], set((said[2] or "").split(","))))
+    return found - {name}
+
+
+def _is_there(name: str) -> bool:
+    try:
+        distribution(name)
+    except PackageNotFoundError:
+        return False  # it is for another platform
+    return True
 
 
 def _copy(name: str, site: Path) -> None:
     """Link the files of an installed package to another environment, or copy them."""
-    try:
-        files = distribution(name).files or ()
-    except PackageNotFoundError:
-        return  # its marker is of another platform
-    for file in files:
+    for file in distribution(name).files or ():
         if ".." in file.parts or file.suffix == ".pyc":
             continue
         place = site / file

@@ -20,8 +20,7 @@ from psycopg.rows import TupleRow
 from gapless.db.connect import complaint_about, is_pooled, opening, share
 from gapless.db.schema import agree_on_schema
 from gapless.errors import ConfigError
-from gapless.settings import Settings, load
-from gapless.settings.reference import resolve
+from gapless.settings import Settings, dereference, load
 
 if TYPE_CHECKING:
     from gapless.features.server.server import EmbeddedServer
@@ -98,7 +97,7 @@ def configured_dsn(settings: Settings, environ: Mapping[str, str] = os.environ) 
     """
     if not settings.dsn and not any(environ.get(name) for name in _CHOOSES_A_SERVER):
         return None
-    dsn = resolve(settings.dsn or "")
+    dsn = dereference(settings.dsn or "")
     complaint = complaint_about(dsn)
     if complaint is not None:
         raise ConfigError(complaint)

@@ -13,5 +13,6 @@ from __future__ import annotations
 
 from gapless.settings.load import Loaded, environment_schema, load
 from gapless.settings.record import Settings
+from gapless.settings.reference import dereference, is_reference
 
-__all__ = ["Loaded", "Settings", "environment_schema", "load"]
+__all__ = ["Loaded", "Settings", "dereference", "environment_schema", "is_reference", "load"]

@@ -17,7 +17,7 @@ def is_reference(text: str) -> bool:
     return text.startswith(("env:", "file:"))
 
 
-def resolve(text: str) -> str:
+def dereference(text: str) -> str:
     """Return the text that a reference names; any other text unchanged.
 
     Raises ConfigError, which shows no value, when there is none.

@@ -29,8 +29,7 @@ from gapless.features.spark.values import (
     words,
 )
 from gapless.log.filter import ALL, Filter, filter_of
-from gapless.settings import environment_schema
-from gapless.settings.reference import is_reference, resolve
+from gapless.settings import dereference, environment_schema, is_reference
 
 # Names that Spark itself puts among the options, or gives a meaning of its own.
 _OF_SPARK = {"path", "checkpointlocation", "queryname", "name"}
@@ -196,8 +195,7 @@ def _work_in(schema: str | None) -> None:
 
 
 def _dsn(options: Mapping[str, str]) -> str:
-    said = options.get("dsn", "")
-    if not is_reference(said) and _has_password(said):
+    if _has_password(options.get("dsn", "")):
         raise UsageError(
             "option dsn: Spark shows it, its password too, in its UI and event log: write it as "
             "url, which Spark redacts, or leave the password to GAPLESS_DSN, a passfile or a "
@@ -207,7 +205,7 @@ def _dsn(options: Mapping[str, str]) -> str:
         return f"service={options['service']}"
     for dsn in (options.get("url"), options.get("dsn"), os.environ.get("GAPLESS_DSN")):
         if dsn:
-            return resolve(dsn).removeprefix("jdbc:")
+            return dereference(dsn).removeprefix("jdbc:")
     if os.environ.get("PGHOST") or os.environ.get("PGSERVICE"):
         return ""
     raise UsageError(
@@ -217,7 +215,7 @@ def _dsn(options: Mapping[str, str]) -> str:
 
 def _has_password(dsn: str) -> bool:
     try:
-        return "password" in conninfo_to_dict(dsn.removeprefix("jdbc:"))
+        return not is_reference(dsn) and "password" in conninfo_to_dict(dsn.removeprefix("jdbc:"))
     except ProgrammingError:
         return True  # an unreadable text may contain one
 

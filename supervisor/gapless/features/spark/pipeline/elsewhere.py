@@ -32,7 +32,7 @@ from gapless.features.spark.pipeline.table import (
 )
 from gapless.features.spark.reach import reached
 from gapless.features.spark.sink import Staged
-from gapless.settings.reference import resolve
+from gapless.settings import dereference
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -44,7 +44,7 @@ _POSITION = "gapless_position"
 
 def open_other(url: str) -> Connection[Any]:
     """Open the database of a reference. Raises ConnectError or UsageError in one sentence."""
-    return connect(resolve(url), role="spark pipeline")
+    return connect(dereference(url), role="spark pipeline")
 
 
 class OtherTable:

@@ -15,7 +15,7 @@ from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
 from gapless.features.spark.pipeline.merge import DELETED, SEQUENCE, keys_in, newer, rows_of
 from gapless.features.spark.pipeline.spec import TargetSpec
-from gapless.settings.reference import resolve
+from gapless.settings import dereference
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -172,7 +172,7 @@ class Iceberg:
         if self._cached is None:
             target = self._target
             properties = {
-                name: resolve(value) if value.startswith("env:") else value
+                name: dereference(value) if value.startswith("env:") else value
                 for name, value in target.catalog_properties.items()
             }
             try:

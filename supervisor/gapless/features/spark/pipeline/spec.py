@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from gapless.errors import ConfigError
-from gapless.settings.reference import is_reference
+from gapless.settings import is_reference
 
 FOLDERS = ("parquet", "delta")  # file targets, which any reader may read
 _LAKES = ("partitionBy", "mode", "key", "delete", "addColumns")

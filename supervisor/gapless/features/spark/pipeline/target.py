@@ -21,7 +21,7 @@ from gapless.features.spark.pipeline.rows import stage_events
 from gapless.features.spark.pipeline.table import Table
 from gapless.features.spark.reach import Reached
 from gapless.features.spark.sink import publish_messages
-from gapless.settings.reference import resolve
+from gapless.settings import dereference
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,7 +107,7 @@ def target_of(pipeline: Pipeline, spark: SparkSession, where: Reached) -> Target
 def require_target_package(pipeline: Pipeline) -> None:
     """Raise UsageError where a package, or a secret, that the target needs is missing."""
     if pipeline.target.url is not None:
-        resolve(pipeline.target.url)
+        dereference(pipeline.target.url)
     if pipeline.target.kind == "delta":
         require_delta()
     if pipeline.target.kind == "iceberg":
