@@ -29,12 +29,12 @@ from gapless.log.sequence import create_chunks
 from gapless.log.topics import ensure_topic
 from support.servers import until
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
 
 EVENTS = 100
-PATIENCE_S = 180.0
+PATIENCE_S = 400.0
 DURABLE = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on"}
-ENDED_S = 60.0
+ENDED_S = 120.0
 CHECK = "try_cast(get_json_object(value, '$.n') as bigint) is not null"
 TOTALS = "select coalesce(sum(n), 0)::int, coalesce(sum(total), 0)::int from totals"
 LETTERS = "select state, count(*)::int from gapless.dead_letter group by 1 order by 1"

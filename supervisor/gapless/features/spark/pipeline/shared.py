@@ -63,7 +63,9 @@ class SharedSpark:
                 self._session = None
             if self._session is None:
                 self._session = spark_session(self._master, name=self._name, conf=self._common)
-            made = sibling(self._session, {**pipeline.conf, **self._conf})
+            wanted = {**pipeline.conf, **self._conf}
+            common = self._common.items()
+            made = sibling(self._session, dict(wanted.items() - common))
             made.sparkContext.setLocalProperty(_POOL, pipeline.name)
         require_executors(made)
         return made
