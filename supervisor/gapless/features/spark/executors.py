@@ -35,7 +35,8 @@ def require_executors(session: SparkSession, wait_s: float = EXECUTORS_S) -> Non
         if monotonic() > give_up_s:
             raise GaplessError(
                 f"Spark at {context.master} gave no executor within {wait_s:.0f} s: its workers "
-                "have too few cores or too little memory left, or cannot reach the driver at "
+                "have too few cores or too little memory left, or the executors do not start (the "
+                "logs of the workers say why) or do not reach the driver at "
                 f"{conf.get('spark.driver.host')}:{conf.get('spark.driver.port')} "
                 "(spark.driver.host)"
             )

@@ -11,7 +11,7 @@ import re
 SETTING = "spark.pyspark.python"
 _PAGE = "docs/run/spark-cluster.md"
 _EXECUTORS, _DRIVER = "Spark's executors", "the driver's machine, where Spark plans,"
-_IN_TASK = re.compile(r"Lost task|stage failure|executor \S+\)", re.IGNORECASE)
+_PLANNING = "PythonPlannerRunner"  # in Java's stack; a session of ours plans with a sound Python
 _OURS = "gapless|pyspark_gapless|psycopg|psycopg_binary|msgspec|pyarrow|numpy|adbc_driver_\\w+"
 
 _REMEDIES = {
@@ -38,7 +38,7 @@ _COMPILED = {re.compile(each): " ".join(text.split()) for each, text in _REMEDIE
 
 def remedy(text: str) -> str | None:
     """Return a sentence with the remedy for a failure in Spark's text; None: another failure."""
-    where = _EXECUTORS if _IN_TASK.search(text) else _DRIVER
+    where = _DRIVER if _PLANNING in text else _EXECUTORS
     for pattern, template in _COMPILED.items():
         if found := pattern.search(text):
             return template.format(*found.groups(), where=where, page=_PAGE)

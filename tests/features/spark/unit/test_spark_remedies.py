@@ -9,6 +9,7 @@ LOST = (
     "org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 0.0 failed 4 "
     "times, most recent failure: Lost task 0.3 in stage 0.0 (TID 3) (10.0.0.7 executor 1): "
 )
+PLANS = "\n\tat org.apache.spark.sql.execution.python.PythonPlannerRunner.runInPython(X.scala:95)"
 ROWS = {
     "no interpreter on the executors": (
         (
@@ -23,7 +24,7 @@ ROWS = {
     "no interpreter on the driver": (
         (
             f'{PY4J}java.io.IOException: Cannot run program "/opt/there/bin/python": error=2, No such file '
-            "or directory\n\tat java.base/java.lang.ProcessBuilder.start(ProcessBuilder.java:1143)"
+            f"or directory\n\tat java.base/java.lang.ProcessBuilder.start(ProcessBuilder.java:1143){PLANS}"
         ),
         (
             "the driver's machine, where Spark plans, cannot start /opt/there/bin/python: name the executors' "
@@ -34,7 +35,7 @@ ROWS = {
         (
             f"{PY4J}org.apache.spark.SparkException: \nError from python worker:\n  Traceback (most recent "
             'call last):\n    File "<frozen runpy>", line 189, in _run_module_as_main\n  '
-            "ModuleNotFoundError: No module named 'pyarrow'\nPYTHONPATH was:\n  /spark/jars"
+            "ModuleNotFoundError: No module named 'pyarrow'\nPYTHONPATH was:\n  /spark/jars" + PLANS
         ),
         (
             "the Python of the driver's machine, where Spark plans, has no package pyarrow: pip install "
