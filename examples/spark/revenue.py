@@ -68,6 +68,8 @@ def write(folder: Path, batch: DataFrame, number: int) -> None:
     """
     batch.persist()
     try:
+        if batch.isEmpty():
+            return
         batch.write.mode("overwrite").parquet(f"{folder}/minutes/batch={number}")
         batch.selectExpr(
             "product as key", "to_json(struct(*)) as value", "'minute' as event_type"
