@@ -68,6 +68,8 @@ def write(folder: Path, batch: DataFrame, number: int) -> None:
     """
     batch.persist()
     try:
+        if batch.isEmpty():
+            return
         batch.write.mode("overwrite").parquet(f"{folder}/minutes/batch={number}")
         batch.selectExpr(
             "product as key", "to_json(struct(*)) as value", "'minute' as event_type"
@@ -121,9 +123,13 @@ def main(folder: Path) -> int:
         start(spark, folder, availableNow=True).awaitTermination()
     files = spark.read.parquet(f"{folder}/minutes").count()
     rows = [json.loads(row.value) for row in read(spark, REVENUE).select("value").collect()]
-    minutes = {row["minute"] for row in rows}
+    found = {
+        (datetime.fromisoformat(row["minute"]), row["product"]): round(row["revenue"], 2)
+        for row in rows
+    }
+    minutes = {minute for minute, _ in found}
     print(f"{len(sales)} sales, {len(minutes)} minutes over, {len(rows)} rows of revenue")
-    return 0 if len(rows) == files == expected(sales) else 1
+    return 0 if found == expected(sales) and len(found) == len(rows) == files else 1
 
 
 def read(spark: SparkSession, topic: str) -> DataFrame:
@@ -131,16 +137,16 @@ def read(spark: SparkSession, topic: str) -> DataFrame:
     return spark.read.format("gapless").options(url=URL, subscribe=topic).load()
 
 
-def expected(sales: list[dict[str, Any]]) -> int:
-    """Return the number of minutes and products of which all sales are there."""
-    newest = max(datetime.fromisoformat(each["sold_at"]) for each in sales)
-    over = {
-        (minute, each["product"])
-        for each in sales
-        for minute in [datetime.fromisoformat(each["sold_at"]).replace(second=0)]
-        if minute + timedelta(minutes=1) <= newest - LATE
-    }
-    return len(over)
+def expected(sales: list[dict[str, Any]]) -> dict[tuple[datetime, str], float]:
+    """Return the revenue of the minutes and products of which no sale can come any more."""
+    times = [datetime.fromisoformat(each["sold_at"]) for each in sales]
+    totals: dict[tuple[datetime, str], float] = {}
+    for sold_at, sale in zip(times, sales, strict=True):
+        minute = sold_at.replace(second=0)
+        if minute + timedelta(minutes=1) <= max(times) - LATE:
+            key = minute, sale["product"]
+            totals[key] = round(totals.get(key, 0.0) + sale["amount"], 2)
+    return totals
 
 
 if __name__ == "__main__":

@@ -91,12 +91,12 @@ class LagWatch:
             return None
         try:
             with self._lock:
-                found = self._lag(name, places)
-                if not found.partitions:
-                    return None
                 self._places[name] = places
+                found = self._lag(name, places)
         except (psycopg.Error, GaplessError) as error:
             log.warning("the lag of query %s is not known: %s", name, one_line(error))
+            return None
+        if not found.partitions:
             return None
         log.info("%s", found)
         if self._told is not None:
@@ -111,7 +111,8 @@ class LagWatch:
     def lags(self) -> list[QueryLag]:
         """Return the present lag of all queries. Raises psycopg.Error, ConnectError."""
         with self._lock:
-            return [self._lag(*each) for each in self._places.items()]
+            found = [self._lag(*each) for each in self._places.items()]
+        return [each for each in found if each.partitions]
 
     def close(self) -> None:
         """End the session; the next call opens another."""

@@ -58,13 +58,22 @@ class StreamReader:
         self._options = options
         self._servers: Servers | None = None
         self._reached: Reached | None = None  # by these sessions
+        self._first: Json | None = None
         self._last_stop: Offsets | None = None  # Trigger.AvailableNow stops here
         self._recorded: Json | None = None
         self._waiting_since_s: float | None = None
 
     @steadily
     def first(self) -> Json:
-        """Return the start of a query without checkpoint: latest unless an option sets it."""
+        """Return the start of a query without checkpoint: latest unless an option sets it.
+
+        Spark asks twice; the answer stays.
+        """
+        if self._first is None:
+            self._first = self._begin()
+        return self._first
+
+    def _begin(self) -> Json:
         conn, ends = self._look()
         if self._options.starting is None:
             _tell_begin(ends)
