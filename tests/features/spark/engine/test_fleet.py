@@ -224,7 +224,7 @@ def started(file: Path, dsn: str, failpoints: str = "") -> Iterator[subprocess.P
         [sys.executable, "-m", "gapless", *command, "--dsn", dsn],
         env={
             **os.environ,
-            "GAPLESS_FAILPOINTS": failpoints,
+            **({"GAPLESS_FAILPOINTS": failpoints} if failpoints else {}),
             "PYTHONPATH": os.pathsep.join(sys.path),
         },
         start_new_session=True,

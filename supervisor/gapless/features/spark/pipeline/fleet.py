@@ -59,7 +59,7 @@ class Stop:
         return self._event.is_set()
 
     def wait(self, seconds: float) -> bool:
-        """Sleep so long at most; return whether to go on."""
+        """Sleep so long at most; return False when asked to stop."""
         return not self._event.wait(seconds)
 
 

@@ -36,11 +36,11 @@ class PipelineState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStanding:
-    """A pipeline's progress; lag: events it has not read. bad: events that its check refused.
+    """A pipeline's progress; lag: events it has not read. bad: events it could not take.
 
     state: running; retrying, since failing_ts; waiting: an instance is about to run it; failed or
-    stopped: no instance has it. standbys: instances that would run it. runs: one does, and runner
-    is the newest, silent for silent_s.
+    stopped: no instance has it. standbys: sessions of instances that would run it. runs: one does,
+    and runner is the newest, silent for silent_s.
     """
 
     name: str
