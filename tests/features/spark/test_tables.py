@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -153,7 +154,7 @@ def test_another_database_cut_off_anywhere(
     for number, point in enumerate(points):
         failpoints.arm({f"pipeline.{point}": "raise"})
         with pytest.raises(RuntimeError, match=point):
-            _run(conn, elsewhere)
+            _run(conn, replace(elsewhere, batch_events=4 + number % 2))
         publish(conn, "outbox", {"n": number})
         assert _counted(other) <= 12 + number
     failpoints.arm({})
