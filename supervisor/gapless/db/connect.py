@@ -48,7 +48,9 @@ def connect(
 ) -> Connection:
     """Open a direct session in autocommit; `role` becomes its application_name.
 
-    standby: accept a read-only standby, too. Raises ConnectError with one line: refused, too old, or behind a pooler that gives each
+    standby: accept a read-only standby, too.
+
+    Raises ConnectError with one line: refused, too old, or behind a pooler that gives each
     transaction another session (advisory locks and LISTEN would silently fail there); and its
     subclass UnreachableError for a failure that may pass by waiting.
     """

@@ -114,7 +114,7 @@ def test_a_batch_ends_at_what_is_replayed_and_has_offsets(pair: Pair) -> None:
 def test_options_that_do_not_fit(pair: Pair) -> None:
     pair.publish(1)
     with closing(StreamReader(_options(pair, groupId="g"))) as reader:
-        with pytest.raises(UsageError, match="groupId is recorded on the primary, and .* standby"):
+        with pytest.raises(UsageError, match=r"groupId is recorded on the primary, and .* standby"):
             reader.first()
     with pytest.raises(ConnectError, match="is a read-only standby: connect to the primary"):
         look(_options(pair, primaryUrl=pair.standby.dsn()))

@@ -129,7 +129,7 @@ def _resumed(
 
 
 def _wait_for_replay(wanted: ReadRequest, ranges: Sequence[Range]) -> None:
-    """Return when the server has the ends of the ranges, or is a primary, which has all it ever has.
+    """Return when the server has the ends of the ranges, or is a primary: that has all there is.
 
     Raises GaplessError for a standby that does not get there within REPLAY_S.
     """

@@ -66,8 +66,8 @@ class ReadOptions:
     condition over the payload, and a value for each of its variables, as JSON. starting,
     ending: places in the log; None is the default, which batch and stream decide.
     records_per_task: the maximum of events in a Spark task; min_partitions: the minimum of tasks.
-    identity: the database that the driver has reached (reach.py); None: none yet. primary_dsn: where
-    something is written while dsn names a standby; None: nowhere.
+    primary_dsn: the server to write to while dsn names a standby; None: nothing is written.
+    identity: the database that the driver has reached (reach.py); None: none yet.
     """
 
     dsn: str = field(repr=False)
