@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import HoleError, UsageError
-from gapless.features.spark.fetch import ReadRequest
 from gapless.features.spark.ranges import Range
+from gapless.features.spark.segments import ReadRequest
 
 if TYPE_CHECKING:
     import pyarrow as pa

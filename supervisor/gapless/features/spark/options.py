@@ -55,6 +55,7 @@ _READ = (
     "groupId",
     "archive",
 )
+_TIMESTAMPS = ("startingTimestamp", "endingTimestamp")
 _WRITE = (*_CONNECTION, "topic", "writeId")
 
 
@@ -103,10 +104,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of a writer; `topic` may also be a column. write_id: see sink.py.
-
-    identity: as in ReadOptions.
-    """
+    """The options of a writer; `topic` may be a column, too. write_id: sink.py; identity: above."""
 
     dsn: str = field(repr=False)
     topic: str | None
@@ -165,9 +163,6 @@ def write_options(given: Mapping[str, str]) -> WriteOptions:
     return WriteOptions(
         dsn=_dsn(options), topic=options.get("topic"), write_id=options.get("writeid")
     )
-
-
-_TIMESTAMPS = ("startingTimestamp", "endingTimestamp")
 
 
 def _known(given: Mapping[str, str], names: tuple[str, ...]) -> dict[str, str]:
