@@ -25,8 +25,7 @@ from psycopg import Connection
 from gapless.cli.context import load_all, open_connection
 from gapless.cli.parser import GLOBALS, HOW, Parser, whole
 from gapless.cli.screen import remark
-from gapless.db.connect import lock_timeout
-from gapless.db.locked import naming_holders
+from gapless.db.locked import lock_timeout, naming_holders
 from gapless.errors import UsageError
 
 Args = argparse.Namespace

@@ -49,9 +49,9 @@ def connect(
 ) -> Connection:
     """Open a direct session in autocommit; `role` becomes its application_name.
 
-    standby: accept a read-only standby, too. Raises ConnectError with one line: refused, too old, or behind a pooler that gives each
-    transaction another session (advisory locks and LISTEN would silently fail there); and its
-    subclass UnreachableError for a failure that may pass by waiting.
+    standby: accept one, too. Raises ConnectError with one line: refused, too old, or behind a
+    pooler that gives each transaction another session (advisory locks and LISTEN would silently
+    fail there); and its subclass UnreachableError for a failure that may pass by waiting.
     """
     if not Pipeline.is_supported():
         raise ConnectError(
@@ -147,19 +147,6 @@ def complaint_about(dsn: str) -> str | None:
     return None
 
 
-@contextmanager
-def lock_timeout(conn: Connection[Any], timeout_ms: int) -> Iterator[None]:
-    """Inside the block, wait at most this long for a lock: LockNotAvailable; then no limit.
-
-    Before: `conn` is in autocommit, outside a transaction.
-    """
-    conn.execute(query("connect", "lock_timeout"), {"timeout": timeout_ms})
-    try:
-        yield
-    finally:
-        conn.execute(query("connect", "lock_timeout"), {"timeout": 0})
-
-
 def is_transient(error: BaseException) -> bool:
     """Tell whether an error is the environment's: retried, never counted against an event."""
     if not isinstance(error, psycopg.Error):
@@ -169,12 +156,7 @@ def is_transient(error: BaseException) -> bool:
         # statement with more than 65 535 parameters, and no retry helps it.
         misuse = "number of parameters must be" in str(error)
         return isinstance(error, psycopg.OperationalError) and not misuse
-    return is_transient_state(error.sqlstate)
-
-
-def is_transient_state(sqlstate: str) -> bool:
-    """Tell whether a SQLSTATE is the environment's, as is_transient() does."""
-    return sqlstate[:2] in _TRANSIENT_CLASSES or sqlstate in _TRANSIENT_STATES
+    return error.sqlstate[:2] in _TRANSIENT_CLASSES or error.sqlstate in _TRANSIENT_STATES
 
 
 def is_passing(error: BaseException) -> bool:
@@ -235,10 +217,7 @@ def _open(dsn: str, role: str, connect_timeout_s: int) -> Connection:
 
 
 def _check(conn: Connection, *, standby: bool = False) -> bool:
-    """Refuse a server that is too old or read-only; tell whether it is a pooler, as is_pooled().
-
-    standby: one is not refused.
-    """
+    """Refuse one too old, or a standby that is not wanted; tell whether it is_pooled()."""
     row = conn.execute(query("connect", "who")).fetchone()
     assert row is not None
     in_recovery, version, backend_pid = row

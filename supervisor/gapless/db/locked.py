@@ -1,4 +1,4 @@
-"""Name the holder of a lock on one of our tables, where a read would wait for it."""
+"""Locks that others hold: the longest wait for one, and the name of the holder of one of our tables."""
 
 from __future__ import annotations
 
@@ -30,3 +30,16 @@ def naming_holders(conn: Connection[Any]) -> Iterator[None]:
 def lock_holders(conn: Connection[Any], open_s: float) -> Sequence[tuple[str, str]]:
     """Return the sessions that hold locks on our tables for longer, each with its remedy."""
     return conn.execute(query("connect", "lock_holders"), {"open_s": open_s}).fetchall()
+
+
+@contextmanager
+def lock_timeout(conn: Connection[Any], timeout_ms: int) -> Iterator[None]:
+    """Inside the block, wait at most this long for a lock: LockNotAvailable; then no limit.
+
+    Before: `conn` is in autocommit, outside a transaction.
+    """
+    conn.execute(query("connect", "lock_timeout"), {"timeout": timeout_ms})
+    try:
+        yield
+    finally:
+        conn.execute(query("connect", "lock_timeout"), {"timeout": 0})

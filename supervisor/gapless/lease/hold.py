@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 import psycopg
 from psycopg import Connection
 
-from gapless.db.connect import lock_timeout
+from gapless.db.locked import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import UnplacedError
 from gapless.failpoints import hit

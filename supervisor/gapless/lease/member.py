@@ -16,8 +16,8 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from gapless import feature
-from gapless.db.connect import lock_timeout
 from gapless.db.listen import listen
+from gapless.db.locked import lock_timeout
 from gapless.db.queries import query
 from gapless.db.refused import refused
 from gapless.failpoints import hit

@@ -8,7 +8,8 @@ from time import monotonic, sleep
 import psycopg
 from psycopg import Connection
 
-from gapless.db.connect import is_pooled, lock_timeout
+from gapless.db.connect import is_pooled
+from gapless.db.locked import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError
 from gapless.log.promote import promoter

@@ -92,8 +92,8 @@ def configured_dsn(settings: Settings, environ: Mapping[str, str] = os.environ) 
     """Return the configured DSN; "" is libpq's environment, None means that there is none.
 
     gapless never parses a DSN: an empty one already makes libpq read PGHOST, PGSERVICE, the service
-    file, the password file and the rest. `env:NAME` and `file:/path` refer to one. Raises ConfigError
-    for one that cannot be found, or that libpq cannot read.
+    file, the password file and the rest. `env:NAME` and `file:/path` refer to one. Raises
+    ConfigError for one that cannot be found, or that libpq cannot read.
     """
     if not settings.dsn and not any(environ.get(name) for name in _CHOOSES_A_SERVER):
         return None

@@ -20,9 +20,10 @@ pytest.importorskip("adbc_driver_postgresql")
 
 from gapless.features.spark import bulk, fetch, tries  # noqa: E402 - after the skip
 from gapless.features.spark.columns import COLUMNS  # noqa: E402
-from gapless.features.spark.fetch import ReadRequest, read_ranges  # noqa: E402
+from gapless.features.spark.fetch import read_ranges  # noqa: E402
 from gapless.features.spark.options import read_options  # noqa: E402
 from gapless.features.spark.ranges import Range  # noqa: E402
+from gapless.features.spark.segments import ReadRequest  # noqa: E402
 from gapless.features.spark.source import look, plan_batch  # noqa: E402
 
 PAYLOADS: list[Any] = [{"n": 1}, None, "ünï\u0000", [1, 2], "x" * 10_000, {"deep": {"er": "✈"}}]

@@ -25,7 +25,7 @@ from support.standby import cut_off, promote
 pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
-from gapless.features.spark import bulk, fetch
+from gapless.features.spark import bulk, segments
 from gapless.features.spark.options import ReadOptions, read_options
 from gapless.features.spark.reach import Reached, identity_of
 from gapless.features.spark.source import look, plan_batch, read_task
@@ -114,7 +114,7 @@ def test_a_batch_ends_at_what_is_replayed_and_has_offsets(pair: Pair) -> None:
 def test_options_that_do_not_fit(pair: Pair) -> None:
     pair.publish(1)
     with closing(StreamReader(_options(pair, groupId="g"))) as reader:
-        with pytest.raises(UsageError, match="groupId is recorded on the primary, and .* standby"):
+        with pytest.raises(UsageError, match=r"groupId is recorded on the primary, and .* standby"):
             reader.first()
     with pytest.raises(ConnectError, match="is a read-only standby: connect to the primary"):
         look(_options(pair, primaryUrl=pair.standby.dsn()))
@@ -164,7 +164,7 @@ def test_a_task_waits_for_what_the_driver_has_seen(pair: Pair, given: dict[str, 
 def test_a_standby_that_stays_behind_is_named(
     pair: Pair, monkeypatch: pytest.MonkeyPatch, given: dict[str, str]
 ) -> None:
-    monkeypatch.setattr(fetch, "REPLAY_S", 0.5)
+    monkeypatch.setattr(segments, "REPLAY_S", 0.5)
     there = _publish_unseen(pair, 50)
     with pytest.raises(GaplessError, match=r"t\d+/0@1\.\.\d+ is not on the standby .* it lags"):
         _read(_options(pair, url=pair.primary.dsn(), **given), there)

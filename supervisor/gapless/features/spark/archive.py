@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from gapless.errors import HoleError, UsageError
 from gapless.features.spark.columns import spark_types
-from gapless.features.spark.fetch import ReadRequest
 from gapless.features.spark.ranges import Range
+from gapless.features.spark.segments import ReadRequest
 from gapless.features.spark.shape import arrow_type, as_type, in_one_piece
 
 if TYPE_CHECKING:

@@ -10,10 +10,11 @@ from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, LiteralString
 
+import psycopg
 from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from gapless.db.connect import is_transient_state
+from gapless.db.connect import is_transient
 from gapless.db.queries import query
 from gapless.db.schema import schema
 from gapless.errors import ConnectError, GaplessError, UsageError
@@ -179,9 +180,14 @@ def _was_cut(error: Exception) -> bool:
     """
     from adbc_driver_manager import Error
 
-    if isinstance(error, Error):
-        return is_transient_state(error.sqlstate or "08") and not _is_cancelled(error)
-    return not _is_cancelled(error)
+    if _is_cancelled(error):
+        return False
+    if not isinstance(error, Error) or error.sqlstate is None:
+        return True
+    try:
+        return is_transient(psycopg.errors.lookup(error.sqlstate)())
+    except KeyError:  # one that psycopg does not know
+        return False
 
 
 def _is_cancelled(error: Exception) -> bool:

@@ -22,7 +22,7 @@ _PROXIES = ("grpc_proxy", "https_proxy", "http_proxy")
 
 
 def connect_address(master: str | None, conf: Mapping[str, str]) -> str | None:
-    """Return the address of Spark Connect, if it is asked for; local[N] is a server of this process.
+    """Return the address of Spark Connect, if it is asked for; local[N]: a server in this process.
 
     It is asked for by a master sc://…, spark.remote or SPARK_REMOTE, or spark.api.mode=connect.
     Raises UsageError for two contradicting places.

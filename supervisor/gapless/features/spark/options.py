@@ -65,6 +65,7 @@ _READ = (
     "groupId",
     "archive",
 )
+_TIMESTAMPS = ("startingTimestamp", "endingTimestamp")
 _WRITE = (*_CONNECTION, "topic", "writeId")
 # Options of Kafka's source that have another name here, or no meaning.
 _KAFKAS = {
@@ -86,8 +87,8 @@ class ReadOptions:
     value for each of its variables, as JSON. starting, ending: places in the log; None is the
     default, which batch and stream decide. formats: the Spark types that options give to columns.
     records_per_task: the maximum of events in a Spark task; min_partitions: the minimum of tasks.
-    identity: the database that the driver has reached (reach.py); None: none yet. primary_dsn: where
-    something is written while dsn names a standby; None: nowhere.
+    primary_dsn: the server to write to while dsn names a standby; None: nothing is written.
+    identity: the database that the driver has reached (reach.py); None: none yet.
     """
 
     dsn: str = field(repr=False)
@@ -122,10 +123,7 @@ class ReadOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """The options of a writer; `topic` may also be a column. write_id: see sink.py.
-
-    identity: as in ReadOptions.
-    """
+    """The options of a writer; `topic` may be a column, too. write_id: sink.py; identity: above."""
 
     dsn: str = field(repr=False)
     topic: str | None

@@ -12,7 +12,7 @@ from psycopg import Connection
 
 from gapless.features.filters.stored import check_filter
 from gapless.features.spark.archive import read_archived
-from gapless.features.spark.fetch import ReadRequest, read_ranges
+from gapless.features.spark.fetch import read_ranges
 from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPosition
 from gapless.features.spark.options import ReadOptions
 from gapless.features.spark.place import (
@@ -24,6 +24,7 @@ from gapless.features.spark.place import (
 from gapless.features.spark.ranges import Range, plan_tasks
 from gapless.features.spark.reach import Reached, reached
 from gapless.features.spark.resolve import find_now, resolve
+from gapless.features.spark.segments import ReadRequest
 from gapless.features.spark.standby import open_control, open_servers, steadily
 from gapless.log.filter import Filter
 

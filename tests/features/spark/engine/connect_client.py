@@ -58,13 +58,8 @@ def main() -> None:
     deed, dsn, folder = sys.argv[1:]
     spark = spark_session()
     assert is_connect(spark)
-    print(
-        json.dumps(
-            {"read": read, "write": write, "stream": stream, "settings": settings}[deed](
-                spark, dsn, folder
-            )
-        )
-    )
+    deeds = {"read": read, "write": write, "stream": stream, "settings": settings}
+    sys.stdout.write(json.dumps(deeds[deed](spark, dsn, folder)) + "\n")
     spark.stop()
 
 

@@ -19,7 +19,8 @@ def main() -> None:
         "spark.sql.streaming.pollingDelay": "50ms",
     }
     session = spark_session("local[2]", name="gapless connect", conf=conf, by_hand=False)
-    print("ready", flush=True)
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
     sys.stdin.read()
     end_session(session)
 

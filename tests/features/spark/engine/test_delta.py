@@ -15,12 +15,12 @@ from psycopg import Connection
 from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.archive import read_archived
-from gapless.features.spark.fetch import ReadRequest
 from gapless.features.spark.pipeline.document import load_pipelines
 from gapless.features.spark.pipeline.position import reset_pipeline
 from gapless.features.spark.pipeline.run import run_pipeline
 from gapless.features.spark.pipeline.verify import verify
 from gapless.features.spark.ranges import Range
+from gapless.features.spark.segments import ReadRequest
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import Topic

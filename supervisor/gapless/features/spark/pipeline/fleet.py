@@ -29,7 +29,7 @@ from gapless.features.spark.pipeline.lease import (
 )
 from gapless.features.spark.pipeline.position import note
 from gapless.features.spark.pipeline.run import Runnable, Told, load_transform, run_locked
-from gapless.features.spark.pipeline.shared import SharedSpark
+from gapless.features.spark.pipeline.sessions import SharedSpark
 from gapless.features.spark.pipeline.target import require_target_package
 from gapless.features.spark.session import explained
 from gapless.features.spark.standby import open_control

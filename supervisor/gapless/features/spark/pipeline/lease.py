@@ -18,7 +18,8 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
-from gapless.db.connect import connect, lock_timeout
+from gapless.db.connect import connect
+from gapless.db.locked import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import ConnectError, UsageError, one_line
 from gapless.lease.foreign_locks import end_foreign_locks

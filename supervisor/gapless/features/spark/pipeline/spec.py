@@ -113,8 +113,8 @@ def _url(place: str, options: Mapping[str, Any]) -> str | None:
     if url is None or is_reference(url):
         return url
     raise ConfigError(
-        f"{place}.url names where the DSN is, as env:NAME or file:/path: a DSN in a file of pipelines "
-        "would show its password"
+        f"{place}.url names where the DSN is, as env:NAME or file:/path: a DSN in a file of "
+        "pipelines would show its password"
     )
 
 
