@@ -1,4 +1,4 @@
-"""Locks that others hold: the longest wait for one, and the name of the holder of one of our tables."""
+"""Locks that others hold: the longest wait for one, and the name of its holder."""
 
 from __future__ import annotations
 
