@@ -25,7 +25,8 @@ from benchmarks.fill import fill_outbox
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from gapless.db.connect import connect
-from gapless.features.spark.session import end_session, spark_session
+from gapless.features.spark.ending import end_session
+from gapless.features.spark.session import spark_session
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.topics import ensure_topic

@@ -21,7 +21,8 @@ import os, sys
 from pathlib import Path
 import gapless
 assert str(Path(sys.prefix)) in gapless.__file__, gapless.__file__
-from gapless.features.spark.session import end_session, spark_session
+from gapless.features.spark.ending import end_session
+from gapless.features.spark.session import spark_session
 spark = spark_session("local[2]", by_hand=False, conf={"spark.driver.memory": "600m"})
 df = spark.read.format("gapless").option("subscribe", "outbox").load()
 places = {(row.partition, row.offset) for row in df.collect()}

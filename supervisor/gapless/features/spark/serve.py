@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from gapless.errors import UsageError
 from gapless.features.metrics.keep import ExporterKeeper
 from gapless.features.spark.connect import connect_address
+from gapless.features.spark.ending import end_session_within
 from gapless.features.spark.engine import Engine, require_ordered
 from gapless.features.spark.executors import require_executors
-from gapless.features.spark.session import end_session_within, spark_session
+from gapless.features.spark.session import spark_session
 from gapless.worker.plan import Plan
 
 if TYPE_CHECKING:

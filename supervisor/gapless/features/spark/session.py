@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gapless.errors import GaplessError, UsageError
@@ -184,50 +183,27 @@ def _use_interpreters(session: SparkSession, conf: Mapping[str, str]) -> None:
 _FOR_SQL = "spark.sql.execution.pyspark.python"
 
 
-def end_session(session: SparkSession) -> None:
-    """Stop a session and its JVM, and wait for the JVM's end."""
-    from pyspark import SparkContext
-
-    session.stop()
-    gateway: Any = SparkContext._gateway  # noqa: SLF001 - PySpark ends it at exit, not before
-    if gateway is not None:
-        gateway.shutdown()
-        gateway.proc.stdin.close()
-        gateway.proc.wait()
-        SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
-
-
-def end_session_within(session: SparkSession, seconds: float) -> None:
-    """Stop a session, even if its JVM does not end in time, or is gone already."""
-    from pyspark import SparkContext
-
-    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
-
-    def end() -> None:
-        with suppress(Exception):
-            end_session(session)
-
-    ending = threading.Thread(target=end, daemon=True)
-    ending.start()
-    ending.join(seconds)
-    if gateway is not None and gateway.proc.poll() is None:
-        gateway.proc.kill()
-        gateway.proc.wait()
-
-
 def register_source(session: SparkSession) -> None:
     """Register the format by hand: another vendor's broken module may break Spark's own search."""
     from pyspark_gapless import GaplessSource
 
+    with nullcontext() if is_connect(session) else _drivers_python(session):
+        try:
+            session.dataSource.register(GaplessSource)
+        except Exception as error:
+            # PySpark 4.0 does not register again a format that it has found by itself: it is ours.
+            if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+                raise
+
+
+@contextmanager
+def _drivers_python(session: SparkSession) -> Iterator[None]:
+    """Inside the block, what is registered is planned with the Python of the driver."""
     context: Any = session.sparkContext
     for_tasks = context.pythonExec
     context.pythonExec = context.getConf().get("spark.pyspark.driver.python") or sys.executable
     try:
-        session.dataSource.register(GaplessSource)
-    except Exception as error:
-        # PySpark 4.0 does not register again a format that it has found by itself: it is ours.
-        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
-            raise
+        yield
     finally:
         context.pythonExec = for_tasks
 
@@ -291,42 +267,3 @@ def sibling(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
     _apply(made, conf)
     _redact(made)
     return made
-
-
-def kill_jvm() -> None:
-    """Kill the JVM of this process: all calls of it fail from then on."""
-    from pyspark import SparkContext
-
-    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
-    if gateway is not None:
-        gateway.proc.kill()
-        gateway.proc.wait()
-
-
-def forget_session() -> None:
-    """Kill the JVM of this process, so that spark_session() starts another one."""
-    from pyspark import SparkContext
-    from pyspark.sql import SparkSession
-
-    kill_jvm()
-    holders: Any = SparkContext, SparkSession
-    for holder, names in zip(holders, _RUNNING, strict=True):
-        for name in names:
-            setattr(holder, name, None)
-
-
-# PySpark clears them only if the JVM answers.
-_RUNNING = (("_gateway", "_jvm", "_active_spark_context"), ("_instantiatedSession",))
-
-
-def has_ended(session: SparkSession) -> bool:
-    """Tell whether a session's Spark has stopped, or its JVM is gone."""
-    from pyspark import SparkContext
-
-    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
-    if gateway is None or gateway.proc.poll() is not None:
-        return True
-    try:
-        return bool(session.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - as above
-    except Exception:  # noqa: BLE001 - Py4J has many, and each means the same
-        return True

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gapless.errors import UsageError
-from gapless.features.spark.session import end_session, spark_session
+from gapless.features.spark.ending import end_session
+from gapless.features.spark.session import spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

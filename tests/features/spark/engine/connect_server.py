@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 
-from gapless.features.spark.session import end_session, spark_session
+from gapless.features.spark.ending import end_session
+from gapless.features.spark.session import spark_session
 
 
 def main() -> None:

@@ -8,17 +8,13 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from gapless.errors import UsageError
+from gapless.features.spark.connect import connect_address, is_connect
+from gapless.features.spark.ending import end_session_within, forget_session, has_ended, kill_jvm
 from gapless.features.spark.executors import require_executors
 from gapless.features.spark.jobs import SILENCE_S
 from gapless.features.spark.pipeline.document import Pipeline
-from gapless.features.spark.session import (
-    end_session_within,
-    forget_session,
-    has_ended,
-    kill_jvm,
-    sibling,
-    spark_session,
-)
+from gapless.features.spark.session import sibling, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +30,10 @@ class SharedSpark:
     def __init__(
         self, pipelines: Sequence[Pipeline], master: str | None, conf: Mapping[str, str]
     ) -> None:
-        """conf: takes precedence over that of each pipeline."""
+        """conf: takes precedence over that of each pipeline.
+
+        Raises UsageError for several on Spark Connect, whose views all pipelines would share.
+        """
         first, *others = (each.conf for each in pipelines)
         common = {
             name: value
@@ -42,6 +41,8 @@ class SharedSpark:
             if all(each.get(name) == value for each in others)
         }
         self._common = {**(_FAIR if others else {}), **common, **conf}
+        if others and connect_address(master, self._common) is not None:
+            raise UsageError("Spark Connect runs one pipeline a process: start one for each")
         self._name = "gapless pipelines" if others else f"gapless pipeline {pipelines[0].name}"
         self._master = master
         self._conf = dict(conf)
@@ -63,6 +64,8 @@ class SharedSpark:
                 self._session = None
             if self._session is None:
                 self._session = spark_session(self._master, name=self._name, conf=self._common)
+            if is_connect(self._session):
+                return self._session
             wanted = {**pipeline.conf, **self._conf}
             common = self._common.items()
             made = sibling(self._session, dict(wanted.items() - common))
