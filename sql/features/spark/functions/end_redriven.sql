@@ -1,6 +1,6 @@
 -- Close dead letters that a batch has handled, and leave those dead that it could not take again, which have a reason;
--- in the transaction that decides the batch. The n-th of the arrays belong together; _due: as they were read. Raises GL409
--- when a person has changed one since.
+-- in the transaction that decides the batch. The n-th of the arrays belong together; _due: as they were read. Raises
+-- GL409 when a person has changed one since.
 -- locks: the units' rows
 create or replace function gapless.end_redriven(
   _name text, _topic_ids int[], _partition_ids int[], _offsets bigint[], _due timestamptz[], _reasons text[]

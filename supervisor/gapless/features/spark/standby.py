@@ -1,7 +1,7 @@
 """The servers of a driver: it reads a standby as it reads the primary, and writes on the primary.
 
 A standby replays commits in the order of the WAL. A sequencer sees an event only after its commit
-is there, and commits its segment later: so a reader that sees a segment on a standby sees its events. A
+is there, and commits its segment later: so a segment that a standby shows has its events there. A
 run of the sequencer is one commit: ends from one snapshot are a consistent cut there, too. Nothing
 is asked of snapshots, for pg_current_snapshot() lists no transactions in progress on a standby.
 

@@ -111,6 +111,15 @@ def _to(target: str, rest: str = "from: a") -> str:
             _to("{delta: d, mode: upsert, key: k}", "from: a\n    archive: true"),
             "an upsert the newest only",
         ),
+        *[
+            (_to(target, "from: a\n    onBadRow: dead-letter"), "onBadRow: only fail")
+            for target in (
+                "{delta: d, mode: upsert, key: k}",
+                "{iceberg: d}",
+                "{table: t, url: 'env:T'}",
+            )
+        ],
+        (_to("{table: t, url: 'postgresql://me:pw@h/d'}"), "url names where the DSN is"),
         ("pipelines: [", "is not YAML"),
         ("other: 1", "no section pipelines"),
         ("pipelines:\n  p: 1", "keys are wanted"),

@@ -132,7 +132,7 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
         batch_events=events,
         is_archive=archive,
         check=check,
-        on_bad_row=_on_bad_row(place, options, check, archive=archive),
+        on_bad_row=_on_bad_row(place, options, check, target, archive=archive),
         sql=_text(place, options, "sql"),
         transform=_text(place, options, "transform"),
         target=target,
@@ -154,7 +154,7 @@ def _archive(
 
 
 def _on_bad_row(
-    place: str, options: Mapping[str, Any], check: str | None, *, archive: bool
+    place: str, options: Mapping[str, Any], check: str | None, target: TargetSpec, *, archive: bool
 ) -> Literal["fail", "dead-letter", "drop"]:
     said = options.get("onBadRow", "fail")
     if said not in _ON_BAD_ROW:
@@ -163,6 +163,11 @@ def _on_bad_row(
         raise ConfigError(f"{place}.check is empty: a condition of SQL is wanted")
     if archive and said != "fail":
         raise ConfigError(f"{place}.archive: it holds every event: leave onBadRow out")
+    if said != "fail" and target.commits_apart:
+        raise ConfigError(
+            f"{place}.onBadRow: only fail, to {target.kind} like this: its rows and the dead letters "
+            "are two commits, and a kill between them would lose one; filter in sql or transform"
+        )
     found: Literal["fail", "dead-letter", "drop"] = said
     return found
 

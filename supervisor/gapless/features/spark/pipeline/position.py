@@ -152,7 +152,8 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline, epoch: int = 0) -> Mic
     if at.planned is not None:
         end = from_json(at.planned)
     else:
-        aside.redriven = redriven_events(conn, pipeline)
+        if not pipeline.target.commits_apart:
+            aside.redriven = redriven_events(conn, pipeline)
         end = start if aside.redriven else latest(ends)
         if count(start, end) > pipeline.batch_events:
             end = cut(conn, start, ends, pipeline.batch_events)

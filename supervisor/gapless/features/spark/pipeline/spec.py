@@ -61,6 +61,11 @@ class TargetSpec:
         return self.kind in FOLDERS
 
     @property
+    def commits_apart(self) -> bool:
+        """Whether its rows and the pipeline's position are two commits, the rows' the first."""
+        return self.kind == "iceberg" or self.is_upsert or self.url is not None
+
+    @property
     def form(self) -> str:
         """The kind, and whether it is merged into: a batch under way is finished by the same."""
         return f"{self.kind} upsert" if self.is_upsert else self.kind
