@@ -26,13 +26,13 @@ from support.servers import AS_ROOT, environment_of, open_folder
 
 PATIENCE_S = 60
 README = ROOT / "README.md"
-# The pages that a newcomer types from: each block says what it prints.
-TYPED = (README, *(page for page in PAGES if page.parent.name in {"start", "use"}))
+# Each block of these pages says what it prints.
+TYPED = (README, *(page for page in PAGES if page.parent.name in {"start", "learn", "use", "run"}))
 # Run with --long: pages of many commands. What they say of commands has its tests in tests/cli.
 EXPENSIVE = {
-    *("attach.md", "classic.md", "compaction.md", "messages.md", "filters.md", "gateway.md"),
-    *("scheduled.md", "operations.md", "queue.md", "schemas.md", "subscriptions.md", "testing.md"),
-    "webhooks.md",
+    *("attach.md", "classic.md", "compaction.md", "failures.md", "messages.md", "filters.md"),
+    *("gateway.md", "scheduled.md", "operations.md", "queue.md", "schemas.md", "subscriptions.md"),
+    *("testing.md", "webhooks.md"),
     *(page.name for page in PAGES if page.parent.name == "from"),
 }
 USERS = ("root", "a plain user") if AS_ROOT else ("a plain user",)
