@@ -105,3 +105,10 @@ def test_the_home_of_an_environment_that_is_gone_goes(
     (tmp_path / "old" / "jars").rmdir()
     assert home._shadow(tmp_path / "new") == homes[1]
     assert [each.exists() for each in homes] == [False, True]
+
+
+def test_a_spark_without_data_sources_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("pyspark")
+    monkeypatch.setattr("pyspark.__version__", "3.5.9")
+    with pytest.raises(UsageError, match=r"PySpark 3.5.9 has no data sources .* needs Spark 4.0"):
+        home.pyspark_folder()
