@@ -19,7 +19,7 @@ NAMES = (
     "connection server-version primary pooler clock wake-up notify-queue encoding durability autovacuum "
     "client-check horizon prepared schema locks restored roles privileges terminate connections wake-trigger "
     "chunks default-chunk sequencer re-base unrouted foreign_locks obstacles members partitions "
-    "offsets leases retention pipelines dedupe queues filters subscriptions later schemas compaction expiry captures attachments classic webhooks"
+    "offsets leases retention dedupe queues filters subscriptions later schemas compaction expiry captures attachments classic webhooks pipelines"
 ).split()
 
 

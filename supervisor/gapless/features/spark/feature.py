@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import ModuleType
 
-from gapless.feature import Feature, Listed
+from gapless.feature import Check, Feature, Listed
 
 
 def _commands() -> ModuleType:
     from gapless.features.spark import commands
 
     return commands
+
+
+def _checks() -> Sequence[Check]:
+    from gapless.features.spark.checks import pipelines
+
+    return (pipelines,)
 
 
 SPARK = Feature(
@@ -20,5 +27,6 @@ SPARK = Feature(
             _commands,
         ),
     },
+    checks=_checks,
     ops=("gapless.features.spark.ops", "gapless.features.spark.pipeline.position"),
 )

@@ -256,25 +256,6 @@ def retention(patient: Patient) -> Iterator[Finding]:
         yield ok("retention", f"{quantity(len(found), 'chunk')} of the log, none is held back")
 
 
-def pipelines(patient: Patient) -> Iterator[Finding]:
-    """Check that no pipeline has failed: retention keeps the events that it has not read."""
-    from gapless.features.spark.pipeline.position import list_pipelines  # noqa: PLC0415 - imports yaml
-
-    found = list_pipelines(patient.conn)
-    ill = [each for each in found if each.error is not None and not each.runs]
-    for each in ill[:_SHOWN_MAX]:
-        name = plain(each.name)
-        why = plain(each.error or "")
-        text = f"{name} has failed, and {quantity(each.lag, 'event')} stay for it: {why}"
-        remedy = f"gapless pipeline run {name}, or gapless pipeline remove {name} frees them"
-        yield warning("pipelines", text, remedy)
-    if len(ill) > _SHOWN_MAX:
-        more = f"{quantity(len(ill) - _SHOWN_MAX, 'more pipeline')} have failed"
-        yield warning("pipelines", more, "gapless pipeline status shows all")
-    if not ill:
-        yield ok("pipelines", f"{quantity(len(found), 'pipeline')}, none has failed")
-
-
 def dedupe(patient: Patient) -> Iterator[Finding]:
     """Check that keys of publishers that are too old are dropped."""
     found = rows(patient.conn, Dedupe, query("doctor", "dedupe"))[0]

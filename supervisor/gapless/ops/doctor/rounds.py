@@ -44,7 +44,6 @@ _LOG = (
     places.offsets,
     log.leases,
     log.retention,
-    log.pipelines,
     log.dedupe,
 )
 
