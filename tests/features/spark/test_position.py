@@ -9,7 +9,7 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.options import read_options
-from gapless.features.spark.pipeline import position
+from gapless.features.spark.pipeline import lease, position
 from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
 from gapless.features.spark.place import find_ends, record_position, wait_for_offsets
 from gapless.features.spark.stream import StreamReader
@@ -71,10 +71,10 @@ def test_files_that_are_written_down_are_kept(registered: Connection) -> None:
 
 @pytest.mark.long
 def test_one_run_at_a_time(registered: Connection, dsn: str) -> None:
-    position.lock_pipeline(registered, "p")
+    lease.lock_pipeline(registered, "p")
     with connect(dsn, role="test") as other:
         with pytest.raises(UsageError, match="running already"):
-            position.lock_pipeline(other, "p")
+            lease.lock_pipeline(other, "p")
         (standing,) = position.list_pipelines(other)
         assert standing.runs
 
@@ -83,11 +83,11 @@ def test_the_next_run_waits_for_the_end_of_the_last(
     registered: Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session ends at the server later than whoever closed it goes on."""
-    monkeypatch.setattr(position, "ENDS_MS", 60_000)
+    monkeypatch.setattr(lease, "ENDS_MS", 60_000)
     waits = "select exists (select from pg_locks where not granted and pid = %s)"
     with connect(dsn, role="test") as last, ThreadPoolExecutor() as pool:
-        position.lock_pipeline(last, "p")
-        following = pool.submit(position.lock_pipeline, registered, "p")
+        lease.lock_pipeline(last, "p")
+        following = pool.submit(lease.lock_pipeline, registered, "p")
         waiter = registered.info.backend_pid
         assert until(lambda: last.execute(waits, (waiter,)).fetchone() == (True,))
         last.close()

@@ -1,10 +1,10 @@
 -- Move a pipeline from one place to the next, in the transaction of its effects. The n-th of the arrays belong
--- together. Raises GL409 unless the pipeline is at this batch and at these offsets: then another run has been faster,
--- and nothing of this one may commit.
+-- together. Raises GL409 unless the pipeline is at this batch, of this epoch, and at these offsets: then another run
+-- has been faster, or has taken over, and nothing of this one may commit (I7).
 -- locks: the pipeline's row, then its consumer_offsets rows
 create or replace function gapless.end_batch(
   _name text, _batch bigint, _topic_ids int[], _partition_ids int[],
-  _from_offsets bigint[], _to_offsets bigint[], _events bigint
+  _from_offsets bigint[], _to_offsets bigint[], _events bigint, _epoch bigint
 ) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp
 set enable_seqscan = off set jit = off as $$
@@ -12,9 +12,9 @@ declare
   moved int;
 begin
   update gapless.pipeline p
-  set batch = p.batch + 1, planned = null, files = null, error = null,
+  set batch = p.batch + 1, planned = null, files = null, error = null, failing_ts = null,
     events = p.events + _events, done_ts = clock_timestamp()
-  where p.name = _name and p.batch = _batch;
+  where p.name = _name and p.batch = _batch and p.epoch = _epoch;
   if not found then
     raise exception 'pipeline % is not at batch % any more: it runs elsewhere, too', _name, _batch
       using errcode = 'GL409';

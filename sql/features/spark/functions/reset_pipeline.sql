@@ -3,7 +3,7 @@
 create or replace function gapless.reset_pipeline(_name text, _goal text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
-  update gapless.pipeline p set batch = p.batch + 1, error = null
+  update gapless.pipeline p set batch = p.batch + 1, error = null, failing_ts = null
   where p.name = _name and p.planned is null;
   if not found then
     raise exception 'pipeline % has a batch whose files are on their way: run it with --once first', _name
@@ -20,6 +20,10 @@ begin
   cross join lateral gapless.ends(array[t.name]) e
   where c.group_id = 'pipeline.' || _name and c.topic_id = t.topic_id
     and e.partition_id = c.partition_id;
+  -- It meets their events again in the log.
+  perform gapless.forget_letters(c.group_id, c.topic_id, c.partition_id, c.next_offset)
+  from gapless.consumer_offsets c
+  where c.group_id = 'pipeline.' || _name;
   update gapless.pipeline p set begun = gapless.pipeline_place(p.name)
   where p.name = _name;
 end

@@ -111,6 +111,50 @@ select gapless.register_pipeline(%(name)s, %(topics)s::text[], %(start)s, %(targ
 -- One run of a pipeline at a time; the lock ends with the session.
 select pg_advisory_lock(7427005, hashtext(%(name)s))
 
+-- name: try_lock_pipeline
+select pg_try_advisory_lock(7427005, hashtext(%(name)s))
+
+-- name: unlock_pipeline
+select pg_advisory_unlock(7427005, hashtext(%(name)s))
+
+-- name: stand_by
+-- While the session lives, the status counts it as standing by.
+select pg_advisory_lock_shared(7427007, hashtext(%(name)s))
+
+-- name: stand_by_no_more
+select pg_advisory_unlock_shared(7427007, hashtext(%(name)s))
+
+-- name: take_pipeline
+select gapless.take_pipeline(%(name)s, %(runner)s)
+
+-- name: beat_pipelines
+select gapless.beat_pipelines(%(names)s::text[], %(epochs)s::bigint[])
+
+-- name: end_silent_run
+select gapless.end_silent_run(%(name)s, make_interval(secs => %(ttl_s)s))
+
+-- name: runner_of
+select p.runner from gapless.pipeline p where p.name = %(name)s
+
+-- name: set_bad_aside
+select gapless.set_bad_aside(
+  %(name)s, %(topic_ids)s::int[], %(partition_ids)s::int[], %(offsets)s::bigint[], %(reasons)s::text[], %(is_dropped)s
+)
+
+-- name: redriven_events
+-- returns: gapless.features.spark.pipeline.bad:Redriven
+select r.topic, r.topic_id, (r.event).partition_id as partition, (r.event).c_offset as "offset", r.due_ts,
+  (r.event).key, (r.event).payload::text as value, (r.event).created_ts as timestamp,
+  (r.event).headers::text as headers, (r.event).transaction_id::text as transaction_id,
+  (r.event).event_type, (r.event).host_id, (r.event).user_id
+from gapless.redriven_events(%(name)s, %(topics)s::text[], %(events_max)s) r
+
+-- name: end_redriven
+select gapless.end_redriven(
+  %(name)s, %(topic_ids)s::int[], %(partition_ids)s::int[], %(offsets)s::bigint[],
+  %(due)s::timestamptz[], %(reasons)s::text[]
+)
+
 -- name: pipeline
 -- returns: gapless.features.spark.pipeline.position:PipelineState
 select p.name, p.batch, p.planned, p.files
@@ -120,14 +164,26 @@ where p.name = %(name)s
 -- name: pipelines
 -- returns: gapless.features.spark.pipeline.position:PipelineStanding
 select
-  p.name, p.batch as batches, p.events,
+  p.name,
+  case
+    when p.failing_ts is not null and (n.runs or n.standbys > 0) then 'retrying'
+    when n.runs then 'running'
+    when n.standbys > 0 then 'waiting'
+    when p.error is not null then 'failed'
+    else 'stopped'
+  end as state,
+  p.batch as batches, p.events, p.bad,
   (
     select coalesce(sum(g.lag), 0)::bigint from gapless.lag g
     where g.group_id = 'pipeline.' || p.name
   ) as lag,
-  gapless.pipeline_runs(p.name) as runs,
+  n.runs, n.standbys, p.runner, p.failing_ts,
+  extract(epoch from clock_timestamp() - greatest(p.started_ts, p.done_ts, p.beat_ts))::float8 as silent_s,
   p.done_ts, p.target, p.error
 from gapless.pipeline p
+cross join lateral (
+  select gapless.pipeline_runs(p.name) as runs, gapless.pipeline_standbys(p.name) as standbys
+) n
 order by p.name
 
 -- name: archive
@@ -144,12 +200,12 @@ from pg_control_system() c, pg_database d
 where d.datname = current_database()
 
 -- name: plan_files
-select gapless.plan_files(%(name)s, %(batch)s, %(planned)s::jsonb, %(files)s::jsonb)
+select gapless.plan_files(%(name)s, %(batch)s, %(planned)s::jsonb, %(files)s::jsonb, %(epoch)s)
 
 -- name: end_batch
 select gapless.end_batch(
   %(name)s, %(batch)s, %(topic_ids)s::int[], %(partition_ids)s::int[],
-  %(from_offsets)s::bigint[], %(to_offsets)s::bigint[], %(events)s
+  %(from_offsets)s::bigint[], %(to_offsets)s::bigint[], %(events)s, %(epoch)s
 )
 
 -- name: note_pipeline

@@ -30,6 +30,11 @@ create table gapless.pipeline (
   started_ts timestamptz,
   done_ts timestamptz,
   begun jsonb,                                 -- the beginning of an archive, by topic and partition; default 1
+  epoch bigint not null default 0,             -- of the newest run: an earlier one cannot commit
+  runner text,                                 -- the process of the newest run, and its last sign of life
+  beat_ts timestamptz,
+  failing_ts timestamptz,                      -- since when each try has failed; null: the last one has not
+  bad bigint not null default 0,               -- events that it could not take: dropped, or dead letters
   constraint pipeline_name_form check (name ~ '^[A-Za-z0-9._-]{1,200}$'),
   constraint pipeline_files_of_a_batch check (files is null or planned is not null)
 );

@@ -39,7 +39,13 @@ WRONG = {
         "table totals.*bigint",
     ),
     "twice": ("sql: select key, 1 as n from events\n    " + TO_TABLE, "a key twice"),
-    "not null": ("sql: select distinct null as key, 1 as n from events\n    " + TO_TABLE, "null"),
+    "no key": (
+        "sql: select distinct null as key, 1 as n from events\n    to: {table: loose, key: key}",
+        "loose: of 1 rows key is null.*a check can keep",
+    ),
+    "check": ("check: key <> 'k'\n    " + TO_TABLE, "check does not hold: key <> 'k', for 4 of"),
+    "check's syntax": ("check: key is is\n    " + TO_TABLE, "[Ss]yntax"),
+    "check's column": ("check: nokey > 1\n    " + TO_TABLE, "nokey"),
     "value": ("sql: select key from events\n    to: {topic: again}", "column value is needed"),
     "topic": ("sql: select key, value from events\n    to: {topic: nowhere}", "does not exist"),
     "json": ("sql: select key, 'x' as value from events\n    to: {topic: again}", "json"),
@@ -50,6 +56,7 @@ WRONG = {
 @pytest.fixture
 def few(conn: Connection, topic: Topic) -> None:
     conn.execute("create table totals (key text primary key, n bigint)")
+    conn.execute("create table loose (key text unique, n bigint)")
     ensure_topic(conn, "again", partitions=2)
     publish(conn, "outbox", [NewEvent(payload={"n": n}, key="k") for n in range(4)])
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +44,13 @@ KILLED = {
     "totals": ("pipeline.written", "pipeline.done"),
     "again": ("pipeline.applied",),
 }
+LETTERS = """
+select d.state, d.attempts, count(*) from gapless.dead_letter d group by 1, 2 order by 1, 2
+"""
+REDRIVE = """
+select gapless.redrive_letter(d.group_id, t.name, d.partition_id, d.first_offset)
+from gapless.dead_letter d join gapless.topic t using (topic_id)
+"""
 DOCUMENT = """
 pipelines:
   archive:
@@ -78,6 +87,36 @@ pipelines:
       table: totals
       key: key
       add: [n, total]
+  picked:
+    from: outbox
+    batchEvents: 60
+    columns: [key, value]
+    check: cast(get_json_object(value, '$.n') as int) % 10 <> 3
+    onBadRow: dead-letter
+    transform: pipeline_transforms:totals
+    to:
+      table: totals
+      key: key
+      add: [n, total]
+  filed:
+    from: outbox
+    batchEvents: 60
+    check: cast(get_json_object(value, '$.n') as int) % 10 <> 3
+    onBadRow: dead-letter
+    to:
+      parquet: {folder}/archive
+  strict:
+    from: outbox
+    batchEvents: 60
+    onBadRow: dead-letter
+    sql: select key, cast(get_json_object(value, '$.n') as bigint) as n from events
+    to: {{table: strict}}
+  numbers:
+    from: outbox
+    batchEvents: 60
+    onBadRow: dead-letter
+    sql: select *, cast(get_json_object(value, '$.n') as bigint) as n from events
+    to: {{parquet: {folder}/archive}}
   again:
     from: outbox
     batchEvents: 60
@@ -111,7 +150,7 @@ class World:
 
     def numbers(self, name: str) -> list[int]:
         """What has arrived, by the numbers of the events (of totals: their count and sum)."""
-        if name == "archive":
+        if name in ("archive", "filed"):
             return sorted(json.loads(row["value"])["n"] for row in self.rows())
         if name == "lake":
             return sorted(json.loads(row["value"])["n"] for row in self.delta_rows())
@@ -182,6 +221,74 @@ def test_cut_off_anywhere_every_event_arrives_once(
     assert world.numbers(name) == world.all_of(name, 2 * EVENTS)
     standing = {each.name: each for each in list_pipelines(conn)}[name]
     assert (standing.events, standing.lag, standing.error) == (2 * EVENTS, 0, None)
+
+
+BAD = {"picked": POINTS["totals"], "filed": POINTS["archive"]}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", BAD)
+def test_bad_events_are_set_aside_once_wherever_a_run_is_cut_off(
+    world: World, conn: Connection, name: str
+) -> None:
+    for point in BAD[name]:
+        failpoints.arm({point: "raise"})
+        with pytest.raises(GaplessError, match=point):
+            world.run(name)
+    failpoints.arm({})
+    world.run(name)
+    kept = [n for n in range(EVENTS) if n % 10 != 3]
+    arrived = [len(kept), sum(kept)] if name == "picked" else kept
+    assert world.numbers(name) == arrived
+    assert conn.execute(LETTERS).fetchall() == [("dead", 1, 10)]
+    assert {each.name: each.bad for each in list_pipelines(conn)}[name] == 10
+
+    conn.execute(REDRIVE)
+    world.run(name)
+    assert world.numbers(name) == arrived
+    assert conn.execute(LETTERS).fetchall() == [("dead", 2, 10)], "the check refuses them again"
+
+    conn.execute(REDRIVE)
+    world.pipelines[name] = replace(world.pipelines[name], check=None, on_bad_row="fail")
+    world.run(name)
+    assert conn.execute(LETTERS).fetchall() == [("redriven", 2, 10)]
+    every = list(range(EVENTS))
+    assert world.numbers(name) == ([EVENTS, sum(every)] if name == "picked" else every)
+
+
+REFUSED = {
+    "strict": [
+        "cannot be cast",
+        'violates check constraint "strict_n_check"',
+        'null value in column "key"',
+        "integer out of range|out of range for type integer",
+    ],
+    "numbers": ["cannot be cast"],
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", REFUSED)
+def test_events_that_the_target_refuses_are_set_aside(
+    world: World, conn: Connection, name: str
+) -> None:
+    """A cast that fails, and values that a column refuses; the rest of the batch arrives."""
+    conn.execute("create table strict (key text not null, n int check (n <> 55))")
+    more = [("x", "k"), (5, None), (5_000_000_000, "k")]
+    publish(conn, "outbox", [NewEvent(payload={"n": n}, key=key) for n, key in more])
+    assert world.run(name) == EVENTS + 3
+    numbers = sorted([*range(EVENTS), 5, 5_000_000_000])
+    if name == "strict":
+        arrived = [n for (n,) in conn.execute("select n from strict order by 1")]
+        numbers = [n for n in range(EVENTS) if n != 55]
+    else:
+        arrived = sorted(row["n"] for row in world.rows())
+    assert arrived == numbers
+    reasons = [why for (why,) in conn.execute("select reason from gapless.dead_letter")]
+    for said in REFUSED[name]:
+        assert [why for why in reasons if re.search(said, why)], (said, reasons)
+    assert len(reasons) == len(REFUSED[name])
+    assert {each.name: each.bad for each in list_pipelines(conn)}[name] == len(reasons)
 
 
 @pytest.mark.long

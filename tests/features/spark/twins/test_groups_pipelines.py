@@ -11,7 +11,7 @@ from support.twins import SEEKS_NO_MORE, Twins
 # Of each two are the same.
 PIPELINES = """
 select gapless.register_pipeline(p, '{orders,other}', 'earliest', 'there') from unnest('{crm,erp}'::text[]) p;
-update gapless.pipeline set batch = 4, events = 10, error = 'no', planned = '{"a": 1}', files = '["f"]';
+update gapless.pipeline set batch = 4, events = 10, error = 'no', epoch = 2, bad = 5, planned = '{"a": 1}', files = '["f"]';
 update gapless.topic set archive = case name when 'orders' then 'crm' else 'erp' end;
 delete from gapless.audit;
 """
@@ -36,10 +36,10 @@ def pipelines(twins: Twins) -> Twins:
     return twins
 
 
-def end(twins: Twins, batch: int, starts: list[int], name: str = "crm") -> str:
+def end(twins: Twins, batch: int, starts: list[int], name: str = "crm", epoch: int = 2) -> str:
     ids = twins.topic_ids
     places = f"array[{ids['orders']},{ids['orders']},{ids['other']}], '{{0,1,1}}'"
-    return f"select gapless.end_batch('{name}', {batch}, {places}, array{starts}::bigint[], '{{3,4,7}}', 5)"
+    return f"select gapless.end_batch('{name}', {batch}, {places}, array{starts}::bigint[], '{{3,4,7}}', 5, {epoch})"
 
 
 def test_a_batch_ends_with_its_place(pipelines: Twins) -> None:
@@ -73,6 +73,61 @@ def test_a_batch_of_another_place(
     assert pipelines.refused(end(pipelines, batch, starts, name)) == ("GL409", said)
 
 
+@pytest.mark.parametrize("epoch", [1, 3])
+def test_a_batch_of_a_run_that_is_not_the_newest(pipelines: Twins, epoch: int) -> None:
+    said = "pipeline crm is not at batch 4 any more: it runs elsewhere, too"
+    ended = end(pipelines, 4, [1, 1, 1], epoch=epoch)
+    assert pipelines.refused(ended) == ("GL409", said)
+    pipelines.conn.execute(NOTHING_PLANNED)
+    planned = f"""select gapless.plan_files('crm', 4, '{{}}', '["g"]', {epoch})"""
+    assert pipelines.changes(planned) == {}
+
+
+def test_a_run_begins_with_an_epoch_of_its_own(pipelines: Twins) -> None:
+    changed = pipelines.changes("select gapless.take_pipeline('crm', 'here:1')")
+    assert changed == {"pipeline crm": {"epoch": (2, 3), "runner": (None, "here:1")}}
+    assert pipelines.value("select gapless.take_pipeline('crm', 'here:2')") == 4
+    assert pipelines.value("select gapless.take_pipeline('no', 'here:2')") is None
+    old = "update gapless.pipeline set beat_ts = '2020-01-01Z'"
+    pipelines.conn.execute(old)
+    pipelines.conn.execute("select gapless.beat_pipelines('{crm,erp}', '{4,3}')")
+    beaten = "select array_agg(name) from gapless.pipeline where beat_ts > '2020-01-01Z'"
+    assert pipelines.value(beaten) == ["crm"], "of another epoch it is no sign of life"
+
+
+@pytest.mark.parametrize("is_dropped", [True, False])
+def test_bad_events_are_counted_and_set_aside(pipelines: Twins, is_dropped: bool) -> None:
+    ids = pipelines.topic_ids
+    places = f"array[{ids['orders']},{ids['orders']},{ids['other']}], '{{0,0,1}}', '{{3,9,2}}'"
+    call = f"select gapless.set_bad_aside('crm', {places}, '{{a,b,c}}', {is_dropped})"
+    changed = pipelines.changes(call)
+    assert changed.pop("pipeline crm") == {"bad": (5, 8)}
+    letters = {name: row for name, row in changed.items() if name.startswith("dead_letter ")}
+    assert list(letters) == ([] if is_dropped else [
+        "dead_letter pipeline.crm orders 0 3", "dead_letter pipeline.crm orders 0 9",
+        "dead_letter pipeline.crm other 1 2",
+    ])  # fmt: skip
+    for row, reason in zip(letters.values(), "abc", strict=False):
+        assert (row["state"], row["events"]) == ((None, "dead"), (None, 1))
+        assert (row["reason"], row["attempts"]) == ((None, reason), (None, 1))
+    assert len(changed) == 2 * len(letters), "each has its event with it"
+    if not is_dropped:
+        ids_of = "select array_agg(message_id order by topic_id, c_offset) from gapless.{}"
+        events = pipelines.value(ids_of.format("dead_letter_event where group_id = 'pipeline.crm'"))
+        read = (
+            "select array_agg(s.message_ids[u.o - s.base_offset + 1] order by u.t, u.o)"
+            " from unnest(array[{0},{0},{1}], '{{0,0,1}}'::int[], '{{3,9,2}}'::int[]) u (t, p, o)"
+            " join gapless.log_segment s on (s.topic_id, s.partition_id) = (u.t, u.p)"
+            " and u.o between s.base_offset and s.last_offset"
+        )
+        assert events == pipelines.value(read.format(ids["orders"], ids["other"]))
+
+
+def test_a_bad_event_that_is_not_in_the_log_is_refused(pipelines: Twins) -> None:
+    call = f"select gapless.set_bad_aside('crm', '{{{pipelines.topic_ids['orders']}}}', '{{0}}', '{{99}}', '{{why}}', false)"
+    assert "of 1 events to set aside" in str(pipelines.refused(call))
+
+
 def test_a_place_that_is_new_to_a_pipeline_is_made(pipelines: Twins) -> None:
     pipelines.conn.execute(
         f"delete from gapless.consumer_offsets where {pipelines.here('pipeline.crm')}"
@@ -96,7 +151,7 @@ def test_which_batches_a_sink_has(twins: Twins) -> None:
 
 
 def test_the_files_of_a_batch_are_written_down_once(pipelines: Twins) -> None:
-    plan = """select gapless.plan_files('crm', {}, '{{"b": 2}}', '["g"]')"""
+    plan = """select gapless.plan_files('crm', {}, '{{"b": 2}}', '["g"]', 2)"""
     assert pipelines.changes(plan.format(4)) == {}, "one is planned"
     pipelines.conn.execute(NOTHING_PLANNED)
     assert pipelines.changes(plan.format(3)) == {}
@@ -109,15 +164,18 @@ def test_the_files_of_a_batch_are_written_down_once(pipelines: Twins) -> None:
 
 @pytest.mark.parametrize("error", ["why", None])
 def test_what_stops_a_pipeline(pipelines: Twins, error: str | None) -> None:
-    """Without an error a run of it has begun."""
+    """And since when: of several errors in a row, since the first."""
     changed = pipelines.changes("select gapless.note_pipeline('crm', %s)", [error])
     assert changed == {"pipeline crm": {"error": ("no", error)}}
-    began = "select name from gapless.pipeline where started_ts is not null"
-    assert pipelines.conn.execute(began).fetchall() == ([("crm",)] if error is None else [])
-    pipelines.conn.execute("update gapless.pipeline set started_ts = '2020-01-01Z'")
-    pipelines.conn.execute("select gapless.note_pipeline('crm', 'no')")
-    kept = "select count(*) from gapless.pipeline where started_ts = '2020-01-01Z'"
-    assert pipelines.value(kept) == 3
+    since = "select failing_ts from gapless.pipeline where name = 'crm'"
+    first = pipelines.value(since)
+    assert (first is None) == (error is None)
+    pipelines.conn.execute("select gapless.note_pipeline('crm', 'another')")
+    if error is not None:
+        assert pipelines.value(since) == first
+    ended = pipelines.changes(end(pipelines, 4, [1, 1, 1]))["pipeline crm"]
+    assert ended["error"] == ("another", None)
+    assert pipelines.value(since) is None
 
 
 @pytest.mark.parametrize("start", ["earliest", "latest"])
@@ -172,6 +230,7 @@ def test_a_pipeline_is_put_to_an_end_of_the_log(pipelines: Twins, goal: str) -> 
     )
     pipeline = changed.pop("pipeline crm")
     assert (pipeline["batch"], pipeline["error"]) == ((4, 5), ("no", None))
+    changed = {name: row for name, row in changed.items() if not name.startswith("guard_keys ")}
     assert changed == {
         f"consumer_offsets pipeline.crm {topic} {n}": {"next_offset": (4, offset)}
         for topic, offsets in ends.items()

@@ -39,6 +39,14 @@ def test_a_pipeline_that_takes_some_events(tmp_path: Path) -> None:
     assert (found.where, found.params) == ("$.total > $min", '{"min": 100}')
 
 
+def test_a_pipeline_with_a_check(tmp_path: Path) -> None:
+    body = f"pipelines:\n  p:\n    {_GOOD}\n    check: key > 'a'\n"
+    found = load_pipelines(_load(tmp_path, body))["p"]
+    assert (found.check, found.on_bad_row) == ("key > 'a'", "fail")
+    found = load_pipelines(_load(tmp_path, body + "    onBadRow: dead-letter\n"))["p"]
+    assert found.on_bad_row == "dead-letter"
+
+
 @pytest.mark.parametrize(
     ("body", "says"),
     [
@@ -62,6 +70,16 @@ def test_a_pipeline_that_takes_some_events(tmp_path: Path) -> None:
             "pipelines:\n  p:\n    from: a\n    to: {parquet: x}\n    archive: true\n    where: $.a > 1",
             "holds every event",
         ),
+        (
+            f"pipelines:\n  p:\n    {_GOOD}\n    check: true\n    onBadRow: drop",
+            "check.*text is wanted",
+        ),
+        (
+            "pipelines:\n  p:\n    from: a\n    to: {delta: x}\n    archive: true\n    check: a\n    onBadRow: drop",
+            "leave onBadRow out",
+        ),
+        (f"pipelines:\n  p:\n    {_GOOD}\n    check: ' '", "check is empty"),
+        (f"pipelines:\n  p:\n    {_GOOD}\n    check: a\n    onBadRow: skip", "dead-letter, drop"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, body: str, says: str) -> None:

@@ -18,8 +18,9 @@ BATCH_EVENTS = 500_000
 _NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
 _KEYS = (
     *("from", "start", "columns", "eventTypes", "where", "params", "batchEvents", "archive"),
-    *("sql", "transform", "to", "conf"),
+    *("check", "onBadRow", "sql", "transform", "to", "conf"),
 )
+_ON_BAD_ROW = ("fail", "dead-letter", "drop")
 _TARGETS = {
     "parquet": ("parquet", "partitionBy"),
     "delta": ("delta", "partitionBy"),
@@ -57,8 +58,9 @@ class Pipeline:
     """One pipeline. `sql` reads the view `events`; `transform` is module:function(df) -> df.
 
     event_types, where, params: the wanted events, as options of the source; None: all.
-    is_archive: the rows of each batch must be its events, each once. conf: settings of Spark, with
-    those of the whole file.
+    check: a condition of SQL over the columns of an event, which is bad unless it holds; None: none
+    is bad. on_bad_row: what becomes of a bad event. is_archive: the rows of each batch must be its
+    events, each once. conf: settings of Spark, with those of the whole file.
     """
 
     name: str
@@ -70,10 +72,17 @@ class Pipeline:
     params: str = "{}"
     batch_events: int
     is_archive: bool = False
+    check: str | None = None
+    on_bad_row: Literal["fail", "dead-letter", "drop"] = "fail"
     sql: str | None
     transform: str | None
     target: TargetSpec
     conf: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def looks_for_bad(self) -> bool:
+        """Whether the events of a batch are looked at one by one."""
+        return self.check is not None or self.on_bad_row != "fail"
 
 
 def load_pipelines(path: Path) -> dict[str, Pipeline]:
@@ -136,6 +145,7 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
     condition = _condition(place, options)
     takes_all = not event_types and condition.where is None
     archive = _archive(place, options, target, takes_all=takes_all)
+    check = _text(place, options, "check")
     return Pipeline(
         name=name,
         topics=topics,
@@ -146,6 +156,8 @@ def _pipeline(place: str, name: str, given: Any) -> Pipeline:
         params=condition.params,
         batch_events=events,
         is_archive=archive,
+        check=check,
+        on_bad_row=_on_bad_row(place, options, check, archive=archive),
         sql=_text(place, options, "sql"),
         transform=_text(place, options, "transform"),
         target=target,
@@ -162,6 +174,20 @@ def _archive(
     if archive and not takes_all:
         raise ConfigError(f"{place}.archive: it holds every event: leave eventTypes and where out")
     return archive
+
+
+def _on_bad_row(
+    place: str, options: Mapping[str, Any], check: str | None, *, archive: bool
+) -> Literal["fail", "dead-letter", "drop"]:
+    said = options.get("onBadRow", "fail")
+    if said not in _ON_BAD_ROW:
+        raise ConfigError(f"{place}.onBadRow: {', '.join(_ON_BAD_ROW)}, not {said!r}")
+    if check is not None and not check.strip():
+        raise ConfigError(f"{place}.check is empty: a condition of SQL is wanted")
+    if archive and said != "fail":
+        raise ConfigError(f"{place}.archive: it holds every event: leave onBadRow out")
+    found: Literal["fail", "dead-letter", "drop"] = said
+    return found
 
 
 def _condition(place: str, options: Mapping[str, Any]) -> Filter:

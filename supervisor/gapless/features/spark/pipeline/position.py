@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -12,18 +12,16 @@ import psycopg
 from psycopg import Connection
 from psycopg.rows import class_row
 
-from gapless.db.connect import lock_timeout
 from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.offsets import Offsets, count, from_json, to_json
 from gapless.features.spark.options import read_options
+from gapless.features.spark.pipeline.bad import Aside, redriven_events
 from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.lease import lock_pipeline
 from gapless.features.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
-from gapless.lease.foreign_locks import end_foreign_locks
 
 __all__ = ["PipelineStanding", "list_pipelines", "reset_pipeline"]
-
-ENDS_MS = 2000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,13 +36,24 @@ class PipelineState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PipelineStanding:
-    """A pipeline's progress; lag: events it has not read. runs: a run of it is under way."""
+    """A pipeline's progress; lag: events it has not read. bad: events it could not take.
+
+    state: running; retrying, since failing_ts; waiting: an instance is about to run it; failed or
+    stopped: no instance has it. standbys: sessions of instances that would run it. runs: one does,
+    and runner is the newest, silent for silent_s.
+    """
 
     name: str
+    state: Literal["running", "retrying", "waiting", "failed", "stopped"]
     batches: int
     events: int
+    bad: int
     lag: int
-    runs: bool
+    runs: bool = field(metadata={"only_json": True})
+    standbys: int
+    runner: str | None = field(metadata={"only_json": True})
+    failing_ts: datetime | None
+    silent_s: float | None = field(metadata={"only_json": True})
     done_ts: datetime | None
     target: str
     error: str | None
@@ -61,16 +70,28 @@ class Hold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MicroBatch:
-    """A batch: number, and the range of the log from `start` to before `end`."""
+    """A batch: number, and the range of the log from `start` to before `end`.
+
+    epoch: of the run that ends it. is_planned: its files are recorded, and only to be moved. aside:
+    dead letters that it handles again, without a range, and its bad events.
+    """
 
     number: int
     start: Offsets
     end: Offsets
     ends: tuple[End, ...]
+    epoch: int = 0
+    is_planned: bool = False
+    aside: Aside = field(default_factory=Aside)
 
     @property
     def events(self) -> int:
         return count(self.start, self.end)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether there is something to do."""
+        return bool(self.events or self.is_planned or self.aside.redriven)
 
 
 def register_pipeline(conn: Connection[Any], pipeline: Pipeline) -> None:
@@ -88,21 +109,6 @@ def register_pipeline(conn: Connection[Any], pipeline: Pipeline) -> None:
             "target": str(pipeline.target),
         },
     )
-
-
-def lock_pipeline(conn: Connection[Any], name: str) -> None:
-    """Be the only run of the pipeline while `conn` lives; UsageError if there is another.
-
-    Waits ENDS_MS for a run that has just ended: its session ends at the server a little later.
-    """
-    end_foreign_locks(conn, set())
-    try:
-        with lock_timeout(conn, ENDS_MS):
-            conn.execute(query("spark", "lock_pipeline"), {"name": name})
-    except psycopg.errors.LockNotAvailable:
-        raise UsageError(
-            f"pipeline {name} is running already, here or on another machine"
-        ) from None
 
 
 def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
@@ -131,27 +137,40 @@ def list_pipelines(conn: Connection[Any]) -> list[PipelineStanding]:
         return cursor.execute(query("spark", "pipelines")).fetchall()
 
 
-def next_batch(conn: Connection[Any], pipeline: Pipeline) -> MicroBatch:
+def next_batch(conn: Connection[Any], pipeline: Pipeline, epoch: int = 0) -> MicroBatch:
     """Fix the next batch: up to a consistent cut, at most batch_events events, maybe none.
 
-    A batch whose files are already written is returned unchanged. Raises HoleError when retention
-    dropped events that the pipeline has not read.
+    A batch whose files are already written is returned unchanged. Dead letters that a person has
+    asked for come first, in a batch of their own. Raises HoleError when retention dropped events
+    that the pipeline has not read.
     """
     wait_for_offsets(conn)
     at = state(conn, pipeline.name)
     ends = _ends(conn, pipeline.topics)
     start = _position(conn, pipeline, ends)
+    aside = Aside(topic_ids={end.topic: end.topic_id for end in ends})
     if at.planned is not None:
         end = from_json(at.planned)
     else:
-        end = latest(ends)
+        aside.redriven = redriven_events(conn, pipeline)
+        end = start if aside.redriven else latest(ends)
         if count(start, end) > pipeline.batch_events:
             end = cut(conn, start, ends, pipeline.batch_events)
-    return MicroBatch(number=at.batch, start=start, end=end, ends=tuple(ends))
+    return MicroBatch(
+        number=at.batch,
+        start=start,
+        end=end,
+        ends=tuple(ends),
+        epoch=epoch,
+        is_planned=at.planned is not None,
+        aside=aside,
+    )
 
 
 def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) -> None:
     """Record the files of a batch, so that it is finished with them and never written again.
+
+    Its bad events are decided with them, and set aside in the same transaction.
 
     files: JSON; a list of moves for Parquet (files.py), an object for Delta (delta.py).
     """
@@ -160,10 +179,13 @@ def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) 
         "batch": batch.number,
         "planned": json.dumps(to_json(batch.end)),
         "files": json.dumps(files),
+        "epoch": batch.epoch,
     }
-    row = conn.execute(query("spark", "plan_files"), params).fetchone()
-    if row is None or not row[0]:
-        raise GaplessError(f"pipeline {name} has moved on meanwhile: it runs elsewhere, too")
+    with conn.transaction():
+        row = conn.execute(query("spark", "plan_files"), params).fetchone()
+        if row is None or not row[0]:
+            raise GaplessError(f"pipeline {name} has moved on meanwhile: it runs elsewhere, too")
+        batch.aside.settle(conn, name)
 
 
 def end_batch(conn: Connection[Any], name: str, batch: MicroBatch) -> None:
@@ -181,6 +203,7 @@ def end_batch(conn: Connection[Any], name: str, batch: MicroBatch) -> None:
         "from_offsets": before,
         "to_offsets": after,
         "events": batch.events,
+        "epoch": batch.epoch,
     }
     try:
         conn.execute(query("spark", "end_batch"), params)
@@ -188,10 +211,11 @@ def end_batch(conn: Connection[Any], name: str, batch: MicroBatch) -> None:
         if error.sqlstate == "GL409":
             raise GaplessError(str(error.diag.message_primary)) from error
         raise
+    batch.aside.settle(conn, name)
 
 
 def note(conn: Connection[Any], name: str, error: str | None) -> None:
-    """Record the error that stops the pipeline; None: a run of it begins."""
+    """Record the error that stops the pipeline; None: it has none. Before: `conn` has the lock."""
     conn.execute(query("spark", "note_pipeline"), {"name": name, "error": error})
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from time import monotonic
@@ -17,16 +18,27 @@ from psycopg import Connection
 from gapless.db.schema import schema
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.offsets import to_json
+from gapless.features.spark.pipeline.bad import columns_to_read, frame_of, sift
 from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.isolate import (
+    ISOLATED_MAX,
+    Stretch,
+    inside,
+    is_of_a_value,
+    isolate,
+    outside,
+    reason_of,
+    stretches,
+)
+from gapless.features.spark.pipeline.lease import Heart, lock_pipeline, take_pipeline
 from gapless.features.spark.pipeline.position import (
     MicroBatch,
-    lock_pipeline,
     next_batch,
     note,
     register_pipeline,
     require_target,
 )
-from gapless.features.spark.pipeline.target import require_target_package, target_of
+from gapless.features.spark.pipeline.target import probe, require_target_package, target_of
 from gapless.features.spark.reach import reached
 from gapless.features.spark.session import explained, spark_session
 from gapless.features.spark.source import open_control
@@ -35,6 +47,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Told = Callable[[str], None]
+Transform = Callable[["DataFrame"], "DataFrame"]
 _FIRST_POLL_S = 1.0
 
 
@@ -55,61 +68,141 @@ def run_pipeline(
     """
     transform = load_transform(pipeline)  # before a needless start of Spark
     require_target_package(pipeline)
-    with closing(open_control(dsn)) as conn:
-        register_pipeline(conn, pipeline)
+    said = {**pipeline.conf, **(conf or {})}
+
+    def session() -> SparkSession:
+        return spark_session(master, name=f"gapless pipeline {pipeline.name}", conf=said)
+
+    with closing(open_control(dsn)) as conn, Heart(dsn) as heart:
         lock_pipeline(conn, pipeline.name)
-        require_target(conn, pipeline)
-        note(conn, pipeline.name, None)
-        with _noted(conn, pipeline.name):
-            said = {**pipeline.conf, **(conf or {})}
-            spark = spark_session(master, name=f"gapless pipeline {pipeline.name}", conf=said)
-            return _Run(pipeline, conn, spark, transform, tell).loop(wait)
+        return run_locked(conn, heart, Runnable(pipeline, transform, session, tell), wait)
+
+
+@dataclass(frozen=True, slots=True)
+class Runnable:
+    """A pipeline with its transform, its session of Spark, and a taker of lines of progress."""
+
+    pipeline: Pipeline
+    transform: Transform
+    session: Callable[[], SparkSession]
+    tell: Told
+
+
+def run_locked(
+    conn: Connection[Any], heart: Heart, what: Runnable, wait: Callable[[float], bool] | None
+) -> int:
+    """Run as run_pipeline(). Before: `conn` has the pipeline's lock."""
+    name = what.pipeline.name
+    with _noted(conn, name):
+        register_pipeline(conn, what.pipeline)
+        require_target(conn, what.pipeline)
+        epoch = take_pipeline(conn, name)
+        with heart.beating(name, epoch):
+            return _Run(conn, what, epoch).loop(wait)
 
 
 class _Run:
     """One run of a pipeline, which holds the pipeline's lock by its session."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        conn: Connection[Any],
-        spark: SparkSession,
-        transform: Callable[[DataFrame], DataFrame],
-        tell: Told,
-    ) -> None:
-        self._pipeline = pipeline
+    def __init__(self, conn: Connection[Any], what: Runnable, epoch: int) -> None:
+        self._pipeline = what.pipeline
         self._where = reached(conn)
         self._conn = conn
-        self._spark = spark
-        self._transform = transform
-        self._tell = tell
-        self._target = target_of(pipeline, spark, self._where)
+        self._spark = what.session()
+        self._transform = what.transform
+        self._tell = what.tell
+        self._epoch = epoch
+        self._target = target_of(what.pipeline, self._spark, self._where)
+        self._kept: list[DataFrame] = []  # in Spark's memory, for the present batch
 
     def loop(self, wait: Callable[[float], bool] | None) -> int:
         self._target.begin(self._conn)
         done = 0
+        is_well = False
         while True:
-            batch = next_batch(self._conn, self._pipeline)
-            if batch.events:
-                began_s = monotonic()
-                self._target.bring(self._conn, batch, partial(self._frame, batch))
+            batch = next_batch(self._conn, self._pipeline, self._epoch)
+            if batch.is_due:
+                self._bring(batch)
                 done += batch.events
-                self._tell(
-                    f"batch {batch.number}: {batch.events:,} events to "
-                    f"{self._pipeline.target}, {monotonic() - began_s:.1f} s"
-                )
-            elif wait is None:
+            elif not is_well:
+                note(self._conn, self._pipeline.name, None)
+            is_well = True
+            if not batch.is_due and wait is None:
                 return done
-            if wait is not None and not wait(0.0 if batch.events else _FIRST_POLL_S):
+            if wait is not None and not wait(0.0 if batch.is_due else _FIRST_POLL_S):
                 return done
 
+    def _bring(self, batch: MicroBatch) -> None:
+        began_s = monotonic()
+        try:
+            try:
+                self._target.bring(self._conn, batch, partial(self._frame, batch))
+            except Exception as error:
+                if not self._isolate(batch, error):
+                    raise
+                self._target.bring(self._conn, batch, partial(self._frame, batch))
+        finally:
+            while self._kept:
+                with suppress(Exception):  # Spark is lost, and its memory with it
+                    self._kept.pop().unpersist()
+        redriven, bad = len(batch.aside.redriven), len(batch.aside.bad)
+        what = f"{redriven:,} redriven" if redriven else f"{batch.events:,} events"
+        self._tell(
+            f"batch {batch.number}: {what} to {self._pipeline.target}"
+            f"{f', {bad:,} of them bad' if bad else ''}, {monotonic() - began_s:.1f} s"
+        )
+
     def _frame(self, batch: MicroBatch) -> DataFrame:
-        """Return the batch's events, transformed."""
+        """Return the batch's good events, transformed."""
+        return self._transform(self._good(batch).select(*self._pipeline.columns))
+
+    def _good(self, batch: MicroBatch) -> DataFrame:
+        """Return the batch's events, without those that are known to be bad."""
+        if batch.aside.redriven:
+            events = frame_of(self._spark, self._pipeline, batch.aside.redriven)
+        else:
+            events = self._read(batch)
+        if not self._pipeline.looks_for_bad:
+            return events
+        isolated = [Stretch(*place, place[-1]) for place in batch.aside.isolated]
+        self._kept.append(events.persist())  # it is used twice
+        return outside(sift(events, self._pipeline, batch.aside), isolated)
+
+    def _isolate(self, batch: MicroBatch, error: Exception) -> bool:
+        """Find the events for which the batch was refused; tell whether there are any."""
+        if self._pipeline.on_bad_row == "fail" or not is_of_a_value(error):
+            return False
+        good = self._good(batch)
+
+        def refusal(some: Sequence[Stretch]) -> str | None:
+            df = self._transform(inside(good, some).select(*self._pipeline.columns))
+            try:
+                probe(self._target, self._conn, df)
+            except Exception as refused:
+                if not is_of_a_value(refused):
+                    raise
+                return reason_of(refused)
+            return None
+
+        within = stretches(batch.start, batch.end)
+        within = [Stretch(*each.place, each.offset) for each in batch.aside.redriven] or within
+        for number, (event, why) in enumerate(isolate(within, refusal)):
+            if number == ISOLATED_MAX:
+                raise GaplessError(
+                    f"more than {ISOLATED_MAX} events of the batch are refused one by one: name a "
+                    f"check, by which they are found at once ({reason_of(error)})"
+                ) from error
+            place = event.topic, event.partition, event.first
+            batch.aside.isolated.add(place)
+            batch.aside.bad[place] = why
+        return bool(batch.aside.isolated)
+
+    def _read(self, batch: MicroBatch) -> DataFrame:
         options = {
             "url": self._where.dsn,  # Spark redacts it
             "schema": schema(),
             "subscribe": ",".join(self._pipeline.topics),
-            "columns": ",".join(self._pipeline.columns),
+            "columns": ",".join(columns_to_read(self._pipeline)),
             "startingOffsets": json.dumps(to_json(batch.start)),
             "endingOffsets": json.dumps(to_json(batch.end)),
         }
@@ -117,11 +210,10 @@ class _Run:
             options["eventTypes"] = ",".join(self._pipeline.event_types)
         if self._pipeline.where is not None:
             options |= {"where": self._pipeline.where, "params": self._pipeline.params}
-        df = self._spark.read.format("gapless").options(**options).load()
-        return self._transform(df)
+        return self._spark.read.format("gapless").options(**options).load()
 
 
-def load_transform(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
+def load_transform(pipeline: Pipeline) -> Transform:
     """Return the function of the pipeline's sql or transform; neither: rows stay unchanged."""
     if pipeline.sql is not None:
         text = pipeline.sql
@@ -136,7 +228,7 @@ def load_transform(pipeline: Pipeline) -> Callable[[DataFrame], DataFrame]:
     return _function(pipeline.name, pipeline.transform)
 
 
-def _function(name: str, reference: str) -> Callable[[DataFrame], DataFrame]:
+def _function(name: str, reference: str) -> Transform:
     module, _, attribute = reference.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:

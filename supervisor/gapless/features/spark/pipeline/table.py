@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import UUID
 
 import psycopg
 from psycopg import Connection, sql
@@ -18,6 +19,7 @@ from gapless.db.schema import schema
 from gapless.errors import UsageError
 from gapless.failpoints import hit
 from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.isolate import RowsError
 from gapless.features.spark.pipeline.position import MicroBatch, end_batch
 from gapless.features.spark.pipeline.rows import stage_rows
 from gapless.features.spark.reach import Reached
@@ -70,24 +72,34 @@ class Table:
         self, conn: Connection[Any], batch: MicroBatch, columns: Sequence[str], staged: list[Staged]
     ) -> None:
         """Bring the rows into the table and move the pipeline, in one transaction."""
-        copy_in = sql.SQL("copy {} from stdin (format csv)").format(self._stage)
         with self._explained(), conn.transaction():
-            for each in staged:
-                if each.rows:
-                    with conn.cursor().copy(copy_in) as copy:
-                        copy.write(each.rows)
-            tokens = [each.token for each in staged]
-            merged = conn.execute(self._merge(columns), {"tokens": tokens}).rowcount
-            sent = sum(each.events for each in staged)
-            if merged != sent:
-                raise UsageError(
-                    f"stage {merged} of {sent} rows: the server has crashed since they were sent; "
-                    "run the pipeline again"
-                )
-            conn.execute(sql.SQL("drop table {}").format(self._stage))
+            self._apply(conn, columns, staged)
             hit("pipeline.applied")
             end_batch(conn, self._pipeline.name, batch)
         hit("pipeline.done")
+
+    def probe(self, conn: Connection[Any], df: DataFrame) -> None:
+        """See Probing."""
+        rows = self.write(conn, df)
+        with self._explained(), conn.transaction(force_rollback=True):
+            self._apply(conn, df.columns, rows)
+
+    def _apply(self, conn: Connection[Any], columns: Sequence[str], staged: list[Staged]) -> None:
+        copy_in = sql.SQL("copy {} from stdin (format csv)").format(self._stage)
+        for each in staged:
+            if each.rows:
+                with conn.cursor().copy(copy_in) as copy:
+                    copy.write(each.rows)
+        tokens = [each.token for each in staged]
+        self._require_keys(conn, tokens)
+        merged = conn.execute(self._merge(columns), {"tokens": tokens}).rowcount
+        sent = sum(each.events for each in staged)
+        if merged != sent:
+            raise UsageError(
+                f"stage {merged} of {sent} rows: the server has crashed since they were sent; "
+                "run the pipeline again"
+            )
+        conn.execute(sql.SQL("drop table {}").format(self._stage))
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -127,6 +139,24 @@ class Table:
                     f"pipeline {self._pipeline.name}: the transform gives no column {name!r}, "
                     f"which key or add names; it gives {', '.join(columns)}"
                 )
+
+    def _require_keys(self, conn: Connection[Any], tokens: list[UUID | None]) -> None:
+        """Raise RowsError for a row without its key: it would be inserted, not merged."""
+        key = self._pipeline.target.key
+        if not key:
+            return
+        without = sql.SQL(" or ").join(sql.SQL("{} is null").format(sql.Identifier(k)) for k in key)
+        (rows,) = conn.execute(
+            sql.SQL("select count(*) from {} where {} = any (%s) and ({})").format(
+                self._stage, _TOKEN, without
+            ),
+            [tokens],
+        ).fetchone() or (0,)
+        if rows:
+            raise RowsError(
+                f"table {self._pipeline.target.where}: of {rows} rows {' or '.join(key)} is null, "
+                f"the key by which they are merged: a check can keep such events out"
+            )
 
     def _merge(self, columns: Sequence[str]) -> sql.Composed:
         target = self._pipeline.target

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from psycopg import Connection
 
@@ -38,6 +38,22 @@ class Target(Protocol):
         """
 
 
+@runtime_checkable
+class Probing(Protocol):
+    """A target that may refuse rows for their values."""
+
+    def probe(self, conn: Connection[Any], df: DataFrame) -> None:
+        """Bring some rows, and leave nothing of it."""
+
+
+def probe(target: Target, conn: Connection[Any], df: DataFrame) -> None:
+    """Do with some rows all that may fail for their values, and leave nothing of it."""
+    if isinstance(target, Probing):
+        target.probe(conn, df)
+    else:
+        df.write.format("noop").mode("overwrite").save()
+
+
 class TopicTarget:
     """A topic: a batch's rows become events of it, published with the pipeline's position."""
 
@@ -61,6 +77,12 @@ class TopicTarget:
             hit("pipeline.applied")
             end_batch(conn, self._pipeline.name, batch)
         hit("pipeline.done")
+
+    def probe(self, conn: Connection[Any], df: DataFrame) -> None:
+        """See Probing."""
+        staged = stage_events(df, self._where, self._pipeline.target.where)
+        with conn.transaction(force_rollback=True):
+            publish_messages(conn, staged)
 
 
 def target_of(pipeline: Pipeline, spark: SparkSession, where: Reached) -> Target:

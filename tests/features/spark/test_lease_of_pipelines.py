@@ -1,0 +1,134 @@
+"""One run of a pipeline at a time: another instance takes over, and the former commits nothing."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import psycopg
+import pytest
+from psycopg import Connection
+
+from gapless.db.connect import connect
+from gapless.errors import GaplessError
+from gapless.features.spark.pipeline import lease, position
+from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
+from gapless.log.publish import publish
+from gapless.log.topics import Topic, ensure_topic
+from support.servers import until
+
+PIPELINE = Pipeline(
+    name="p",
+    topics=("outbox",),
+    start="earliest",
+    columns=("value",),
+    batch_events=5,
+    sql=None,
+    transform=None,
+    target=TargetSpec(kind="topic", where="elsewhere"),
+)
+
+
+@pytest.fixture
+def run(conn: Connection, topic: Topic) -> Connection:
+    """A session that runs the pipeline, under epoch 1."""
+    for n in range(12):
+        publish(conn, "outbox", {"n": n}, key=str(n))
+    ensure_topic(conn, "elsewhere", partitions=1)
+    assert lease.try_lock_pipeline(conn, "p")
+    position.register_pipeline(conn, PIPELINE)
+    assert lease.take_pipeline(conn, "p") == 1
+    return conn
+
+
+@pytest.fixture
+def other(run: Connection, dsn: str) -> Iterator[Connection]:
+    """The session of another instance, which stands by."""
+    with connect(dsn, role="test") as other, lease.standing_by(other, "p"):
+        yield other
+
+
+def standing(conn: Connection) -> position.PipelineStanding:
+    (found,) = position.list_pipelines(conn)
+    return found
+
+
+def test_the_next_run_begins_when_the_session_of_the_last_has_ended(
+    run: Connection, other: Connection, dsn: str
+) -> None:
+    assert not lease.try_lock_pipeline(other, "p")
+    assert (standing(other).state, standing(other).standbys) == ("running", 1)
+    run.close()
+    assert until(lambda: lease.try_lock_pipeline(other, "p"))
+    assert lease.take_pipeline(other, "p") == 2
+
+
+def test_a_run_that_was_overtaken_ends_no_batch(
+    run: Connection, other: Connection, dsn: str
+) -> None:
+    """Even over another session, with the same batch and the same offsets: its epoch is over."""
+    batch = position.next_batch(run, PIPELINE, 1)
+    lease.unlock_pipeline(run, "p")
+    assert lease.try_lock_pipeline(other, "p")
+    epoch = lease.take_pipeline(other, "p")
+    for conn in (run, other):
+        with pytest.raises(GaplessError, match="not at batch 0 any more"):
+            position.end_batch(conn, "p", batch)
+        with pytest.raises(GaplessError, match="has moved on"):
+            position.plan_files(conn, "p", batch, [["a", "b"]])
+    position.end_batch(other, "p", replace(batch, epoch=epoch))
+    assert standing(other).events == 5
+
+
+def test_a_silent_run_loses_its_session(run: Connection, other: Connection) -> None:
+    """A process that is paused keeps its lock, and gives no sign of life."""
+    other.execute("update gapless.pipeline set beat_ts = clock_timestamp() - interval '29 s'")
+    assert not lease.try_lock_pipeline(other, "p")
+    run.execute("select 1")
+    other.execute("update gapless.pipeline set beat_ts = clock_timestamp() - interval '31 s'")
+    assert until(lambda: lease.try_lock_pipeline(other, "p"))
+    with pytest.raises(psycopg.OperationalError):
+        run.execute("select 1")
+
+
+def test_signs_of_life(
+    run: Connection, other: Connection, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They go on in the middle of a transaction of the run, and after a lost session."""
+    monkeypatch.setattr(lease, "BEAT_S", 0.05)
+    silent = "update gapless.pipeline set beat_ts = '2020-01-01Z'"
+    beats = "select beat_ts > '2020-01-01Z' from gapless.pipeline"
+    pulse = (
+        "select count(pg_terminate_backend(pid)) from pg_stat_activity"
+        " where application_name = 'gapless/spark pulse' and datname = current_database()"
+    )
+    with lease.Heart(dsn) as heart, heart.beating("p", 1), run.transaction():
+        for _ in range(2):
+            other.execute(silent)
+            assert until(lambda: other.execute(beats).fetchone() == (True,))
+            other.execute(pulse)
+    other.execute(silent)
+    assert other.execute(beats).fetchone() == (False,)
+
+
+@pytest.mark.parametrize(
+    ("error", "runs", "stands_by", "state"),
+    [
+        (None, True, True, "running"),
+        (None, False, True, "waiting"),
+        (None, False, False, "stopped"),
+        ("why", True, False, "retrying"),
+        ("why", False, True, "retrying"),
+        ("why", False, False, "failed"),
+    ],
+)
+def test_states(
+    run: Connection, dsn: str, error: str | None, runs: bool, stands_by: bool, state: str
+) -> None:
+    position.note(run, "p", error)
+    if not runs:
+        lease.unlock_pipeline(run, "p")
+    with connect(dsn, role="test") as other:
+        if stands_by:
+            with lease.standing_by(other, "p"):
+                assert standing(run).state == state
+        assert standing(run).standbys == 0
+        assert stands_by or standing(run).state == state
