@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import signal
-import threading
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from gapless.cli.context import load_all, server_dsn
 from gapless.cli.declare import Args, Command, Conn, flag, opt, yes
 from gapless.cli.screen import answer, listed, remark, say
-from gapless.errors import UsageError
+from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.asked import on_spark, spark_conf
 from gapless.features.spark.ops import declared_pipelines, remove_pipeline
-from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.document import Pipeline, load_pipelines
 from gapless.features.spark.pipeline.position import list_pipelines, reset_pipeline
 from gapless.features.spark.pipeline.verify import verify
 from gapless.ops.text import json_text, quantity
@@ -23,6 +23,7 @@ examples:
   gapless pipeline list
   gapless pipeline run archive
   gapless pipeline run archive --once --master 'local[4]'
+  gapless pipeline run --all
   gapless pipeline status
   gapless pipeline verify archive
   gapless pipeline reset archive --to earliest
@@ -38,8 +39,9 @@ def _list(args: Args) -> int:
 
 
 @command.verb(
-    "run one until Ctrl-C; it continues where it was",
-    "name",
+    "run some until Ctrl-C, each where it was; of several instances one runs each",
+    opt("names NAME", "one or more of the file", nargs="*"),
+    flag("--all", "all of the file"),
     flag("--once", "handle the present events, then end"),
     *on_spark(before="conf: of the file, which goes before spark-defaults.conf"),
     _FILE,
@@ -47,27 +49,41 @@ def _list(args: Args) -> int:
     connects=False,
 )
 def _run(args: Args) -> int:
-    from gapless.features.spark.pipeline.run import run_pipeline
+    from gapless.features.spark.pipeline.fleet import Fleet, Stop
 
     conf = spark_conf(args)
-    pipelines = load_pipelines(args.file)
-    if args.name not in pipelines:
-        raise UsageError(f"{args.file} has no pipeline {args.name!r}: {', '.join(pipelines)}")
-    dsn = server_dsn(load_all(args).settings)
-    stop = threading.Event()
-    if not args.once:
-        for each in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(each, lambda *_: stop.set())
-    events = run_pipeline(
-        pipelines[args.name],
-        dsn,
-        master=args.master,
-        conf=conf,
-        tell=remark,
-        wait=None if args.once else lambda seconds: not stop.wait(seconds),
-    )
-    say(f"{args.name}: {quantity(events, 'event')}")
+    pipelines = _chosen(args)
+    settings = load_all(args).settings
+    dsn = server_dsn(settings)
+    fleet = Fleet(pipelines, dsn, master=args.master, conf=conf, tell=remark)
+    if args.once:
+        return _failed(fleet.once())
+    stop = Stop()
+    for each in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(each, lambda *_: stop.request())
+    fleet.stay(stop, drain_s=settings.drain_timeout_ms / 1000)
     return 0
+
+
+def _chosen(args: Args) -> list[Pipeline]:
+    """Return the pipelines that are named, or all. Raises UsageError for none and unknown ones."""
+    if args.all == bool(args.names):
+        raise UsageError("name one pipeline or more of the file, or all by --all, and not both")
+    pipelines = load_pipelines(args.file)
+    for name in args.names:
+        if name not in pipelines:
+            raise UsageError(f"{args.file} has no pipeline {name!r}: {', '.join(pipelines)}")
+    return [pipelines[name] for name in dict.fromkeys(args.names or pipelines)]
+
+
+def _failed(errors: Mapping[str, GaplessError]) -> int:
+    """Print the errors of runs that have ended; return the highest exit code."""
+    if len(errors) == 1:
+        (error,) = errors.values()
+        raise error
+    for name, error in errors.items():
+        remark(f"{name}: {error}")
+    return max((error.exit_code for error in errors.values()), default=0)
 
 
 @command.verb("show how far all are that ever ran here")

@@ -217,3 +217,51 @@ def _java_options(home: Any, conf: Mapping[str, str]) -> dict[str, str]:
     archive, is_new = class_archive(home, java_command(os.environ))
     flag = "ArchiveClassesAtExit" if is_new else "SharedArchiveFile"
     return {name: f"-XX:{flag}={archive} -Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"}
+
+
+def sibling(session: SparkSession, conf: Mapping[str, str]) -> SparkSession:
+    """Return a session beside another, on the same Spark: its views and settings are its own."""
+    made = session.newSession()
+    register_source(made)
+    _apply(made, conf)
+    _redact(made)
+    return made
+
+
+def kill_jvm() -> None:
+    """Kill the JVM of this process: all calls of it fail from then on."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
+    if gateway is not None:
+        gateway.proc.kill()
+        gateway.proc.wait()
+
+
+def forget_session() -> None:
+    """Kill the JVM of this process, so that spark_session() starts another one."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    kill_jvm()
+    holders: Any = SparkContext, SparkSession
+    for holder, names in zip(holders, _RUNNING, strict=True):
+        for name in names:
+            setattr(holder, name, None)
+
+
+# PySpark clears them only if the JVM answers.
+_RUNNING = (("_gateway", "_jvm", "_active_spark_context"), ("_instantiatedSession",))
+
+
+def has_ended(session: SparkSession) -> bool:
+    """Tell whether a session's Spark has stopped, or its JVM is gone."""
+    from pyspark import SparkContext
+
+    gateway: Any = SparkContext._gateway  # noqa: SLF001 - as above
+    if gateway is None or gateway.proc.poll() is not None:
+        return True
+    try:
+        return bool(session.sparkContext._jsc.sc().isStopped())  # noqa: SLF001 - as above
+    except Exception:  # noqa: BLE001 - Py4J has many, and each means the same
+        return True
