@@ -40,6 +40,14 @@ if TYPE_CHECKING:
 Rows = tuple[Sequence[str], list[Staged]]  # columns, and what the tasks have staged
 
 _POSITION = "gapless_position"
+_CREATE = sql.SQL(
+    "create table if not exists {} (pipeline text primary key, batch int8, place json)"
+)
+_FIND = sql.SQL("select batch, place from {} where pipeline = %s")
+_MOVE = sql.SQL(
+    "update {} set batch=%(batch)s, place=%(place)s where pipeline=%(app)s and batch<%(batch)s"
+)
+_PUT = sql.SQL("insert into {} values (%(app)s, %(batch)s, %(place)s) on conflict do nothing")
 
 
 def open_other(url: str) -> Connection[Any]:
@@ -95,16 +103,8 @@ class OtherTable:
         Raises GaplessError for a database that is ahead of the log's.
         """
         with explained(self._pipeline):
-            there.execute(
-                sql.SQL(
-                    "create table if not exists {} (pipeline text primary key,"
-                    " batch bigint not null, place jsonb not null)"
-                ).format(self._position)
-            )
-            row = there.execute(
-                sql.SQL("select batch, place from {} where pipeline = %s").format(self._position),
-                [app],
-            ).fetchone()
+            there.execute(_CREATE.format(self._position))
+            row = there.execute(_FIND.format(self._position), [app]).fetchone()
         if row is None or row[0] < batch.number:
             return None
         if row[0] > batch.number:
@@ -116,14 +116,11 @@ class OtherTable:
 
         Raises GaplessError if another run has done so.
         """
-        moved = there.execute(
-            sql.SQL(
-                "insert into {} as p values (%(app)s, %(batch)s, %(place)s)"
-                " on conflict (pipeline) do update set batch = excluded.batch,"
-                " place = excluded.place where p.batch < excluded.batch"
-            ).format(self._position),
-            {"app": app, "batch": batch.number, "place": json.dumps(to_json(batch.end))},
-        ).rowcount
+        now = {"app": app, "batch": batch.number, "place": json.dumps(to_json(batch.end))}
+        moved = (
+            there.execute(_MOVE.format(self._position), now).rowcount
+            or there.execute(_PUT.format(self._position), now).rowcount
+        )
         if not moved:
             raise GaplessError(
                 f"pipeline {self._pipeline.name} has moved on meanwhile: it runs elsewhere, too"
