@@ -95,9 +95,9 @@ def test_one_that_runs_is_not_removed(gapless: Gapless, abandoned: Connection) -
 
 @pytest.mark.long
 def test_what_was_staged_goes_too(gapless: Gapless, abandoned: Connection) -> None:
-    from gapless.features.spark.pipeline.table import _stage
+    from gapless.features.spark.pipeline.table import stage_of
 
-    name = _stage("cold", "public.far").as_string(abandoned).replace('"', "")
+    name = stage_of("cold", "public.far").as_string(abandoned).replace('"', "")
     abandoned.execute(f"create unlogged table {name} ()".encode())
     done = gapless("pipeline", "remove", "cold", "--yes")
     assert done.out == (

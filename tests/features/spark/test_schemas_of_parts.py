@@ -12,7 +12,7 @@ from gapless.db.queries import query
 from gapless.db.schema import schema, use_schema
 from gapless.errors import ConfigError
 from gapless.features.spark.options import read_options, write_options
-from gapless.features.spark.pipeline.table import _stage
+from gapless.features.spark.pipeline.table import stage_of
 from gapless.features.spark.reach import Identity
 
 _ARRIVES = """
@@ -59,8 +59,8 @@ def test_the_option_schema_is_that_of_the_process(options: object) -> None:
 
 def test_pipelines_of_two_installations_have_two_stages() -> None:
     use_schema("gapless")
-    first = _stage("daily", "shop.orders")
+    first = stage_of("daily", "shop.orders")
     use_schema("audit")
-    assert _stage("daily", "shop.orders") != first
+    assert stage_of("daily", "shop.orders") != first
     use_schema("x" * 40)
-    assert all(len(part) <= 63 for part in _stage("daily", "shop.orders")._obj)  # type: ignore[attr-defined]
+    assert all(len(part) <= 63 for part in stage_of("daily", "shop.orders")._obj)  # type: ignore[attr-defined]
