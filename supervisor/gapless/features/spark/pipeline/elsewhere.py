@@ -12,9 +12,9 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, LiteralString
+from typing import TYPE_CHECKING, Any
 
-from psycopg import Connection, Cursor, sql
+from psycopg import Connection, sql
 
 from gapless.db.connect import connect
 from gapless.errors import ConnectError, GaplessError, UsageError
@@ -40,8 +40,14 @@ if TYPE_CHECKING:
 Rows = tuple[Sequence[str], list[Staged]]  # columns, and what the tasks have staged
 
 _POSITION = "gapless_position"
-_MAKE = "create table if not exists {} (pipeline text primary key, batch bigint, place jsonb)"
-_MOVE = "update {} set batch = %s, place = %s where pipeline = %s and batch < %s"
+_CREATE = sql.SQL(
+    "create table if not exists {} (pipeline text primary key, batch int8, place json)"
+)
+_FIND = sql.SQL("select batch, place from {} where pipeline = %s")
+_MOVE = sql.SQL(
+    "update {} set batch=%(batch)s, place=%(place)s where pipeline=%(app)s and batch<%(batch)s"
+)
+_PUT = sql.SQL("insert into {} values (%(app)s, %(batch)s, %(place)s) on conflict do nothing")
 
 
 def open_other(url: str) -> Connection[Any]:
@@ -97,11 +103,9 @@ class OtherTable:
         Raises GaplessError for a database that is ahead of the log's.
         """
         with explained(self._pipeline):
-            self._do(there, _MAKE)
-            self._do(there, "insert into {} values (%s, -1) on conflict do nothing", app)
-            found = self._do(there, "select batch, place from {} where pipeline = %s", app)
-            row = found.fetchone() or (-1, None)
-        if row[0] < batch.number:
+            there.execute(_CREATE.format(self._position))
+            row = there.execute(_FIND.format(self._position), [app]).fetchone()
+        if row is None or row[0] < batch.number:
             return None
         if row[0] > batch.number:
             require_new(row[0], self._pipeline.name, batch)
@@ -112,15 +116,15 @@ class OtherTable:
 
         Raises GaplessError if another run has done so.
         """
-        place = json.dumps(to_json(batch.end))
-        moved = self._do(there, _MOVE, batch.number, place, app, batch.number).rowcount
+        now = {"app": app, "batch": batch.number, "place": json.dumps(to_json(batch.end))}
+        moved = (
+            there.execute(_MOVE.format(self._position), now).rowcount
+            or there.execute(_PUT.format(self._position), now).rowcount
+        )
         if not moved:
             raise GaplessError(
                 f"pipeline {self._pipeline.name} has moved on meanwhile: it runs elsewhere, too"
             )
-
-    def _do(self, there: Connection[Any], text: LiteralString, *params: object) -> Cursor[Any]:
-        return there.execute(sql.SQL(text).format(self._position), params)
 
     def _write(
         self,

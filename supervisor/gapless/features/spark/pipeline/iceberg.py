@@ -204,7 +204,16 @@ def _among(keys: pa.Table) -> BooleanExpression:
     if keys.num_columns == 1:
         only: BooleanExpression = make.In(keys.column_names[0], keys[0].to_pylist())
         return only
-    each = [make.And(*(make.EqualTo(*pair) for pair in row.items())) for row in keys.to_pylist()]
+    # Of the columns, the one with the most values is asked for by lists: a condition for each key
+    # would take seconds for a thousand.
+    *few, many = sorted(keys.column_names, key=lambda name: len(keys[name].unique()))
+    lists = keys.group_by(few).aggregate([(many, "list")]).to_pylist()
+    each = [
+        make.And(
+            *(make.EqualTo(name, row[name]) for name in few), make.In(many, row[f"{many}_list"])
+        )
+        for row in lists
+    ]
     some: BooleanExpression = make.Or(*each) if len(each) > 1 else each[0]
     return some
 
