@@ -105,9 +105,11 @@ def test_a_batch_ends_at_what_is_replayed_and_has_offsets(pair: Pair) -> None:
     assert len(_read(_options(pair))) == 300, "nobody gives offsets on a standby"
     with pair.on_primary() as conn:
         assert conn.execute("select gapless.pending()").fetchone() == (True,)
-    options = _options(pair, primaryUrl=pair.primary.dsn())
-    found = _read(options)
-    assert len(found) == len(set(found)) == 320, "the driver gave offsets, on the primary"
+    pair.pause()
+    timer = _later(pair.resume)
+    found = _read(_options(pair, primaryUrl=pair.primary.dsn()))
+    timer.join()
+    assert len(found) == len(set(found)) == 320, "the driver gave offsets, and waited"
     assert sorted(found) == pair.whole()
 
 
