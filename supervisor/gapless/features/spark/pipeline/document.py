@@ -165,8 +165,8 @@ def _on_bad_row(
         raise ConfigError(f"{place}.archive: it holds every event: leave onBadRow out")
     if said != "fail" and target.commits_apart:
         raise ConfigError(
-            f"{place}.onBadRow: only fail, to {target.kind} like this: its rows and dead letters are "
-            "two commits, and a kill between them would lose one; filter in sql or transform"
+            f"{place}.onBadRow: only fail, to {target.kind} like this: its rows and dead letters "
+            "are two commits, and a kill between them would lose one; filter in sql or transform"
         )
     found: Literal["fail", "dead-letter", "drop"] = said
     return found
