@@ -4,7 +4,7 @@ A chunk is two queries: the segments, which give the ids of the offsets, and the
 ids. Ids are gathered here and looked up there; a join would let the planner scan the whole outbox.
 Nothing is done row by row, and while Spark takes a batch a thread prepares the next one.
 
-A read that the server cuts goes on behind the last event that was yielded. A standby that lacks the
+A read that the server cuts continues behind the last event that was yielded. A standby that lacks the
 end of a range has not replayed it: that is waited for (standby.py), before anything counts as lost.
 """
 
@@ -91,7 +91,7 @@ def _again(wanted: ReadRequest, ranges: Sequence[Range], read: Callable[[bool], 
 def _resumed(
     wanted: ReadRequest, ranges: Sequence[Range], placed: Slice
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the events of these places; a read that is cut goes on behind the last one of them."""
+    """Yield the events of these places; a read that is cut continues behind the last of them."""
     tries = _tries(wanted, ranges)
     done = 0
     while True:

@@ -1,12 +1,11 @@
 """The servers of a driver: it reads a standby as it reads the primary, and writes on the primary.
 
 A standby replays commits in the order of the WAL. A sequencer sees an event only after its commit
-is there, and commits its segment later: so whoever sees a segment on a standby sees its events. A
-run of the sequencer is one commit: ends from one snapshot are a consistent cut there, too. Nothing
-is asked of snapshots, for pg_current_snapshot() lists no transactions in progress on a standby.
+is there, and commits its segment later: so a session that sees a segment on a standby sees its
+events. A run of the sequencer is one commit: ends from one snapshot are a consistent cut there,
+too. Nothing is asked of snapshots: pg_current_snapshot() lists no transactions in progress there.
 
-What a standby has replayed is a beginning of the primary's log, so a place found there is one of
-the primary. The reverse takes time: a place from elsewhere (a checkpoint, another standby's end) is
+The log of a standby is a beginning of the primary's, so a place found there is one of the primary. The reverse takes time: a place from elsewhere (a checkpoint, another standby's end) is
 waited for. A promotion makes the standby the primary of a new timeline, which places carry.
 """
 
