@@ -4,8 +4,9 @@ A chunk is two queries: the segments, which give the ids of the offsets, and the
 ids. Ids are gathered here and looked up there; a join would let the planner scan the whole outbox.
 Nothing is done row by row, and while Spark takes a batch a thread prepares the next one.
 
-A read that the server cuts continues behind the last event that was yielded. A standby that lacks the
-end of a range has not replayed it: that is waited for (standby.py), before anything counts as lost.
+A read that the server cuts continues behind the last event that was yielded. A standby that lacks
+the end of a range has not replayed it: that is waited for (segments.py), before anything counts as
+lost.
 """
 
 from __future__ import annotations

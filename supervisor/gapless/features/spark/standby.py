@@ -5,8 +5,9 @@ is there, and commits its segment later: so a session that sees a segment on a s
 events. A run of the sequencer is one commit: ends from one snapshot are a consistent cut there,
 too. Nothing is asked of snapshots: pg_current_snapshot() lists no transactions in progress there.
 
-The log of a standby is a beginning of the primary's, so a place found there is one of the primary. The reverse takes time: a place from elsewhere (a checkpoint, another standby's end) is
-waited for. A promotion makes the standby the primary of a new timeline, which places carry.
+The log of a standby is a beginning of the primary's: a place found there is one of the primary. The
+reverse takes time: a place from elsewhere (a checkpoint, another standby's end) is waited for. A
+promotion makes the standby the primary of a new timeline, which places carry.
 """
 
 from __future__ import annotations
