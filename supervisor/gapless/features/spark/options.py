@@ -159,7 +159,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         fail_on_data_loss=boolean(options, "failOnDataLoss", default=True),
         group_id=options.get("groupid"),
         archive=options.get("archive"),
-        primary_dsn=options.get("primaryurl", "").removeprefix("jdbc:") or None,
+        primary_dsn=dereference(options.get("primaryurl", "")).removeprefix("jdbc:") or None,
     )
 
 
