@@ -211,11 +211,16 @@ def test_a_read_that_is_cut_goes_on_where_it_was(pair: Pair, cut: str) -> None:
             if len(found) == batch.num_rows:
                 _cut(pair, cut)
     assert sorted(found) == pair.whole()
+    if cut == "conflict":
+        with pair.on_standby() as standby:
+            assert until(lambda: standby.execute(CONFLICTS).fetchone() != (0,))
+
+
+CONFLICTS = "select confl_lock from pg_stat_database_conflicts where datname = 'gapless'"
 
 
 def _cut(pair: Pair, cut: str) -> None:
-    """Have the server end the read of the task, and wait until it has done so."""
-    conflicts = "select confl_lock from pg_stat_database_conflicts where datname = 'gapless'"
+    """Have the server end the read of the task; a backend that is sending is ended when it has sent."""
     with pair.on_standby() as standby:
         pids = [pid for (pid,) in standby.execute(TASKS)]
         assert pids
@@ -226,7 +231,7 @@ def _cut(pair: Pair, cut: str) -> None:
             return
         with pair.on_primary() as primary, primary.transaction():
             primary.execute("lock table gapless.outbox_message_t in access exclusive mode")
-        assert until(lambda: standby.execute(conflicts).fetchone() != (0,))
+        until(lambda: standby.execute(CONFLICTS).fetchone() != (0,), 3.0)
 
 
 def test_a_look_that_is_cut_is_done_again(pair: Pair) -> None:
