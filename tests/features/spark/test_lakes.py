@@ -369,7 +369,7 @@ def test_a_catalog_that_is_not_known(upsert: LakeWorld) -> None:
     upsert.publish(("a", 1))
     with pytest.raises(UsageError, match=r"catalog 'nowhere' is not known.*NOWHERE__URI"):
         upsert.run(catalog="nowhere")
-    with pytest.raises(UsageError, match=r"catalog.uri: the variable NO_URI is not set"):
+    with pytest.raises(UsageError, match=r"env:NO_URI: the variable NO_URI is not set"):
         upsert.run(catalog={"uri": "env:NO_URI"})
 
 

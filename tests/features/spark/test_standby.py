@@ -330,7 +330,7 @@ def test_a_standby_that_is_promoted_goes_on_as_the_primary(own: Pair) -> None:
         found += _places(options, reader.tasks(done, end), reader.where())
     assert sorted(found) == own.whole(own.standby)
     assert len(found) == 70
-    assert (done[""], end[""]) == ({"timeline": 1}, {"timeline": 2})
+    assert (done[""]["timeline"], end[""]["timeline"]) == (1, 2)
     with pytest.raises(GaplessError, match=r"a failover has lost events of t/0@1.*: from .* on"):
         _places(options, lost, there)
 
