@@ -21,11 +21,13 @@ import psycopg
 
 from benchmarks.cpu import descendants
 from benchmarks.figure import Figure, Target, alternate
-from benchmarks.fill import fill_outbox
+from benchmarks.fill import fill_outbox, make_topic
 from benchmarks.queries import query
 from benchmarks.server import Setup
 from gapless.db.connect import connect
 from gapless.features.spark.ending import end_session
+from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.run import run_pipeline
 from gapless.features.spark.session import spark_session
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
@@ -42,6 +44,17 @@ ALL = (
 )
 THREE = (("partition", "offset", "value"), "topic_id, id, payload")
 COPY = "COPY, one stream"
+_LAKES = """
+pipelines:
+  delta:
+    from: outbox
+    to: {{delta: {folder}/delta}}
+  iceberg:
+    from: outbox
+    to:
+      iceberg: shop.orders
+      catalog: {{uri: "sqlite:///{folder}/catalog.db", warehouse: "file://{folder}/warehouse"}}
+"""
 
 
 def run(setup: Setup) -> list[Figure]:
@@ -65,6 +78,7 @@ def run(setup: Setup) -> list[Figure]:
             _writing(setup, spark, min(events, 500_000)),
             _micro_batch(setup, spark, 1),
             _micro_batch(setup, spark, 1_000),
+            *_backfill(setup, setup.pick(4_000, 100_000, 10_000_000)),
         ]
     finally:
         if not is_shared:
@@ -99,7 +113,7 @@ def _reading(setup: Setup, spark: Any, events: int) -> list[Figure]:
         )
         for what, least in (("all columns", 1.2), ("three columns", 1.0))
     ]
-    return [*figures, *_memory(events)]
+    return [*figures, *_memory(f"{events} events read")]
 
 
 def _jdbc(dsn: str) -> str | None:
@@ -113,7 +127,7 @@ def _jdbc(dsn: str) -> str | None:
         return f"jdbc:postgresql://{host}:{info.port}/{info.dbname}?{login}"
 
 
-def _memory(events: int) -> list[Figure]:
+def _memory(after: str) -> list[Figure]:
     """Return the peak memory of a process so far (Linux)."""
     peaks: dict[str, list[float]] = {"the JVM (1 GB of heap)": [], "a Python worker": []}
     for pid in descendants(os.getpid()):
@@ -124,7 +138,7 @@ def _memory(events: int) -> list[Figure]:
             kind = "a Python worker" if "pyspark.daemon" in what else "the JVM (1 GB of heap)"
             peaks[kind] += [kb / 1024 for kb in kilobytes]
     return [
-        Figure(what=f"most memory of {kind}, {events} events read", unit="MB", ours=(max(found),))
+        Figure(what=f"most memory of {kind}, {after}", unit="MB", ours=(max(found),))
         for kind, found in peaks.items()
         if found
     ]
@@ -244,3 +258,22 @@ def _micro_batch(setup: Setup, spark: Any, events: int) -> Figure:
         ours=tuple(seconds),
         target=Target("value", at_most=0.3) if events > 1 else None,
     )
+
+
+def _backfill(setup: Setup, events: int) -> list[Figure]:
+    """Bring a topic into new tables of a lake, once each: it takes minutes."""
+    rates = {}
+    with setup.database("spark_backfill") as dsn, tempfile.TemporaryDirectory() as folder:
+        make_topic(dsn, "outbox", partitions=8)
+        fill_outbox(dsn, 1, events=events, payload_bytes=PAYLOAD_BYTES, events_a_commit=20)
+        file = Path(folder, "pipelines.yml")
+        file.write_text(_LAKES.format(folder=folder))
+        for kind, pipeline in load_pipelines(file).items():
+            began_s = perf_counter()
+            assert run_pipeline(pipeline, dsn, tell=lambda _: None) == events
+            rates[kind] = events / (perf_counter() - began_s)
+    figures = [
+        Figure(what=f"backfill of {events} events into {kind}", unit="events/s", ours=(rate,))
+        for kind, rate in rates.items()
+    ]
+    return [*figures, *_memory(f"{events} events in lakes")]
