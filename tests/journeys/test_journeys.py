@@ -48,7 +48,7 @@ BOUNDS = {
     "publish": (26, 9, 28),
     "publish over HTTP": (70, 21, 78),
     "gapless status": (158, 41, 276),  # the first page of the console, with all problems
-    "gapless topics list": (64, 23, 82),  # it names who has locked a table
+    "gapless topics list": (66, 24, 84),  # it names who has locked a table
 }
 
 

@@ -165,7 +165,7 @@ TABLE = {
     "*/gapless/consume/isolate.py": f"{_STEP} {_LETTERS}",
     "*/gapless/consume/aside/record.py": f"consume/unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
     "*/gapless/consume/verdict/policy.py": f"{_LETTERS} {_STEP} {_DELIVER}",
-    "*/gapless/consume/aside/retry.py": f"consume/unit/test_retrying.py {_LETTERS}"
+    "*/gapless/consume/aside/retry.py": f"consume/test_retrying.py {_LETTERS}"
     f" consume/test_transient.py {_DELIVER}",
     "*/gapless/consume/aside/parking.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/user/handler.py": "consume/unit/test_handler_options.py consume/test_handler.py"

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
+from gapless.status.fitted import cut, wrapped
 from gapless.status.keys import HELP
 from gapless.status.layout import Section, lay_out, window
 from gapless.status.lines import error_lines, news_lines, summary, title, warning_lines
@@ -27,7 +28,7 @@ from gapless.status.view import (
     row_names,
     text_lines,
 )
-from gapless.status.words import PLAIN, clean, cut, some, wrapped
+from gapless.status.words import PLAIN, clean, some
 
 WIDTH_MAX = 10_000  # of a pipe
 WORDS = (

@@ -9,8 +9,9 @@ from typing import Literal
 from rich.cells import cell_len
 from rich.text import Text
 
+from gapless.status.fitted import cut, shorten
 from gapless.status.view import Canvas
-from gapless.status.words import Glyphs, cut, shorten
+from gapless.status.words import Glyphs
 
 AIRY_FROM = 28  # a screen of this many lines has blank ones between sections
 

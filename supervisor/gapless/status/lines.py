@@ -7,10 +7,11 @@ from collections.abc import Iterable, Iterator
 
 from rich.text import Text
 
+from gapless.status.fitted import cut
 from gapless.status.problems import problems
 from gapless.status.snapshot import COUNT_MAX
 from gapless.status.view import At, Canvas, ConsoleState, Look
-from gapless.status.words import SEQUENCER, age, clean, count, counted, cut, rate, some
+from gapless.status.words import SEQUENCER, age, clean, count, counted, rate, some
 
 ERRORS_MAX = 12
 NEWS_MAX = 100

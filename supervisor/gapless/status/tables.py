@@ -8,12 +8,13 @@ from datetime import datetime
 from rich.cells import cell_len
 from rich.text import Text
 
+from gapless.status.fitted import shorten
 from gapless.status.groups import CURRENT_S, GroupLine
 from gapless.status.history import History
 from gapless.status.layout import Cell, ScreenColumn, table
 from gapless.status.snapshot import Presence, Standing
 from gapless.status.view import Canvas, LetterLine, Look
-from gapless.status.words import Glyphs, age, clean, count, counted, rate, shorten, some, sparkline
+from gapless.status.words import Glyphs, age, clean, count, counted, rate, some, sparkline
 
 WIDE = 100  # a narrower screen shows no offsets: lag is enough
 NO_SESSION = " (no session)"

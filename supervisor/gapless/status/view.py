@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 from typing import Literal
 
+from gapless.status.fitted import wrapped
 from gapless.status.groups import CURRENT_S, GroupLine, group_lines, laggards_first
 from gapless.status.history import History
 from gapless.status.snapshot import Snapshot, Standing
-from gapless.status.words import UNICODE, Glyphs, wrapped
+from gapless.status.words import UNICODE, Glyphs
 
 At = tuple[str | int, ...]
 """A row, and the page behind it: () all, (group, topic), (…, partition), (…, first offset)."""

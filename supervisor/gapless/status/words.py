@@ -6,8 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rich.cells import cell_len, set_cell_size
-
 from gapless.status.snapshot import COUNT_MAX
 
 # Characters that move the cursor, change colours or the direction of text, and lone surrogates.
@@ -94,27 +92,6 @@ def age(seconds: float | None) -> str:
     return f"{seconds / 86400:.0f}d"
 
 
-def shorten(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """Cut the middle out of a name wider than `width` cells: its two ends identify it."""
-    if cell_len(text) <= width:
-        return text
-    room = width - cell_len(glyphs.ellipsis)
-    if room < 2:
-        return set_cell_size(text, width)
-    tail = room // 2
-    end = text[-tail:]
-    while cell_len(end) > tail:
-        end = end[1:]
-    return set_cell_size(text, room - cell_len(end)) + glyphs.ellipsis + end
-
-
-def cut(text: str, width: int, glyphs: Glyphs = UNICODE) -> str:
-    """Cut the end off a sentence that is wider than `width` cells."""
-    if cell_len(text) <= width:
-        return text
-    return set_cell_size(text, max(0, width - cell_len(glyphs.ellipsis))) + glyphs.ellipsis
-
-
 def sparkline(points: Sequence[float | None], width: int, glyphs: Glyphs) -> str:
     """Draw the newest `width` points on their own scale; unknown ones are blank."""
     newest = points[-width:] if width > 0 else []
@@ -129,30 +106,3 @@ def sparkline(points: Sequence[float | None], width: int, glyphs: Glyphs) -> str
         else:
             drawn += glyphs.sparks[max(1, round(point / top * steps))]
     return drawn.rjust(width)
-
-
-def wrapped(text: str, width: int, glyphs: Glyphs = UNICODE) -> list[str]:
-    """Break lines that are wider than `width` cells, anywhere: they may contain no blanks.
-
-    A tab becomes four blanks; only characters that could drive the terminal are removed.
-    """
-    width = max(1, width)
-    lines: list[str] = []
-    for line in text.split("\n"):
-        lines += _pieces(clean(line.replace("\t", "    "), glyphs), width)
-    return lines
-
-
-def _pieces(line: str, width: int) -> list[str]:
-    """Cut a line into pieces that fit; one pass, for a payload may be long."""
-    if line.isascii():
-        return [line[n : n + width] for n in range(0, len(line), width)] or [""]
-    pieces, used = [""], 0
-    for character in line:
-        cells = cell_len(character)
-        if used + cells > width:
-            pieces.append("")
-            used = 0
-        pieces[-1] += character
-        used += cells
-    return pieces

@@ -199,7 +199,7 @@ def test_an_archive_that_never_ran_is_waited_for(world: World) -> None:
     )
     world.conn.execute(
         "select gapless.end_batch('cold', 0, array[t, t], array[0, 1], array[1, 1]::bigint[],"
-        " array[13, 13]::bigint[], 24) from (select topic_id as t from gapless.topic"
+        " array[13, 13]::bigint[], 24, 0) from (select topic_id as t from gapless.topic"
         " where name = 'orders') x"
     )
     assert world.apply() == 3
