@@ -7,20 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from gapless.status.fitted import cut, shorten, wrapped
 from gapless.status.history import POINTS_MAX, WINDOW_S, History
 from gapless.status.snapshot import Eviction, Snapshot
-from gapless.status.words import (
-    ASCII,
-    UNICODE,
-    age,
-    clean,
-    count,
-    cut,
-    rate,
-    shorten,
-    sparkline,
-    wrapped,
-)
+from gapless.status.words import ASCII, UNICODE, age, clean, count, rate, sparkline
 from support.look import MEMBERS, look, presence, standing
 
 KEY = ("billing", "orders", 0)
