@@ -19,9 +19,13 @@ from psycopg import Connection
 from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark import bulk
-from gapless.features.spark.pipeline.position import require_target
+from gapless.features.spark.pipeline.position import (
+    next_batch,
+    register_pipeline,
+    require_target,
+)
 from gapless.log.sequence import sequence
-from gapless.log.topics import Topic
+from gapless.log.topics import Topic, ensure_topic, set_partitions
 from support.lakes import LakeWorld, newest
 
 pa = pytest.importorskip("pyarrow")
@@ -93,6 +97,43 @@ def test_cut_off_anywhere_every_event_counts_once(lake: LakeWorld) -> None:
     lake.publish(("k1", 100), ("k2", None))
     assert lake.run() == 1
     assert lake.seen() == _wanted(lake, [*values, ("k1", 100), ("k2", None)])
+
+
+def test_a_batch_under_way_has_no_event_of_a_partition_that_came_later(
+    lake: LakeWorld, conn: Connection
+) -> None:
+    """Its recorded end does not name them: they are of the next batch, and once in the table."""
+    lake.publish(("a", 1), ("b", 2))
+    failpoints.arm({"pipeline.written": "raise"})
+    with pytest.raises(RuntimeError, match="written"):
+        lake.run()
+    failpoints.arm({})
+    ensure_topic(conn, "outbox", partitions=4)
+    set_partitions(conn, "outbox", 8)
+    values = [(f"k{n}", n) for n in range(40)]
+    lake.publish(*values)
+    sequence(conn)
+    ends = conn.execute("select max(partition_id) from gapless.ends(array['outbox'])").fetchone()
+    assert ends == (7,)
+    lake.batch_events = 1000
+    lake.run()
+    assert lake.seen() == _wanted(lake, [("a", 1), ("b", 2), *values])
+
+
+def test_a_batch_under_way_is_finished_with_its_topics(lake: LakeWorld, conn: Connection) -> None:
+    """Else the position in a topic that was left would stay, and its events come again."""
+    lake.publish(("a", 1))
+    failpoints.arm({"pipeline.written": "raise"})
+    with pytest.raises(RuntimeError, match="written"):
+        lake.run()
+    failpoints.arm({})
+    ensure_topic(conn, "other", partitions=1)
+    left = replace(lake.pipeline(), topics=("other",))
+    register_pipeline(conn, left)
+    with pytest.raises(UsageError, match="with events of outbox: run it with --once as it was"):
+        next_batch(conn, left)
+    lake.run()
+    assert lake.seen() == [("a", 1)]
 
 
 @pytest.mark.long

@@ -150,7 +150,7 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline, epoch: int = 0) -> Mic
     start = _position(conn, pipeline, ends)
     aside = Aside(topic_ids={end.topic: end.topic_id for end in ends})
     if at.planned is not None:
-        end = from_json(at.planned)
+        end = recorded_end(pipeline, at.planned, start)
     else:
         if not pipeline.target.commits_apart:
             aside.redriven = redriven_events(conn, pipeline)
@@ -166,6 +166,21 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline, epoch: int = 0) -> Mic
         is_planned=at.planned is not None,
         aside=aside,
     )
+
+
+def recorded_end(pipeline: Pipeline, place: Any, start: Offsets) -> Offsets:
+    """Return the end of a batch that was recorded when the log had fewer partitions, perhaps.
+
+    A new partition has none of its events. Raises UsageError for events of a topic that the
+    pipeline has left since: their position would stay behind them.
+    """
+    recorded = from_json(place)
+    if left := sorted(recorded.keys() - start.keys()):
+        raise UsageError(
+            f"pipeline {pipeline.name} has a batch under way, with events of {', '.join(left)}: "
+            "run it with --once as it was, then change its topics"
+        )
+    return {topic: parts | recorded.get(topic, {}) for topic, parts in start.items()}
 
 
 def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) -> None:
