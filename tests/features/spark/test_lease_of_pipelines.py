@@ -1,13 +1,16 @@
 """One run of a pipeline at a time: another instance takes over, and the former commits nothing."""
 
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from time import sleep
 
 import psycopg
 import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
+from gapless.db.locked import lock_timeout
 from gapless.errors import GaplessError
 from gapless.features.spark.pipeline import lease, position
 from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
@@ -78,15 +81,55 @@ def test_a_run_that_was_overtaken_ends_no_batch(
     assert standing(other).events == 5
 
 
-def test_a_silent_run_loses_its_session(run: Connection, other: Connection) -> None:
+def test_a_silent_run_loses_its_session(
+    run: Connection, other: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that is paused keeps its lock, and gives no sign of life."""
     other.execute("update gapless.pipeline set beat_ts = clock_timestamp() - interval '29 s'")
     assert not lease.try_lock_pipeline(other, "p")
     run.execute("select 1")
-    other.execute("update gapless.pipeline set beat_ts = clock_timestamp() - interval '31 s'")
+    monkeypatch.setattr(lease, "TTL_S", 0.5)
     assert until(lambda: lease.try_lock_pipeline(other, "p"))
     with pytest.raises(psycopg.OperationalError):
         run.execute("select 1")
+
+
+def test_a_run_that_begins_is_not_silent(run: Connection, other: Connection, dsn: str) -> None:
+    """The sign of life that is there is that of a run that ended long ago."""
+    run.execute("update gapless.pipeline set beat_ts = clock_timestamp() - interval '1 day'")
+    lease.unlock_pipeline(run, "p")
+    with connect(dsn, role="test") as new:
+        assert lease.try_lock_pipeline(new, "p")
+        assert not lease.try_lock_pipeline(other, "p")
+        assert lease.take_pipeline(new, "p") == 2
+
+
+def test_a_run_that_ends_a_batch_for_long_is_not_silent(
+    run: Connection, other: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "TTL_S", 0.1)
+    is_busy = "select state = 'active' from pg_stat_activity where pid = %s"
+    ending = threading.Thread(target=run.execute, args=("select pg_sleep(2)",))
+    ending.start()
+    assert until(lambda: other.execute(is_busy, [run.info.backend_pid]).fetchone() == (True,))
+    other.execute("update gapless.pipeline set beat_ts = '2020-01-01Z'")
+    sleep(0.2)
+    assert not lease.try_lock_pipeline(other, "p")
+    ending.join()
+    run.execute("select 1")
+
+
+def test_signs_of_life_wait_for_no_batch_that_ends(run: Connection, other: Connection) -> None:
+    position.register_pipeline(run, replace(PIPELINE, name="q"))
+    assert lease.take_pipeline(run, "q") == 1
+    run.execute("update gapless.pipeline set beat_ts = '2020-01-01Z'")
+    batch = position.next_batch(run, PIPELINE, 1)
+    with run.transaction():
+        position.end_batch(run, "p", batch)
+        with lock_timeout(other, 1000):
+            other.execute("select gapless.beat_pipelines('{p,q}', '{1,1}')")
+    beats = "select name from gapless.pipeline where beat_ts > '2020-01-01Z'"
+    assert run.execute(beats).fetchall() == [("q",)]
 
 
 def test_signs_of_life(
