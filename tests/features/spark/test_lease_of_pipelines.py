@@ -11,7 +11,7 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.db.locked import lock_timeout
-from gapless.errors import GaplessError
+from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.pipeline import lease, position
 from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
 from gapless.log.publish import publish
@@ -175,3 +175,19 @@ def test_states(
                 assert standing(run).state == state
         assert standing(run).standbys == 0
         assert stands_by or standing(run).state == state
+
+
+def test_one_that_an_instance_would_begin_anew_is_not_removed(
+    run: Connection, other: Connection
+) -> None:
+    """It stands by, or has failed and waits for its next try: nobody holds the lock then."""
+    lease.unlock_pipeline(run, "p")
+    with pytest.raises(UsageError, match=r"p: 1 instance of .* would begin it anew"):
+        position.remove(run, "p")
+    assert standing(run).state == "waiting"
+    assert lease.try_lock_pipeline(other, "p"), "and its lock is free"
+    lease.unlock_pipeline(other, "p")
+    other.close()
+    assert until(lambda: standing(run).standbys == 0)
+    position.remove(run, "p")
+    assert position.list_pipelines(run) == []

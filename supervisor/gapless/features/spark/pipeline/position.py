@@ -18,8 +18,9 @@ from gapless.features.spark.offsets import Offsets, count, from_json, to_json
 from gapless.features.spark.options import read_options
 from gapless.features.spark.pipeline.bad import Aside, redriven_events
 from gapless.features.spark.pipeline.document import Pipeline
-from gapless.features.spark.pipeline.lease import lock_pipeline
+from gapless.features.spark.pipeline.lease import lock_pipeline, unlock_pipeline
 from gapless.features.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
+from gapless.ops.text import quantity
 
 __all__ = ["PipelineStanding", "list_pipelines", "reset_pipeline"]
 
@@ -264,9 +265,19 @@ def holds(conn: Connection[Any], name: str) -> list[Hold]:
 
 
 def remove(conn: Connection[Any], name: str) -> None:
-    """Forget a pipeline: retention no longer waits for it. Raises UsageError while it runs."""
+    """Forget a pipeline: retention no longer waits for it. Raises UsageError while it runs.
+
+    Nor while instances stand by, or wait to try it again: they would begin it anew.
+    """
     holds(conn, name)
     lock_pipeline(conn, name)
+    standbys = sum(each.standbys for each in list_pipelines(conn) if each.name == name)
+    if standbys:
+        unlock_pipeline(conn, name)
+        raise UsageError(
+            f"pipeline {name}: {quantity(standbys, 'instance')} of gapless pipeline run would "
+            "begin it anew: stop them first"
+        )
     conn.execute(query("spark", "remove_pipeline"), {"name": name})
 
 
