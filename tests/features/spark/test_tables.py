@@ -95,6 +95,23 @@ def test_columns_are_merged_as_if_all_rows_came_at_once(conn: Connection, topic:
         assert mean == pytest.approx(wanted["total"] / wanted["n"])
 
 
+def test_a_deferred_constraint_refuses_rows_before_the_commit(
+    conn: Connection, topic: Topic
+) -> None:
+    """So parts of a batch can be tried for it, and its bad events are found."""
+    conn.execute("create table seen (n bigint unique deferrable initially deferred)")
+    where = reached(conn)
+    table = Table(_pipeline(table="seen"), where)
+    table.prepare(conn, ["n"])
+    rows = pa.Table.from_pylist([{"n": 1}, {"n": 1}])
+    staged = stage_part(where, table.stage, 0, rows.to_batches())
+    with (
+        pytest.raises(UsageError, match="table seen: duplicate key"),
+        conn.transaction(force_rollback=True),
+    ):
+        table.merge(conn, ["n"], [staged])
+
+
 def test_a_column_of_a_mean_is_not_the_transforms(conn: Connection, topic: Topic) -> None:
     table = Table(_pipeline(**MERGES), reached(conn))
     with pytest.raises(UsageError, match="gives the column 'mean', which avg makes"):

@@ -57,7 +57,7 @@ class Redriven:
 class Aside:
     """The dead letters that a batch handles again, and its bad events with their reasons.
 
-    isolated: those of them that the check let through.
+    isolated: those of them that the check let through. is_settled: they are recorded, for good.
     """
 
     redriven: Sequence[Redriven] = ()
@@ -68,7 +68,7 @@ class Aside:
     topic_ids: dict[str, int] = field(default_factory=dict)
 
     def settle(self, conn: Connection[Any], name: str) -> None:
-        """Record all of it, in the transaction that decides the batch; once.
+        """Record all of it, in the transaction that decides the batch; nothing if it is settled.
 
         Raises GaplessError if a person has changed a dead letter meanwhile.
         """
@@ -86,7 +86,6 @@ class Aside:
                 "is_dropped": self.is_dropped,
             }
             conn.execute(query("spark", "set_bad_aside"), params)
-        self.is_settled = True
 
     def _end_redriven(self, conn: Connection[Any], name: str) -> None:
         params = {

@@ -204,6 +204,7 @@ def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) 
         if row is None or not row[0]:
             raise GaplessError(f"pipeline {name} has moved on meanwhile: it runs elsewhere, too")
         batch.aside.settle(conn, name)
+    batch.aside.is_settled = True
 
 
 def end_batch(conn: Connection[Any], name: str, batch: MicroBatch) -> None:
