@@ -19,6 +19,7 @@ from psycopg import Connection
 from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark import bulk
+from gapless.features.spark.pipeline.delta import has_batch
 from gapless.features.spark.pipeline.position import (
     next_batch,
     register_pipeline,
@@ -253,6 +254,19 @@ def test_a_database_that_was_put_back(lake: LakeWorld, conn: Connection) -> None
     with pytest.raises(GaplessError, match="was the database restored"):
         lake.run()
     assert lake.seen() == [("a", 1)]
+
+
+def test_a_table_that_is_ahead_of_a_batch_under_way_has_it(tmp_path: Path) -> None:
+    """Of a run that was paused, or a database that was put back: the table's number never goes back."""
+    delta = pytest.importorskip("deltalake")
+    numbered = [delta.Transaction("app", 7)]
+    rows = pa.Table.from_pylist([{"key": "a"}])
+    delta.write_deltalake(
+        tmp_path, rows, commit_properties=delta.CommitProperties(app_transactions=numbered)
+    )
+    table = delta.DeltaTable(tmp_path)
+    assert [has_batch(table, "app", number) for number in (6, 7, 8)] == [True, True, False]
+    assert not has_batch(table, "another", 0)
 
 
 @pytest.mark.long
