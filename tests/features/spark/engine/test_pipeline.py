@@ -307,6 +307,27 @@ def test_killed_for_real_between_two_files(
 
 
 @pytest.mark.long
+def test_a_run_that_was_overtaken_leaves_the_files_of_the_next(
+    world: World, tmp_path: Path
+) -> None:
+    """It was paused behind its commit, and another has staged the next batch when it sweeps."""
+    later = tmp_path / "archive_staging/archive/later/part.parquet"
+
+    def stage(_: str) -> None:
+        failpoints.arm({})
+        later.parent.mkdir(parents=True)
+        later.touch()
+
+    failpoints.arm({"pipeline.done": stage})
+    world.pipelines["archive"] = replace(world.pipelines["archive"], batch_events=EVENTS)
+    world.run("archive")
+    assert [path.name for path in later.parent.parent.iterdir()] == ["later"]
+    assert later.exists()
+    world.run("archive")
+    assert not later.parent.exists(), "a run that begins removes it"
+
+
+@pytest.mark.long
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize("name", list(KILLED))
 def test_killed_for_real_at_every_point(world: World, dsn: str, name: str) -> None:
