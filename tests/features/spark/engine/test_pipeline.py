@@ -256,6 +256,16 @@ def test_bad_events_are_set_aside_once_wherever_a_run_is_cut_off(
     assert world.numbers(name) == ([EVENTS, sum(every)] if name == "picked" else every)
 
 
+@pytest.mark.long
+def test_a_check_has_one_verdict_of_each_event(world: World, conn: Connection) -> None:
+    """Also one that chance or the clock decides: each event arrives, or is a dead letter."""
+    by_chance = replace(world.pipelines["picked"], check="rand() < 0.5")
+    world.pipelines["picked"] = by_chance
+    assert world.run("picked") == EVENTS
+    ((_, _, aside),) = conn.execute(LETTERS).fetchall()
+    assert world.numbers("picked")[0] + aside == EVENTS
+
+
 REFUSED = {
     "strict": [
         "cannot be cast",
