@@ -296,5 +296,6 @@ def _position(conn: Connection[Any], pipeline: Pipeline, ends: list[End]) -> Off
         at.setdefault(topic, {})[partition_id] = offset
     for end in ends:  # a new partition
         at.setdefault(end.topic, {}).setdefault(end.partition_id, 1)
-    require_kept(at, ends, fail=True)
+    anew = f"gapless pipeline reset {pipeline.name} begins anew with those that are"
+    require_kept(at, ends, fail=True, remedy=anew)
     return at
