@@ -250,7 +250,12 @@ def _function(name: str, reference: str) -> Transform:
         raise UsageError(f"pipeline {name}: transform {reference!r} is no function")
 
     def transform(df: DataFrame) -> DataFrame:
-        made: DataFrame = found(df)
+        try:
+            made: DataFrame = found(df)
+        except SystemExit as error:  # its thread would end, and nobody be told
+            raise UsageError(
+                f"pipeline {name}: {reference} called sys.exit({error.code!r}): let it raise"
+            ) from error
         if not hasattr(made, "mapInArrow"):
             raise UsageError(
                 f"pipeline {name}: {reference} returned {type(made).__name__}, no DataFrame"
