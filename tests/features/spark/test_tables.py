@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
@@ -25,6 +27,7 @@ from gapless.features.spark.pipeline.target import require_target_package
 from gapless.features.spark.reach import reached
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
+from support.servers import until
 
 pa = pytest.importorskip("pyarrow")
 
@@ -178,6 +181,29 @@ def test_another_database_cut_off_anywhere(
     _run(conn, elsewhere)
     assert _counted(other) == 12 + len(points)
     assert other.execute("select count(*) from gapless_position").fetchone() == (1,)
+
+
+def test_two_pipelines_whose_first_batch_comes_at_once(
+    conn: Connection, other: Connection, elsewhere: Pipeline
+) -> None:
+    """Both make the table of places: the second waits for the first, and takes it as it is."""
+    made = threading.Event()
+
+    def first() -> None:
+        waits = "select count(*) from pg_stat_activity where wait_event = 'transactionid'"
+        with connect(other.info.dsn, role="test") as another, another.transaction():
+            another.execute(
+                "create table gapless_position (pipeline text primary key, batch int8, place json)"
+            )
+            made.set()
+            assert until(lambda: other.execute(waits).fetchone() == (1,))
+
+    with ThreadPoolExecutor(1) as pool:
+        another = pool.submit(first)
+        assert made.wait(30)
+        _run(conn, elsewhere)
+        another.result()
+    assert _counted(other) == 12
 
 
 @pytest.mark.long

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 from psycopg import Connection, sql
 
 from gapless.db.connect import connect
@@ -103,7 +104,8 @@ class OtherTable:
         Raises GaplessError for a database that is ahead of the log's.
         """
         with explained(self._pipeline):
-            there.execute(_CREATE.format(self._position))
+            with suppress(psycopg.errors.UniqueViolation):  # another pipeline makes it just now
+                there.execute(_CREATE.format(self._position))
             row = there.execute(_FIND.format(self._position), [app]).fetchone()
         if row is None or row[0] < batch.number:
             return None
