@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from time import sleep
+from typing import Any
 
 import psycopg
 import pytest
@@ -14,6 +15,7 @@ from gapless.db.locked import lock_timeout
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.pipeline import lease, position
 from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
+from gapless.features.spark.pipeline.run import Runnable, run_locked
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
 from support.servers import until
@@ -175,6 +177,18 @@ def test_states(
                 assert standing(run).state == state
         assert standing(run).standbys == 0
         assert stands_by or standing(run).state == state
+
+
+def test_a_run_whose_session_has_ended_raises_what_failed_first(
+    run: Connection, other: Connection, dsn: str
+) -> None:
+    def session() -> Any:
+        other.execute("select pg_terminate_backend(%s)", [run.info.backend_pid])
+        raise ValueError("Spark is gone")
+
+    what = Runnable(PIPELINE, lambda df: df, session, lambda line: None)
+    with pytest.raises(GaplessError, match="Spark is gone"):
+        run_locked(run, lease.Heart(dsn), what, None)
 
 
 def test_one_that_an_instance_would_begin_anew_is_not_removed(

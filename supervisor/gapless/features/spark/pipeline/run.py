@@ -13,6 +13,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 from psycopg import Connection
 
 from gapless.db.schema import schema
@@ -280,5 +281,5 @@ def _noted(conn: Connection[Any], name: str) -> Iterator[None]:
 
 
 def _note(conn: Connection[Any], name: str, error: GaplessError) -> None:
-    if not conn.closed:
+    with suppress(psycopg.Error):  # a session that has ended: what it was raised for comes first
         note(conn, name, str(error)[:500])
