@@ -165,6 +165,9 @@ select gapless.publish_stage(%(token)s, %(events)s)
 -- name: drop_stages
 select gapless.drop_stages(%(tokens)s::uuid[], '1 day')
 
+-- name: drop_job_stages
+select gapless.drop_job_stages(%(job)s)
+
 -- name: fence_batch
 select gapless.fence_batch(%(sink_id)s, %(batch_id)s, %(events)s)
 

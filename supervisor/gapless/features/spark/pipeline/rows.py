@@ -38,10 +38,10 @@ def collect_staged(df: DataFrame, handed: Callable[[int, Any], Staged]) -> list[
     ]
 
 
-def stage_events(df: DataFrame, where: Reached, topic: str) -> list[Staged]:
-    """Stage the rows of `df` as events of a topic."""
+def stage_events(df: DataFrame, where: Reached, topic: str, job: UUID) -> list[Staged]:
+    """Stage the rows of `df` as events of a topic. job: of staging()."""
     return collect_staged(
-        df, lambda part, batches: stage(where.dsn, topic, part, batches, where.identity)
+        df, lambda part, batches: stage(where.dsn, topic, part, batches, where.identity, job)
     )
 
 
