@@ -275,10 +275,8 @@ def remove(conn: Connection[Any], name: str) -> None:
     standbys = sum(each.standbys for each in list_pipelines(conn) if each.name == name)
     if standbys:
         unlock_pipeline(conn, name)
-        raise UsageError(
-            f"pipeline {name}: {quantity(standbys, 'instance')} of gapless pipeline run would "
-            "begin it anew: stop them first"
-        )
+        told = f"{quantity(standbys, 'instance')} of gapless pipeline run would begin it anew"
+        raise UsageError(f"pipeline {name}: {told}: stop them first")
     conn.execute(query("spark", "remove_pipeline"), {"name": name})
 
 
