@@ -1,7 +1,7 @@
 """One run of a pipeline at a time: another instance takes over, and the former commits nothing."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from time import sleep
 from typing import Any
@@ -152,6 +152,32 @@ def test_signs_of_life(
             other.execute(pulse)
     other.execute(silent)
     assert other.execute(beats).fetchone() == (False,)
+
+
+@pytest.mark.parametrize("mode", ["", "_shared"])
+def test_a_stranger_neither_stops_an_instance_nor_stands_by(
+    run: Connection, dsn: str, role: Callable[..., str], mode: str
+) -> None:
+    """Any role that may connect can have the lock of those that stand by."""
+    lease.unlock_pipeline(run, "p")
+    with psycopg.connect(role(), autocommit=True) as stranger, connect(dsn, role="test") as other:
+        stranger.execute(f"select pg_advisory_lock{mode}(7427007, hashtext('p'))".encode())
+        other.execute("set statement_timeout = '5s'")
+        with lease.standing_by(other, "p"):
+            assert lease.try_lock_pipeline(other, "p")
+        lease.unlock_pipeline(other, "p")
+        other.execute("reset statement_timeout")
+        assert until(lambda: _removed(other))
+        with pytest.raises(psycopg.OperationalError):
+            stranger.execute("select 1")
+
+
+def _removed(conn: Connection) -> bool:
+    try:
+        position.remove(conn, "p")
+    except UsageError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(

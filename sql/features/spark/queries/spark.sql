@@ -190,8 +190,8 @@ select pg_try_advisory_lock(7427005, hashtext(%(name)s))
 select pg_advisory_unlock(7427005, hashtext(%(name)s))
 
 -- name: stand_by
--- While the session lives, the status counts it as standing by.
-select pg_advisory_lock_shared(7427007, hashtext(%(name)s))
+-- While the session lives, the status counts it as standing by. MUST not wait: anybody may have the lock exclusively.
+select pg_try_advisory_lock_shared(7427007, hashtext(%(name)s))
 
 -- name: stand_by_no_more
 select pg_advisory_unlock_shared(7427007, hashtext(%(name)s))
