@@ -154,6 +154,18 @@ def test_signs_of_life(
     assert other.execute(beats).fetchone() == (False,)
 
 
+def test_a_session_that_reset_or_removed_a_pipeline_does_not_keep_it(
+    run: Connection, dsn: str
+) -> None:
+    """A program may go on with it, while an instance stands by for as long."""
+    lease.unlock_pipeline(run, "p")
+    with connect(dsn, role="test") as other:
+        for change in (position.reset_pipeline, position.remove):
+            change(run, "p")
+            assert lease.try_lock_pipeline(other, "p")
+            lease.unlock_pipeline(other, "p")
+
+
 @pytest.mark.parametrize("mode", ["", "_shared"])
 def test_a_stranger_neither_stops_an_instance_nor_stands_by(
     run: Connection, dsn: str, role: Callable[..., str], mode: str

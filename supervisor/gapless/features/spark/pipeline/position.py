@@ -18,7 +18,7 @@ from gapless.features.spark.offsets import Offsets, count, from_json, to_json
 from gapless.features.spark.options import read_options
 from gapless.features.spark.pipeline.bad import Aside, redriven_events
 from gapless.features.spark.pipeline.document import Pipeline
-from gapless.features.spark.pipeline.lease import lock_pipeline, unlock_pipeline
+from gapless.features.spark.pipeline.lease import locked_pipeline
 from gapless.features.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
 from gapless.ops.text import quantity
 
@@ -247,13 +247,13 @@ def reset_pipeline(
     half-way through a batch.
     """
     state(conn, name)
-    lock_pipeline(conn, name)
-    try:
-        conn.execute(query("spark", "reset_pipeline"), {"name": name, "goal": to})
-    except psycopg.Error as error:
-        if error.sqlstate == "GL409":
-            raise UsageError(str(error.diag.message_primary)) from error
-        raise
+    with locked_pipeline(conn, name):
+        try:
+            conn.execute(query("spark", "reset_pipeline"), {"name": name, "goal": to})
+        except psycopg.Error as error:
+            if error.sqlstate == "GL409":
+                raise UsageError(str(error.diag.message_primary)) from error
+            raise
 
 
 def holds(conn: Connection[Any], name: str) -> list[Hold]:
@@ -271,13 +271,12 @@ def remove(conn: Connection[Any], name: str) -> None:
     Nor while instances stand by, or wait to try it again: they would begin it anew.
     """
     holds(conn, name)
-    lock_pipeline(conn, name)
-    standbys = sum(each.standbys for each in list_pipelines(conn) if each.name == name)
-    if standbys:
-        unlock_pipeline(conn, name)
-        told = f"{quantity(standbys, 'instance')} of gapless pipeline run would begin it anew"
-        raise UsageError(f"pipeline {name}: {told}: stop them first")
-    conn.execute(query("spark", "remove_pipeline"), {"name": name})
+    with locked_pipeline(conn, name):
+        standbys = sum(each.standbys for each in list_pipelines(conn) if each.name == name)
+        if standbys:
+            told = f"{quantity(standbys, 'instance')} of gapless pipeline run would begin it anew"
+            raise UsageError(f"pipeline {name}: {told}: stop them first")
+        conn.execute(query("spark", "remove_pipeline"), {"name": name})
 
 
 def _ends(conn: Connection[Any], topics: Iterable[str]) -> list[End]:
