@@ -190,7 +190,10 @@ def test_two_pipelines_whose_first_batch_comes_at_once(
     made = threading.Event()
 
     def first() -> None:
-        waits = "select count(*) from pg_stat_activity where wait_event = 'transactionid'"
+        waits = (
+            "select count(*) from pg_stat_activity"
+            " where wait_event = 'transactionid' and datname = current_database()"
+        )
         with connect(other.info.dsn, role="test") as another, another.transaction():
             another.execute(
                 "create table gapless_position (pipeline text primary key, batch int8, place json)"
