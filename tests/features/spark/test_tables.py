@@ -9,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -20,7 +21,7 @@ from gapless.features.spark.ops import remove_pipeline
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.elsewhere import OtherTable
 from gapless.features.spark.pipeline.position import MicroBatch, next_batch, register_pipeline
-from gapless.features.spark.pipeline.rows import stage_part
+from gapless.features.spark.pipeline.rows import ROLE, stage_part
 from gapless.features.spark.pipeline.spec import read_target
 from gapless.features.spark.pipeline.table import Table
 from gapless.features.spark.pipeline.target import require_target_package
@@ -113,6 +114,25 @@ def test_a_deferred_constraint_refuses_rows_before_the_commit(
         conn.transaction(force_rollback=True),
     ):
         table.merge(conn, ["n"], [staged])
+
+
+def test_tasks_of_a_run_that_is_paused_do_not_hold_the_next(
+    conn: Connection, dsn: str, topic: Topic
+) -> None:
+    """Their kernel answers for them: without an end of its session, a COPY keeps its lock for ever."""
+    conn.execute("create table seen (n bigint)")
+    table = Table(_pipeline(table="seen"), reached(conn))
+    table.prepare(conn, ["n"])
+    copy_in = sql.SQL("copy {} from stdin (format csv)").format(table.stage)
+    conn.execute("set statement_timeout = '20s'")
+    with (
+        pytest.raises(psycopg.OperationalError) as ended,
+        connect(dsn, role=ROLE) as task,
+        task.cursor().copy(copy_in) as copy,
+    ):
+        copy.write(b",1\n" * 100_000)
+        table.prepare(conn, ["n"])
+    assert not isinstance(ended.value, psycopg.errors.QueryCanceled)
 
 
 def test_a_column_of_a_mean_is_not_the_transforms(conn: Connection, topic: Topic) -> None:

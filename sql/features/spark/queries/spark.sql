@@ -196,6 +196,16 @@ select pg_try_advisory_lock_shared(7427007, hashtext(%(name)s))
 -- name: stand_by_no_more
 select pg_advisory_unlock_shared(7427007, hashtext(%(name)s))
 
+-- name: end_tasks
+-- End the sessions of tasks that still send rows to a pipeline's stage: they are of lost tries, and those of a process
+-- that is paused keep their lock for ever.
+select pg_terminate_backend(a.pid)
+from pg_stat_activity a
+where a.usename = current_user and a.application_name = %(application)s and a.pid <> pg_backend_pid()
+  and a.datname = current_database() and a.pid in (
+    select l.pid from pg_locks l where l.relation = to_regclass(%(stage)s)
+  )
+
 -- name: take_pipeline
 select gapless.take_pipeline(%(name)s, %(runner)s)
 

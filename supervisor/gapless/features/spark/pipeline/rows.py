@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+ROLE = "spark pipeline"  # of the sessions of tasks
 _RESULT = "part INT, events BIGINT, token STRING, rows BINARY"
 
 
@@ -86,7 +87,7 @@ def stage_part(
     else:
         return Staged(part=part, events=events, token=token, rows=b"".join(waiting))
     copy_in = sql.SQL("copy {} from stdin (format csv)").format(table)
-    conn = connect_task(where.dsn, role="spark pipeline", identity=where.identity)
+    conn = connect_task(where.dsn, role=ROLE, identity=where.identity)
     with closing(conn), conn.cursor().copy(copy_in) as copy:
         for rows in waiting:
             copy.write(rows)

@@ -17,13 +17,14 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection, sql
 
+from gapless.db.queries import query
 from gapless.db.schema import schema
 from gapless.errors import UsageError
 from gapless.failpoints import hit
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.isolate import RowsError
 from gapless.features.spark.pipeline.position import MicroBatch, end_batch
-from gapless.features.spark.pipeline.rows import stage_rows
+from gapless.features.spark.pipeline.rows import ROLE, stage_rows
 from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.reach import Reached
 from gapless.features.spark.sink import Staged
@@ -63,13 +64,15 @@ class Table:
         return stage_rows(df, self._where, self.stage)
 
     def prepare(self, conn: Connection[Any], columns: Sequence[str]) -> None:
-        """Create the stage anew: old rows are from lost runs.
+        """Create the stage anew: old rows, and tasks that send some, are from lost runs.
 
         Raises UsageError for a table that is not there, or has other columns.
         """
         self._check(columns)
         names = sql.SQL(", ").join(map(sql.Identifier, columns))
+        tasks = {"stage": self.stage.as_string(conn), "application": f"{schema()}/{ROLE}"}
         with explained(self._pipeline):
+            conn.execute(query("spark", "end_tasks"), tasks)
             conn.execute(sql.SQL("drop table if exists {}").format(self.stage))
             conn.execute(
                 sql.SQL(
