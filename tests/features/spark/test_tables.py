@@ -23,7 +23,7 @@ from gapless.features.spark.pipeline.elsewhere import OtherTable
 from gapless.features.spark.pipeline.position import MicroBatch, next_batch, register_pipeline
 from gapless.features.spark.pipeline.rows import ROLE, stage_part
 from gapless.features.spark.pipeline.spec import read_target
-from gapless.features.spark.pipeline.table import Table
+from gapless.features.spark.pipeline.table import Table, drop_stage
 from gapless.features.spark.pipeline.target import require_target_package
 from gapless.features.spark.reach import reached
 from gapless.log.publish import publish
@@ -116,8 +116,9 @@ def test_a_deferred_constraint_refuses_rows_before_the_commit(
         table.merge(conn, ["n"], [staged])
 
 
-def test_tasks_of_a_run_that_is_paused_do_not_hold_the_next(
-    conn: Connection, dsn: str, topic: Topic
+@pytest.mark.parametrize("then", ["next run", "removal"])
+def test_tasks_of_a_run_that_is_paused_hold_nobody(
+    conn: Connection, dsn: str, topic: Topic, then: str
 ) -> None:
     """Their kernel answers for them: without an end of its session, a COPY keeps its lock for ever."""
     conn.execute("create table seen (n bigint)")
@@ -131,7 +132,10 @@ def test_tasks_of_a_run_that_is_paused_do_not_hold_the_next(
         task.cursor().copy(copy_in) as copy,
     ):
         copy.write(b",1\n" * 100_000)
-        table.prepare(conn, ["n"])
+        if then == "removal":
+            assert drop_stage(conn, table.stage) is None
+        else:
+            table.prepare(conn, ["n"])
     assert not isinstance(ended.value, psycopg.errors.QueryCanceled)
 
 

@@ -70,10 +70,8 @@ class Table:
         """
         self._check(columns)
         names = sql.SQL(", ").join(map(sql.Identifier, columns))
-        tasks = {"stage": self.stage.as_string(conn), "application": f"{schema()}/{ROLE}"}
         with explained(self._pipeline):
-            conn.execute(query("spark", "end_tasks"), tasks)
-            conn.execute(sql.SQL("drop table if exists {}").format(self.stage))
+            _drop(conn, self.stage)
             conn.execute(
                 sql.SQL(
                     "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
@@ -213,12 +211,18 @@ def explained(pipeline: Pipeline) -> Iterator[None]:
 def drop_stage(conn: Connection[Any], stage: sql.Identifier) -> str | None:
     """Drop the staged rows of an interrupted run; return the stage's name if that is refused."""
     try:
-        conn.execute(sql.SQL("drop table if exists {}").format(stage))
+        _drop(conn, stage)
     except psycopg.errors.InsufficientPrivilege:
         return stage.as_string(conn)
     except psycopg.errors.InvalidSchemaName:
         return None  # it was dropped with its schema
     return None
+
+
+def _drop(conn: Connection[Any], stage: sql.Identifier) -> None:
+    tasks = {"stage": stage.as_string(conn), "application": f"{schema()}/{ROLE}"}
+    conn.execute(query("spark", "end_tasks"), tasks)
+    conn.execute(sql.SQL("drop table if exists {}").format(stage))
 
 
 def stage_of(name: str, where: str) -> sql.Identifier:
