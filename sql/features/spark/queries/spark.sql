@@ -198,7 +198,7 @@ select pg_advisory_unlock_shared(7427007, hashtext(%(name)s))
 
 -- name: end_tasks
 -- End the sessions of tasks that still send rows to a pipeline's stage: they are of lost tries, and those of a process
--- that is paused keep their lock for ever.
+-- that is paused keep their lock.
 select pg_terminate_backend(a.pid)
 from pg_stat_activity a
 where a.usename = current_user and a.application_name = %(application)s and a.pid <> pg_backend_pid()
