@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,11 @@ def a_number(df: DataFrame) -> int:
 def fails(df: DataFrame) -> DataFrame:
     """Fail where the pipeline runs."""
     raise ValueError("not today")
+
+
+def exits(df: DataFrame) -> DataFrame:
+    """End the process, as a program may."""
+    sys.exit("no")
 
 
 def fails_later(df: DataFrame) -> DataFrame:

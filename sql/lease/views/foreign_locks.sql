@@ -25,7 +25,7 @@ join pg_stat_activity a using (pid)
 where k.locktype = 'advisory' and k.objsubid = 2
   and k.database = (select d.oid from pg_database d where d.datname = current_database())
   and (
-    k.classid::bigint in (7427002, 7427003, 7427005, 7427006)
+    k.classid::bigint in (7427002, 7427003, 7427005, 7427006, 7427007)
     or k.classid::bigint = 7427001
       and (k.objid::bigint = 3 or k.objid::bigint = 2 and k.mode <> 'ShareLock')
   )

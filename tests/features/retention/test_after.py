@@ -7,6 +7,9 @@ from features.retention.world import World
 from gapless.errors import HoleError, OverrunError
 from gapless.features.retention.chunks import Retention, set_retention
 from gapless.features.spark.options import read_options
+from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.position import next_batch, register_pipeline, reset_pipeline
+from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.place import earliest, find_ends, require_kept
 from gapless.log.tail import Tail
 from gapless.log.topics import require_topic
@@ -100,6 +103,28 @@ def test_spark_begins_there_and_says_what_is_lost(dropped: World) -> None:
     with pytest.raises(HoleError, match="offsets 1 to 12 of orders/0 are no longer in the log"):
         require_kept({"orders": {0: 1, 1: 13}}, ends, fail=True)
     assert require_kept({"orders": {0: 1, 1: 13}}, ends, fail=False) == earliest(ends)
+
+
+def test_a_pipeline_that_was_overrun_is_told_of_a_reset(world: World) -> None:
+    """An option of the source would be of no use: pipelines have none."""
+    cold = Pipeline(
+        name="cold",
+        topics=("orders",),
+        start="earliest",
+        columns=("value",),
+        batch_events=5,
+        sql=None,
+        transform=None,
+        target=TargetSpec(kind="table", where="t"),
+    )
+    register_pipeline(world.conn, cold)
+    world.history()
+    world.expire(overrun=["pipeline.cold"])
+    assert world.apply() == 3
+    with pytest.raises(HoleError, match="in the log; gapless pipeline reset cold begins anew with"):
+        next_batch(world.conn, cold)
+    reset_pipeline(world.conn, "cold")
+    assert next_batch(world.conn, cold).start == {"orders": {0: 13, 1: 13}}
 
 
 def _overrun(world: World) -> None:

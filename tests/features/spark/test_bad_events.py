@@ -97,6 +97,18 @@ def test_a_batch_that_does_not_end_sets_nothing_aside(
     assert (standing(log).bad, len(letters(gapless))) == (1, 1)
 
 
+def test_the_same_batch_sets_them_aside_when_it_ends_at_last(
+    log: Connection, bad: Any, gapless: Any
+) -> None:
+    batch = position.next_batch(log, PIPELINE)
+    batch.aside.bad = {bad: "why"}
+    with pytest.raises(ZeroDivisionError), log.transaction():
+        position.end_batch(log, "p", batch)
+        raise ZeroDivisionError
+    position.end_batch(log, "p", batch)
+    assert (standing(log).bad, standing(log).events, len(letters(gapless))) == (1, 5, 1)
+
+
 def test_with_files_it_is_set_aside_as_they_are_recorded(
     log: Connection, bad: Any, gapless: Any
 ) -> None:

@@ -19,9 +19,14 @@ from psycopg import Connection
 from gapless import failpoints
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark import bulk
-from gapless.features.spark.pipeline.position import require_target
+from gapless.features.spark.pipeline.delta import has_batch
+from gapless.features.spark.pipeline.position import (
+    next_batch,
+    register_pipeline,
+    require_target,
+)
 from gapless.log.sequence import sequence
-from gapless.log.topics import Topic
+from gapless.log.topics import Topic, ensure_topic, set_partitions
 from support.lakes import LakeWorld, newest
 
 pa = pytest.importorskip("pyarrow")
@@ -93,6 +98,43 @@ def test_cut_off_anywhere_every_event_counts_once(lake: LakeWorld) -> None:
     lake.publish(("k1", 100), ("k2", None))
     assert lake.run() == 1
     assert lake.seen() == _wanted(lake, [*values, ("k1", 100), ("k2", None)])
+
+
+def test_a_batch_under_way_has_no_event_of_a_partition_that_came_later(
+    lake: LakeWorld, conn: Connection
+) -> None:
+    """Its recorded end does not name them: they are of the next batch, and once in the table."""
+    lake.publish(("a", 1), ("b", 2))
+    failpoints.arm({"pipeline.written": "raise"})
+    with pytest.raises(RuntimeError, match="written"):
+        lake.run()
+    failpoints.arm({})
+    ensure_topic(conn, "outbox", partitions=4)
+    set_partitions(conn, "outbox", 8)
+    values = [(f"k{n}", n) for n in range(40)]
+    lake.publish(*values)
+    sequence(conn)
+    ends = conn.execute("select max(partition_id) from gapless.ends(array['outbox'])").fetchone()
+    assert ends == (7,)
+    lake.batch_events = 1000
+    lake.run()
+    assert lake.seen() == _wanted(lake, [("a", 1), ("b", 2), *values])
+
+
+def test_a_batch_under_way_is_finished_with_its_topics(lake: LakeWorld, conn: Connection) -> None:
+    """Else the position in a topic that was left would stay, and its events come again."""
+    lake.publish(("a", 1))
+    failpoints.arm({"pipeline.written": "raise"})
+    with pytest.raises(RuntimeError, match="written"):
+        lake.run()
+    failpoints.arm({})
+    ensure_topic(conn, "other", partitions=1)
+    left = replace(lake.pipeline(), topics=("other",))
+    register_pipeline(conn, left)
+    with pytest.raises(UsageError, match="with events of outbox: run it with --once as it was"):
+        next_batch(conn, left)
+    lake.run()
+    assert lake.seen() == [("a", 1)]
 
 
 @pytest.mark.long
@@ -212,6 +254,19 @@ def test_a_database_that_was_put_back(lake: LakeWorld, conn: Connection) -> None
     with pytest.raises(GaplessError, match="was the database restored"):
         lake.run()
     assert lake.seen() == [("a", 1)]
+
+
+def test_a_table_that_is_ahead_of_a_batch_under_way_has_it(tmp_path: Path) -> None:
+    """Of a run that was paused, or a database that was put back: the table's number never goes back."""
+    delta = pytest.importorskip("deltalake")
+    numbered = [delta.Transaction("app", 7)]
+    rows = pa.Table.from_pylist([{"key": "a"}])
+    delta.write_deltalake(
+        tmp_path, rows, commit_properties=delta.CommitProperties(app_transactions=numbered)
+    )
+    table = delta.DeltaTable(tmp_path)
+    assert [has_batch(table, "app", number) for number in (6, 7, 8)] == [True, True, False]
+    assert not has_batch(table, "another", 0)
 
 
 @pytest.mark.long

@@ -1,16 +1,21 @@
 """One run of a pipeline at a time: another instance takes over, and the former commits nothing."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from time import sleep
+from typing import Any
 
 import psycopg
 import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from gapless.errors import GaplessError
+from gapless.db.locked import lock_timeout
+from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.pipeline import lease, position
 from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
+from gapless.features.spark.pipeline.run import Runnable, run_locked
 from gapless.log.publish import publish
 from gapless.log.topics import Topic, ensure_topic
 from support.servers import until
@@ -78,15 +83,55 @@ def test_a_run_that_was_overtaken_ends_no_batch(
     assert standing(other).events == 5
 
 
-def test_a_silent_run_loses_its_session(run: Connection, other: Connection) -> None:
+def test_a_silent_run_loses_its_session(
+    run: Connection, other: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process that is paused keeps its lock, and gives no sign of life."""
     other.execute("update gapless.pipeline set beat_ts = clock_timestamp() - interval '29 s'")
     assert not lease.try_lock_pipeline(other, "p")
     run.execute("select 1")
-    other.execute("update gapless.pipeline set beat_ts = clock_timestamp() - interval '31 s'")
+    monkeypatch.setattr(lease, "TTL_S", 0.5)
     assert until(lambda: lease.try_lock_pipeline(other, "p"))
     with pytest.raises(psycopg.OperationalError):
         run.execute("select 1")
+
+
+def test_a_run_that_begins_is_not_silent(run: Connection, other: Connection, dsn: str) -> None:
+    """The sign of life that is there is that of a run that ended long ago."""
+    run.execute("update gapless.pipeline set beat_ts = clock_timestamp() - interval '1 day'")
+    lease.unlock_pipeline(run, "p")
+    with connect(dsn, role="test") as new:
+        assert lease.try_lock_pipeline(new, "p")
+        assert not lease.try_lock_pipeline(other, "p")
+        assert lease.take_pipeline(new, "p") == 2
+
+
+def test_a_run_that_ends_a_batch_for_long_is_not_silent(
+    run: Connection, other: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lease, "TTL_S", 0.1)
+    is_busy = "select state = 'active' from pg_stat_activity where pid = %s"
+    ending = threading.Thread(target=run.execute, args=("select pg_sleep(2)",))
+    ending.start()
+    assert until(lambda: other.execute(is_busy, [run.info.backend_pid]).fetchone() == (True,))
+    other.execute("update gapless.pipeline set beat_ts = '2020-01-01Z'")
+    sleep(0.2)
+    assert not lease.try_lock_pipeline(other, "p")
+    ending.join()
+    run.execute("select 1")
+
+
+def test_signs_of_life_wait_for_no_batch_that_ends(run: Connection, other: Connection) -> None:
+    position.register_pipeline(run, replace(PIPELINE, name="q"))
+    assert lease.take_pipeline(run, "q") == 1
+    run.execute("update gapless.pipeline set beat_ts = '2020-01-01Z'")
+    batch = position.next_batch(run, PIPELINE, 1)
+    with run.transaction():
+        position.end_batch(run, "p", batch)
+        with lock_timeout(other, 1000):
+            other.execute("select gapless.beat_pipelines('{p,q}', '{1,1}')")
+    beats = "select name from gapless.pipeline where beat_ts > '2020-01-01Z'"
+    assert run.execute(beats).fetchall() == [("q",)]
 
 
 def test_signs_of_life(
@@ -107,6 +152,44 @@ def test_signs_of_life(
             other.execute(pulse)
     other.execute(silent)
     assert other.execute(beats).fetchone() == (False,)
+
+
+def test_a_session_that_reset_or_removed_a_pipeline_does_not_keep_it(
+    run: Connection, dsn: str
+) -> None:
+    """A program may go on with it, while an instance stands by for as long."""
+    lease.unlock_pipeline(run, "p")
+    with connect(dsn, role="test") as other:
+        for change in (position.reset_pipeline, position.remove):
+            change(run, "p")
+            assert lease.try_lock_pipeline(other, "p")
+            lease.unlock_pipeline(other, "p")
+
+
+@pytest.mark.parametrize("mode", ["", "_shared"])
+def test_a_stranger_neither_stops_an_instance_nor_stands_by(
+    run: Connection, dsn: str, role: Callable[..., str], mode: str
+) -> None:
+    """Any role that may connect can have the lock of those that stand by."""
+    lease.unlock_pipeline(run, "p")
+    with psycopg.connect(role(), autocommit=True) as stranger, connect(dsn, role="test") as other:
+        stranger.execute(f"select pg_advisory_lock{mode}(7427007, hashtext('p'))".encode())
+        other.execute("set statement_timeout = '5s'")
+        with lease.standing_by(other, "p"):
+            assert lease.try_lock_pipeline(other, "p")
+        lease.unlock_pipeline(other, "p")
+        other.execute("reset statement_timeout")
+        assert until(lambda: _removed(other))
+        with pytest.raises(psycopg.OperationalError):
+            stranger.execute("select 1")
+
+
+def _removed(conn: Connection) -> bool:
+    try:
+        position.remove(conn, "p")
+    except UsageError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(
@@ -132,3 +215,31 @@ def test_states(
                 assert standing(run).state == state
         assert standing(run).standbys == 0
         assert stands_by or standing(run).state == state
+
+
+def test_a_run_whose_session_has_ended_raises_what_failed_first(
+    run: Connection, other: Connection, dsn: str
+) -> None:
+    def session() -> Any:
+        other.execute("select pg_terminate_backend(%s)", [run.info.backend_pid])
+        raise ValueError("Spark is gone")
+
+    what = Runnable(PIPELINE, lambda df: df, session, lambda line: None)
+    with pytest.raises(GaplessError, match="Spark is gone"):
+        run_locked(run, lease.Heart(dsn), what, None)
+
+
+def test_one_that_an_instance_would_begin_anew_is_not_removed(
+    run: Connection, other: Connection
+) -> None:
+    """It stands by, or has failed and waits for its next try: nobody holds the lock then."""
+    lease.unlock_pipeline(run, "p")
+    with pytest.raises(UsageError, match=r"p: 1 instance of .* would begin it anew"):
+        position.remove(run, "p")
+    assert standing(run).state == "waiting"
+    assert lease.try_lock_pipeline(other, "p"), "and its lock is free"
+    lease.unlock_pipeline(other, "p")
+    other.close()
+    assert until(lambda: standing(run).standbys == 0)
+    position.remove(run, "p")
+    assert position.list_pipelines(run) == []

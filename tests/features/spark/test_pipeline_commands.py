@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
+from gapless.errors import UsageError
+from gapless.features.spark.commands import failed
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
@@ -105,6 +107,17 @@ def test_what_was_staged_goes_too(gapless: Gapless, abandoned: Connection) -> No
         "retention does not wait for it any more; its output stays\n"
     )
     assert abandoned.execute("select to_regclass(%s)", [name]).fetchone() == (None,)
+
+
+def test_of_several_that_run_once_the_one_that_failed_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    error = UsageError('topic "lost" does not exist')
+    assert failed({"cold": error}, of=2) == error.exit_code
+    assert capsys.readouterr().err == 'gapless: cold: topic "lost" does not exist\n'
+    assert failed({}, of=1) == failed({}, of=2) == 0
+    with pytest.raises(UsageError, match="lost"):
+        failed({"cold": error}, of=1)
 
 
 @pytest.mark.parametrize(

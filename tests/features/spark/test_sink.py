@@ -30,6 +30,24 @@ def _batch(first: int, count: int, **columns: list[Any]) -> Any:
     return pa.RecordBatch.from_pydict({k: pa.array(v, pa.string()) for k, v in rows.items()})
 
 
+def test_a_job_leaves_no_stage_behind(
+    dsn: str, conn: Connection, topic: Topic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither of tasks whose job failed, which the driver never heard of, nor of what was not published."""
+    monkeypatch.setattr(sink, "INLINE_BYTES", 10)
+    others = stage(dsn, "outbox", 0, [_batch(0, 5)])
+    for then in (0, 1):
+        with pytest.raises(ZeroDivisionError), sink.staging(conn) as job:
+            staged = [stage(dsn, "outbox", part, [_batch(0, 5)], job=job) for part in range(3)]
+            assert _stages(conn) == 4
+            with conn.transaction(force_rollback=True):
+                sink.publish_messages(conn, staged[:then])
+            raise ZeroDivisionError
+        assert _stages(conn) == 1
+    assert publish_staged(dsn, "write w", 0, [others])
+    assert _tags(conn) == list(range(5))
+
+
 def _tags(conn: Connection) -> list[int]:
     rows = conn.execute("select event_type from gapless.outbox_message_t order by id").fetchall()
     return [int(tag) for (tag,) in rows]

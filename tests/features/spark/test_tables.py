@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import psycopg
 import pytest
 from psycopg import Connection, sql
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
@@ -18,13 +21,14 @@ from gapless.features.spark.ops import remove_pipeline
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.elsewhere import OtherTable
 from gapless.features.spark.pipeline.position import MicroBatch, next_batch, register_pipeline
-from gapless.features.spark.pipeline.rows import stage_part
+from gapless.features.spark.pipeline.rows import ROLE, stage_part
 from gapless.features.spark.pipeline.spec import read_target
-from gapless.features.spark.pipeline.table import Table
+from gapless.features.spark.pipeline.table import Table, drop_stage
 from gapless.features.spark.pipeline.target import require_target_package
 from gapless.features.spark.reach import reached
 from gapless.log.publish import publish
 from gapless.log.topics import Topic
+from support.servers import until
 
 pa = pytest.importorskip("pyarrow")
 
@@ -95,6 +99,46 @@ def test_columns_are_merged_as_if_all_rows_came_at_once(conn: Connection, topic:
         assert mean == pytest.approx(wanted["total"] / wanted["n"])
 
 
+def test_a_deferred_constraint_refuses_rows_before_the_commit(
+    conn: Connection, topic: Topic
+) -> None:
+    """So parts of a batch can be tried for it, and its bad events are found."""
+    conn.execute("create table seen (n bigint unique deferrable initially deferred)")
+    where = reached(conn)
+    table = Table(_pipeline(table="seen"), where)
+    table.prepare(conn, ["n"])
+    rows = pa.Table.from_pylist([{"n": 1}, {"n": 1}])
+    staged = stage_part(where, table.stage, 0, rows.to_batches())
+    with (
+        pytest.raises(UsageError, match="table seen: duplicate key"),
+        conn.transaction(force_rollback=True),
+    ):
+        table.merge(conn, ["n"], [staged])
+
+
+@pytest.mark.parametrize("then", ["next run", "removal"])
+def test_tasks_of_a_run_that_is_paused_hold_nobody(
+    conn: Connection, dsn: str, topic: Topic, then: str
+) -> None:
+    """Their kernel answers for them: without an end of its session, a COPY keeps its lock for ever."""
+    conn.execute("create table seen (n bigint)")
+    table = Table(_pipeline(table="seen"), reached(conn))
+    table.prepare(conn, ["n"])
+    copy_in = sql.SQL("copy {} from stdin (format csv)").format(table.stage)
+    conn.execute("set statement_timeout = '20s'")
+    with (
+        pytest.raises(psycopg.OperationalError) as ended,
+        connect(dsn, role=ROLE) as task,
+        task.cursor().copy(copy_in) as copy,
+    ):
+        copy.write(b",1\n" * 100_000)
+        if then == "removal":
+            assert drop_stage(conn, table.stage) is None
+        else:
+            table.prepare(conn, ["n"])
+    assert not isinstance(ended.value, psycopg.errors.QueryCanceled)
+
+
 def test_a_column_of_a_mean_is_not_the_transforms(conn: Connection, topic: Topic) -> None:
     table = Table(_pipeline(**MERGES), reached(conn))
     with pytest.raises(UsageError, match="gives the column 'mean', which avg makes"):
@@ -161,6 +205,32 @@ def test_another_database_cut_off_anywhere(
     _run(conn, elsewhere)
     assert _counted(other) == 12 + len(points)
     assert other.execute("select count(*) from gapless_position").fetchone() == (1,)
+
+
+def test_two_pipelines_whose_first_batch_comes_at_once(
+    conn: Connection, other: Connection, elsewhere: Pipeline
+) -> None:
+    """Both make the table of places: the second waits for the first, and takes it as it is."""
+    made = threading.Event()
+
+    def first() -> None:
+        waits = (
+            "select count(*) from pg_stat_activity"
+            " where wait_event = 'transactionid' and datname = current_database()"
+        )
+        with connect(other.info.dsn, role="test") as another, another.transaction():
+            another.execute(
+                "create table gapless_position (pipeline text primary key, batch int8, place json)"
+            )
+            made.set()
+            assert until(lambda: other.execute(waits).fetchone() == (1,))
+
+    with ThreadPoolExecutor(1) as pool:
+        another = pool.submit(first)
+        assert made.wait(30)
+        _run(conn, elsewhere)
+        another.result()
+    assert _counted(other) == 12
 
 
 @pytest.mark.long

@@ -165,6 +165,9 @@ select gapless.publish_stage(%(token)s, %(events)s)
 -- name: drop_stages
 select gapless.drop_stages(%(tokens)s::uuid[], '1 day')
 
+-- name: drop_job_stages
+select gapless.drop_job_stages(%(job)s)
+
 -- name: fence_batch
 select gapless.fence_batch(%(sink_id)s, %(batch_id)s, %(events)s)
 
@@ -187,11 +190,21 @@ select pg_try_advisory_lock(7427005, hashtext(%(name)s))
 select pg_advisory_unlock(7427005, hashtext(%(name)s))
 
 -- name: stand_by
--- While the session lives, the status counts it as standing by.
-select pg_advisory_lock_shared(7427007, hashtext(%(name)s))
+-- While the session lives, the status counts it as standing by. MUST not wait: anybody may have the lock exclusively.
+select pg_try_advisory_lock_shared(7427007, hashtext(%(name)s))
 
 -- name: stand_by_no_more
 select pg_advisory_unlock_shared(7427007, hashtext(%(name)s))
+
+-- name: end_tasks
+-- End the sessions of tasks that still send rows to a pipeline's stage: they are of lost tries, and those of a process
+-- that is paused keep their lock.
+select pg_terminate_backend(a.pid)
+from pg_stat_activity a
+where a.usename = current_user and a.application_name = %(application)s and a.pid <> pg_backend_pid()
+  and a.datname = current_database() and a.pid in (
+    select l.pid from pg_locks l where l.relation = to_regclass(%(stage)s)
+  )
 
 -- name: take_pipeline
 select gapless.take_pipeline(%(name)s, %(runner)s)

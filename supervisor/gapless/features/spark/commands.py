@@ -66,7 +66,7 @@ def _run(args: Args) -> int:
         if port is not None:
             remark(f"metrics: port {port}")
         if args.once:
-            return _failed(fleet.once())
+            return failed(fleet.once(), of=len(pipelines))
         stop = Stop()
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, lambda *_: stop.request())
@@ -85,11 +85,14 @@ def _chosen(args: Args) -> list[Pipeline]:
     return [pipelines[name] for name in dict.fromkeys(args.names or pipelines)]
 
 
-def _failed(errors: Mapping[str, GaplessError]) -> int:
-    """Print the errors of runs that have ended; return the highest exit code."""
-    if len(errors) == 1:
-        (error,) = errors.values()
-        raise error
+def failed(errors: Mapping[str, GaplessError], *, of: int) -> int:
+    """Print the errors of runs that have ended, each with its name; return the highest exit code.
+
+    Raises the error of the only run. of: the number of runs.
+    """
+    if of == 1:
+        for error in errors.values():
+            raise error
     for name, error in errors.items():
         remark(f"{name}: {error}")
     return max((error.exit_code for error in errors.values()), default=0)

@@ -104,10 +104,16 @@ def require_order(place: StartPosition | None, start: Offsets, end: Offsets) -> 
                 )
 
 
-def require_kept(start: Offsets, ends: Iterable[End], *, fail: bool) -> Offsets:
+def require_kept(
+    start: Offsets,
+    ends: Iterable[End],
+    *,
+    fail: bool,
+    remedy: str = "failOnDataLoss=false continues without them",
+) -> Offsets:
     """Return `start`, or where the log begins if that is later: retention dropped the rest.
 
-    Raises HoleError for dropped events if `fail`.
+    Raises HoleError for dropped events, with the remedy, if `fail`.
     """
     moved: list[tuple[End, int]] = []
     for end in ends:
@@ -115,7 +121,7 @@ def require_kept(start: Offsets, ends: Iterable[End], *, fail: bool) -> Offsets:
         if offset < end.first_offset and fail:
             raise HoleError(
                 f"offsets {offset} to {end.first_offset - 1} of {end.topic}/{end.partition_id} are "
-                "no longer in the log; failOnDataLoss=false continues without them"
+                f"no longer in the log; {remedy}"
             )
         moved.append((end, max(offset, end.first_offset)))
     return collect(moved)

@@ -13,7 +13,7 @@ Between the last two Spark may call abort(), or send the batch again: both chang
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID, uuid4
@@ -53,10 +53,11 @@ def stage(
     part: int,
     batches: Iterable[pa.RecordBatch],
     identity: str | None = None,
+    job: UUID | None = None,
 ) -> Staged:
     """Get a task's rows ready to be published; runs in Spark's tasks.
 
-    identity: the expected database (reach.py); None: any database.
+    identity: the expected database (reach.py); None: any database. job: of staging().
 
     After: committed in a stage of its own, or nothing was written. Again: another stage. Raises
     PublishError for rows that cannot be stored.
@@ -73,9 +74,9 @@ def stage(
                 size += len(waiting[-1])
             if size > INLINE_BYTES:
                 more = (each for each in rest if each.num_rows)
-                token, count = _fill(
-                    conn, waiting, ((to_csv(b, topic, topic_ids), b.num_rows) for b in more)
-                )
+                rows = ((to_csv(b, topic, topic_ids), b.num_rows) for b in more)
+                token = uuid4() if job is None else UUID(bytes=job.bytes[:8] + uuid4().bytes[8:])
+                count = _fill(conn, token, waiting, rows)
                 return Staged(part=part, events=events + count, token=token)
     return Staged(part=part, events=events, rows=b"".join(waiting))
 
@@ -113,6 +114,20 @@ def publish_messages(conn: Connection[Any], messages: Sequence[Staged]) -> None:
         raise _refused(error) from error
 
 
+@contextmanager
+def staging(conn: Connection[Any]) -> Iterator[UUID]:
+    """Give the tasks of a job stages that are dropped at the end of the block, whatever it did.
+
+    A try that fails would leave all rows of a batch for a day, and is soon followed by another.
+    """
+    job = uuid4()
+    try:
+        yield job
+    finally:
+        with suppress(psycopg.Error):
+            conn.execute(query("spark", "drop_job_stages"), {"job": job})
+
+
 def drop_stages(dsn: str, messages: Iterable[Staged | None]) -> None:
     """Drop stages that will not be published any more, and old ones of failed jobs."""
     with closing(connect(dsn, role="spark sink")) as conn:
@@ -143,10 +158,9 @@ def _drop(conn: Connection[Any], messages: Iterable[Staged | None]) -> None:
 
 
 def _fill(
-    conn: Connection[Any], waiting: list[bytes], more: Iterator[tuple[bytes, int]]
-) -> tuple[UUID, int]:
-    """Send rows to a stage of their own; return its token, and the number of rows from `more`."""
-    token = uuid4()
+    conn: Connection[Any], token: UUID, waiting: list[bytes], more: Iterator[tuple[bytes, int]]
+) -> int:
+    """Send rows to a stage of their own; return the number of rows from `more`."""
     count = 0
     with conn.transaction():
         (name,) = conn.execute(query("spark", "open_stage"), {"token": token}).fetchone() or ("",)
@@ -161,7 +175,7 @@ def _fill(
         except psycopg.DataError as error:
             raise _refused(error) from error
     hit("sink.staged")
-    return token, count
+    return count
 
 
 def _refused(error: psycopg.Error) -> PublishError:

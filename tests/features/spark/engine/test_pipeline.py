@@ -256,6 +256,16 @@ def test_bad_events_are_set_aside_once_wherever_a_run_is_cut_off(
     assert world.numbers(name) == ([EVENTS, sum(every)] if name == "picked" else every)
 
 
+@pytest.mark.long
+def test_a_check_has_one_verdict_of_each_event(world: World, conn: Connection) -> None:
+    """Also one that chance or the clock decides: each event arrives, or is a dead letter."""
+    by_chance = replace(world.pipelines["picked"], check="rand() < 0.5")
+    world.pipelines["picked"] = by_chance
+    assert world.run("picked") == EVENTS
+    ((_, _, aside),) = conn.execute(LETTERS).fetchall()
+    assert world.numbers("picked")[0] + aside == EVENTS
+
+
 REFUSED = {
     "strict": [
         "cannot be cast",
@@ -304,6 +314,27 @@ def test_killed_for_real_between_two_files(
     assert world.numbers("archive") == world.all_of("archive", EVENTS)
     assert before <= {path.name for path in (tmp_path / "archive").rglob("*.parquet")}
     assert len({(row["partition"], row["offset"]) for row in world.rows()}) == EVENTS
+
+
+@pytest.mark.long
+def test_a_run_that_was_overtaken_leaves_the_files_of_the_next(
+    world: World, tmp_path: Path
+) -> None:
+    """It was paused behind its commit, and another has staged the next batch when it sweeps."""
+    later = tmp_path / "archive_staging/archive/later/part.parquet"
+
+    def stage(_: str) -> None:
+        failpoints.arm({})
+        later.parent.mkdir(parents=True)
+        later.touch()
+
+    failpoints.arm({"pipeline.done": stage})
+    world.pipelines["archive"] = replace(world.pipelines["archive"], batch_events=EVENTS)
+    world.run("archive")
+    assert [path.name for path in later.parent.parent.iterdir()] == ["later"]
+    assert later.exists()
+    world.run("archive")
+    assert not later.parent.exists(), "a run that begins removes it"
 
 
 @pytest.mark.long

@@ -1,11 +1,13 @@
 """The YAML of pipelines: what is wrong is said in one line, with its place."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from gapless.errors import ConfigError
-from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.errors import ConfigError, UsageError
+from gapless.features.spark.pipeline.document import Pipeline, load_pipelines
+from gapless.features.spark.pipeline.run import load_transform
 from gapless.features.spark.pipeline.spec import TargetSpec
 
 _GOOD = "from: a\n    to: {topic: b}"
@@ -96,6 +98,7 @@ def _to(target: str, rest: str = "from: a") -> str:
         (_to("{delta: d, mode: merge}"), "append or upsert, not 'merge'"),
         (_to("{delta: d, mode: upsert}"), "upsert needs key"),
         (_to("{iceberg: d, key: k}"), "only appended: add mode: upsert"),
+        (_to("{delta: d, mode: append, key: k}"), "only appended: add mode: upsert"),
         (_to("{delta: d, delete: gone}"), "only appended: add mode: upsert"),
         (_to("{parquet: d, mode: upsert}"), "no key 'mode'"),
         (_to("{delta: d, addColumns: maybe}"), "true or false"),
@@ -156,6 +159,23 @@ def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, body: str, says: str)
     with pytest.raises(ConfigError, match=says) as refused:
         load_pipelines(_load(tmp_path, body))
     assert "\n" not in str(refused.value)
+
+
+def test_a_transform_that_exits_is_an_error_of_its_pipeline() -> None:
+    """In a thread of its own it would end that thread, and a run with --once would end with 0."""
+    pipeline = Pipeline(
+        name="p",
+        topics=("a",),
+        start="earliest",
+        columns=("value",),
+        batch_events=5,
+        sql=None,
+        transform="pipeline_transforms:exits",
+        target=TargetSpec(kind="topic", where="b"),
+    )
+    frame: Any = "no DataFrame: it is not looked at"
+    with pytest.raises(UsageError, match=r"pipeline_transforms:exits called sys.exit\('no'\)"):
+        load_transform(pipeline)(frame)
 
 
 def test_no_file_is_said(tmp_path: Path) -> None:

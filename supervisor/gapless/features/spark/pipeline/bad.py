@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 Place = tuple[str, int, int]  # topic, partition, offset
 PLACE = ("topic", "partition", "offset")
+_HOLDS = "gapless_holds"
 REDRIVEN_MAX = 1000  # dead letters of one batch: they pass through the driver
 
 
@@ -57,7 +58,7 @@ class Redriven:
 class Aside:
     """The dead letters that a batch handles again, and its bad events with their reasons.
 
-    isolated: those of them that the check let through.
+    isolated: those of them that the check let through. is_settled: they are recorded, for good.
     """
 
     redriven: Sequence[Redriven] = ()
@@ -68,7 +69,7 @@ class Aside:
     topic_ids: dict[str, int] = field(default_factory=dict)
 
     def settle(self, conn: Connection[Any], name: str) -> None:
-        """Record all of it, in the transaction that decides the batch; once.
+        """Record all of it, in the transaction that decides the batch; nothing if it is settled.
 
         Raises GaplessError if a person has changed a dead letter meanwhile.
         """
@@ -86,7 +87,6 @@ class Aside:
                 "is_dropped": self.is_dropped,
             }
             conn.execute(query("spark", "set_bad_aside"), params)
-        self.is_settled = True
 
     def _end_redriven(self, conn: Connection[Any], name: str) -> None:
         params = {
@@ -132,19 +132,29 @@ def frame_of(spark: SparkSession, pipeline: Pipeline, redriven: Sequence[Redrive
     return spark.createDataFrame(rows, schema_ddl(names, {}))
 
 
+def judged(events: DataFrame, pipeline: Pipeline) -> DataFrame:
+    """Return the events with the verdict of the check, in a column of its own.
+
+    It is asked once: by rand() or current_timestamp() it may differ from query to query, and an
+    event would be neither written nor bad, or both. After: to be persisted.
+    """
+    holds = "true" if pipeline.check is None else f"coalesce(({pipeline.check}), false)"
+    return events.selectExpr("*", f"{holds} as {_HOLDS}")
+
+
 def sift(events: DataFrame, pipeline: Pipeline, aside: Aside) -> DataFrame:
     """Return the events for which the check holds; note the others in `aside`.
 
-    Before: `events` is persisted. Raises GaplessError for a bad event if the pipeline says fail.
+    Before: `events` is judged, and persisted. Raises GaplessError for a bad event if the pipeline
+    says fail.
     """
     aside.is_dropped = pipeline.on_bad_row == "drop"
     if pipeline.check is None:
         return events
-    holds = f"coalesce(({pipeline.check}), false)"
     reason = f"check does not hold: {' '.join(pipeline.check.split())[:300]}"
     bad = [
         (row.topic, row.partition, row.offset)
-        for row in events.where(f"not {holds}").select(*PLACE).sort(*PLACE).collect()
+        for row in events.where(f"not {_HOLDS}").select(*PLACE).sort(*PLACE).collect()
     ]
     if bad and pipeline.on_bad_row == "fail":
         topic, partition, offset = bad[0]
@@ -153,4 +163,4 @@ def sift(events: DataFrame, pipeline: Pipeline, aside: Aside) -> DataFrame:
             f"is {topic}/{partition}@{offset}: onBadRow: dead-letter sets them aside"
         )
     aside.bad.update(dict.fromkeys(bad, reason))
-    return events.where(holds)
+    return events.where(_HOLDS)

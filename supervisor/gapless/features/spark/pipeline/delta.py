@@ -125,7 +125,7 @@ class Delta:
         from deltalake.transaction import AddAction, RemoveAction
 
         table = DeltaTable(plan["table"])
-        if table.transaction_version(plan["app"]) == batch.number:
+        if has_batch(table, plan["app"], batch.number):
             return
         folder = Folder(self._spark, plan["table"])
         for add in plan["adds"]:
@@ -144,6 +144,16 @@ class Delta:
         table.create_write_transaction(
             adds, "append", table.schema(), parts, commit_properties=once
         )
+
+
+def has_batch(table: DeltaTable, app: str, number: int) -> bool:
+    """Tell whether a batch is in the table, or a later one.
+
+    A later one: another run was faster, or the database was restored (require_new() tells so). Its
+    number MUST NOT go back, or the batches after this one would be committed again.
+    """
+    done = table.transaction_version(app)
+    return done is not None and done >= number
 
 
 def _add(below: str, file: File, rows: int) -> dict[str, Any] | None:

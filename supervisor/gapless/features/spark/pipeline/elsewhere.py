@@ -10,19 +10,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 from psycopg import Connection, sql
 
 from gapless.db.connect import connect
 from gapless.errors import ConnectError, GaplessError, UsageError
 from gapless.failpoints import hit
-from gapless.features.spark.offsets import from_json, to_json
+from gapless.features.spark.offsets import to_json
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.lake import app_of, require_new
-from gapless.features.spark.pipeline.position import MicroBatch, end_batch
+from gapless.features.spark.pipeline.position import MicroBatch, end_batch, recorded_end
 from gapless.features.spark.pipeline.table import (
     Table,
     beside,
@@ -103,13 +104,14 @@ class OtherTable:
         Raises GaplessError for a database that is ahead of the log's.
         """
         with explained(self._pipeline):
-            there.execute(_CREATE.format(self._position))
+            with suppress(psycopg.errors.UniqueViolation):  # another pipeline makes it just now
+                there.execute(_CREATE.format(self._position))
             row = there.execute(_FIND.format(self._position), [app]).fetchone()
         if row is None or row[0] < batch.number:
             return None
         if row[0] > batch.number:
             require_new(row[0], self._pipeline.name, batch)
-        return replace(batch, end=from_json(row[1]))
+        return replace(batch, end=recorded_end(self._pipeline, row[1], batch.start))
 
     def _note(self, there: Connection[Any], app: str, batch: MicroBatch) -> None:
         """Move the place in the other database past the batch, in the transaction of its rows.

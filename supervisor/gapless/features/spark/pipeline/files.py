@@ -8,7 +8,7 @@ remaining files are moved. Readers of the folder need no manifest, no checkpoint
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -41,8 +41,9 @@ class Files:
                 f"{self._target.where} is a Delta table, whose readers would not see files that "
                 f"are only put there: write to: {{delta: {self._target.where}}}"
             )
+        staged = self._staging.names(self._pipeline.name)
         if state(conn, self._pipeline.name).files is None:
-            self._staging.remove(self._pipeline.name)
+            self._sweep(staged)
 
     def bring(
         self, conn: Connection[Any], batch: MicroBatch, frame: Callable[[], DataFrame]
@@ -80,8 +81,17 @@ class Files:
             self._target.move(source, goal)
             if number == 0:
                 hit("pipeline.moved")
+        staged = self._staging.names(self._pipeline.name)
         hit("pipeline.applied")
         with conn.transaction():
             end_batch(conn, self._pipeline.name, batch)
         hit("pipeline.done")
-        self._staging.remove(self._pipeline.name)
+        self._sweep(staged)
+
+    def _sweep(self, staged: Sequence[str]) -> None:
+        """Remove staged folders. Before: the session proved that it had the pipeline, after a look.
+
+        A later run, which takes over while this one is paused, may have recorded files in others.
+        """
+        for each in staged:
+            self._staging.remove(f"{self._pipeline.name}/{each}")

@@ -100,7 +100,7 @@ class Fleet:
                     threads[-1].join(0.1)
                     threads = _alive(threads)
             finally:
-                self._end(threads)
+                self._end(_alive(threads))
 
     def once(self) -> dict[str, GaplessError]:
         """Run each up to the present events, all at a time; return the errors by their names."""

@@ -45,9 +45,9 @@ class Folder:
         """Tell whether there is a file, or a folder, of that name below this one."""
         return bool(self._fs.exists(self._path(f"{self.where}/{below}")))
 
-    def names(self) -> list[str]:
-        """Return the names directly in the folder; none if it does not exist."""
-        path = self._path(self.where)
+    def names(self, below: str = "") -> list[str]:
+        """Return the names directly in the folder, or a subfolder; none if it does not exist."""
+        path = self._path(f"{self.where}/{below}" if below else self.where)
         if not self._fs.exists(path):
             return []
         there = self._fs.listStatus(path)

@@ -66,6 +66,17 @@ def unlock_pipeline(conn: Connection[Any], name: str) -> None:
 
 
 @contextmanager
+def locked_pipeline(conn: Connection[Any], name: str) -> Iterator[None]:
+    """Have the pipeline's lock in the block; UsageError while it runs."""
+    lock_pipeline(conn, name)
+    try:
+        yield
+    finally:
+        with suppress(psycopg.Error):
+            unlock_pipeline(conn, name)
+
+
+@contextmanager
 def standing_by(conn: Connection[Any], name: str) -> Iterator[None]:
     """Let the status count this session as one that stands by for the pipeline."""
     conn.execute(query("spark", "stand_by"), {"name": name})

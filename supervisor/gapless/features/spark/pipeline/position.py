@@ -18,8 +18,9 @@ from gapless.features.spark.offsets import Offsets, count, from_json, to_json
 from gapless.features.spark.options import read_options
 from gapless.features.spark.pipeline.bad import Aside, redriven_events
 from gapless.features.spark.pipeline.document import Pipeline
-from gapless.features.spark.pipeline.lease import lock_pipeline
+from gapless.features.spark.pipeline.lease import locked_pipeline
 from gapless.features.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
+from gapless.ops.text import quantity
 
 __all__ = ["PipelineStanding", "list_pipelines", "reset_pipeline"]
 
@@ -150,7 +151,7 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline, epoch: int = 0) -> Mic
     start = _position(conn, pipeline, ends)
     aside = Aside(topic_ids={end.topic: end.topic_id for end in ends})
     if at.planned is not None:
-        end = from_json(at.planned)
+        end = recorded_end(pipeline, at.planned, start)
     else:
         if not pipeline.target.commits_apart:
             aside.redriven = redriven_events(conn, pipeline)
@@ -166,6 +167,21 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline, epoch: int = 0) -> Mic
         is_planned=at.planned is not None,
         aside=aside,
     )
+
+
+def recorded_end(pipeline: Pipeline, place: Any, start: Offsets) -> Offsets:
+    """Return the end of a batch that was recorded when the log had fewer partitions, perhaps.
+
+    A new partition has none of its events. Raises UsageError for events of a topic that the
+    pipeline has left since: their position would stay behind them.
+    """
+    recorded = from_json(place)
+    if left := sorted(recorded.keys() - start.keys()):
+        raise UsageError(
+            f"pipeline {pipeline.name} has a batch under way, with events of {', '.join(left)}: "
+            "run it with --once as it was, then change its topics"
+        )
+    return {topic: parts | recorded.get(topic, {}) for topic, parts in start.items()}
 
 
 def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) -> None:
@@ -188,6 +204,7 @@ def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) 
         if row is None or not row[0]:
             raise GaplessError(f"pipeline {name} has moved on meanwhile: it runs elsewhere, too")
         batch.aside.settle(conn, name)
+    batch.aside.is_settled = True
 
 
 def end_batch(conn: Connection[Any], name: str, batch: MicroBatch) -> None:
@@ -230,13 +247,13 @@ def reset_pipeline(
     half-way through a batch.
     """
     state(conn, name)
-    lock_pipeline(conn, name)
-    try:
-        conn.execute(query("spark", "reset_pipeline"), {"name": name, "goal": to})
-    except psycopg.Error as error:
-        if error.sqlstate == "GL409":
-            raise UsageError(str(error.diag.message_primary)) from error
-        raise
+    with locked_pipeline(conn, name):
+        try:
+            conn.execute(query("spark", "reset_pipeline"), {"name": name, "goal": to})
+        except psycopg.Error as error:
+            if error.sqlstate == "GL409":
+                raise UsageError(str(error.diag.message_primary)) from error
+            raise
 
 
 def holds(conn: Connection[Any], name: str) -> list[Hold]:
@@ -249,10 +266,17 @@ def holds(conn: Connection[Any], name: str) -> list[Hold]:
 
 
 def remove(conn: Connection[Any], name: str) -> None:
-    """Forget a pipeline: retention no longer waits for it. Raises UsageError while it runs."""
+    """Forget a pipeline: retention no longer waits for it. Raises UsageError while it runs.
+
+    Nor while instances stand by, or wait to try it again: they would begin it anew.
+    """
     holds(conn, name)
-    lock_pipeline(conn, name)
-    conn.execute(query("spark", "remove_pipeline"), {"name": name})
+    with locked_pipeline(conn, name):
+        standbys = sum(each.standbys for each in list_pipelines(conn) if each.name == name)
+        if standbys:
+            told = f"{quantity(standbys, 'instance')} of gapless pipeline run would begin it anew"
+            raise UsageError(f"pipeline {name}: {told}: stop them first")
+        conn.execute(query("spark", "remove_pipeline"), {"name": name})
 
 
 def _ends(conn: Connection[Any], topics: Iterable[str]) -> list[End]:
@@ -269,5 +293,6 @@ def _position(conn: Connection[Any], pipeline: Pipeline, ends: list[End]) -> Off
         at.setdefault(topic, {})[partition_id] = offset
     for end in ends:  # a new partition
         at.setdefault(end.topic, {}).setdefault(end.partition_id, 1)
-    require_kept(at, ends, fail=True)
+    anew = f"gapless pipeline reset {pipeline.name} begins anew with those that are"
+    require_kept(at, ends, fail=True, remedy=anew)
     return at

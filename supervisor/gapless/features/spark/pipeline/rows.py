@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+ROLE = "spark pipeline"  # of the sessions of tasks
 _RESULT = "part INT, events BIGINT, token STRING, rows BINARY"
 
 
@@ -38,10 +39,10 @@ def collect_staged(df: DataFrame, handed: Callable[[int, Any], Staged]) -> list[
     ]
 
 
-def stage_events(df: DataFrame, where: Reached, topic: str) -> list[Staged]:
-    """Stage the rows of `df` as events of a topic."""
+def stage_events(df: DataFrame, where: Reached, topic: str, job: UUID) -> list[Staged]:
+    """Stage the rows of `df` as events of a topic. job: of staging()."""
     return collect_staged(
-        df, lambda part, batches: stage(where.dsn, topic, part, batches, where.identity)
+        df, lambda part, batches: stage(where.dsn, topic, part, batches, where.identity, job)
     )
 
 
@@ -86,7 +87,7 @@ def stage_part(
     else:
         return Staged(part=part, events=events, token=token, rows=b"".join(waiting))
     copy_in = sql.SQL("copy {} from stdin (format csv)").format(table)
-    conn = connect_task(where.dsn, role="spark pipeline", identity=where.identity)
+    conn = connect_task(where.dsn, role=ROLE, identity=where.identity)
     with closing(conn), conn.cursor().copy(copy_in) as copy:
         for rows in waiting:
             copy.write(rows)

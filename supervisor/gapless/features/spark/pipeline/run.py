@@ -13,13 +13,14 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+import psycopg
 from psycopg import Connection
 
 from gapless.db.schema import schema
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.executors import require_executors
 from gapless.features.spark.offsets import to_json
-from gapless.features.spark.pipeline.bad import columns_to_read, frame_of, sift
+from gapless.features.spark.pipeline.bad import columns_to_read, frame_of, judged, sift
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.isolate import (
     ISOLATED_MAX,
@@ -116,7 +117,7 @@ class _Run:
         self._tell = what.tell
         self._epoch = epoch
         self._target = target_of(what.pipeline, self._spark, self._where)
-        self._kept: list[DataFrame] = []  # in Spark's memory, for the present batch
+        self._kept: DataFrame | None = None  # in Spark's memory, for the present batch
 
     def loop(self, wait: Callable[[float], bool] | None) -> int:
         self._target.begin(self._conn)
@@ -145,9 +146,10 @@ class _Run:
                     raise
                 self._target.bring(self._conn, batch, partial(self._frame, batch))
         finally:
-            while self._kept:
+            if self._kept is not None:
                 with suppress(Exception):  # Spark is lost, and its memory with it
-                    self._kept.pop().unpersist()
+                    self._kept.unpersist()
+            self._kept = None
         redriven, bad = len(batch.aside.redriven), len(batch.aside.bad)
         what = f"{redriven:,} redriven" if redriven else f"{batch.events:,} events"
         self._tell(
@@ -161,15 +163,17 @@ class _Run:
 
     def _good(self, batch: MicroBatch) -> DataFrame:
         """Return the batch's events, without those that are known to be bad."""
-        if batch.aside.redriven:
-            events = frame_of(self._spark, self._pipeline, batch.aside.redriven)
-        else:
-            events = self._read(batch)
         if not self._pipeline.looks_for_bad:
-            return events
+            return self._events(batch)
+        if self._kept is None:
+            self._kept = judged(self._events(batch), self._pipeline).persist()
         isolated = [Stretch(*place, place[-1]) for place in batch.aside.isolated]
-        self._kept.append(events.persist())  # it is used twice
-        return outside(sift(events, self._pipeline, batch.aside), isolated)
+        return outside(sift(self._kept, self._pipeline, batch.aside), isolated)
+
+    def _events(self, batch: MicroBatch) -> DataFrame:
+        if batch.aside.redriven:
+            return frame_of(self._spark, self._pipeline, batch.aside.redriven)
+        return self._read(batch)
 
     def _isolate(self, batch: MicroBatch, error: Exception) -> bool:
         """Find the events for which the batch was refused; tell whether there are any."""
@@ -247,7 +251,12 @@ def _function(name: str, reference: str) -> Transform:
         raise UsageError(f"pipeline {name}: transform {reference!r} is no function")
 
     def transform(df: DataFrame) -> DataFrame:
-        made: DataFrame = found(df)
+        try:
+            made: DataFrame = found(df)
+        except SystemExit as error:  # its thread would end, and nobody be told
+            raise UsageError(
+                f"pipeline {name}: {reference} called sys.exit({error.code!r}): let it raise"
+            ) from error
         if not hasattr(made, "mapInArrow"):
             raise UsageError(
                 f"pipeline {name}: {reference} returned {type(made).__name__}, no DataFrame"
@@ -272,5 +281,5 @@ def _noted(conn: Connection[Any], name: str) -> Iterator[None]:
 
 
 def _note(conn: Connection[Any], name: str, error: GaplessError) -> None:
-    if not conn.closed:
+    with suppress(psycopg.Error):  # a session that has ended: what it was raised for comes first
         note(conn, name, str(error)[:500])

@@ -183,7 +183,7 @@ def _require_key(
         if name in options and not key:
             raise ConfigError(f"{place}.{name}: {name} needs key, the columns that name a row")
     for name in ("key", "delete"):
-        if "mode" not in options and "table" not in options and name in options:
+        if not is_upsert and "table" not in options and name in options:
             raise ConfigError(f"{place}.{name}: rows are only appended: add mode: upsert")
 
 

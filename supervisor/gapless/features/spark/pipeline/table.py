@@ -17,13 +17,14 @@ from uuid import UUID
 import psycopg
 from psycopg import Connection, sql
 
+from gapless.db.queries import query
 from gapless.db.schema import schema
 from gapless.errors import UsageError
 from gapless.failpoints import hit
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.isolate import RowsError
 from gapless.features.spark.pipeline.position import MicroBatch, end_batch
-from gapless.features.spark.pipeline.rows import stage_rows
+from gapless.features.spark.pipeline.rows import ROLE, stage_rows
 from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.reach import Reached
 from gapless.features.spark.sink import Staged
@@ -63,14 +64,14 @@ class Table:
         return stage_rows(df, self._where, self.stage)
 
     def prepare(self, conn: Connection[Any], columns: Sequence[str]) -> None:
-        """Create the stage anew: old rows are from lost runs.
+        """Create the stage anew: old rows, and tasks that send some, are from lost runs.
 
         Raises UsageError for a table that is not there, or has other columns.
         """
         self._check(columns)
         names = sql.SQL(", ").join(map(sql.Identifier, columns))
         with explained(self._pipeline):
-            conn.execute(sql.SQL("drop table if exists {}").format(self.stage))
+            _drop(conn, self.stage)
             conn.execute(
                 sql.SQL(
                     "create unlogged table {} as select null::uuid as {}, {} from {} with no data"
@@ -111,6 +112,8 @@ class Table:
                     "run the pipeline again"
                 )
             conn.execute(sql.SQL("drop table {}").format(self.stage))
+            # A deferred one would refuse the rows at COMMIT only, where probe() never comes.
+            conn.execute("set constraints all immediate")
 
     def _check(self, columns: Sequence[str]) -> None:
         target = self._pipeline.target
@@ -208,12 +211,18 @@ def explained(pipeline: Pipeline) -> Iterator[None]:
 def drop_stage(conn: Connection[Any], stage: sql.Identifier) -> str | None:
     """Drop the staged rows of an interrupted run; return the stage's name if that is refused."""
     try:
-        conn.execute(sql.SQL("drop table if exists {}").format(stage))
+        _drop(conn, stage)
     except psycopg.errors.InsufficientPrivilege:
         return stage.as_string(conn)
     except psycopg.errors.InvalidSchemaName:
         return None  # it was dropped with its schema
     return None
+
+
+def _drop(conn: Connection[Any], stage: sql.Identifier) -> None:
+    tasks = {"stage": stage.as_string(conn), "application": f"{schema()}/{ROLE}"}
+    conn.execute(query("spark", "end_tasks"), tasks)
+    conn.execute(sql.SQL("drop table if exists {}").format(stage))
 
 
 def stage_of(name: str, where: str) -> sql.Identifier:

@@ -20,7 +20,7 @@ from gapless.features.spark.pipeline.position import MicroBatch, end_batch
 from gapless.features.spark.pipeline.rows import stage_events
 from gapless.features.spark.pipeline.table import Table
 from gapless.features.spark.reach import Reached
-from gapless.features.spark.sink import publish_messages
+from gapless.features.spark.sink import publish_messages, staging
 from gapless.settings import dereference
 
 if TYPE_CHECKING:
@@ -75,19 +75,21 @@ class TopicTarget:
         """See Target."""
         topic, df = self._pipeline.target.where, frame()
         check_columns(df.columns, topic=topic)
-        staged = stage_events(df, self._where, topic)
-        hit("pipeline.written")
-        with conn.transaction():
-            publish_messages(conn, staged)
-            hit("pipeline.applied")
-            end_batch(conn, self._pipeline.name, batch)
+        with staging(conn) as job:
+            staged = stage_events(df, self._where, topic, job)
+            hit("pipeline.written")
+            with conn.transaction():
+                publish_messages(conn, staged)
+                hit("pipeline.applied")
+                end_batch(conn, self._pipeline.name, batch)
         hit("pipeline.done")
 
     def probe(self, conn: Connection[Any], df: DataFrame) -> None:
         """See Probing."""
-        staged = stage_events(df, self._where, self._pipeline.target.where)
-        with conn.transaction(force_rollback=True):
-            publish_messages(conn, staged)
+        with staging(conn) as job:
+            staged = stage_events(df, self._where, self._pipeline.target.where, job)
+            with conn.transaction(force_rollback=True):
+                publish_messages(conn, staged)
 
 
 def target_of(pipeline: Pipeline, spark: SparkSession, where: Reached) -> Target:
