@@ -114,6 +114,11 @@ class ReadOptions:
     primary_dsn: str | None = field(default=None, repr=False)
     identity: str | None = None
 
+    def reads(self, topic: str, *partition_ids: int) -> bool:
+        """Tell whether partitions of a topic are among those to be read, if they exist."""
+        named = topic in self.topics if self.pattern is None else self.pattern.fullmatch(topic)
+        return bool(named) and all(self.wants(topic, each) for each in partition_ids)
+
     def wants(self, topic: str, partition_id: int) -> bool:
         """Tell whether a partition is among those to be read."""
         if self.partitions is not None and partition_id not in self.partitions:
