@@ -42,7 +42,7 @@ def schema_of(
     from pyspark.sql.types import StructType
 
     given = {"subscribe": topic} if url is None else {"subscribe": topic, "url": url}
-    with closing(open_control(read_options(given).dsn)) as conn:
+    with closing(open_control(read_options(given).dsn, standby=True)) as conn:
         found = show_schema(conn, topic, event_type, version)
     name = f"version {found.version} of the schema of {found.topic}/{found.event_type}"
     made: StructType = StructType.fromJson(struct_of(json.loads(found.schema), name))
