@@ -26,6 +26,7 @@ SparkType = str | dict[str, Any]
 _PARTS_MAX = 10_000
 _SCALE_MAX = 18
 _LONG_MAX = 2**63 - 1
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _STRING = "string"
 _OF_VALUES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
@@ -167,7 +168,7 @@ def _kinds(schema: Any) -> set[str]:
 def _number(schema: Mapping[str, Any], *, is_whole: bool) -> str:
     """Return long or double; a decimal for bounds beyond long, and for multiples of 0.01."""
     if is_whole:
-        bounds = [schema.get(name) for name in ("minimum", "maximum")]
+        bounds = [schema.get(name) for name in _BOUNDS]
         is_long = all(not isinstance(each, int) or abs(each) <= _LONG_MAX for each in bounds)
         return "long" if is_long else "decimal(38,0)"
     step = schema.get("multipleOf")
