@@ -19,6 +19,7 @@ from gapless.features.spark.options import ReadOptions
 from gapless.features.spark.place import (
     End,
     find_ends,
+    newest_timeline,
     require_kept,
     require_order,
 )
@@ -52,14 +53,15 @@ class ReadPlan:
 class Loaded:
     """The ends of the log at load(), the moment by the database's clock, and the range to read.
 
-    start and end are None for options that lead nowhere: a batch that is planned says so, and a
-    stream has a checkpoint in place of them.
+    timeline: the newest one on which its events were given. start, end and timeline are None for
+    options that lead nowhere: a batch that is planned says so, and a stream has a checkpoint.
     """
 
     ends: list[End]
     now: datetime
     start: Offsets | None = None
     end: Offsets | None = None
+    timeline: int | None = None
 
 
 def wanted(options: ReadOptions) -> ReadRequest:
@@ -89,8 +91,7 @@ def look(options: ReadOptions) -> Loaded:
         servers.settle()
         loaded = Loaded(ends=find_ends(servers.log, options), now=find_now(servers.log))
         with suppress(UsageError):
-            start, end = batch_range(servers.log, options, loaded)
-            return replace(loaded, start=start, end=end)
+            return with_range(servers.log, options, loaded)
         return loaded
 
 
@@ -105,26 +106,27 @@ def plan_batch(options: ReadOptions, loaded: Loaded | None = None) -> ReadPlan:
     with closing(open_control(options.dsn, standby=True)) as conn:
         ends = find_ends(conn, options)
         require_replayed(conn, loaded.ends, ends)
-        start, end = loaded.start, loaded.end
-        if start is None or end is None:
-            start, end = batch_range(conn, options, loaded)
+        if loaded.start is None:
+            loaded = with_range(conn, options, loaded)
         where = reached(conn)
+    start, end = loaded.start, loaded.end
+    assert start is not None
+    assert end is not None
     require_order(options.starting, start, end)
-    timeline = max((each.timeline for each in loaded.ends), default=None)
-    return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends, timeline))
+    return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends, loaded.timeline))
 
 
-def batch_range(
-    conn: Connection[Any], options: ReadOptions, loaded: Loaded
-) -> tuple[Offsets, Offsets]:
-    """Return the beginning of a batch, and its end (exclusive): all, unless options name others."""
+def with_range(conn: Connection[Any], options: ReadOptions, loaded: Loaded) -> Loaded:
+    """Return it with the range of a batch, whose end is exclusive: all, unless options say less."""
     now, ends = loaded.now, loaded.ends
     place = options.starting or StartPosition(kind="earliest")
     start: Offsets = {}  # with an archive, the log begins at its first offset
     if place.kind != "earliest" or options.archive is None:
         start = resolve(conn, place, ends, now=now, otherwise=EARLIEST)
     place = options.ending or StartPosition(kind="latest")
-    return start, resolve(conn, place, ends, now=now, otherwise=LATEST)
+    end = resolve(conn, place, ends, now=now, otherwise=LATEST)
+    timeline = newest_timeline(conn, start, end, ends)
+    return replace(loaded, start=start, end=end, timeline=timeline)
 
 
 def tasks_between(

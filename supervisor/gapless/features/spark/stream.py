@@ -34,6 +34,7 @@ from gapless.features.spark.place import (
     earliest,
     find_ends,
     latest,
+    newest_timeline,
     record_position,
 )
 from gapless.features.spark.reach import Reached, reached
@@ -113,16 +114,20 @@ class StreamReader:
         conn, ends = self._look()
         start = self._start(done, ends)
         self._show(done)
-        end = self._next(conn, start, ends, limited=limited)
+        place = self._next(conn, start, ends, limited=limited)
+        timeline = newest_timeline(conn, start, place, ends)
+        if place == from_json(done):
+            timeline = max(timeline, timeline_in(done) or 0)
+        end = _json(place, ends, timeline)
         # The text of a place that stays has to stay: Spark takes another one for a batch to run.
         begin = done if done == self._first else None
-        if begin is None and from_json(end) == from_json(done):
+        if begin is None and place == from_json(done):
             begin = beginning_in(done)
         return end if begin is None else with_beginning(end, begin)
 
     def _next(
         self, conn: Connection[Any], start: Offsets, ends: list[End], *, limited: bool
-    ) -> Json:
+    ) -> Offsets:
         end = latest(ends)
         if self._last_stop is not None:
             self._start(self._last_stop, ends)  # another standby may not have it yet
@@ -130,11 +135,11 @@ class StreamReader:
         behind = count(start, end)
         options = self._options
         if behind == 0 or (limited and self._is_too_little(behind)):
-            return _json(start, ends)
+            return start
         self._waiting_since_s = None
         if limited and options.max_offsets is not None and behind > options.max_offsets:
-            return _json(self._bounded(cut(conn, start, ends, options.max_offsets), end), ends)
-        return _json(self._bounded(latest(ends), end), ends)
+            return self._bounded(cut(conn, start, ends, options.max_offsets), end)
+        return self._bounded(latest(ends), end)
 
     @steadily
     def tasks(self, start: Json, end: Json) -> list[Task]:
@@ -233,7 +238,8 @@ def _tell_begin(ends: list[End]) -> None:
         )
 
 
-def _json(place: Offsets, ends: list[End]) -> Json:
+def _json(place: Offsets, ends: list[End], timeline: int | None = None) -> Json:
     """Return a place as Spark keeps it, with the mark of the log that was read."""
+    timeline = timeline or max(end.timeline for end in ends)
     created = {end.topic: end.created_us for end in ends if end.topic in place}
-    return to_json(place, mark(max(end.timeline for end in ends), created))
+    return to_json(place, mark(timeline, created))
