@@ -56,7 +56,7 @@ class StreamReader:
         self._servers: Servers | None = None
         self._reached: Reached | None = None  # by these sessions
         self._first: Json | None = None
-        self._has_planned = False
+        self._planned: Json | None = None  # the end of the newest batch
         self._last_stop: Json | None = None  # Trigger.AvailableNow stops here
         self._recorded: Json | None = None
         self._waiting_since_s: float | None = None
@@ -98,11 +98,15 @@ class StreamReader:
         Until a batch is planned, it may be the end of the first one.
         """
         begin = None
-        if self._options.starting is not None and not self._has_planned:
+        if self._options.starting is not None and self._planned is None:
             with suppress(UsageError):  # without a checkpoint Spark asks for it next
                 begin = self.first()
-        _, ends = self._look()
-        end = _json(latest(ends), ends)
+        conn, ends = self._look()
+        place, since = latest(ends), self._planned or begin
+        if self._planned is not None and place == from_json(self._planned):
+            return self._planned
+        start = place if since is None else from_json(since)
+        end = _json(place, ends, newest_timeline(conn, start, place, ends))
         return end if begin is None else with_beginning(end, begin)
 
     @steadily
@@ -144,7 +148,7 @@ class StreamReader:
     @steadily
     def tasks(self, start: Json, end: Json) -> list[Task]:
         """Return the ranges of each task of a micro-batch."""
-        self._has_planned = True
+        self._planned = end
         _, ends = self._look(fresh=False)
         begin = self._start(self.begun(start, end), ends)
         self._start(end, ends)  # not seen yet, if a run before this one planned the batch
