@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from gapless.features.spark.columns import require_own_schema, schema_ddl
 from gapless.features.spark.events import check_columns
 from gapless.features.spark.options import ReadOptions, read_options, write_options
 from gapless.features.spark.source import Loaded, look, plan_batch, read_task
+from gapless.settings import environment_schema
 from pyspark_gapless.stream import GaplessPartition, GaplessStreamReader
 
 if TYPE_CHECKING:
@@ -35,7 +37,7 @@ class GaplessSource(DataSource):
         return "gapless"
 
     def schema(self) -> str:
-        options = read_options(self.options)
+        options = read_options(self._given)
         self._loaded = look(options)  # Spark keeps this object, and with it the DataFrame's range
         return schema_ddl(options.columns, options.formats)
 
@@ -48,7 +50,7 @@ class GaplessSource(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceArrowWriter:  # noqa: FBT001
         from pyspark_gapless.sink import GaplessWriter
 
-        options = write_options(self.options)
+        options = write_options(self._given)
         check_columns(schema.fieldNames(), topic=options.topic)
         return GaplessWriter(options, overwrite=overwrite)
 
@@ -59,13 +61,21 @@ class GaplessSource(DataSource):
     ) -> DataSourceStreamWriter:
         from pyspark_gapless.sink import GaplessStreamWriter
 
-        options = write_options(self.options)
+        options = write_options(self._given)
         check_columns(schema.fieldNames(), topic=options.topic)
         return GaplessStreamWriter(options, schema, overwrite=overwrite)
 
+    @property
+    def _given(self) -> dict[str, str]:
+        """Return the options, with the environment's schema if they name none.
+
+        Spark's worker plans one source after the other: the last one may have named another.
+        """
+        return {"schema": environment_schema(os.environ), **self.options}
+
     def _read_options(self, schema: StructType) -> ReadOptions:
         """Return the options of a reader. Raises UsageError for a schema that is not ours."""
-        options = read_options(self.options)
+        options = read_options(self._given)
         fields = [
             (field.name, f"{field.dataType.simpleString()}{'' if field.nullable else ' not null'}")
             for field in getattr(schema, "fields", ())  # an engine without Spark gives Arrow's

@@ -84,13 +84,13 @@ except ImportError:  # before PySpark 4.2
             super().__init__(options)
 
         def latestOffset(self) -> dict[str, Any]:  # type: ignore[override] # noqa: N802
-            return self._driver.newest()
+            return self._driver.all()
 
         def partitions(
             self, start: dict[str, Any], end: dict[str, Any]
         ) -> Sequence[InputPartition]:
             # Spark plans a batch only when the one before it is committed.
-            self._driver.show(start)
+            self._driver.show(self._driver.begun(start, end))
             return super().partitions(start, end)
 
         def commit(self, end: dict[str, Any]) -> None:

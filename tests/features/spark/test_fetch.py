@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any
 
 import psycopg
@@ -24,7 +25,8 @@ from gapless.features.spark.fetch import read_ranges  # noqa: E402
 from gapless.features.spark.options import read_options  # noqa: E402
 from gapless.features.spark.ranges import Range  # noqa: E402
 from gapless.features.spark.segments import ReadRequest  # noqa: E402
-from gapless.features.spark.source import look, plan_batch  # noqa: E402
+from gapless.features.spark.source import look, plan_batch, read_task  # noqa: E402
+from gapless.features.spark.stream import StreamReader  # noqa: E402
 
 PAYLOADS: list[Any] = [{"n": 1}, None, "ünï\u0000", [1, 2], "x" * 10_000, {"deep": {"er": "✈"}}]
 
@@ -259,6 +261,33 @@ def _task_sessions(conn: Connection) -> list[int]:
         " and datname = current_database()"
     ).fetchall()
     return [pid for (pid,) in rows]
+
+
+@pytest.mark.parametrize("road", ["batch", "stream", "before 4.2"])
+def test_events_of_before_an_upgrade_may_be_of_a_later_timeline(
+    dsn: str, conn: Connection, topic: Topic, road: str
+) -> None:
+    """A failover begins another one, and pg_upgrade begins anew at 1: that has lost nothing."""
+    for _ in range(3):
+        _publish(dsn, 20)
+        sequence(conn)
+    middle = "(select percentile_disc(0.5) within group (order by run) from gapless.log_segment)"
+    conn.execute(f"update gapless.log_segment set timeline = 3 where run = {middle}")
+    if road == "batch":
+        assert len(_read(dsn)) == 60
+        return
+    given = {"url": dsn, "subscribe": "outbox", "startingOffsets": "earliest"}
+    options = read_options({**given, "maxOffsetsPerTrigger": "20"})
+    with closing(StreamReader(options)) as reader:
+        done, timelines, found = reader.first(), [], 0
+        for _ in range(4):
+            end = reader.next(done, limited=True) if road == "stream" else reader.all()
+            for task in reader.tasks(done, end):
+                found += sum(each.num_rows for each in read_task(options, task, reader.where()))
+            timelines.append(end[""]["timeline"])
+            done = end
+        assert reader.next(done, limited=True) == reader.all() == done
+    assert (found, set(timelines)) == (60, {1, 3} if road == "stream" else {3})
 
 
 @pytest.mark.long

@@ -61,7 +61,7 @@ def told() -> list[QueryLag]:
             [("a", 0, 4, None), ("a", 1, 2, None), ("b", 0, 1, None)],
         ),
         (['{"": {"timeline": 1, "created a": 7}, "a": {"0": 3}}'], [("a", 0, 3, 7)]),
-        (['{"orders": {"0": 3}}', "17", None, '{"": 5}', "(log,3)"], []),
+        (['{"orders": {"0": 3}}', "17", None, '{"": 5}', "(log,3)", "{log=3}"], []),
     ],
 )
 def test_the_position_is_that_of_the_logs_among_the_sources(

@@ -3,22 +3,25 @@
 import json
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import datetime, timedelta
+from time import sleep
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.errors import UsageError
-from gapless.features.spark.offsets import EARLIEST, LATEST
+from gapless.errors import HoleError, UsageError
+from gapless.features.spark.offsets import EARLIEST, LATEST, StartPosition
 from gapless.features.spark.options import read_options
-from gapless.features.spark.place import find_ends
+from gapless.features.spark.place import find_ends, record_position
 from gapless.features.spark.resolve import resolve
+from gapless.features.spark.source import look, plan_batch
 from gapless.features.spark.stream import StreamReader
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import ensure_topic
+from gapless.log.topics import ensure_topic, set_partitions
 from support.records import value
 
 BEFORE, AFTER = 10, 10
@@ -165,6 +168,107 @@ def test_an_end_that_is_fixed_lacks_topics_that_appear_later(
     assert "orders.us" not in end
     for each in stream.tasks(begin, end):
         assert [one.topic for one in each] == ["orders"]
+
+
+@pytest.mark.parametrize("ask", ["next", "all"])
+@pytest.mark.parametrize("start", ["latest", "-15", "group:g", "-1500ms"])
+def test_a_first_batch_that_is_repeated_is_the_same_range(
+    conn: Connection, noon: datetime, start: str, ask: str
+) -> None:
+    """Spark keeps its end, and asks for the beginning again; all: as Spark does it before 4.2."""
+    record_position(conn, "g", {"orders": {0: 5}})
+    options = read_options({"url": conn.info.dsn, "subscribe": "orders", "startingOffsets": start})
+    with closing(StreamReader(options)) as reader:
+        if ask == "next":
+            begin = reader.first()
+            publish(conn, "orders", {})
+            end = reader.next(begin, limited=False)
+        else:
+            publish(conn, "orders", {})
+            end = reader.all()
+            begin = reader.first()
+        planned = reader.tasks(begin, end)
+    sleep(1.5)
+    publish(conn, "orders", {})
+    sequence(conn)
+    record_position(conn, "g", {"orders": {0: 23}})
+    with closing(StreamReader(options)) as reader:
+        assert reader.first() != begin
+        assert reader.tasks(reader.first(), end) == planned
+        assert reader.begun(reader.first(), end)["orders"] == begin["orders"]
+        assert reader.next(end, limited=False)["orders"] == {"0": 23}
+        after = reader.next(end, limited=False)
+        ((each,),) = reader.tasks(end, after)
+        assert (each.first_offset, each.last_offset) == (22, 22)
+
+
+def test_a_first_batch_of_nothing_is_no_reason_for_another(
+    conn: Connection, stream: StreamReader
+) -> None:
+    end = stream.next(stream.first(), limited=False)
+    assert json.dumps(stream.next(end, limited=False)) == json.dumps(end)
+
+
+def test_a_repeated_batch_of_another_database_is_refused(
+    conn: Connection, stream: StreamReader
+) -> None:
+    end = stream.next(stream.first(), limited=False)
+    elsewhere = {**end, "": {**end[""], "created orders.eu": 7}}
+    with pytest.raises(UsageError, match=r"topic orders\.eu of another database"):
+        stream.tasks(stream.first(), elsewhere)
+
+
+def test_a_place_of_partitions_that_are_not_read_is_refused(
+    conn: Connection, noon: datetime
+) -> None:
+    """They would be read anew by a query that reads them again."""
+    set_partitions(conn, "orders", 2)
+    options = read_options({"url": conn.info.dsn, "subscribe": "orders", "partitions": "1"})
+    with closing(StreamReader(options)) as reader:
+        assert reader.next({"orders": {"0": 1, "1": 1}}, limited=False)["orders"] == {"1": 1}
+        with pytest.raises(UsageError, match=r"to partition 0 of topic orders, and .* reads 1 of"):
+            reader.next({"orders": {"0": 2, "1": 1}}, limited=False)
+
+
+@pytest.mark.parametrize(
+    ("given", "first", "last"),
+    [
+        ({"endingTimestamp": "4102444800000"}, 1, 20),
+        ({"startingTimestamp": "{noon}"}, 11, 20),
+        ({"startingOffsets": "group:g"}, 5, 20),
+        ({"endingOffsets": "group:g"}, 1, 4),
+    ],
+)
+def test_a_dataframe_is_a_fixed_range(
+    conn: Connection, noon: datetime, given: dict[str, str], first: int, last: int
+) -> None:
+    """Whatever is published, handled or dropped between load() and a job."""
+    given = {name: text.replace("{noon}", noon.isoformat()) for name, text in given.items()}
+    record_position(conn, "g", {"orders": {0: 5}})
+    options = read_options({"url": conn.info.dsn, "subscribe": "orders", **given})
+    loaded = look(options)
+    publish(conn, "orders", {})
+    sequence(conn)
+    record_position(conn, "g", {"orders": {0: 22}})
+    ((each,),) = plan_batch(options, loaded).tasks
+    assert (each.first_offset, each.last_offset) == (first, last)
+    conn.execute(
+        "insert into gapless.log_start (topic_id, partition_id, first_offset, newest_ts)"
+        " select topic_id, 0, 15, now() from gapless.topic where name = 'orders'"
+    )
+    with pytest.raises(HoleError, match=f"offsets {first} to 14 of orders/0 are no longer"):
+        plan_batch(options, loaded)
+
+
+def test_a_group_that_moves_on_meanwhile_leads_to_the_end(conn: Connection, noon: datetime) -> None:
+    options = read_options({"url": conn.info.dsn, "subscribe": "orders"})
+    ends = find_ends(conn, options)
+    publish(conn, "orders", {})
+    sequence(conn)
+    record_position(conn, "g", {"orders": {0: 22}})
+    place = StartPosition(kind="group", option="startingOffsets", group_id="g")
+    found = resolve(conn, place, ends, now=noon, otherwise=EARLIEST)
+    assert found == {"orders": {0: 21}}
 
 
 def test_nothing_is_said_of_a_start_that_was_chosen(

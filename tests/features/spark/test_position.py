@@ -11,12 +11,14 @@ from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.options import read_options
 from gapless.features.spark.pipeline import lease, position
 from gapless.features.spark.pipeline.document import Pipeline
+from gapless.features.spark.pipeline.run import read_of
 from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.place import find_ends, record_position, wait_for_offsets
+from gapless.features.spark.source import plan_batch
 from gapless.features.spark.stream import StreamReader
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import Topic, ensure_topic
+from gapless.log.topics import Topic, ensure_topic, set_partitions
 from support.group import owner
 from support.servers import until
 
@@ -55,6 +57,19 @@ def test_a_batch_ends_once(registered: Connection) -> None:
     assert position.next_batch(registered, PIPELINE).start == batch.end
     (standing,) = position.list_pipelines(registered)
     assert (standing.batches, standing.events, standing.lag) == (1, 5, 7)
+
+
+def test_a_partition_that_is_new_since_a_batch_was_fixed_is_not_in_it(
+    registered: Connection, dsn: str
+) -> None:
+    """Its position does not move with the batch: its events would be in the next one, too."""
+    batch = position.next_batch(registered, replace(PIPELINE, batch_events=100))
+    set_partitions(registered, "outbox", 16)
+    for n in range(40):
+        publish(registered, "outbox", {}, key=str(n))
+    options = read_options(read_of(PIPELINE, batch, dsn))
+    (ranges,) = plan_batch(options).tasks
+    assert sum(each.events for each in ranges) == batch.events == 12
 
 
 def test_files_that_are_written_down_are_kept(registered: Connection) -> None:

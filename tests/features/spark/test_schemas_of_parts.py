@@ -14,6 +14,7 @@ from gapless.errors import ConfigError
 from gapless.features.spark.options import read_options, write_options
 from gapless.features.spark.pipeline.table import stage_of
 from gapless.features.spark.reach import Identity
+from gapless.settings import environment_schema
 
 _ARRIVES = """
 import pickle, sys
@@ -55,6 +56,18 @@ def test_the_option_schema_is_that_of_the_process(options: object) -> None:
     assert "ledger." in query("spark", "segments")
     with pytest.raises(ConfigError, match="schema is 'public'"):
         options({"url": "dbname=x", "topic": "orders", "schema": "public"})
+
+
+def test_a_source_that_names_no_schema_is_in_that_of_the_environment() -> None:
+    """A worker of Spark's plans one source after the other."""
+    pytest.importorskip("pyspark")
+    from pyspark_gapless import GaplessSource
+
+    default = environment_schema(os.environ)
+    given = {"url": "dbname=x", "topic": "orders"}
+    for options, works_in in (({**given, "schema": "ledger"}, "ledger"), (given, default)):
+        GaplessSource(options).streamReader(None)  # type: ignore[arg-type]
+        assert schema() == works_in
 
 
 def test_pipelines_of_two_installations_have_two_stages() -> None:

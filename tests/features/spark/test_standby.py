@@ -17,7 +17,7 @@ from gapless.errors import ConnectError, GaplessError, HoleError, UsageError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import ensure_topic
+from gapless.log.topics import ensure_topic, set_partitions
 from support.pairs import Pair, following
 from support.servers import until
 from support.standby import cut_off, promote
@@ -25,11 +25,15 @@ from support.standby import cut_off, promote
 pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
+from gapless.features.schemas.ops import add_schema
 from gapless.features.spark import bulk, segments
 from gapless.features.spark.options import ReadOptions, read_options
 from gapless.features.spark.reach import Reached, identity_of
+from gapless.features.spark.registered import schema_of
 from gapless.features.spark.source import look, plan_batch, read_task
+from gapless.features.spark.source import wanted as asked
 from gapless.features.spark.stream import StreamReader
+from gapless.features.spark.tries import CutError
 
 Place = tuple[int, int]
 EVENTS = 20_000  # of a backfill
@@ -197,6 +201,82 @@ def test_a_checkpoint_that_the_standby_has_not_reached_is_waited_for(pair: Pair)
         end = reader.next(done, limited=True)
         assert len(_places(_options(pair), reader.tasks(done, end), reader.where())) == 5
     timer.join()
+
+
+OF_NEW_PARTITIONS = """
+select k::text from generate_series(1, 40) k where gapless.partition_of(k::text, 8) > 1
+"""
+
+
+@pytest.mark.parametrize("road", ["stream", "batch"])
+def test_partitions_that_the_standby_does_not_know_yet_are_waited_for(
+    pair: Pair, road: str
+) -> None:
+    """And those that a batch was loaded with: a plan without them would leave their events out."""
+    pair.publish(10)
+    on_primary = _options(pair, url=pair.primary.dsn(), startingOffsets="earliest")
+    with closing(StreamReader(on_primary)) as reader:
+        begin = reader.first()
+        pair.pause()
+        with pair.on_primary() as conn:
+            set_partitions(conn, pair.topic, 8)
+            keys = conn.execute(OF_NEW_PARTITIONS).fetchall()
+            publish(conn, pair.topic, [NewEvent(payload=0, key=key) for (key,) in keys])
+        end = reader.next(begin, limited=True)
+    loaded = look(on_primary)
+    timer = _later(pair.resume)
+    with closing(StreamReader(_options(pair))) as reader:
+        if road == "batch":
+            plan = plan_batch(_options(pair), loaded)
+            tasks, where = plan.tasks, plan.reached
+        else:
+            assert reader.next(end, limited=True)[pair.topic] == end[pair.topic]
+            tasks, where = reader.tasks(begin, end), reader.where()
+        found = _places(_options(pair), tasks, where)
+    timer.join()
+    assert {partition for partition, _ in found} > {0, 1}
+    assert sorted(found) == pair.whole()
+
+
+def test_a_topic_that_the_standby_does_not_know_yet_is_waited_for(pair: Pair) -> None:
+    pattern = {"subscribePattern": f"{pair.topic}([.]new)?", "startingOffsets": "earliest"}
+    given = {"url": pair.standby.dsn(), **pattern}
+    pair.publish(10)
+    with closing(StreamReader(read_options({**given, "url": pair.primary.dsn()}))) as reader:
+        begin = reader.first()
+        pair.pause()
+        with pair.on_primary() as conn:
+            ensure_topic(conn, f"{pair.topic}.new", partitions=1)
+            publish(conn, f"{pair.topic}.new", {})
+        end = reader.newest()
+    timer = _later(pair.resume)
+    with closing(StreamReader(read_options(given))) as reader:
+        ranges = [each for task in reader.tasks(begin, end) for each in task]
+    timer.join()
+    assert sum(each.events for each in ranges) == 11
+
+
+def test_a_registered_schema_is_read_there_too(pair: Pair) -> None:
+    pytest.importorskip("pyspark")
+    with pair.on_primary() as conn:
+        add_schema(conn, pair.topic, '{"properties": {"n": {"type": "integer"}}}')
+    pair.replay()
+    (field,) = schema_of(pair.topic, url=pair.standby.dsn()).fields
+    assert (field.name, field.dataType.simpleString()) == ("n", "bigint")
+
+
+def test_the_last_word_is_that_of_one_server(pair: Pair) -> None:
+    """The session that follows a broken one may reach another server, which lags."""
+    there = _publish_unseen(pair, 50)
+    options = _options(pair, url=pair.primary.dsn(), failOnDataLoss="false")
+    (task,) = plan_batch(options, look(options)).tasks
+    wanted = replace(asked(options), dsn=there.dsn, identity=there.identity)
+    bulk._kept[there.dsn, there.identity] = bulk._open(pair.primary.dsn(), there.identity)
+    segments.wait_for_replay(wanted, task)  # the primary has all of it
+    with pair.on_primary() as conn:
+        conn.execute(f"select pg_terminate_backend(pid, 5000) from ({TASKS}) t")
+    with pytest.raises(CutError):
+        segments.find_ids(wanted, task, is_last_word=True)
 
 
 @pytest.mark.parametrize("cut", ["conflict", "terminated"])

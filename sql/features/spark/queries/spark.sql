@@ -14,6 +14,28 @@ from gapless.cut(
   %(topic_ids)s::int[], %(partition_ids)s::int[], %(next_offsets)s::bigint[], %(events_max)s::bigint
 ) c
 
+-- name: newest_timeline
+-- The newest timeline on which events between two places (the n-th of each array) were given.
+-- index: log_segment_pkey
+select coalesce(max(m.timeline), 1)
+from unnest(
+  %(topic_ids)s::int[], %(partition_ids)s::int[], %(first_offsets)s::bigint[],
+  %(next_offsets)s::bigint[]
+) as r (topic_id, partition_id, first_offset, next_offset)
+cross join lateral (
+  select max(s.timeline) as timeline
+  from gapless.log_segment s
+  where s.topic_id = r.topic_id and s.partition_id = r.partition_id
+    and s.base_offset < r.next_offset
+    and s.base_offset >= coalesce(
+      (
+        select b.base_offset from gapless.log_segment b
+        where b.topic_id = r.topic_id and b.partition_id = r.partition_id
+          and b.base_offset <= r.first_offset
+        order by b.base_offset desc limit 1
+      ), 0)
+) m
+
 -- name: now_xid
 -- Earlier commits have an xid below it.
 select pg_snapshot_xmax(pg_current_snapshot())::text

@@ -42,7 +42,7 @@ _SESSION: dict[str, Any] = {
 
 
 def fetch_arrow(dsn: str, statement: sql.Composed, identity: str | None = None) -> pa.Table:
-    """Run a query that changes nothing and return its result; a broken session is replaced.
+    """Run a query that changes nothing and return its result; a broken session is kept no longer.
 
     identity: the expected database (reach.py); None: any database.
 
@@ -105,18 +105,14 @@ def _reading(
 
 
 def _begin(where: tuple[str, str | None], text: str) -> tuple[Any, Any]:
-    kept = _kept.pop(where, None)
-    if kept is None:
+    """Execute in the kept session, or in a new one if none is kept.
+
+    One that broke while it was idle is a read that was cut: the next session may be another
+    server's, of which nothing is known (Tries).
+    """
+    session = _kept.pop(where, None)
+    if session is None:
         session = _open(*where)
-        return session, _execute(session, text)
-    try:
-        return kept, _execute(kept, text)
-    except _errors():  # it may have been cut while it was idle
-        pass
-    try:
-        session = _open(*where)
-    except ConnectError as error:
-        raise CutError(str(error)) from error
     return session, _execute(session, text)
 
 

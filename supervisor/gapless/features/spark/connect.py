@@ -89,6 +89,13 @@ def setting_of(session: SparkSession, key: str) -> str | None:
     return None if value == "<undefined>" else str(value)
 
 
+def without_parameters(text: str, remote: str) -> str:
+    """Return a text of Spark's client without the parameters of the address, which it may quote."""
+    for parameter in filter(None, remote.split(";")[1:]):
+        text = text.replace(parameter, "...")
+    return text
+
+
 def _require_listener(remote: str) -> None:
     """Raise GaplessError where no server listens: Spark's client would try for ten minutes."""
     if any(os.environ.get(name) or os.environ.get(name.upper()) for name in _PROXIES):

@@ -141,8 +141,11 @@ def places_in(end_offsets: Iterable[str | None]) -> list[Place]:
     """
     found: dict[tuple[str, int, int | None], int] = {}
     for text in end_offsets:
-        document = json.loads(text) if text is not None and text.startswith("{") else {}
-        if not isinstance(document.get(""), dict):  # the mark of a place
+        try:
+            document = json.loads(text or "null")
+        except ValueError:  # a source may write anything
+            continue
+        if not isinstance(document, dict) or not isinstance(document.get(""), dict):  # the mark
             continue
         for topic, partitions in from_json(document).items():
             for partition_id, offset in partitions.items():

@@ -3,6 +3,8 @@
 The JSON is Kafka's: {"orders": {"0": 1001, "1": 1}}; -2 is earliest and -1 latest. A stream's place
 has a mark beside its topics, {"": {"timeline": 2, "created orders": 1769860800000000}}: the
 timeline of the log that it has read, and when its topics were created, in microseconds since 1970.
+The end of a query's first batch has the beginning there, too: {"begin orders/0": 990}. Spark keeps
+ends only, and asks for the beginning anew when it repeats that batch.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from gapless.features.spark.values import moment
 EARLIEST = -2
 LATEST = -1
 _MARK = ""  # no topic has this name
+_BEGIN = "begin "
 _RELATIVE = re.compile(r"-([0-9]{1,15})(ms|s|m|h|d)?", re.IGNORECASE)
 _UNITS = {
     "ms": timedelta(milliseconds=1),
@@ -185,6 +188,27 @@ def mark(timeline: int, created_us: Mapping[str, int]) -> dict[str, int]:
         "timeline": timeline,
         **{f"created {topic}": moment for topic, moment in sorted(created_us.items())},
     }
+
+
+def with_beginning(end: Json, begin: Json) -> Json:
+    """Return the end of a query's first batch, with the beginning in its mark."""
+    marked = {
+        f"{_BEGIN}{topic}/{partition_id}": offset
+        for topic, partitions in begin.items()
+        if topic != _MARK
+        for partition_id, offset in partitions.items()
+    }
+    return {**end, _MARK: {**end.get(_MARK, {}), **marked}}
+
+
+def beginning_in(end: Json) -> Json | None:
+    """Return the beginning that the end of a first batch has; None: it is of another batch."""
+    found: Json = {}
+    for name, offset in end.get(_MARK, {}).items():
+        if name.startswith(_BEGIN):
+            topic, _, partition_id = name.removeprefix(_BEGIN).rpartition("/")
+            found.setdefault(topic, {})[partition_id] = offset
+    return {_MARK: end[_MARK], **found} if found else None
 
 
 def to_json(

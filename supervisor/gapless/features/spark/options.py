@@ -25,6 +25,7 @@ from gapless.features.spark.values import (
     duration_ms,
     format_of,
     numbers,
+    some,
     whole,
     words,
 )
@@ -114,6 +115,11 @@ class ReadOptions:
     primary_dsn: str | None = field(default=None, repr=False)
     identity: str | None = None
 
+    def reads(self, topic: str, *partition_ids: int) -> bool:
+        """Tell whether partitions of a topic are among those to be read, if they exist."""
+        named = topic in self.topics if self.pattern is None else self.pattern.fullmatch(topic)
+        return bool(named) and all(self.wants(topic, each) for each in partition_ids)
+
     def wants(self, topic: str, partition_id: int) -> bool:
         """Tell whether a partition is among those to be read."""
         if self.partitions is not None and partition_id not in self.partitions:
@@ -152,7 +158,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         min_partitions=whole(options, "minPartitions") or 1,
         records_per_task=_records_per_task(options),
         columns=parse_columns(options.get("columns")),
-        event_types=words(options.get("eventtypes")),
+        event_types=some(options, "eventTypes"),
         where=condition.where,
         params=condition.params,
         formats=_formats(options),
@@ -242,6 +248,8 @@ def _topics(
         assigned = {str(topic): tuple(int(p) for p in parts) for topic, parts in read.items()}
     except (ValueError, TypeError, AttributeError):
         raise UsageError(f'assign is not what it should be, {{"orders": [0, 1]}}: {text}') from None
+    if not assigned or not all(assigned.values()):
+        raise UsageError(f"assign names no partition, or none of a topic: {text[:100]}")
     return tuple(assigned), None, assigned
 
 

@@ -145,6 +145,29 @@ def cut(conn: Connection[Any], start: Offsets, ends: Sequence[End], events_max: 
     return collect((end, found[end.topic_id, end.partition_id]) for end in ends)
 
 
+def newest_timeline(
+    conn: Connection[Any], start: Offsets, end: Offsets, ends: Sequence[End]
+) -> int:
+    """Return the newest timeline on which events between two places were given, or the last ones.
+
+    It need not be that of the last ones: after pg_upgrade they are given on the first one again.
+    """
+    moved = [
+        (each, start.get(each.topic, {}).get(each.partition_id, 1), after)
+        for each in ends
+        if (after := end.get(each.topic, {}).get(each.partition_id)) is not None
+    ]
+    found = one_value(
+        conn,
+        "newest_timeline",
+        topic_ids=[each.topic_id for each, _, _ in moved],
+        partition_ids=[each.partition_id for each, _, _ in moved],
+        first_offsets=[first for _, first, _ in moved],
+        next_offsets=[after for _, _, after in moved],
+    )
+    return max([int(found), *(each.timeline for each in ends)])
+
+
 def record_position(conn: Connection[Any], group_id: str, offsets: Offsets) -> None:
     """Show a query's position as a group's. Raises UsageError if handlers own the group."""
     for topic, partitions in offsets.items():

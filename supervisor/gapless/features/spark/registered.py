@@ -26,6 +26,7 @@ SparkType = str | dict[str, Any]
 _PARTS_MAX = 10_000
 _SCALE_MAX = 18
 _LONG_MAX = 2**63 - 1
+_BOUNDS = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 _STRING = "string"
 _OF_VALUES = {bool: "boolean", int: "integer", float: "number", str: "string"}
 
@@ -42,7 +43,7 @@ def schema_of(
     from pyspark.sql.types import StructType
 
     given = {"subscribe": topic} if url is None else {"subscribe": topic, "url": url}
-    with closing(open_control(read_options(given).dsn)) as conn:
+    with closing(open_control(read_options(given).dsn, standby=True)) as conn:
         found = show_schema(conn, topic, event_type, version)
     name = f"version {found.version} of the schema of {found.topic}/{found.event_type}"
     made: StructType = StructType.fromJson(struct_of(json.loads(found.schema), name))
@@ -167,7 +168,7 @@ def _kinds(schema: Any) -> set[str]:
 def _number(schema: Mapping[str, Any], *, is_whole: bool) -> str:
     """Return long or double; a decimal for bounds beyond long, and for multiples of 0.01."""
     if is_whole:
-        bounds = [schema.get(name) for name in ("minimum", "maximum")]
+        bounds = [schema.get(name) for name in _BOUNDS]
         is_long = all(not isinstance(each, int) or abs(each) <= _LONG_MAX for each in bounds)
         return "long" if is_long else "decimal(38,0)"
     step = schema.get("multipleOf")

@@ -12,7 +12,7 @@ from psycopg import Connection
 from gapless.db.queries import query
 from gapless.errors import UsageError
 from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPosition
-from gapless.features.spark.place import End, collect, one_value
+from gapless.features.spark.place import End, collect, latest, one_value
 
 log = logging.getLogger("gapless.spark")
 
@@ -30,8 +30,9 @@ def resolve(
 ) -> Offsets:
     """Turn a named place into offsets; a partition that it leaves out gets `otherwise`.
 
-    now: the moment, by the database's clock, from which a time ago is counted. Raises UsageError
-    for topics and partitions that are not read, and for offsets beyond the end of the log.
+    now: the moment, by the database's clock, from which a time ago is counted. A moment, and a
+    group that has moved on since, lead to `ends` at most: they are one cut of the log. Raises
+    UsageError for topics and partitions that are not read, and for offsets beyond the end.
     """
     if place.kind in _ENDS:
         return collect((end, _one({}, end, _ENDS[place.kind])) for end in ends)
@@ -40,7 +41,7 @@ def resolve(
     if place.kind in ("group", "offsets"):
         named = place.offsets or {}
         if place.kind == "group":
-            named = _position(conn, place.group_id, ends)
+            named = _bounded(_position(conn, place.group_id, ends), ends)
         return _named(place.option, named, ends, otherwise)
     return _since(conn, place, ends, now, otherwise)
 
@@ -92,6 +93,7 @@ def _since(
             where = {"topic_id": end.topic_id, "partition_id": end.partition_id}
             offset = one_value(conn, "offset_since", **where, moment=moment)
             found[end.topic][end.partition_id] = offset
+    found = _bounded(found, ends)
     if place.kind == "ago":
         short = [end for end in ends if found[end.topic][end.partition_id] == end.first_offset]
         _tell_short(place.option, short)
@@ -113,6 +115,15 @@ def _position(conn: Connection[Any], group_id: str, ends: Sequence[End]) -> Offs
         if (topic, partition_id) in known:
             offsets.setdefault(topic, {})[partition_id] = offset
     return offsets
+
+
+def _bounded(found: Offsets, ends: Sequence[End]) -> Offsets:
+    """Return places, none of them beyond `ends`; the log may have grown since."""
+    last = latest(ends)
+    return {
+        topic: {p: min(offset, last[topic][p]) for p, offset in partitions.items()}
+        for topic, partitions in found.items()
+    }
 
 
 def _tell_short(option: str, ends: Sequence[End]) -> None:

@@ -25,6 +25,7 @@ from gapless.features.spark.connect import (
     running_connect,
     setting_of,
     start_connect,
+    without_parameters,
 )
 from gapless.features.spark.home import class_archive, java_command, prepare
 from gapless.features.spark.remedies import SETTING, remedy
@@ -93,7 +94,8 @@ def _start_remote(master: str | None, name: str, conf: Mapping[str, str]) -> Spa
     except GaplessError:
         raise
     except Exception as error:
-        raise GaplessError(f"Spark Connect does not start: {sentence(error)}") from error
+        said = without_parameters(sentence(error), remote)
+        raise GaplessError(f"Spark Connect does not start: {said}") from error
 
 
 def _start(home: Any, master: str | None, name: str, conf: Mapping[str, str]) -> SparkSession:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from psycopg import Connection
 
+from gapless.errors import UsageError
 from gapless.features.filters.stored import check_filter
 from gapless.features.spark.archive import read_archived
 from gapless.features.spark.fetch import read_ranges
@@ -18,6 +19,7 @@ from gapless.features.spark.options import ReadOptions
 from gapless.features.spark.place import (
     End,
     find_ends,
+    newest_timeline,
     require_kept,
     require_order,
 )
@@ -25,7 +27,12 @@ from gapless.features.spark.ranges import Range, plan_tasks
 from gapless.features.spark.reach import Reached, reached
 from gapless.features.spark.resolve import find_now, resolve
 from gapless.features.spark.segments import ReadRequest
-from gapless.features.spark.standby import open_control, open_servers, steadily
+from gapless.features.spark.standby import (
+    open_control,
+    open_servers,
+    require_replayed,
+    steadily,
+)
 from gapless.log.filter import Filter
 
 if TYPE_CHECKING:
@@ -44,10 +51,17 @@ class ReadPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """The ends of the log at load(), and the moment by the database's clock."""
+    """The ends of the log at load(), the moment by the database's clock, and the range to read.
+
+    timeline: the newest one on which its events were given. start, end and timeline are None for
+    options that lead nowhere: a batch that is planned says so, and a stream has a checkpoint.
+    """
 
     ends: list[End]
     now: datetime
+    start: Offsets | None = None
+    end: Offsets | None = None
+    timeline: int | None = None
 
 
 def wanted(options: ReadOptions) -> ReadRequest:
@@ -75,39 +89,44 @@ def look(options: ReadOptions) -> Loaded:
         if options.where is not None:
             check_filter(servers.log, Filter(None, options.where, options.params))
         servers.settle()
-        return Loaded(ends=find_ends(servers.log, options), now=find_now(servers.log))
+        loaded = Loaded(ends=find_ends(servers.log, options), now=find_now(servers.log))
+        with suppress(UsageError):
+            return with_range(servers.log, options, loaded)
+        return loaded
 
 
 @steadily
 def plan_batch(options: ReadOptions, loaded: Loaded | None = None) -> ReadPlan:
     """Fix the range that a batch reads, by the state at load(), and the part of each task.
 
-    Before PySpark 4.2 each job plans anew, and has to read the same range as the others. None: look
-    now.
+    Before PySpark 4.2 each job plans anew, and has to read the same range as the others: groups and
+    the beginning of the log may have moved since. None: look now.
     """
     loaded = look(options) if loaded is None else loaded
     with closing(open_control(options.dsn, standby=True)) as conn:
         ends = find_ends(conn, options)
-        start = batch_start(conn, options, loaded)
-        end = batch_end(conn, options, loaded)
+        require_replayed(conn, loaded.ends, ends)
+        if loaded.start is None:
+            loaded = with_range(conn, options, loaded)
         where = reached(conn)
+    start, end = loaded.start, loaded.end
+    assert start is not None
+    assert end is not None
     require_order(options.starting, start, end)
-    timeline = max((each.timeline for each in loaded.ends), default=None)
-    return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends, timeline))
+    return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends, loaded.timeline))
 
 
-def batch_start(conn: Connection[Any], options: ReadOptions, loaded: Loaded) -> Offsets:
-    """Return the beginning of a batch: earliest unless an option says otherwise."""
+def with_range(conn: Connection[Any], options: ReadOptions, loaded: Loaded) -> Loaded:
+    """Return it with the range of a batch, whose end is exclusive: all, unless options say less."""
+    now, ends = loaded.now, loaded.ends
     place = options.starting or StartPosition(kind="earliest")
-    if place.kind == "earliest" and options.archive is not None:
-        return {}  # with an archive, the log begins at its first offset
-    return resolve(conn, place, loaded.ends, now=loaded.now, otherwise=EARLIEST)
-
-
-def batch_end(conn: Connection[Any], options: ReadOptions, loaded: Loaded) -> Offsets:
-    """Return the end of a batch (exclusive): the end of the log unless an option says otherwise."""
+    start: Offsets = {}  # with an archive, the log begins at its first offset
+    if place.kind != "earliest" or options.archive is None:
+        start = resolve(conn, place, ends, now=now, otherwise=EARLIEST)
     place = options.ending or StartPosition(kind="latest")
-    return resolve(conn, place, loaded.ends, now=loaded.now, otherwise=LATEST)
+    end = resolve(conn, place, ends, now=now, otherwise=LATEST)
+    timeline = newest_timeline(conn, start, end, ends)
+    return replace(loaded, start=start, end=end, timeline=timeline)
 
 
 def tasks_between(

@@ -13,7 +13,7 @@ waited for. A promotion makes the standby the primary of a new timeline, which p
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import wraps
 from time import monotonic, sleep
@@ -27,7 +27,7 @@ from gapless.db.migrate import require_schema
 from gapless.db.queries import query
 from gapless.errors import ConnectError, GaplessError, UsageError, one_line
 from gapless.features.spark.options import ReadOptions
-from gapless.features.spark.place import SETTLE_S_MAX, wait_for_offsets
+from gapless.features.spark.place import SETTLE_S_MAX, End, wait_for_offsets
 from gapless.features.spark.reach import identity_of
 from gapless.features.spark.tries import PAUSES_S, with_remedy
 
@@ -137,6 +137,23 @@ def is_standby(conn: Connection[Any]) -> bool:
     """Tell whether a session's server is a standby, now."""
     ((found,),) = conn.execute(query("spark", "is_standby")).fetchall()
     return bool(found)
+
+
+def require_replayed(conn: Connection[Any], seen: Iterable[End], ends: Iterable[End]) -> None:
+    """Raise BehindError for a server that lacks events which another one had before.
+
+    What it knows nothing of would be left out, and times would be looked up in a part of the log.
+    """
+    known = {(end.topic, end.partition_id): end.next_offset for end in ends}
+    lags = is_standby(conn)
+    for end in seen:
+        there = known.get((end.topic, end.partition_id))
+        if (there or 1) < end.next_offset and (lags or there is None):
+            raise BehindError(
+                f"{end.topic}/{end.partition_id} had {end.next_offset - 1} events at load(), and "
+                f"{server_of(conn)} has it up to {(there or 1) - 1} only: it lags, or it is of "
+                "another database"
+            )
 
 
 def server_of(conn: Connection[Any]) -> str:

@@ -7,23 +7,25 @@ Spark keeps the position in its checkpoint; a group shows it to people, and hold
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
 from psycopg import Connection
 
-from gapless.db.queries import query
 from gapless.errors import UsageError
+from gapless.features.spark.checkpoint import start_of
 from gapless.features.spark.offsets import (
     LATEST,
     Json,
     Offsets,
+    beginning_in,
     count,
-    created_in,
     from_json,
     mark,
     timeline_in,
     to_json,
+    with_beginning,
 )
 from gapless.features.spark.options import ReadOptions
 from gapless.features.spark.place import (
@@ -32,18 +34,13 @@ from gapless.features.spark.place import (
     earliest,
     find_ends,
     latest,
+    newest_timeline,
     record_position,
 )
 from gapless.features.spark.reach import Reached, reached
 from gapless.features.spark.resolve import find_now, resolve
 from gapless.features.spark.source import Task, tasks_between
-from gapless.features.spark.standby import (
-    BehindError,
-    Servers,
-    open_servers,
-    server_of,
-    steadily,
-)
+from gapless.features.spark.standby import Servers, open_servers, steadily
 
 log = logging.getLogger("gapless.spark")
 
@@ -59,7 +56,8 @@ class StreamReader:
         self._servers: Servers | None = None
         self._reached: Reached | None = None  # by these sessions
         self._first: Json | None = None
-        self._last_stop: Offsets | None = None  # Trigger.AvailableNow stops here
+        self._planned: Json | None = None  # the end of the newest batch
+        self._last_stop: Json | None = None  # Trigger.AvailableNow stops here
         self._recorded: Json | None = None
         self._waiting_since_s: float | None = None
 
@@ -85,13 +83,31 @@ class StreamReader:
     def stop_here(self) -> None:
         """Let the query end at the present end of the log (Trigger.AvailableNow)."""
         _, ends = self._look()
-        self._last_stop = latest(ends)
+        self._last_stop = _json(latest(ends), ends)
 
     @steadily
     def newest(self) -> Json:
         """Return the end of the log, without the limits: lag is measured against it."""
         _, ends = self._look()
-        return _json(self._last_stop or latest(ends), ends)
+        return self._last_stop or _json(latest(ends), ends)
+
+    @steadily
+    def all(self) -> Json:
+        """Return the end of the log, where Spark tells no beginning (before 4.2).
+
+        Until a batch is planned, it may be the end of the first one.
+        """
+        begin = None
+        if self._options.starting is not None and self._planned is None:
+            with suppress(UsageError):  # without a checkpoint Spark asks for it next
+                begin = self.first()
+        conn, ends = self._look()
+        place, since = latest(ends), self._planned or begin
+        if self._planned is not None and place == from_json(self._planned):
+            return self._planned
+        start = place if since is None else from_json(since)
+        end = _json(place, ends, newest_timeline(conn, start, place, ends))
+        return end if begin is None else with_beginning(end, begin)
 
     @steadily
     def next(self, done: Json, *, limited: bool) -> Json:
@@ -102,22 +118,48 @@ class StreamReader:
         conn, ends = self._look()
         start = self._start(done, ends)
         self._show(done)
-        end = self._last_stop or latest(ends)
+        place = self._next(conn, start, ends, limited=limited)
+        timeline = newest_timeline(conn, start, place, ends)
+        if place == from_json(done):
+            timeline = max(timeline, timeline_in(done) or 0)
+        end = _json(place, ends, timeline)
+        # The text of a place that stays has to stay: Spark takes another one for a batch to run.
+        begin = done if done == self._first else None
+        if begin is None and place == from_json(done):
+            begin = beginning_in(done)
+        return end if begin is None else with_beginning(end, begin)
+
+    def _next(
+        self, conn: Connection[Any], start: Offsets, ends: list[End], *, limited: bool
+    ) -> Offsets:
+        end = latest(ends)
+        if self._last_stop is not None:
+            self._start(self._last_stop, ends)  # another standby may not have it yet
+            end = from_json(self._last_stop)
         behind = count(start, end)
         options = self._options
         if behind == 0 or (limited and self._is_too_little(behind)):
-            return _json(start, ends)
+            return start
         self._waiting_since_s = None
         if limited and options.max_offsets is not None and behind > options.max_offsets:
-            return _json(self._bounded(cut(conn, start, ends, options.max_offsets), end), ends)
-        return _json(self._bounded(latest(ends), end), ends)
+            return self._bounded(cut(conn, start, ends, options.max_offsets), end)
+        return self._bounded(latest(ends), end)
 
     @steadily
     def tasks(self, start: Json, end: Json) -> list[Task]:
         """Return the ranges of each task of a micro-batch."""
+        self._planned = end
         _, ends = self._look(fresh=False)
-        begin = self._start(start, ends)
+        begin = self._start(self.begun(start, end), ends)
+        self._start(end, ends)  # not seen yet, if a run before this one planned the batch
         return tasks_between(self._options, begin, from_json(end), ends, timeline_in(end))
+
+    def begun(self, start: Json, end: Json) -> Json:
+        """Return the beginning of a micro-batch.
+
+        A first one that is repeated begins where it began: not where first() would begin now.
+        """
+        return (beginning_in(end) if start == self._first else None) or start
 
     @steadily
     def where(self) -> Reached:
@@ -153,65 +195,9 @@ class StreamReader:
         return self._servers.log, find_ends(self._servers.log, self._options)
 
     def _start(self, done: Json, ends: list[End]) -> Offsets:
-        """Return a place from Spark's checkpoint, with the partitions that are new since.
-
-        Raises UsageError when it is of other topics, or of another log.
-        """
-        start = from_json(done)
-        topics = {end.topic for end in ends}
-        if strangers := sorted(set(start) - topics):
-            raise UsageError(
-                f"the checkpoint belongs to topic {', '.join(strangers)}, and this query reads "
-                f"{', '.join(sorted(topics))}: give it a checkpointLocation of its own"
-            )
-        found = earliest(ends)
-        for end in ends:
-            offset = start.get(end.topic, {}).get(end.partition_id)
-            if offset is None:
-                continue
-            if created_in(done, end.topic) not in (None, end.created_us):
-                raise UsageError(
-                    f"the checkpoint belongs to topic {end.topic} of another database, or to one "
-                    "that was created anew since: give the query a checkpointLocation of its own"
-                )
-            if offset > end.next_offset:
-                self._refuse_behind(end, offset)
-                raise UsageError(
-                    f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, but "
-                    f"the log goes to {end.next_offset - 1} only: it is another database, or an "
-                    "older copy of it"
-                )
-            self._refuse_replaced(end, offset, timeline_in(done))
-            found[end.topic][end.partition_id] = offset
-        return found
-
-    def _refuse_behind(self, end: End, offset: int) -> None:
-        """Raise BehindError for a place that a standby may not have replayed yet."""
+        """Return a place from Spark's checkpoint. Raises UsageError as start_of() does."""
         assert self._servers is not None
-        if self._servers.is_standby:
-            raise BehindError(
-                f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, and the "
-                f"standby, {server_of(self._servers.log)}, has replayed up to "
-                f"{end.next_offset - 1} only: it lags, or it is of another database"
-            )
-
-    def _refuse_replaced(self, end: End, offset: int, timeline: int | None) -> None:
-        """Raise UsageError for a place behind events that a failover has lost."""
-        if timeline is None or end.timeline <= timeline:
-            return
-        assert self._servers is not None
-        where = {"topic_id": end.topic_id, "partition": end.partition_id}
-        params = {**where, "next_offset": offset, "timeline": timeline}
-        ((first_offset,),) = self._servers.log.execute(
-            query("tail", "replaced_from"), params
-        ).fetchall()
-        if first_offset is not None:
-            raise UsageError(
-                f"the checkpoint is at offset {offset} of {end.topic}/{end.partition_id}, and a "
-                f"failover has lost events before it: from {first_offset} on the log has others, "
-                "which were not read; begin there, with startingOffsets and a checkpointLocation "
-                "of its own"
-            )
+        return start_of(done, ends, self._servers, self._options)
 
     def _is_too_little(self, behind: int) -> bool:
         """Tell whether to wait for more: below minOffsetsPerTrigger, and not for too long yet."""
@@ -256,7 +242,8 @@ def _tell_begin(ends: list[End]) -> None:
         )
 
 
-def _json(place: Offsets, ends: list[End]) -> Json:
+def _json(place: Offsets, ends: list[End], timeline: int | None = None) -> Json:
     """Return a place as Spark keeps it, with the mark of the log that was read."""
+    timeline = timeline or max(end.timeline for end in ends)
     created = {end.topic: end.created_us for end in ends if end.topic in place}
-    return to_json(place, mark(max(end.timeline for end in ends), created))
+    return to_json(place, mark(timeline, created))

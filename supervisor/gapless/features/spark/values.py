@@ -20,9 +20,17 @@ def words(text: str | None) -> tuple[str, ...] | None:
     return tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
 
 
+def some(options: Mapping[str, str], name: str) -> tuple[str, ...] | None:
+    """Read one word or more; None: the option is not given."""
+    found = words(options.get(name.lower()))
+    if found == ():
+        raise UsageError(f"{name} is empty, and nothing would be read: leave it out to read all")
+    return found
+
+
 def numbers(options: Mapping[str, str], name: str) -> tuple[int, ...] | None:
     """Read numbers of partitions; None: the option is not given."""
-    found = words(options.get(name.lower()))
+    found = some(options, name)
     if found is None:
         return None
     if not all(word.isascii() and word.isdigit() for word in found):

@@ -115,6 +115,25 @@ def test_all_of_it_without_a_limit_and_again_after_a_restart(
     assert _group(conn, "lab") >= 200
 
 
+@pytest.mark.long
+def test_a_first_batch_that_is_repeated_begins_where_it_began(
+    spark: SparkSession, dsn: str, conn: Connection, topic: Topic, tmp_path: Path
+) -> None:
+    """Spark asks for the beginning again, and by then it is elsewhere."""
+    _publish(conn, 5, 20)
+    query = Query(spark, dsn, tmp_path / "c", startingOffsets="-5")
+    query.run()
+    first = sorted(query.places)
+    (commit,) = (tmp_path / "c" / "commits").glob("[0-9]*")
+    commit.unlink()  # as if the driver had died in its first batch
+    commit.with_name(f".{commit.name}.crc").unlink(missing_ok=True)
+    _publish(conn, 5, 20)
+    query.batches.clear()
+    query.run()
+    assert sorted((row.partition, row.offset) for row in query.batches[0]) == first
+    assert len(query.places) == len(set(query.places)) == len(first) + 100
+
+
 @pytest.mark.skipif(HAS_LIMITS, reason="they work")
 def test_limits_are_refused_where_spark_has_none(
     spark: SparkSession, dsn: str, topic: Topic, tmp_path: Path

@@ -27,6 +27,7 @@ TYPES: list[tuple[Any, Any]] = [
     ({"type": "boolean"}, "boolean"),
     ({"type": "integer", "minimum": 0}, "long"),
     ({"type": "integer", "maximum": 2**64}, "decimal(38,0)"),
+    ({"type": "integer", "exclusiveMaximum": 2**64}, "decimal(38,0)"),
     ({"type": "number"}, "double"),
     ({"type": "number", "multipleOf": 0.01}, "decimal(38,2)"),
     ({"type": "number", "multipleOf": 0.25}, "decimal(38,2)"),

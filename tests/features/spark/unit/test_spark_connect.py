@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from socket import socket
+
 import pytest
 
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.connect import connect_address, start_connect
+from gapless.features.spark.session import spark_session
 
 Words = dict[str, str]
 HOST = "sc://spark:15002"
@@ -48,6 +51,21 @@ def test_two_places_are_refused_without_the_token(monkeypatch: pytest.MonkeyPatc
         UsageError, match=f"{HOST}, by SPARK_REMOTE .* the master is yarn"
     ) as caught:
         connect_address("yarn", {})
+    assert "PWtoken" not in str(caught.value)
+
+
+def test_an_address_that_sparks_client_refuses_is_told_without_the_token(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The client quotes a parameter that has no value."""
+    pytest.importorskip("grpc", reason="grpcio cannot be had here")
+    monkeypatch.setenv("SPARK_CONNECT_MODE_ENABLED", "1")  # PySpark sets it, and leaves it
+    with socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen()
+        port = listening.getsockname()[1]
+        with pytest.raises(GaplessError, match=r"INVALID_CONNECT_URL.*'\.\.\.'") as caught:
+            spark_session(f"sc://127.0.0.1:{port}/;PWtoken")
     assert "PWtoken" not in str(caught.value)
 
 

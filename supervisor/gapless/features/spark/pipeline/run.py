@@ -205,19 +205,31 @@ class _Run:
         return bool(batch.aside.isolated)
 
     def _read(self, batch: MicroBatch) -> DataFrame:
-        options = {
-            "url": self._where.dsn,  # Spark redacts it
-            "schema": schema(),
-            "subscribe": ",".join(self._pipeline.topics),
-            "columns": ",".join(columns_to_read(self._pipeline)),
-            "startingOffsets": json.dumps(to_json(batch.start)),
-            "endingOffsets": json.dumps(to_json(batch.end)),
-        }
-        if self._pipeline.event_types:
-            options["eventTypes"] = ",".join(self._pipeline.event_types)
-        if self._pipeline.where is not None:
-            options |= {"where": self._pipeline.where, "params": self._pipeline.params}
+        options = read_of(self._pipeline, batch, self._where.dsn)
         return self._spark.read.format("gapless").options(**options).load()
+
+
+def read_of(pipeline: Pipeline, batch: MicroBatch, dsn: str) -> dict[str, str]:
+    """Return the options of the read of a batch.
+
+    A partition that is new since the batch was fixed is in no position of it: it is not read.
+    """
+    assigned: dict[str, list[int]] = {}
+    for end in batch.ends:
+        assigned.setdefault(end.topic, []).append(end.partition_id)
+    options = {
+        "url": dsn,  # Spark redacts it
+        "schema": schema(),
+        "assign": json.dumps(assigned),
+        "columns": ",".join(columns_to_read(pipeline)),
+        "startingOffsets": json.dumps(to_json(batch.start)),
+        "endingOffsets": json.dumps(to_json(batch.end)),
+    }
+    if pipeline.event_types:
+        options["eventTypes"] = ",".join(pipeline.event_types)
+    if pipeline.where is not None:
+        options |= {"where": pipeline.where, "params": pipeline.params}
+    return options
 
 
 def load_transform(pipeline: Pipeline) -> Transform:
