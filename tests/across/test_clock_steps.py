@@ -23,16 +23,16 @@ TOLD = {
     "applied_ts", "began_ts", "created_dt", "created_ts", "error_ts", "acquired_ts", "evicted_ts", "added_ts",
     "removed_ts", "circuit_ts", "last_ts", "made_ts", "set_ts", "changed_ts", "noted_ts", "live_ts", "moved_ts",
     "paused_ts", "redriven_ts", "died_ts", "first_failed_ts", "last_failed_ts", "revoked_ts", "started_ts", "done_ts",
-    "committed_ts", "sequenced_ts", "stopped_ts", "unasked_ts", "starts_at", "at_ts",
+    "committed_ts", "sequenced_ts", "failing_ts", "stopped_ts", "unasked_ts", "starts_at", "at_ts",
 }  # fmt: skip
-# The others: what waits for them is below; but closed_ts of a letter is how long it is kept for people, and deliver_at is
-# the time that a publisher asked for.
+# The others: what waits for them is below, or with the lease of a pipeline; but closed_ts of a letter is how long it is
+# kept for people, and deliver_at is the time that a publisher asked for.
 WAITED_FOR = {
     "api_key": {"expires_ts", "last_used_ts"}, "chunk_end": {"newest_ts"},
     "clock_look": {"doubted_ts", "looked_ts", "sure_ts"}, "dead_letter": {"next_attempt_ts",
     "closed_ts", "due_set_ts"}, "dedupe": {"published_ts"}, "dedupe_slot": {"closed_ts"}, "dedupe_state": {"since_ts"},
     "expiry_clock": {"looked_ts"}, "group_expiry": {"looked_ts"}, "log_start": {"newest_ts"},
-    "member": {"expires_at", "polled_ts", "suspect_at"}, "queue_range": {"deadline", "since_ts"},
+    "member": {"expires_at", "polled_ts", "suspect_at"}, "pipeline": {"beat_ts"}, "queue_range": {"deadline", "since_ts"},
     "schedule": {"jumped_ts", "last_due", "next_due"}, "scheduled": {"counts_from", "deliver_at"}, "sequencer": {"ran_ts"},
     "unrouted": {"since_ts"}, "webhook_state": {"probe_ts"},
 }  # fmt: skip

@@ -83,11 +83,14 @@ def test_a_run_that_was_overtaken_ends_no_batch(
     assert standing(other).events == 5
 
 
+@pytest.mark.parametrize("beat_ago", ["29 s", "-1 hour"], ids=["paused", "the clock was set back"])
 def test_a_silent_run_loses_its_session(
-    run: Connection, other: Connection, monkeypatch: pytest.MonkeyPatch
+    run: Connection, other: Connection, monkeypatch: pytest.MonkeyPatch, beat_ago: str
 ) -> None:
     """A process that is paused keeps its lock, and gives no sign of life."""
-    other.execute("update gapless.pipeline set beat_ts = clock_timestamp() - interval '29 s'")
+    other.execute(
+        "update gapless.pipeline set beat_ts = clock_timestamp() - %s::interval", [beat_ago]
+    )
     assert not lease.try_lock_pipeline(other, "p")
     run.execute("select 1")
     monkeypatch.setattr(lease, "TTL_S", 0.5)

@@ -10,9 +10,12 @@ language sql security definer set search_path = pg_catalog, pg_temp as $$
     and k.objid::bigint = hashtext(p.name)::bigint & 4294967295 and k.pid <> pg_backend_pid()
     and k.database = (select d.oid from pg_database d where d.datname = current_database())
   join pg_stat_activity a using (pid)
-  where p.name = _name and p.beat_ts < clock_timestamp() - _ttl
+  -- A time to come: the clock was set back since, and a run that lives gives another sign within seconds.
+  where p.name = _name and p.beat_ts not between clock_timestamp() - _ttl and clock_timestamp() + _ttl
     -- Null without pg_read_all_stats, for a session of another role: then the sign of life alone counts.
     and coalesce(
-      a.state_change < clock_timestamp() - _ttl and (a.state <> 'active' or a.wait_event = 'ClientRead'), true
+      a.state_change not between clock_timestamp() - _ttl and clock_timestamp() + _ttl
+        and (a.state <> 'active' or a.wait_event = 'ClientRead'),
+      true
     )
 $$;
