@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
 from gapless.features.spark.columns import require_own_schema, schema_ddl
 from gapless.features.spark.events import check_columns
 from gapless.features.spark.options import ReadOptions, read_options, write_options
-from gapless.features.spark.source import Loaded, look, plan_batch, read_task
+from gapless.features.spark.source import AtLoad, look, plan_batch, read_task
 from gapless.settings import environment_schema
 from pyspark_gapless.stream import GaplessPartition, GaplessStreamReader
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class GaplessSource(DataSource):
     """The format `gapless`: the log as a batch and streaming source and sink."""
 
-    _loaded: Loaded | None = None
+    _loaded: AtLoad | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -88,7 +88,7 @@ class GaplessSource(DataSource):
 class GaplessReader(DataSourceReader):
     """A batch read. It has no pushFilters, on purpose: see the package."""
 
-    def __init__(self, options: ReadOptions, loaded: Loaded | None) -> None:
+    def __init__(self, options: ReadOptions, loaded: AtLoad | None) -> None:
         self._options = options
         self._loaded = loaded
 

@@ -50,7 +50,7 @@ class ReadPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Loaded:
+class AtLoad:
     """The ends of the log at load(), the moment by the database's clock, and the range to read.
 
     timeline: the newest one on which its events were given. start, end and timeline are None for
@@ -79,7 +79,7 @@ def wanted(options: ReadOptions) -> ReadRequest:
 
 
 @steadily
-def look(options: ReadOptions) -> Loaded:
+def look(options: ReadOptions) -> AtLoad:
     """Return the state of the log at load(), a consistent cut; a DataFrame reads up to there.
 
     Raises UsageError for topics and partitions that do not exist, RefusedError for an invalid
@@ -89,14 +89,14 @@ def look(options: ReadOptions) -> Loaded:
         if options.where is not None:
             check_filter(servers.log, Filter(None, options.where, options.params))
         servers.settle()
-        loaded = Loaded(ends=find_ends(servers.log, options), now=find_now(servers.log))
+        loaded = AtLoad(ends=find_ends(servers.log, options), now=find_now(servers.log))
         with suppress(UsageError):
             return with_range(servers.log, options, loaded)
         return loaded
 
 
 @steadily
-def plan_batch(options: ReadOptions, loaded: Loaded | None = None) -> ReadPlan:
+def plan_batch(options: ReadOptions, loaded: AtLoad | None = None) -> ReadPlan:
     """Fix the range that a batch reads, by the state at load(), and the part of each task.
 
     Before PySpark 4.2 each job plans anew, and has to read the same range as the others: groups and
@@ -116,7 +116,7 @@ def plan_batch(options: ReadOptions, loaded: Loaded | None = None) -> ReadPlan:
     return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends, loaded.timeline))
 
 
-def with_range(conn: Connection[Any], options: ReadOptions, loaded: Loaded) -> Loaded:
+def with_range(conn: Connection[Any], options: ReadOptions, loaded: AtLoad) -> AtLoad:
     """Return it with the range of a batch, whose end is exclusive: all, unless options say less."""
     now, ends = loaded.now, loaded.ends
     place = options.starting or StartPosition(kind="earliest")
