@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from socket import socket
+from socket import create_server
 from typing import Literal, TypeVar
 
 import psycopg
@@ -117,8 +117,7 @@ def server(dsn: str | None) -> Iterator[str]:
 
 def _is_free(port: int) -> bool:
     """Tell whether our server may listen there too: Java knows no sockets of files."""
-    with closing(socket()) as found, suppress(OSError):
-        found.bind(("127.0.0.1", port))
+    with suppress(OSError), create_server(("127.0.0.1", port)):
         return True
     return False
 
