@@ -32,7 +32,7 @@ class Pipeline:
 
     event_types, where, params: the wanted events, as options of the source; None: all.
     check: a condition of SQL over the columns of an event, which is bad unless it holds; None: none
-    is bad. on_bad_row: what becomes of a bad event. is_archive: the rows of each batch must be its
+    is bad. on_bad_row: the treatment of a bad event. is_archive: the rows of each batch must be its
     events, each once. conf: settings of Spark, with those of the whole file.
     """
 

@@ -38,7 +38,7 @@ from gapless.settings import dereference
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Rows = tuple[Sequence[str], list[Staged]]  # columns, and what the tasks have staged
+Rows = tuple[Sequence[str], list[Staged]]  # columns, and the rows that tasks have staged
 
 _POSITION = "gapless_position"
 _CREATE = sql.SQL(

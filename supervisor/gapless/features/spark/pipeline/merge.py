@@ -123,7 +123,7 @@ def _require_keys(rows: pa.Table, key: Sequence[str]) -> None:
 
 
 def _deleted(rows: pa.Table, column: str | None) -> Any:
-    """Return which rows delete their key: a null payload does, or a true value in `column`."""
+    """Return the rows that delete their key: a null payload does, or a true value in `column`."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

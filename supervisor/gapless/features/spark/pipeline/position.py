@@ -190,7 +190,7 @@ def plan_files(conn: Connection[Any], name: str, batch: MicroBatch, files: Any) 
     Its bad events are decided with them, and set aside in the same transaction.
 
     files: JSON; a list of moves for Parquet (files.py), an object for Delta (delta.py), and for
-    what is merged or in Iceberg an object with the target's form alone (lake.py).
+    a merge or Iceberg an object with the target's form alone (lake.py).
     """
     params = {
         "name": name,
