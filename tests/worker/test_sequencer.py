@@ -32,6 +32,10 @@ where locktype = 'advisory' and classid = 7427001 and objid = 2 and mode = 'Excl
   and database = (select oid from pg_database where datname = current_database())
 """
 
+IN_A_RUN = """
+select count(*) from pg_locks join pg_stat_activity using (pid)
+where not granted and relation = 'gapless.sequencer'::regclass and application_name ~ 'sequencer'
+"""
 
 NEVER = {"gapless.worker.sequencer.WAIT_S_MAX": 3600.0}  # no look but where it is told, or due
 
@@ -103,11 +107,19 @@ def test_a_leaving_supervisor_gives_the_role_away_at_once(
 
 
 @LONG
-def test_alone_a_stopped_sequencer_is_replaced_by_its_supervisor(fleet: Fleet) -> None:
+@pytest.mark.parametrize("during", ["rest", "run"])
+def test_alone_a_stopped_sequencer_is_replaced_by_its_supervisor(fleet: Fleet, during: str) -> None:
     a = fleet.start("a", connect_timeout_s=1, patch={"gapless.worker.children.SILENCE_S_MAX": 0.5})
     fleet.until_owners(a=4)
     victim = until(a.sequencer, "a sequences")
-    os.kill(victim, SIGSTOP)
+    if during == "rest":
+        until(lambda: fleet.value(ASLEEP), "it sleeps", within=a.log)
+        os.kill(victim, SIGSTOP)
+    else:
+        with fleet.conn.transaction():
+            fleet.conn.execute("lock table gapless.sequencer in access exclusive mode")
+            until(lambda: fleet.value(IN_A_RUN), "it waits in a run", within=a.log)
+            os.kill(victim, SIGSTOP)
     fleet.publish()
     fleet.until_handled()
     assert_exactly_once(fleet.conn)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import select
 import signal
 from collections.abc import Callable, Iterator
@@ -59,6 +60,7 @@ class Child:
     draining_since_s: float | None = None
     killed: bool = False
     why_killed: str = ""
+    stopped_since_s: float | None = None
 
     @classmethod
     def fork(cls, name: str, slot: int, run: Callable[[Pipe], None]) -> Child:
@@ -121,6 +123,23 @@ class Child:
         finalizer = getattr(getattr(self.process, "_popen", None), "finalizer", None)
         kept = getattr(finalizer, "_args", (self.process.sentinel,))
         return [self.pipe.fileno(), self.news.fileno(), *kept]
+
+    def stopped_ms(self) -> float:
+        """Return the time since we first saw that the system had stopped the child; 0: it runs.
+
+        Where a parent cannot ask without reaping (macOS before Python 3.13), it is 0.
+        """
+        if not hasattr(os, "waitid"):
+            return 0.0
+        how = os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        found = None
+        with contextlib.suppress(ChildProcessError):  # it has just ended
+            found = os.waitid(os.P_PID, self.process.pid, how)
+        if found is None:
+            self.stopped_since_s = None
+            return 0.0
+        self.stopped_since_s = self.stopped_since_s or monotonic()
+        return (monotonic() - self.stopped_since_s) * 1000
 
     def reap(self) -> int | None:
         """Return the exit code once the child has ended (negative: the signal), else None."""

@@ -33,7 +33,8 @@ log = logging.getLogger("gapless.supervisor")
 
 SLOTS = 4096
 STEADY_AFTER_S = 10.0  # a child that lived this long starts again with the shortest backoff
-# A child at rest says every second that it lives; a child that is stopped or hangs does not.
+# A child at rest says every second that it lives; a child that is stopped or hangs does not. Of a
+# child at work the system says that it is stopped: a sequencer's run may take minutes.
 SILENCE_S_MAX = 5.0  # plus the time to connect
 SEQUENCING_S_MAX = 600.0  # one run of the sequencer, over a backlog of 100 million events
 
@@ -281,7 +282,7 @@ class Children:
             log.error("%s: killed: one turn took longer than %.0f ms", child.name, work_ms_max)
             self.sharing.convict(child)
             child.kill(f"it took longer than {work_ms_max:.0f} ms")
-        elif self.board.silence_ms(child.slot) > silence_ms_max:
+        elif max(self.board.silence_ms(child.slot), child.stopped_ms()) > silence_ms_max:
             log.error("%s: killed: stopped or hung, silent for %.0f ms", child.name, silence_ms_max)
             child.kill("it was stopped, or hung")
 

@@ -68,6 +68,9 @@ class Process:
     def reap(self) -> int | None:
         return self.code
 
+    def stopped_ms(self) -> float:
+        return 0.0
+
     def explain(self, code: int) -> str:
         return explain_exit(code)
 
