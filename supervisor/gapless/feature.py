@@ -95,6 +95,7 @@ class Feature:
     of a module with more verbs and EXAMPLES. ops: names of modules whose `__all__` is in
     `gapless.ops`.
     sections: of a look (status, the console, metrics).
+    page: the name of a package whose `page.js` is a room of the gateway's page.
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
     workers: children of a supervisor that need no lease. source: of handlers that come and go.
@@ -114,6 +115,7 @@ class Feature:
     verbs: Mapping[str, str] = field(default_factory=dict)
     ops: tuple[str, ...] = ()
     sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
+    page: str = ""
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
     workers: Callable[[], Sequence[Workers]] = tuple

@@ -111,7 +111,7 @@ def _page(of: str) -> list[str]:
         return [titles[name].lower() for name in drawn if name in titles]
     file, begins = {
         "the log": ("overview.js", "function tiles("),
-        "topics": ("topics.js", "export function topics("),
+        "topics": ("topics.js", "function topics("),
         "groups": ("overview.js", "function groups("),
         "partitions": ("group.js", "function partitions("),
         "members": ("overview.js", "function members("),

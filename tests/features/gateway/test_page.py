@@ -306,6 +306,7 @@ def test_the_keyboard_and_the_theme(page: Any, dead: ops.GroupPlace) -> None:
     go(page, "#/", "dead letter")
     page.keyboard.press("d")
     goes_to(page, "#/dead")
+    shows(page, "Dead letters", "h1")
     page.wait_for_selector("tr[data-href]")
     page.keyboard.press("j")
     page.keyboard.press("Enter")

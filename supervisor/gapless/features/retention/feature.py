@@ -26,6 +26,7 @@ RETENTION = Feature(
             "gapless.features.retention.commands",
         ),
     },
+    page="gapless.features.retention",
     duties=_duties,
     ops=("gapless.features.retention.chunks", "gapless.features.retention.ops"),
     settings=_settings,

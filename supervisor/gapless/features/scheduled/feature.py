@@ -50,6 +50,7 @@ SCHEDULED = Feature(
         ),
     },
     checks=_checks,
+    page="gapless.features.scheduled",
     promoting=_promoting,
     topics=("schedules",),
     sections=_sections,

@@ -42,6 +42,7 @@ WEBHOOKS = Feature(
         ),
     },
     checks=_checks,
+    page="gapless.features.webhooks",
     source=SourceOption(
         option="webhooks",
         summary="deliver to the webhooks there are (gapless webhooks), and to those that come; "

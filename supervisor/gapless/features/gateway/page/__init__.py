@@ -1,4 +1,4 @@
-"""The page at `/`: its files as they are in the package, which load nothing from anywhere else."""
+"""The page at `/`: its files as they are in packages, which load nothing from anywhere else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from importlib.resources import files
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gapless import feature
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.way import Asked, Ways
@@ -51,12 +52,26 @@ def _file(name: str) -> Response:
 
 @cache
 def _all() -> dict[str, bytes]:
-    """Return all files of the page by path: names are looked up here, never in a file system."""
+    """Return all files of the page by path: names are looked up here, never in a file system.
+
+    A feature's `page.js` is features/NAME.js, beside features.js, which exports all of them.
+    """
     here = files("gapless.features.gateway.page")
     folders = {"": here, "pages/": here / "pages"}
-    return {
+    found = {
         f"{prefix}{each.name}": each.read_bytes()
         for prefix, folder in folders.items()
         for each in folder.iterdir()
         if each.name.rpartition(".")[2] in _TYPES
     }
+    rooms = [package.rpartition(".")[2] for package in _packages()]
+    for package, room in zip(_packages(), rooms, strict=True):
+        found[f"features/{room}.js"] = (files(package) / "page.js").read_bytes()
+    imports = [f'import {room} from "./features/{room}.js";\n' for room in rooms]
+    found["features.js"] = "".join([*imports, f"export default [{', '.join(rooms)}];\n"]).encode()
+    return found
+
+
+def _packages() -> list[str]:
+    """Return the names of packages that have a part of the page."""
+    return list(feature.given(lambda each: each.page or None))

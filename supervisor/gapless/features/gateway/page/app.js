@@ -4,27 +4,19 @@ import { get, Refused } from "./api.js";
 import { el, show as fill } from "./dom.js";
 import { remember, withRates } from "./history.js";
 import { signIn, tell } from "./ask.js";
-import { overview } from "./pages/overview.js";
-import { topic, topics } from "./pages/topics.js";
-import { group } from "./pages/group.js";
-import { dead, letter } from "./pages/dead.js";
-import { later, retention, webhooks } from "./pages/others.js";
+import features from "./features.js"; // made by the gateway: the pages of features
+import * as overview from "./pages/overview.js";
+import * as topics from "./pages/topics.js";
+import * as group from "./pages/group.js";
+import * as dead from "./pages/dead.js";
 
 const LOOK_MS = 2000;
 const main = document.getElementById("main");
 const connection = document.getElementById("connection");
 
-const PAGES = [
-  [/^$/, overview],
-  [/^topics$/, topics],
-  [/^topics\/([^/]+)$/, topic],
-  [/^groups\/([^/]+)\/([^/]+)$/, group],
-  [/^dead$/, dead],
-  [/^dead\/([^/]+)\/([^/]+)\/([^/]+)\/([^/]+)$/, letter],
-  [/^later$/, later],
-  [/^webhooks$/, webhooks],
-  [/^retention$/, retention],
-];
+// A room is {name, title, key, pages}: its first word in an address, its name in the menu ("": it is
+// not there), its key on the keyboard, and its pages by the number of names behind the first word.
+const ROOMS = [overview, topics, group, dead].map((each) => each.default).concat(features);
 
 let status = null; // the newest look
 let shown = null; // {update, ended}: the page's use of a look, and its end
@@ -32,6 +24,18 @@ const lists = {}; // the address of each list as it was last shown, with its fil
 
 /** The path of an address behind its #, and the query behind that. */
 const asked = (hash) => hash.replace(/^#\/?/, "").split("?");
+
+/** The page of an address, and the names in it; null: there is none. */
+function pageOf(where) {
+  const [first, ...names] = where.split("/");
+  const page = ROOMS.find((each) => each.name === first)?.pages[names.length];
+  if (!page || names.includes("")) return null;
+  try {
+    return { page, parts: names.map(decodeURIComponent) };
+  } catch {
+    return null;
+  }
+}
 
 /** Show the page of the address; a page returns its use of each look. */
 function show() {
@@ -44,16 +48,10 @@ function show() {
     if (here === where.split("/")[0]) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
-  for (const [pattern, page] of PAGES) {
-    const found = pattern.exec(where);
-    if (!found) continue;
+  const found = pageOf(where);
+  if (found) {
+    const { page, parts } = found;
     main.replaceChildren();
-    let parts;
-    try {
-      parts = found.slice(1).map(decodeURIComponent);
-    } catch {
-      break;
-    }
     if (!parts.length) lists[where] = location.hash;
     shown.update = page({ main, parts, query: new URLSearchParams(query), signal: ended.signal }) || (() => {});
     if (status) shown.update(status);
@@ -85,11 +83,7 @@ async function look() {
 }
 
 const KEYS = {
-  o: ["overview", () => (location.hash = "#/")],
-  t: ["topics", () => (location.hash = "#/topics")],
-  d: ["dead letters", () => (location.hash = "#/dead")],
-  l: ["later", () => (location.hash = "#/later")],
-  w: ["webhooks", () => (location.hash = "#/webhooks")],
+  ...Object.fromEntries(ROOMS.filter((each) => each.key).map((each) => [each.key, [each.title.toLowerCase(), () => (location.hash = `#/${each.name}`)]])),
   j: ["next row", () => step(1)],
   k: ["row before", () => step(-1)],
   "/": ["filter or search", () => main.querySelector("input")?.focus()],
@@ -99,7 +93,7 @@ const KEYS = {
 /** The list that a page is of, or the overview. */
 function up() {
   const [first, ...rest] = asked(location.hash)[0].split("/");
-  return rest.length && PAGES.some(([pattern]) => pattern.test(first)) ? lists[first] || `#/${first}` : "#/";
+  return rest.length && pageOf(first) ? lists[first] || `#/${first}` : "#/";
 }
 
 function step(by) {
@@ -124,6 +118,8 @@ main.addEventListener("click", (event) => {
   const row = event.target.closest("tr[data-href]");
   if (row && !event.target.closest("a, button, input") && !String(getSelection())) location.hash = row.dataset.href;
 });
+
+document.querySelector("nav").append(...ROOMS.filter((each) => each.title).map((each) => el("a", { href: `#/${each.name}` }, each.title)));
 
 const theme = (wanted) => {
   document.documentElement.dataset.theme = wanted;

@@ -5,10 +5,12 @@ import { action } from "../ask.js";
 import { el, facts, section, show, table } from "../dom.js";
 import { count, plural } from "../words.js";
 
+export default { name: "dead", title: "Dead letters", key: "d", pages: { 0: dead, 4: letter } };
+
 const at = (unit) => ["dead", unit.group, unit.topic, unit.partition, unit.offset].map(encodeURIComponent).join("/");
 const when = (text) => (text ? new Date(text).toLocaleString() : null);
 
-export function dead({ main, query, signal }) {
+function dead({ main, query, signal }) {
   const list = el("div");
   const wanted = { states: "dead", ...Object.fromEntries(query) }; // from the address, which Back brings again
   const field = (title, given) => el("label", {}, title, el("input", { name: given, value: query.get(given) || "", autocomplete: "off" }));
@@ -60,7 +62,7 @@ function these(units) {
   return `${many} of ${whose.slice(0, 5).join(", ")}${whose.length > 5 ? " and others" : ""}`;
 }
 
-export function letter({ main, parts, signal }) {
+function letter({ main, parts, signal }) {
   const place = `${parts[0]}/${parts[1]}/${parts[2]}@${parts[3]}`;
   const body = el("div", {}, el("p", { class: "quiet" }, "reading …"));
   main.append(el("h1", {}, place), body);

@@ -6,7 +6,9 @@ import { el, facts, section, show, table } from "../dom.js";
 import { looksOf, plot } from "../history.js";
 import { age, catchUp, count, name, rate } from "../words.js";
 
-export function group({ main, parts: [groupName, topic] }) {
+export default { name: "groups", title: "", pages: { 2: group } };
+
+function group({ main, parts: [groupName, topic] }) {
   const live = el("div");
   main.append(el("h1", {}, `${groupName}/${topic}`), buttons(groupName, topic), live);
   return (status) => {

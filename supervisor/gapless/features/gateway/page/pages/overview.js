@@ -4,7 +4,9 @@ import { el, section, show, table } from "../dom.js";
 import { looksOf, plot } from "../history.js";
 import { address, age, byNeed, catchUp, count, name, plural, rate, said } from "../words.js";
 
-export function overview({ main }) {
+export default { name: "", title: "Overview", key: "o", pages: { 0: overview } };
+
+function overview({ main }) {
   return (status) => {
     show(main, verdict(status), tiles(status), groups(status), members(status), lately(status));
   };

@@ -4,9 +4,11 @@ import { exact, getEvents, path, stream } from "../api.js";
 import { cells, el, head, section, show, table } from "../dom.js";
 import { count, name, plural } from "../words.js";
 
+export default { name: "topics", title: "Topics", key: "t", pages: { 0: topics, 1: topic } };
+
 const TAIL_ROWS = 200;
 
-export function topics({ main }) {
+function topics({ main }) {
   const columns = [
     { title: "topic", of: (each) => el("a", { href: href(each) }, each.topic) },
     { title: "partitions", kind: "number", of: (each) => count(each.partition_count) },
@@ -21,7 +23,7 @@ export function topics({ main }) {
 
 const href = (each) => `#/topics/${encodeURIComponent(each.topic)}`;
 
-export function topic({ main, parts: [topic], signal }) {
+function topic({ main, parts: [topic], signal }) {
   const live = el("div");
   const results = el("div", { "aria-live": "polite" });
   main.append(el("h1", {}, topic), live, section("Search", search(topic, results, signal), results), section("Live", ...tail(topic, signal)));

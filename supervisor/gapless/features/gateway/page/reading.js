@@ -1,0 +1,25 @@
+// A page of lists that are read now and after each change.
+
+import { get } from "./api.js";
+import { el, section, show } from "./dom.js";
+
+/** A time as the reader's clock has it. */
+export const when = (text) => (text ? new Date(text).toLocaleString() : null);
+
+/** A page that reads documents now and after each change; a part that cannot be read says why. */
+export function reading({ main, signal }, title, parts) {
+  const body = el("div");
+  main.append(el("h1", {}, title), body);
+  const load = async () => {
+    const made = await Promise.all(parts.map(async ([heading, where, draw]) => {
+      try {
+        return section(heading, draw(await get(where, {}, signal)));
+      } catch (error) {
+        return section(heading, el("p", { class: "bad" }, error.message));
+      }
+    }));
+    if (!signal.aborted) show(body, made);
+  };
+  addEventListener("look", load, { signal });
+  load();
+}
