@@ -61,6 +61,7 @@ _SECTIONS = {
         ("Deployment", "run/deploy.md"),
         ("Operations", "run/operations.md"),
         ("The console", "run/console.md"),
+        ("The page", "run/page.md"),
         ("Metrics, health, traces, logs", "run/observe.md"),
         ("Roles and rights", "run/secure.md"),
         ("Behind nginx, Caddy, Traefik", "run/behind-a-proxy.md"),
