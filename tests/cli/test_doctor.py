@@ -92,6 +92,18 @@ def test_a_wrong_dsn_is_bad_input(bare) -> None:
 
 
 @pytest.mark.long
+def test_of_many_findings_the_worst_are_told_and_the_others_counted(gapless, conn) -> None:
+    ensure_topic(conn, "orders", partitions=8)
+    gapless("groups", "create", "g", "orders")
+    conn.execute("update gapless.lease set error = 'retrying: slow' where partition_id < 7")
+    conn.execute("update gapless.lease set error = 'stopped: a hole' where partition_id = 7")
+    checks = [c for c in gapless("doctor", "--json").json["checks"] if c["name"] == "partitions"]
+    assert [each["level"] for each in checks[:6]] == ["FAIL", *["warning"] * 5]
+    assert checks[0]["text"].startswith("g/orders/7 does not continue: stopped")
+    assert (checks[5]["text"], checks[5]["remedy"]) == ("3 more findings", "gapless status shows all")
+
+
+@pytest.mark.long
 def test_a_log_that_stands_still(gapless, conn) -> None:
     ensure_topic(conn, "orders", partitions=2)
     gapless("groups", "create", "g", "orders")

@@ -13,6 +13,6 @@ from gapless.ops.text import quantity
 def attachments(patient: Patient) -> Iterator[Finding]:
     """Check that attached tables are copied to their end, and followed, and no row was changed."""
     found = list_attachments(patient.conn)
-    yield from published("attachments", found, "attached table", "attach")
+    yield from published("attachments", found, "attach")
     if not any(each.problem for each in found):
         yield ok("attachments", f"{quantity(len(found), 'attached table')}, every row is published")

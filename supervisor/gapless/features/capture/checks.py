@@ -13,6 +13,6 @@ from gapless.ops.text import quantity
 def captures(patient: Patient) -> Iterator[Finding]:
     """Check that captured tables have their triggers, enabled, and the columns that these need."""
     found = list_captures(patient.conn)
-    yield from published("captures", found, "captured table", "capture")
+    yield from published("captures", found, "capture")
     if not any(each.problem for each in found):
         yield ok("captures", f"{quantity(len(found), 'captured table')}, every change is published")

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gapless.features.filters.section import UNASKED_REMEDY, Filtered
-from gapless.ops.doctor.finding import Finding, Patient, ok, warning
+from gapless.ops.doctor.finding import Finding, Patient, few, ok, warning
 from gapless.ops.text import plain, quantity
-
-_SHOWN_MAX = 5
 
 
 def filters(patient: Patient) -> Iterator[Finding]:
@@ -16,11 +14,7 @@ def filters(patient: Patient) -> Iterator[Finding]:
     found = sorted(patient.look.of(Filtered), key=lambda each: -each.unasked)
     if not found:
         yield ok("filters", "every group takes all events")
-    for each in found[:_SHOWN_MAX]:
-        yield _finding(each)
-    if len(found) > _SHOWN_MAX:
-        more = quantity(len(found) - _SHOWN_MAX, "more group")
-        yield ok("filters", f"{more} with a filter: gapless status --json shows all")
+    yield from few(map(_finding, found), "gapless status --json shows all")
 
 
 def _finding(each: Filtered) -> Finding:

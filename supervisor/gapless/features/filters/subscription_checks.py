@@ -5,26 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gapless.features.filters.subscribed import Subscribed
-from gapless.ops.doctor.finding import Finding, Patient, ok, warning
+from gapless.ops.doctor.finding import Finding, Patient, few, ok, warning
 from gapless.ops.text import age_text, plain, quantity
-
-_SHOWN_MAX = 5
 
 
 def subscriptions(patient: Patient) -> Iterator[Finding]:
     """Report groups with subscriptions: those that pass all events, or lose a subscription soon."""
-    found = sorted(patient.look.of(Subscribed), key=lambda each: not _is_troubled(each))
+    found = patient.look.of(Subscribed)
     if not found:
         yield ok("subscriptions", "no group has subscriptions")
-    for each in found[:_SHOWN_MAX]:
-        yield from _findings(each)
-    rest = found[_SHOWN_MAX:]
-    if rest:
-        text = f"{quantity(len(rest), 'more group')} with subscriptions: gapless status --json"
-        if _is_troubled(rest[0]):
-            yield warning("subscriptions", text, "gapless status --json shows all")
-        else:
-            yield ok("subscriptions", text)
+    yield from few(
+        (finding for each in found for finding in _findings(each)),
+        "gapless status --json shows all",
+    )
 
 
 def _is_troubled(each: Subscribed) -> bool:

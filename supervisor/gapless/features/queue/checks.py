@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from gapless.db.queries import query
 from gapless.db.schema import schema
-from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.doctor.finding import Finding, Patient, fail, few, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity
 
-_SHOWN_MAX = 5
 _HELD_S = 600.0  # the time for which events may be in hand, and failed ones may wait
 _OPEN_S = 60.0  # the time for which events may be open without a worker
 
@@ -80,10 +79,7 @@ def queues(patient: Patient) -> Iterator[Finding]:
     """Find partitions of queue groups that do not continue, with a remedy for each."""
     found = rows(patient.conn, QueueFacts, query("doctor", "queues"))
     ill = [finding for each in found for finding in _findings(each)]
-    yield from ill[:_SHOWN_MAX]
-    if len(ill) > _SHOWN_MAX:
-        more = f"{quantity(len(ill) - _SHOWN_MAX, 'more finding')} of this kind"
-        yield warning("queues", more, "gapless queue state GROUP shows all partitions")
+    yield from few(ill, "gapless queue state GROUP shows all partitions")
     if not ill:
         yield ok("queues", f"{quantity(len(found), 'partition')} of queue groups, all continue")
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gapless.features.scheduled.section import STOPPED_REMEDY, Later, of_rows
-from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.doctor.finding import Finding, Patient, fail, few, ok, warning
 from gapless.ops.text import duration, plain, quantity
-
-_SHOWN_MAX = 5
 
 
 def later(patient: Patient) -> Iterator[Finding]:
@@ -30,8 +28,8 @@ def later(patient: Patient) -> Iterator[Finding]:
             f"{quantity(now.strays, 'event')} for later are of topics that are gone",
             "gapless later lists and cancels them; once due they wait in gapless topics unrouted",
         )
-    for each in now.stopped[:_SHOWN_MAX]:
-        yield fail("later", plain(f"schedule {each}"), STOPPED_REMEDY)
+    stopped = (fail("later", plain(f"schedule {each}"), STOPPED_REMEDY) for each in now.stopped)
+    yield from few(stopped, "gapless schedule list shows all")
     if not (now.is_late or now.strays or now.stopped):
         waiting = quantity(now.scheduled, "event")
         yield ok(

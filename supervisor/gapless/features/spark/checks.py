@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 from gapless.features.spark.pipeline.lease import TTL_S
 from gapless.features.spark.pipeline.position import PipelineStanding, list_pipelines
-from gapless.ops.doctor.finding import Finding, Patient, ok, warning
+from gapless.ops.doctor.finding import Finding, Patient, few, ok, warning
 from gapless.ops.text import plain, quantity, stamp
 
-_SHOWN_MAX = 5
 IDLE_S = 3600.0  # a run that ends with the events of its time may come once an hour
 
 
@@ -17,10 +16,7 @@ def pipelines(patient: Patient) -> Iterator[Finding]:
     """Check that no pipeline stands still: retention keeps the events that it has not read."""
     found = list_pipelines(patient.conn)
     ill = [finding for each in found for finding in _of(each)]
-    yield from ill[:_SHOWN_MAX]
-    if len(ill) > _SHOWN_MAX:
-        more = f"{quantity(len(ill) - _SHOWN_MAX, 'more pipeline')} stand still"
-        yield warning("pipelines", more, "gapless pipeline status shows all")
+    yield from few(ill, "gapless pipeline status shows all")
     if not ill:
         yield ok("pipelines", f"{quantity(len(found), 'pipeline')}, none has failed")
 

@@ -5,20 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gapless.features.webhooks.ops import WebhookInfo, list_webhooks
-from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.doctor.finding import Finding, Patient, fail, few, ok, warning
 from gapless.ops.text import plain, quantity
-
-_SHOWN_MAX = 5
 
 
 def webhooks(patient: Patient) -> Iterator[Finding]:
     """Check that a supervisor delivers, and that the endpoints take the requests."""
     found = list_webhooks(patient.conn)
     ill = [finding for each in found for finding in _of(each)]
-    yield from ill[:_SHOWN_MAX]
-    if len(ill) > _SHOWN_MAX:
-        more = f"{quantity(len(ill) - _SHOWN_MAX, 'more finding')} about webhooks"
-        yield warning("webhooks", more, "gapless webhooks shows all")
+    yield from few(ill, "gapless webhooks shows all")
     if not ill:
         yield ok("webhooks", f"{quantity(len(found), 'webhook')}, each delivered to")
 

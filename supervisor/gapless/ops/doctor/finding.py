@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ import psycopg
 from psycopg import Connection
 
 from gapless.feature import Check
+from gapless.ops.text import quantity
 
 if TYPE_CHECKING:
     from gapless.status import Snapshot
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Finding"]
 
 Level = Literal["ok", "warning", "FAIL"]
+_WORST_FIRST = ("FAIL", "warning", "ok")
+_SHOWN_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,18 @@ def warning(name: str, text: str, remedy: str = "") -> Finding:
 def fail(name: str, text: str, remedy: str) -> Finding:
     """Report that gapless cannot work, or cannot keep a promise."""
     return Finding(name=name, level="FAIL", text=text, remedy=remedy)
+
+
+def few(found: Iterable[Finding], advice: str) -> Iterator[Finding]:
+    """Yield the worst of the findings of a check, and the number of the others.
+
+    advice: the command that shows all.
+    """
+    ordered = sorted(found, key=lambda each: _WORST_FIRST.index(each.level))
+    yield from ordered[:_SHOWN_MAX]
+    rest = ordered[_SHOWN_MAX:]
+    if rest:
+        yield replace(rest[0], text=quantity(len(rest), "more finding"), remedy=advice)
 
 
 def examine(patient: Patient, checks: tuple[Check, ...]) -> Iterator[Finding]:

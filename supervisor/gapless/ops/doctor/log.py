@@ -9,12 +9,11 @@ from gapless.db.queries import query
 from gapless.db.schema import here, init_command
 from gapless.features.retention.chunks import Chunk
 from gapless.log.sequence import chunk_triggers
-from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
+from gapless.ops.doctor.finding import Finding, Patient, fail, few, ok, warning
 from gapless.ops.rows import rows
 from gapless.ops.text import duration, plain, quantity, size_text
-from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
+from gapless.status.snapshot import COUNT_MAX, Presence, Snapshot, Standing
 
-_SHOWN_MAX = 5
 _ALL_FAILS = "learn/failures.md, When everything fails"
 _STILL_S = 5.0  # an event may be without an offset for this time
 _TURN_S_MAX = 3600.0  # the keys of publishers may stay this much longer than wanted
@@ -66,9 +65,14 @@ def wake_trigger(patient: Patient) -> Iterator[Finding]:
 def leases(patient: Patient) -> Iterator[Finding]:
     """Check that members, leases and fences agree."""
     found = patient.conn.execute(query("doctor", "check_leases")).fetchall()
-    for invariant, place, problem in found[:_SHOWN_MAX]:
-        text = f"{plain(place)}: {plain(problem)} ({invariant})"
-        yield fail("leases", text, "keep the database as it is, and report this: it is a bug")
+    bug = "keep the database as it is, and report this: it is a bug"
+    yield from few(
+        (
+            fail("leases", f"{plain(place)}: {plain(problem)} ({invariant})", bug)
+            for invariant, place, problem in found
+        ),
+        bug,
+    )
     if not found:
         yield ok("leases", "members, leases and fences agree")
 
@@ -152,8 +156,8 @@ def sequencer(patient: Patient) -> Iterator[Finding]:
 def foreign_locks(patient: Patient) -> Iterator[Finding]:
     """Check that no session holds a lock of gapless without a right to it."""
     found = patient.look.foreign_locks
-    for each in found[:_SHOWN_MAX]:
-        yield fail("foreign_locks", plain(str(each)), each.remedy)
+    held = (fail("foreign_locks", plain(str(each)), each.remedy) for each in found)
+    yield from few(held, "gapless status shows all")
     if not found:
         yield ok("foreign_locks", "no session holds a lock of gapless without a right to it")
 
@@ -161,11 +165,13 @@ def foreign_locks(patient: Patient) -> Iterator[Finding]:
 def obstacles(patient: Patient) -> Iterator[Finding]:
     """Check that no transaction, and no client that never polls, holds up a group or due units."""
     found = patient.look.obstacles
-    for each in found[:_SHOWN_MAX]:
-        say = warning if each.kind == "clock" else fail
-        yield say("obstacles", plain(each.problem), plain(each.remedy))
-    if len(found) > _SHOWN_MAX:
-        yield fail("obstacles", f"{len(found) - _SHOWN_MAX} more", "gapless status shows all")
+    told = (
+        (warning if each.kind == "clock" else fail)(
+            "obstacles", plain(each.problem), plain(each.remedy)
+        )
+        for each in found
+    )
+    yield from few(told, "gapless status shows all")
     if not found:
         yield ok("obstacles", "no session keeps a group or due events from continuing")
 
@@ -173,11 +179,9 @@ def obstacles(patient: Patient) -> Iterator[Finding]:
 def unrouted(patient: Patient) -> Iterator[Finding]:
     """Check that producers use no topic id that has no topic."""
     found = patient.look.unrouted
-    for each in found[:_SHOWN_MAX]:
-        yield warning("unrouted", str(each), "gapless topics discard gives such events up")
-    if len(found) > _SHOWN_MAX:
-        text = f"{quantity(len(found) - _SHOWN_MAX, 'more topic id')} that nobody made have events"
-        yield warning("unrouted", text, "gapless topics unrouted shows them")
+    remedy = "gapless topics discard gives such events up"
+    ids = (warning("unrouted", str(each), remedy) for each in found)
+    yield from few(ids, "gapless topics unrouted shows all")
     if not found:
         yield ok("unrouted", "all events have a topic")
 
@@ -185,19 +189,20 @@ def unrouted(patient: Patient) -> Iterator[Finding]:
 def members(patient: Patient) -> Iterator[Finding]:
     """Check that the supervisors are alive."""
     found = patient.look.members
-    revoked = [member for member in found if member.revoked_role is not None]
-    for member in revoked[:_SHOWN_MAX]:
-        yield fail("members", plain(member.revoked), plain(member.remedy))
-    ill = [member for member in found if member.condition in {"gone", "silent"}]
-    if ill:
-        names = ", ".join(
-            f"{plain(member.name)} ({member.condition})" for member in ill[:_SHOWN_MAX]
-        )
-        yield warning("members", f"not heard of: {names}", "peers evict them; see gapless status")
-    elif found and not revoked:
-        yield ok("members", f"{quantity(len(found), 'supervisor')} run")
-    elif not found:
+    ill = [finding for each in found for finding in _of_member(each)]
+    yield from few(ill, "gapless status shows all")
+    if not found:
         yield warning("members", "no supervisor runs", "start one: gapless run")
+    elif not ill:
+        yield ok("members", f"{quantity(len(found), 'supervisor')} run")
+
+
+def _of_member(each: Presence) -> Iterator[Finding]:
+    if each.revoked_role is not None:
+        yield fail("members", plain(each.revoked), plain(each.remedy))
+    if each.condition in {"gone", "silent"}:
+        text = f"not heard of: {plain(each.name)} ({each.condition})"
+        yield warning("members", text, "its peers evict it")
 
 
 def partitions(patient: Patient) -> Iterator[Finding]:
@@ -206,14 +211,7 @@ def partitions(patient: Patient) -> Iterator[Finding]:
     ordered = [standing for standing in look.partitions if standing.mode == "ordered"]
     stopped = [each for each in ordered if not _is_tried(each) and each.error is not None]
     ill = stopped + [each for each in look.partitions if _is_tried(each)]
-    for standing in ill[:_SHOWN_MAX]:
-        level = warning if _is_tried(standing) else fail
-        text = f"{standing.name} does not continue: {plain(standing.error or '')}"
-        page = _ALL_FAILS if "slowed down" in text else "run/operations.md, When a partition stops"
-        yield level("partitions", text, f"see docs/{page}")
-    if len(ill) > _SHOWN_MAX:
-        more = f"{quantity(len(ill) - _SHOWN_MAX, 'more partition')} without progress"
-        yield warning("partitions", more, "gapless status shows all")
+    yield from few(map(_stopped, ill), "gapless status shows all")
     yield from _paused(look)
     unserved = sum(standing.is_troubled and standing.error is None for standing in ordered)
     if look.members and unserved > 0:
@@ -221,6 +219,13 @@ def partitions(patient: Patient) -> Iterator[Finding]:
         yield warning("partitions", text, "raise capacity or start another supervisor")
     if not ill:
         yield ok("partitions", f"{quantity(len(ordered), 'partition')}, none has stopped")
+
+
+def _stopped(standing: Standing) -> Finding:
+    level = warning if _is_tried(standing) else fail
+    text = f"{standing.name} does not continue: {plain(standing.error or '')}"
+    page = _ALL_FAILS if "slowed down" in text else "run/operations.md, When a partition stops"
+    return level("partitions", text, f"see docs/{page}")
 
 
 def _is_tried(standing: Standing) -> bool:

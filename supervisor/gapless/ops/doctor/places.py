@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from gapless.db.queries import query
 from gapless.db.schema import here
-from gapless.ops.doctor.finding import Finding, Patient, fail, ok
+from gapless.ops.doctor.finding import Finding, Patient, fail, few, ok
 from gapless.ops.rows import rows
-from gapless.ops.text import plain, quantity
-
-_SHOWN_MAX = 5
+from gapless.ops.text import plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,10 +27,7 @@ class UnplacedGroup:
 def offsets(patient: Patient) -> Iterator[Finding]:
     """Check that no group stands still because it has no place in the log."""
     found = rows(patient.conn, UnplacedGroup, query("doctor", "unplaced_groups"))
-    for each in found[:_SHOWN_MAX]:
-        yield fail("offsets", str(each), plain(each.remedy))
-    if len(found) > _SHOWN_MAX:
-        more = f"{quantity(len(found) - _SHOWN_MAX, 'more partition')} without a place in the log"
-        yield fail("offsets", more, here("select * from gapless.unplaced_groups"))
+    lost = (fail("offsets", str(each), plain(each.remedy)) for each in found)
+    yield from few(lost, here("select * from gapless.unplaced_groups"))
     if not found:
         yield ok("offsets", "every group has its place in the log")

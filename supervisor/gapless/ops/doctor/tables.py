@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 from gapless.db.locked import lock_holders
-from gapless.ops.doctor.finding import Finding, Patient, fail, ok, warning
-from gapless.ops.text import plain, quantity
+from gapless.ops.doctor.finding import Finding, Patient, fail, few, ok
+from gapless.ops.text import plain
 
-_SHOWN_MAX = 5
 _OPEN_S = 2
 
 
@@ -27,19 +26,17 @@ class PublishedTable(Protocol):
 def locks(patient: Patient) -> Iterator[Finding]:
     """Check that no transaction that stays open has locked a table of ours: all others wait."""
     found = lock_holders(patient.conn, _OPEN_S)
-    for problem, remedy in found[:_SHOWN_MAX]:
-        yield fail("locks", plain(problem), plain(remedy))
+    holders = (fail("locks", plain(problem), plain(remedy)) for problem, remedy in found)
+    yield from few(holders, "end these: the next look shows the others")
     if not found:
         yield ok("locks", "no session has locked a table of gapless")
 
 
-def published(
-    check: str, found: Sequence[PublishedTable], noun: str, command: str
-) -> Iterator[Finding]:
+def published(check: str, found: Sequence[PublishedTable], command: str) -> Iterator[Finding]:
     """Report the tables that have a problem, the first of them one by one."""
     ill = [each for each in found if each.problem is not None]
-    for each in ill[:_SHOWN_MAX]:
-        yield fail(check, plain(f"{each.table}: {each.problem}"), plain(each.remedy or ""))
-    if len(ill) > _SHOWN_MAX:
-        more = f"{quantity(len(ill) - _SHOWN_MAX, f'more {noun}')} with a problem"
-        yield warning(check, more, f"gapless {command} shows all")
+    failing = (
+        fail(check, plain(f"{each.table}: {each.problem}"), plain(each.remedy or ""))
+        for each in ill
+    )
+    yield from few(failing, f"gapless {command} shows all")
