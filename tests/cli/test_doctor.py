@@ -100,7 +100,10 @@ def test_of_many_findings_the_worst_are_told_and_the_others_counted(gapless, con
     checks = [c for c in gapless("doctor", "--json").json["checks"] if c["name"] == "partitions"]
     assert [each["level"] for each in checks[:6]] == ["FAIL", *["warning"] * 5]
     assert checks[0]["text"].startswith("g/orders/7 does not continue: stopped")
-    assert (checks[5]["text"], checks[5]["remedy"]) == ("3 more findings", "gapless status shows all")
+    assert (checks[5]["text"], checks[5]["remedy"]) == (
+        "3 more findings",
+        "gapless status shows all",
+    )
 
 
 @pytest.mark.long

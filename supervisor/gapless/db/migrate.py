@@ -47,6 +47,11 @@ _ONCE = ("tables", "migrations")
 _PARTS = "parts"
 _REPEATABLE = ("functions", "views", _PARTS, "roles")
 
+_BEGIN_ANEW = (
+    "save its events with psql and gapless.read(), then gapless uninstall, gapless init, "
+    "and gapless publish TOPIC --file FILE (docs/run/operations.md, Earlier checkouts)"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaChange:
@@ -242,7 +247,8 @@ def _is_new(file: _File, applied: dict[tuple[str, str], str]) -> bool:
     if digest != file.digest:
         raise SchemaError(
             f"{file.kind}/{file.name} is in the database in another form: "
-            "this program and the one that installed it do not belong together"
+            "this program and the one that installed it do not belong together: use that one, or "
+            f"{_BEGIN_ANEW}"
         )
     return False
 
@@ -262,8 +268,7 @@ def _refuse_other(files: list[_File], applied: dict[tuple[str, str], str]) -> No
     if applied and not any(kind == "tables" for kind, _ in applied):
         raise SchemaError(
             f"the {schema_words()} was made by a checkout of before 0.1.0, and is not upgraded: "
-            "save its events with psql and gapless.read(), then gapless uninstall, gapless init, "
-            "and gapless publish TOPIC --file FILE (docs/run/operations.md, Earlier checkouts)"
+            f"{_BEGIN_ANEW}"
         )
     known = {(file.kind, file.name) for file in files}
     unknown = sorted(n for kind, n in applied if kind in _ONCE and (kind, n) not in known)
