@@ -11,6 +11,8 @@ from pathlib import Path
 
 from gapless.errors import ConfigError
 
+_BYTES_MAX = 16_384
+
 
 def is_reference(text: str) -> bool:
     """Tell whether a text is a reference, and not the text itself."""
@@ -34,10 +36,14 @@ def dereference(text: str) -> str:
     if not path.is_absolute():
         raise ConfigError(f"{text}: write the whole path, file:/run/secrets/gapless-dsn")
     try:
-        found = path.read_text().strip()
+        with path.open("rb") as file:  # not all of it: it may be a device
+            read = file.read(_BYTES_MAX + 1)
+        if len(read) > _BYTES_MAX:
+            raise ConfigError(f"{text} is longer than {_BYTES_MAX} bytes: it is another file")
+        secret = read.decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise ConfigError(f"{text} cannot be read: {why}") from None
-    if not found:
+    if not secret:
         raise ConfigError(f"{text}: the file is empty")
-    return found
+    return secret

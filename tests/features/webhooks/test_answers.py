@@ -336,7 +336,7 @@ def test_a_secret_that_is_missing_makes_units_wait(
     monkeypatch.delenv("HOOK")
     _add(conn, server)
     _publish(conn, "x")
-    with pytest.raises(ReceiverError, match="secret env:HOOK: the delivering process has no such"):
+    with pytest.raises(ReceiverError, match="secret env:HOOK: the variable HOOK is not set"):
         deliver()
     assert server.calls == []
     monkeypatch.setenv("HOOK", SECRET)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import os
 from collections.abc import Iterable, Sequence
-from pathlib import Path
+
+from gapless.errors import ConfigError
+from gapless.settings.reference import dereference
 
 SECRET_BYTES_MIN, SECRET_BYTES_MAX = 24, 64
-_FILE_BYTES_MAX = 4096
 _PREFIX = "whsec_"
 
 
@@ -49,23 +49,15 @@ def _signature(secret: bytes, signed: bytes) -> str:
 
 
 def _text(reference: str) -> str:
-    kind, _, where = reference.partition(":")
-    if kind == "env":
-        found = os.environ.get(where)
-        if found is None:
-            raise SecretError(f"secret {reference}: the delivering process has no such variable")
-        return found
     try:
-        with Path(where).open("rb") as file:
-            return file.read(_FILE_BYTES_MAX).decode()
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise SecretError(f"secret {reference}: {why}") from None
+        return dereference(reference)
+    except ConfigError as error:
+        raise SecretError(f"secret {error}") from None
 
 
 def _key(reference: str, text: str) -> bytes:
     try:
-        key = base64.b64decode(text.strip().removeprefix(_PREFIX), validate=True)
+        key = base64.b64decode(text.removeprefix(_PREFIX), validate=True)
     except (binascii.Error, ValueError):
         key = b""
     if not SECRET_BYTES_MIN <= len(key) <= SECRET_BYTES_MAX:

@@ -53,7 +53,7 @@ def test_any_json_is_signed_as_it_is_sent(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "whsec_", "whsec_c2hvcnQ=", "whsec_%%%", "whsec_" + "A" * 200, "pässword"]
+    "text", ["x", "whsec_", "whsec_c2hvcnQ=", "whsec_%%%", "whsec_" + "A" * 200, "pässword"]
 )
 def test_a_secret_that_is_none_is_not_told(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("HOOK", text)
@@ -63,9 +63,7 @@ def test_a_secret_that_is_none_is_not_told(monkeypatch: pytest.MonkeyPatch, text
 
 
 def test_a_secret_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(
-        SecretError, match="env:NOBODY: the delivering process has no such variable"
-    ):
+    with pytest.raises(SecretError, match="secret env:NOBODY: the variable NOBODY is not set"):
         read_secrets(["env:NOBODY"])
     with pytest.raises(SecretError, match="No such file"):
         read_secrets([f"file:{tmp_path}/none"])
