@@ -82,7 +82,8 @@ def _unserved(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[Status
         return
     for line, rows in sorted(groups, key=lambda each: -_lag(each[1])):
         part = f"{count(line.unserved)} of {some(line.partitions, 'partition')}"
-        of = "it" if line.unserved == line.partitions else part
+        is_all = line.unserved == line.partitions or line.mode == "queue"  # its workers take all
+        of = "it" if is_all else part
         yield _nobody(f"{line.name}: nobody works on {of}", rows, _page(line))
 
 

@@ -44,7 +44,8 @@ function stepsTo(where, { room, parts }) {
   for (let to = 1; to <= parts.length; to++) {
     if (!room.pages[to]) continue;
     const href = to < parts.length ? `#/${[first, ...names.slice(0, to)].join("/")}` : null;
-    steps.push([parts.slice(from, to).join("/"), href]);
+    const words = parts.slice(from, to).join("/");
+    steps.push([to < 3 ? words : words.replace(/(\d+)\/(\d+)$/, "$1@$2"), href]); // of an event: partition@offset
     from = to;
   }
   return steps;

@@ -10,7 +10,6 @@ import { age, rate, short } from "./words.js";
 const RANGES = [["1h", "1 h"], ["6h", "6 h"], ["24h", "24 h"], ["72h", "72 h"]];
 const AGAIN_MS = 60_000;
 const MARGIN = { left: 44, right: 8, top: 6, bottom: 18 };
-const HEIGHT = 112;
 const ROWS = 24; // of the table for a screen reader
 
 let chosen = RANGES[0][0]; // by the reader, on any page
@@ -61,7 +60,10 @@ export function follow(parameters, signal, use) {
   read();
 }
 
-/** A chart of history that keeps itself up to date. Lines ({of, title, unit}) of one unit share a drawing. */
+/**
+ * A chart of history that keeps itself up to date. Lines ({of, title, unit}) of one unit share a drawing. Its method
+ * live({of: value}) shows newer numbers than the database has kept.
+ */
 export function historyChart(query, lines, signal) {
   const units = [...new Set(lines.map((each) => each.unit))];
   const drawings = units.map((unit) => drawing(lines.filter((each) => each.unit === unit), unit, signal));
@@ -74,7 +76,8 @@ export function historyChart(query, lines, signal) {
     const moments = momentsOf(shown);
     drawings.forEach((each) => each.use(moments, (field) => valuesOf(shown.series, query, field)));
   });
-  return el("div", { class: "charts" }, rangeButtons(signal), el("div", { class: "drawings" }, drawings.map((each) => each.element)), note);
+  const made = el("div", { class: "charts" }, rangeButtons(signal), el("div", { class: "drawings" }, drawings.map((each) => each.element)), note);
+  return Object.assign(made, { live: (newest) => drawings.forEach((each) => each.live(newest)) });
 }
 
 /** The moment (ms) of each value. */
@@ -87,7 +90,7 @@ export function momentsOf({ from, step_s, series, moments }) {
 const written = (value, unit) => {
   if (value === null || value === undefined) return "–";
   if (unit === "s") return age(value);
-  return unit.endsWith("/s") ? rate(value) : short(value);
+  return unit.endsWith("/s") && value < 1000 ? rate(value) : short(value);
 };
 
 const moment = (at, span) =>
@@ -102,22 +105,23 @@ function drawing(lines, unit, signal) {
   const element = el("figure", { class: "chart" }, legend, canvas, said, numbers);
   let moments = [];
   let values = lines.map(() => []);
+  let live = {};
   let at = null; // the index of the moment under the pointer
 
   const tell = () => {
-    const newest = (each) => extremes(each)?.now ?? null;
+    const newest = (i) => live[lines[i].of] ?? extremes(values[i])?.now ?? null;
     show(legend, lines.map((each, i) => el("span", { class: `key line-${i}` }, `${each.title} `,
-      el("b", {}, written(at === null ? newest(values[i]) : values[i][at], unit)), unit === "s" ? "" : ` ${unit}`)),
+      el("b", {}, written(at === null ? newest(i) : values[i][at], unit)), unit === "s" ? "" : ` ${unit}`)),
     el("time", { class: "quiet" }, at === null ? "" : moment(moments[at], Infinity)));
   };
   const draw = () => {
-    const width = canvas.clientWidth;
+    const { clientWidth: width, clientHeight: height } = canvas;
     if (!width) return;
     const words = lines.map((each, i) => [each.title, extremes(values[i])]).filter(([, found]) => found)
       .map(([title, found]) => `${title}: now ${written(found.now, unit)}, least ${written(found.least, unit)}, most ${written(found.most, unit)}`);
     const focused = canvas.contains(document.activeElement);
     show(canvas, words.length
-      ? picture(values, moments, unit, { width, at, label: `${words.join("; ")}${unit === "s" ? "" : ` ${unit}`}` })
+      ? picture(values, moments, unit, { width, height, at, label: `${words.join("; ")}${unit === "s" ? "" : ` ${unit}`}` })
       : el("p", { class: "empty" }, "nothing to draw yet"));
     if (focused) canvas.firstChild.focus({ preventScroll: true });
   };
@@ -147,7 +151,7 @@ function drawing(lines, unit, signal) {
   observer.observe(canvas);
   signal.addEventListener("abort", () => observer.disconnect());
   tell();
-  return { element, use(newMoments, of) {
+  const use = (newMoments, of) => {
     const on = at === null ? null : moments[at];
     moments = newMoments;
     values = lines.map((each) => of(each.of));
@@ -155,25 +159,26 @@ function drawing(lines, unit, signal) {
     draw();
     tell();
     show(numbers, table(lines, unit, moments, values));
-  } };
+  };
+  return { element, use, live: (newest) => ((live = newest), tell()) };
 }
 
 /** The drawing itself, at its width in pixels. */
-function picture(values, moments, unit, { width, at, label }) {
+function picture(values, moments, unit, { width, height, at, label }) {
   const steps = ticks(Math.max(0, ...values.map((each) => extremes(each)?.most ?? 0)), unit);
   const most = steps[steps.length - 1];
   const [first, last] = [moments[0], moments[moments.length - 1]];
   const xOf = (when) => MARGIN.left + ((when - first) / Math.max(1, last - first)) * (width - MARGIN.left - MARGIN.right);
-  const y = (value) => HEIGHT - MARGIN.bottom - (value / most) * (HEIGHT - MARGIN.top - MARGIN.bottom);
+  const y = (value) => height - MARGIN.bottom - (value / most) * (height - MARGIN.top - MARGIN.bottom);
   const x = (i) => xOf(moments[i]);
   const marks = times(first, last, Math.max(2, Math.floor(width / 90)));
   const known = (i) => at !== null && values[i][at] !== null && values[i][at] !== undefined;
-  return svg("svg", { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", tabindex: "0", "aria-label": label },
+  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: "0", "aria-label": label },
     steps.map((each) => [
       svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(each), y2: y(each) }),
       svg("text", { x: MARGIN.left - 6, y: y(each) + 3.5, "text-anchor": "end" }, written(each, unit))]),
-    marks.map((each) => svg("text", { x: xOf(each), y: HEIGHT - 4, "text-anchor": xOf(each) > width - 30 ? "end" : "middle" }, moment(each, last - first))),
-    at !== null && svg("line", { class: "pointer", x1: x(at), x2: x(at), y1: MARGIN.top, y2: HEIGHT - MARGIN.bottom }),
+    marks.map((each) => svg("text", { x: xOf(each), y: height - 4, "text-anchor": xOf(each) > width - 30 ? "end" : "middle" }, moment(each, last - first))),
+    at !== null && svg("line", { class: "pointer", x1: x(at), x2: x(at), y1: MARGIN.top, y2: height - MARGIN.bottom }),
     values.map((each, i) => svg("path", { class: `line line-${i}`, d: line(each, x, y) })),
     values.map((each, i) => known(i) && svg("circle", { class: `dot line-${i}`, cx: x(at), cy: y(each[at]), r: 3 })));
 }

@@ -9,7 +9,7 @@ export function remedyOf({ remedy, page, command }) {
   const words = withCode(remedy, command);
   return [
     page.length ? el("a", { href: address(page) }, words, " ›") : el("span", {}, words),
-    command && el("button", { type: "button", class: "copy", title: `copy ${command}`, "aria-label": `copy ${command}`, onclick: () => copy(command) }, "⧉"),
+    command && el("button", { type: "button", class: "copy", title: `copy ${command}`, "aria-label": `copy ${command}`, onclick: () => copy(command) }, "copy"),
   ];
 }
 

@@ -13,7 +13,7 @@ function round(n) {
 /** The numbers of an axis: from 0 to at least `most` by a round step. Ages have steps of a clock, counts whole ones. */
 export function ticks(most, unit, wanted = 3) {
   const isRate = unit.endsWith("/s");
-  const rough = (most > 0 ? most : 1) / wanted;
+  const rough = most > 0 ? most / wanted : 1;
   let step = round(rough);
   if (unit === "s" && rough > 1) step = SECONDS.find((each) => each >= rough) ?? round(rough / 86400) * 86400;
   else if (unit !== "s" && !isRate) step = Math.max(1, step);

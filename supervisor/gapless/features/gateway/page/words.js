@@ -52,7 +52,7 @@ export const name = (group) => `${group.group}/${group.topic}`;
 
 /** The state of a group: {state, part, level}; part says how many of its partitions, if not all. */
 export function stateOf(group) {
-  const part = (n) => (n < group.partitions ? `${n} of ${group.partitions}` : "");
+  const part = (n) => (n < group.partitions && group.mode !== "queue" ? `${n} of ${group.partitions}` : "");
   if (group.stopped) return { state: "broken", part: part(group.stopped), level: "bad" };
   if (group.paused) return { state: "paused", part: part(group.paused), level: "warn" };
   if (group.unserved) return { state: "nobody", part: part(group.unserved), level: group.lag ? "bad" : "warn" };

@@ -25,10 +25,11 @@ function overview({ main, signal }) {
   const late = el("div");
   const groups = groupList(signal);
   const chart = historyChart({}, CHARTS, signal);
-  main.append(el("h1", { class: "unseen" }, "Overview"), top, figures, chart, groups.element, late);
+  main.append(el("h1", { class: "unseen" }, "Overview"), top, chart, figures, groups.element, late);
   show(top, el("p", { class: "empty" }, "looking at the log …"));
   return (status) => {
     show(top, verdict(status));
+    chart.live(status.totals);
     show(figures, tiles(status));
     groups.use(status.groups);
     show(late, lately(status));
@@ -42,7 +43,7 @@ function verdict({ problems, groups, topics }) {
     : behind ? `All is well; ${plural(behind, "group")} at work` : "All is well; nothing waits";
   const lines = problems.slice(0, PROBLEMS).map((each) => el("li", {},
     el("span", { class: `state ${level(each)}` }, el("span", { class: "words" }, each.problem)),
-    el("span", { class: "since quiet", title: each.since_s === null ? null : "since" }, each.since_s === null ? "" : age(each.since_s)),
+    el("span", { class: "since quiet" }, each.since_s === null ? "" : `for ${age(each.since_s)}`),
     el("span", { class: "remedy" }, remedyOf(each))));
   if (problems.length > PROBLEMS) lines.push(el("li", { class: "more quiet" }, `and ${count(problems.length - PROBLEMS)} more: gapless status`));
   return el("section", { class: `verdict ${problems.length ? level(problems[0]) : "good"}`, id: "verdict", "aria-label": "verdict" },
@@ -53,14 +54,11 @@ function verdict({ problems, groups, topics }) {
 
 function tiles({ totals, later }) {
   const tile = (what, value, href, level) => el(href ? "a" : "div", { class: "tile", href }, el("b", { class: level }, value), el("span", {}, what));
-  const since = (n, seconds) => `${count(n)}${n ? ` (${age(seconds)})` : ""}`;
-  return el("div", { class: "tiles" },
-    tile("lag", since(totals.lag, totals.lag_s)),
-    tile("published", `${rate(totals.published_per_s)}/s`),
+  return el("div", { class: "tiles row" },
     tile("dead", count(totals.dead_letters), "#/dead", totals.dead_letters > 0 && "bad"),
-    tile("waiting", count(totals.waiting + totals.parked), "#/dead?states=waiting"),
-    tile("handled", `${rate(totals.handled_per_s)}/s`),
-    tile("events", count(totals.events)),
+    tile("waiting", count(totals.waiting), "#/dead?states=waiting"),
+    tile("parked", count(totals.parked), "#/dead?states=parked"),
+    tile("events", count(totals.events), "#/topics"),
     tile("later", count(later.scheduled), "#/later"));
 }
 
@@ -73,7 +71,7 @@ function groupColumns(lagsOf) {
       return [el("span", { class: `state ${level}` }, state), part && el("span", { class: "second" }, ` ${part}`)];
     } },
     { title: "lag", kind: "number", by: (group) => group.lag, of: (group) =>
-      [el("span", { class: "wide" }, sparkline(lagsOf(group), `lag of ${name(group)}`)), count(group.lag)] },
+      [el("span", { class: "wide" }, sparkline(lagsOf(group), `lag of ${name(group)}`)), el("span", { class: "figure" }, count(group.lag))] },
     { title: "behind", kind: "number", by: (group) => group.lag_s, of: (group) => (group.lag ? age(group.lag_s) : "–") },
     { title: "ev/s", kind: "number", hide: true, by: (group) => group.handled_per_s ?? -1, of: (group) => rate(group.handled_per_s) },
     { title: "catch up", kind: "number", hide: true, by: (group) => group.catch_up_s ?? -1, of: (group) =>
@@ -111,7 +109,8 @@ function groupList(signal) {
     list.hidden = !rows.length;
     show(head, columns.map((column) => heading(column, column === sort, isUp, draw)));
     place(body, rows.map((group) => drawnRow(drawn, group, columns)));
-    for (const each of drawn.keys()) if (!groups.some((group) => name(group) === each)) drawn.delete(each);
+    const there = new Set(groups.map(name));
+    for (const each of drawn.keys()) if (!there.has(each)) drawn.delete(each);
     show(foot, !groups.length ? el("p", { class: "empty" }, "No group yet: a handler makes one when gapless run starts.")
       : !rows.length ? el("p", { class: "empty" }, `No group of ${count(groups.length)} has “${wanted}” in its name.`)
       : rows.length < found.length && el("p", { class: "quiet" }, `${count(ROWS)} of ${count(found.length)} groups `,
@@ -165,12 +164,14 @@ function drawnRow(drawn, group, columns) {
 /** Put rows into a body in this order, and move only those that are elsewhere: the focus stays. */
 function place(body, rows) {
   const wanted = new Set(rows);
+  const focused = document.activeElement;
   for (const each of [...body.children]) if (!wanted.has(each)) each.remove();
   let at = body.firstChild;
   for (const row of rows) {
     if (row === at) at = at.nextSibling;
     else body.insertBefore(row, at);
   }
+  if (body.contains(focused)) focused.focus({ preventScroll: true }); // an element that is moved loses it
 }
 
 function lately({ dead_letters: letters, evictions }) {
