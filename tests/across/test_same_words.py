@@ -102,7 +102,9 @@ def _page(of: str) -> list[str]:
     """Return the titles in the page's script."""
     if of == "sections":
         text = (PAGE / "pages" / "overview.js").read_text(encoding="utf-8")
-        return [title.lower() for title in re.findall(r'(?:section\(|"h2", \{\}, )"([\w ]+)"', text)]
+        return [
+            title.lower() for title in re.findall(r'(?:section\(|"h2", \{\}, )"([\w ]+)"', text)
+        ]
     file, begins = {
         "the log": ("server.js", "function machinery("),
         "topics": ("topics.js", "function topics("),

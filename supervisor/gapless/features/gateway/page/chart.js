@@ -69,7 +69,8 @@ export function historyChart(query, lines, signal) {
   const drawings = units.map((unit) => drawing(lines.filter((each) => each.unit === unit), unit, signal));
   const note = el("p", { class: "quiet" });
   const fields = [...new Set(lines.map((each) => each.of))];
-  follow({ ...query, of: fields.join(",") }, signal, (found, said) => {
+  const of = query.group || query.topic ? query : { only: "database" };
+  follow({ ...of, of: fields.join(",") }, signal, (found, said) => {
     note.textContent = said;
     if (found === undefined) return;
     const shown = found ?? past(query);
@@ -99,7 +100,7 @@ const moment = (at, span) =>
 /** Lines of one unit over time. use(moments, valuesOf a field) shows them. */
 function drawing(lines, unit, signal) {
   const legend = el("figcaption");
-  const canvas = el("div", { class: "canvas" });
+  const canvas = el("div", { class: "canvas", role: "img", tabindex: "0" });
   const said = el("output", { class: "unseen" });
   const numbers = el("div", { class: "unseen" });
   const element = el("figure", { class: "chart" }, legend, canvas, said, numbers);
@@ -119,11 +120,8 @@ function drawing(lines, unit, signal) {
     if (!width) return;
     const words = lines.map((each, i) => [each.title, extremes(values[i])]).filter(([, found]) => found)
       .map(([title, found]) => `${title}: now ${written(found.now, unit)}, least ${written(found.least, unit)}, most ${written(found.most, unit)}`);
-    const focused = canvas.contains(document.activeElement);
-    show(canvas, words.length
-      ? picture(values, moments, unit, { width, height, at, label: `${words.join("; ")}${unit === "s" ? "" : ` ${unit}`}` })
-      : el("p", { class: "empty" }, "nothing to draw yet"));
-    if (focused) canvas.firstChild.focus({ preventScroll: true });
+    canvas.setAttribute("aria-label", words.length ? `${words.join("; ")}${unit === "s" ? "" : ` ${unit}`}` : `${lines[0].title}: nothing to draw yet`);
+    show(canvas, words.length ? picture(values, moments, unit, { width, height, at }) : el("p", { class: "empty" }, "nothing to draw yet"));
   };
   const point = (index, aloud) => {
     if (index === at || (index !== null && !moments.length)) return;
@@ -139,7 +137,7 @@ function drawing(lines, unit, signal) {
     point(moments.length ? nearest(moments, first + share * (last - first)) : null);
   });
   canvas.addEventListener("pointerleave", () => point(null));
-  canvas.addEventListener("focusout", () => canvas.contains(document.activeElement) || point(null));
+  canvas.addEventListener("focusout", () => point(null));
   canvas.addEventListener("keydown", (event) => {
     const last = moments.length - 1;
     const steps = { ArrowLeft: (at ?? last + 1) - 1, ArrowRight: (at ?? last - 1) + 1, Home: 0, End: last };
@@ -164,7 +162,7 @@ function drawing(lines, unit, signal) {
 }
 
 /** The drawing itself, at its width in pixels. */
-function picture(values, moments, unit, { width, height, at, label }) {
+function picture(values, moments, unit, { width, height, at }) {
   const steps = ticks(Math.max(0, ...values.map((each) => extremes(each)?.most ?? 0)), unit);
   const most = steps[steps.length - 1];
   const [first, last] = [moments[0], moments[moments.length - 1]];
@@ -173,7 +171,7 @@ function picture(values, moments, unit, { width, height, at, label }) {
   const x = (i) => xOf(moments[i]);
   const marks = times(first, last, Math.max(2, Math.floor(width / 90)));
   const known = (i) => at !== null && values[i][at] !== null && values[i][at] !== undefined;
-  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: "0", "aria-label": label },
+  return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` },
     steps.map((each) => [
       svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(each), y2: y(each) }),
       svg("text", { x: MARGIN.left - 6, y: y(each) + 3.5, "text-anchor": "end" }, written(each, unit))]),
