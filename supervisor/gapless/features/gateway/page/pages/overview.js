@@ -149,14 +149,13 @@ function heading(column, isSorted, isUp, draw) {
     el("button", { type: "button", onclick: () => (keep({ sort: next && `${column.title}:${next}` }), draw()) }, column.title));
 }
 
-/** The row of a group as it was drawn, with new cells where they say something else. */
+/** The row of a group as it was drawn, with new contents in the cells that say something else. */
 function drawnRow(drawn, group, columns) {
   const made = cells(columns, group);
-  const words = made.map((each) => each.innerHTML).join("");
+  const words = made.map((each) => each.innerHTML);
   const before = drawn.get(name(group));
-  if (before?.words === words) return before.row;
-  const row = before?.row || el("tr", { "data-href": href(group), tabindex: "0" });
-  show(row, made);
+  const row = before?.row || el("tr", { "data-href": href(group), tabindex: "0" }, made);
+  before?.words.forEach((each, i) => each !== words[i] && show(row.cells[i], [...made[i].childNodes]));
   drawn.set(name(group), { row, words });
   return row;
 }
