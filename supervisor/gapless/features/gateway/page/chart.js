@@ -174,7 +174,7 @@ function picture(values, moments, unit, { width, height, at }) {
   return svg("svg", { width, height, viewBox: `0 0 ${width} ${height}` },
     steps.map((each) => [
       svg("line", { class: "grid", x1: MARGIN.left, x2: width - MARGIN.right, y1: y(each), y2: y(each) }),
-      svg("text", { x: MARGIN.left - 6, y: y(each) + 3.5, "text-anchor": "end" }, written(each, unit))]),
+      svg("text", { x: MARGIN.left - 6, y: y(each) + 3.5, "text-anchor": "end" }, unit === "s" ? age(each) : short(each))]),
     marks.map((each) => svg("text", { x: xOf(each), y: height - 4, "text-anchor": xOf(each) > width - 30 ? "end" : "middle" }, moment(each, last - first))),
     at !== null && svg("line", { class: "pointer", x1: x(at), x2: x(at), y1: MARGIN.top, y2: height - MARGIN.bottom }),
     values.map((each, i) => svg("path", { class: `line line-${i}`, d: line(each, x, y) })),
