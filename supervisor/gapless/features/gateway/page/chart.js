@@ -34,10 +34,11 @@ export function rangeButtons(signal) {
   return group;
 }
 
-const OF_LOOKS = "The database has kept nothing of this time: these are the looks since this page was opened.";
+const OF_LOOKS = "The database has kept too little of this time: these are the looks since this page was opened.";
+const KEPT_MIN = 3; // moments, to draw a line that says more than a dot
 
 /**
- * Read history now, each minute, and when the range changes: use(found, note). null: the database has kept nothing;
+ * Read history now, each minute, and when the range changes: use(found, note). null: the database has kept too little;
  * undefined: it could not be read, so the last one stays.
  */
 export function follow(parameters, signal, use) {
@@ -45,7 +46,8 @@ export function follow(parameters, signal, use) {
   const read = async () => {
     try {
       const found = await get("/v1/history", { ...parameters, since: range() }, signal);
-      isKept = found.series.some((each) => Object.values(each).some((values) => Array.isArray(values) && values.some((value) => value !== null)));
+      const known = (values) => (Array.isArray(values) ? values.filter((value) => value !== null).length : 0);
+      isKept = found.series.some((each) => Object.values(each).some((values) => known(values) >= KEPT_MIN));
       use(isKept ? found : null, isKept ? "" : OF_LOOKS);
     } catch (error) {
       if (signal.aborted) return;
