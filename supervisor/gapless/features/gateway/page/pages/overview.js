@@ -59,7 +59,7 @@ function tiles({ totals, later }) {
     tile("waiting", count(totals.waiting), "#/dead?states=waiting"),
     tile("parked", count(totals.parked), "#/dead?states=parked"),
     tile("events", count(totals.events), "#/topics"),
-    tile("later", count(later.scheduled), "#/later"));
+    later && tile("later", count(later.scheduled), "#/later"));
 }
 
 // A column: {title, of, kind, hide, by: the value that it sorts by, up: ascending first}.

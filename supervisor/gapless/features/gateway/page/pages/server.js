@@ -38,7 +38,7 @@ function machinery({ totals, sequencer, held, chunks, later, topics }) {
       tile("pending", `${count(totals.pending)}${totals.pending ? ` (${age(totals.pending_s)})` : ""}`),
       tile("retention", held.length ? "waiting" : "idle"),
       tile("chunks", count(chunks)),
-      tile("later", count(later.scheduled))),
+      later && tile("later", count(later.scheduled))),
     facts([
       ["sequencer run", `number ${count(sequencer.run)}, ${plural(sequencer.run_events, "event")}, `, when(sequencer.ran_at)],
       ["sequencer session", sequencer.pid === null ? "none: start gapless run, or gapless gateway" : `pid ${sequencer.pid}`],
