@@ -4,7 +4,7 @@ import { el, facts, section, show, table } from "../dom.js";
 import { when } from "../reading.js";
 import { age, count, plural, rate } from "../words.js";
 
-export default { name: "server", title: "Server", key: "v", pages: { 0: server } };
+export default { name: "server", title: "Server", key: "v", menu: "more", pages: { 0: server } };
 
 function server({ main }) {
   main.append(el("h1", {}, "Server"));
