@@ -175,6 +175,62 @@ where o.id between %(low)s and %(high)s
     or gapless.condition_error(o.payload, %(where)s::text::jsonpath, %(params)s::text::jsonb) is not null
   )
 
+-- name: latest_starts
+-- The place of each partition of compacted topics up to which latest has the newest events of keys; began_us: when the
+-- compaction of the topic began, in microseconds since 1970.
+select t.name, g.partition_id, g.upto, (extract(epoch from b.began_ts) * 1000000)::bigint as began_us
+from gapless.topic t
+join gapless.group_starts g on g.start = 'latest-per-key' and g.topic_id = t.topic_id
+cross join lateral (
+  select min(c.began_ts) as began_ts from gapless.compaction c where c.topic_id = t.topic_id
+) b
+where t.compacted and t.name = any (%(topics)s::text[])
+order by t.name, g.partition_id
+
+-- name: latest_keys
+-- The number of rows that latest has of a topic.
+select coalesce(sum(c.keys), 0)::bigint from gapless.compaction c where c.topic_id = %(topic_id)s
+
+-- name: latest_between
+-- Rows of latest whose keys have a digest after one and before the other (null: any), at offsets below `before` of
+-- their partition or, unless that is null, from `since` on; others: also those of partitions that are not named.
+-- features/spark/latest.py inserts the columns between select and from, from a fixed list.
+-- There is a row in any case, because the state of the compaction has to be that of the snapshot of the rows. problem:
+-- why there are none: ended, the compaction that began at began_us; behind, a standby has not replayed all of it yet.
+-- order: by digest, so that a read that is cut continues behind the last row.
+-- index: latest_pkey
+select l.id
+from (
+  select case
+    when t.topic_id is null or began_us is distinct from %(began_us)s::bigint then 'ended'
+    when exists (
+      select from unnest(%(partition_ids)s::int[], %(before)s::bigint[]) as p (partition_id, before)
+      left join gapless.compaction c on c.topic_id = t.topic_id and c.partition_id = p.partition_id
+      where coalesce(c.next_offset, 1) < p.before
+    ) then 'behind'
+  end as problem
+  from (
+    select (extract(epoch from min(c.began_ts)) * 1000000)::bigint as began_us
+    from gapless.compaction c where c.topic_id = %(topic_id)s
+  ) b
+  left join gapless.topic t on t.topic_id = %(topic_id)s and t.compacted
+) v
+left join lateral (
+  select o.*
+  from gapless.latest o
+  left join unnest(%(partition_ids)s::int[], %(before)s::bigint[], %(since)s::bigint[])
+    as p (partition_id, before, since) on p.partition_id = o.partition_id
+  where v.problem is null and o.topic_id = %(topic_id)s and o.key_digest > %(after)s::bytea
+    and (%(until)s::bytea is null or o.key_digest < %(until)s::bytea)
+    and coalesce(o.c_offset < p.before or o.c_offset >= p.since, %(others)s)
+    and (%(event_types)s::text[] is null or o.event_type = any (%(event_types)s::text[]))
+    and (
+      %(where)s::text is null
+      or gapless.condition_error(o.payload, %(where)s::text::jsonpath, %(params)s::text::jsonb) is not null
+    )
+) l on true
+order by l.key_digest
+
 -- name: topic_ids
 select t.name, t.topic_id from gapless.topic t
 
