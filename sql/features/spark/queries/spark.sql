@@ -274,6 +274,21 @@ select pg_try_advisory_lock_shared(7427007, hashtext(%(name)s))
 -- name: stand_by_no_more
 select pg_advisory_unlock_shared(7427007, hashtext(%(name)s))
 
+-- name: try_lock_compaction
+-- One merge of a pipeline's files at a time. No pipeline has a name with a blank, so these locks of the same class are
+-- no standbys.
+select pg_try_advisory_lock(7427007, hashtext('compaction of ' || %(name)s))
+
+-- name: unlock_compaction
+select pg_advisory_unlock(7427007, hashtext('compaction of ' || %(name)s))
+
+-- name: lock_files
+-- No file gets its name while a folder is exchanged.
+select pg_advisory_lock(7427007, hashtext('files of ' || %(name)s))
+
+-- name: unlock_files
+select pg_advisory_unlock(7427007, hashtext('files of ' || %(name)s))
+
 -- name: end_tasks
 -- End the sessions of tasks that still send rows to a pipeline's stage: they are of lost tries, and those of a process
 -- that is paused keep their lock.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from gapless.features.retention.chunks import (
     plan_retention,
     set_retention,
 )
+from gapless.features.spark.pipeline.compact import compact_pipeline
 from gapless.features.spark.pipeline.document import load_pipelines
 from gapless.features.spark.pipeline.run import run_pipeline
 from gapless.features.spark.pipeline.verify import verify
@@ -86,6 +88,18 @@ def test_what_was_archived_may_be_dropped_and_is_read_as_one(
     whole = read.option("archive", str(tmp_path / "cold")).option("startingOffsets", beginning)
     rows = whole.load().select("partition", "offset").collect()
     assert len(rows) == len(set(rows)) == 450
+
+    assert _run(dsn, tmp_path) == 50
+    archived = spark.read.parquet(str(tmp_path / "cold"))
+    before = archived.schema, sorted(archived.collect(), key=str)
+    assert compact_pipeline(conn, "cold", before=date.max)
+    spark.catalog.clearCache()
+    archived = spark.read.parquet(str(tmp_path / "cold"))
+    assert (archived.schema, sorted(archived.collect(), key=str)) == before
+    assert len(list((tmp_path / "cold").rglob("*.parquet"))) == 1
+    _fill(conn, 50)
+    assert _run(dsn, tmp_path) == 50
+    assert all(each.problem is None for each in verify(conn, "cold"))
 
     lost = min((tmp_path / "cold").rglob("*.parquet"))
     lost.unlink()
