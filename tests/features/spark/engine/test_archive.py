@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from psycopg import Connection
+from psycopg import Connection, connect
 
 from gapless.errors import GaplessError
 from gapless.features.retention.chunks import (
@@ -18,8 +18,11 @@ from gapless.features.retention.chunks import (
     plan_retention,
     set_retention,
 )
+from gapless.features.spark.pipeline import lease
 from gapless.features.spark.pipeline.compact import compact_pipeline
 from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.lease import files_locked
+from gapless.features.spark.pipeline.position import remove
 from gapless.features.spark.pipeline.run import run_pipeline
 from gapless.features.spark.pipeline.verify import verify
 from gapless.log.event import NewEvent
@@ -57,8 +60,14 @@ def _fill(conn: Connection, events: int = 100) -> None:
 
 @pytest.mark.long
 def test_what_was_archived_may_be_dropped_and_is_read_as_one(
-    spark: SparkSession, conn: Connection, dsn: str, topic: Topic, tmp_path: Path
+    spark: SparkSession,
+    conn: Connection,
+    dsn: str,
+    topic: Topic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(lease, "FILES_MS", 200)
     small_chunks(conn)
     _fill(conn)
     next_chunk(conn)
@@ -98,11 +107,17 @@ def test_what_was_archived_may_be_dropped_and_is_read_as_one(
     assert (archived.schema, sorted(archived.collect(), key=str)) == before
     assert len(list((tmp_path / "cold").rglob("*.parquet"))) == 1
     _fill(conn, 50)
-    assert _run(dsn, tmp_path) == 50
+    with connect(dsn, autocommit=True) as other, files_locked(other, "cold"):
+        with pytest.raises(GaplessError, match="another process moves files of pipeline cold"):
+            _run(dsn, tmp_path)
+    assert _run(dsn, tmp_path) == 0, "its files were written, and only had to be moved"
     assert all(each.problem is None for each in verify(conn, "cold"))
 
-    lost = min((tmp_path / "cold").rglob("*.parquet"))
+    lost = max((tmp_path / "cold").rglob("*.parquet"))
     lost.unlink()
     problems = [each.problem for each in verify(conn, "cold") if each.problem]
     assert problems
     assert "are missing" in problems[0]
+    remove(conn, "cold")
+    with pytest.raises(GaplessError, match="is there already, and is not of this database"):
+        _run(dsn, tmp_path)
