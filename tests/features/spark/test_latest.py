@@ -316,6 +316,33 @@ def test_a_batch_has_every_key_though_rows_change_after_load(log: Log, change: s
             assert n <= newest[key] <= log.fold[key], key
 
 
+def test_a_spark_that_tells_no_beginning_reads_both_in_the_first_batch(log: Log) -> None:
+    """Before PySpark 4.2 the end of each batch is that of the log; a driver begins anew in between."""
+    log.put(*KEYS)
+    log.compact()
+    log.put(*KEYS[:3])
+    given = {"url": log.conn.info.dsn, "subscribe": "prices", "startingOffsets": "latest-per-key"}
+    options = read_options({**given, "groupId": "lab"})
+    with closing(StreamReader(options)) as reader:
+        end = reader.all()
+    log.put(*KEYS[2:6])
+    log.compact()
+    found: list[Row] = []
+    with closing(StreamReader(options)) as reader:
+        first = reader.first()
+        reader.show(reader.begun(first, end))
+        position = (
+            "select sum(next_offset - 1) from gapless.consumer_offsets where group_id = 'lab'"
+        )
+        assert log.conn.execute(position).fetchone() == (len(KEYS),), "retention waits for the rest"
+        for start, upto in ((first, end), (end, reader.all())):
+            tasks, where = reader.tasks(start, upto), reader.where()
+            found += [row for task in tasks for row in rows(read_task(options, task, where))]
+    bulk.close()
+    assert {key: value for key, value, *_ in found} == log.fold
+    assert max(Counter(row[2:] for row in found).values()) == 1
+
+
 def test_available_now_ends_where_it_said_though_the_compaction_runs_ahead(log: Log) -> None:
     log.put(*KEYS)
     query = Query(url=log.conn.info.dsn)

@@ -198,6 +198,7 @@ select coalesce(sum(c.keys), 0)::bigint from gapless.compaction c where c.topic_
 -- There is a row in any case, because the state of the compaction has to be that of the snapshot of the rows. problem:
 -- why there are none: ended, the compaction that began at began_us; behind, a standby has not replayed all of it yet.
 -- order: by digest, so that a read that is cut continues behind the last row.
+-- plan: offset 0, or the state is found again for each row.
 -- index: latest_pkey
 select l.id
 from (
@@ -214,6 +215,7 @@ from (
     from gapless.compaction c where c.topic_id = %(topic_id)s
   ) b
   left join gapless.topic t on t.topic_id = %(topic_id)s and t.compacted
+  offset 0
 ) v
 left join lateral (
   select o.*
