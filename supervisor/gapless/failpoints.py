@@ -46,6 +46,8 @@ _STEPS = {
     # writes of Spark: the sink, and pipelines
     "sink": "staged published committed",
     "pipeline": "staged written looked moved applied done",
+    # the merge of small files: written beside the folder, complete, in its place
+    "compact": "written linked swapped",
 }
 POINTS = frozenset(f"{of}.{step}" for of, steps in _STEPS.items() for step in steps.split())
 

@@ -25,6 +25,7 @@ from support.standby import cut_off, promote
 pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
+from gapless.features.compaction.latest import set_compaction
 from gapless.features.schemas.ops import add_schema
 from gapless.features.spark import bulk, segments
 from gapless.features.spark.options import ReadOptions, read_options
@@ -236,6 +237,31 @@ def test_partitions_that_the_standby_does_not_know_yet_are_waited_for(
     timer.join()
     assert {partition for partition, _ in found} > {0, 1}
     assert sorted(found) == pair.whole()
+
+
+def test_a_compaction_that_the_standby_has_not_replayed_is_waited_for(pair: Pair) -> None:
+    """The newest events are planned on the primary; the standby has older ones of some keys."""
+    on_primary = _options(pair, url=pair.primary.dsn(), startingOffsets="latest-per-key")
+    with pair.on_primary() as conn:
+        set_compaction(conn, pair.topic, compact=True)
+        pair.publish(40, "old")
+        conn.execute("select gapless.compact()")
+        pair.replay()
+        where = Reached(dsn=pair.standby.dsn(), identity=identity_of(conn))
+        pair.pause()
+        pair.publish(20, "new", given=False)
+        sequence(conn)
+        conn.execute("select gapless.compact()")
+    plan = plan_batch(on_primary, look(on_primary))
+    timer = _later(pair.resume)
+    batches = [each for task in plan.tasks for each in read_task(on_primary, task, where)]
+    timer.join()
+    values = {row["key"]: row["value"] for each in batches for row in each.to_pylist()}
+    assert values == {str(n): '"new"' if n < 20 else '"old"' for n in range(40)}
+    with closing(StreamReader(_options(pair, startingOffsets="latest-per-key"))) as reader:
+        done = reader.first()
+        end = reader.next(done, limited=True)
+        assert len(_places(_options(pair), reader.tasks(done, end), reader.where())) == 40
 
 
 def test_a_topic_that_the_standby_does_not_know_yet_is_waited_for(pair: Pair) -> None:

@@ -10,6 +10,7 @@ create table gapless.compaction (
   keyless bigint not null default 0,   -- passed: events without a key, or for one group
   missing bigint not null default 0,   -- passed: missing from the log
   moved_ts timestamptz,                -- when next_offset last moved
+  began_ts timestamptz not null default clock_timestamp(),    -- the topic's lowest one tells compactions apart
   primary key (topic_id, partition_id)
 ) with (fillfactor = 50);
 

@@ -175,6 +175,64 @@ where o.id between %(low)s and %(high)s
     or gapless.condition_error(o.payload, %(where)s::text::jsonpath, %(params)s::text::jsonb) is not null
   )
 
+-- name: latest_starts
+-- The place of each partition of compacted topics up to which latest has the newest events of keys; began_us: when the
+-- compaction of the topic began, in microseconds since 1970.
+select t.name, g.partition_id, g.upto, (extract(epoch from b.began_ts) * 1000000)::bigint as began_us
+from gapless.topic t
+join gapless.group_starts g on g.start = 'latest-per-key' and g.topic_id = t.topic_id
+cross join lateral (
+  select min(c.began_ts) as began_ts from gapless.compaction c where c.topic_id = t.topic_id
+) b
+where t.compacted and t.name = any (%(topics)s::text[])
+order by t.name, g.partition_id
+
+-- name: latest_keys
+-- The number of rows that latest has of a topic.
+select coalesce(sum(c.keys), 0)::bigint from gapless.compaction c where c.topic_id = %(topic_id)s
+
+-- name: latest_between
+-- Rows of latest whose keys have a digest after one and before the other (null: any), at offsets below `before` of
+-- their partition or, unless that is null, from `since` on; others: also those of partitions that are not named.
+-- features/spark/latest.py inserts the columns between select and from, from a fixed list.
+-- There is a row in any case, because the state of the compaction has to be that of the snapshot of the rows. problem:
+-- why there are none: ended, the compaction that began at began_us; behind, a standby has not replayed all of it yet.
+-- order: by digest, so that a read that is cut continues behind the last row.
+-- plan: offset 0, or the state is found again for each row.
+-- index: latest_pkey
+select l.id
+from (
+  select case
+    when t.topic_id is null or began_us is distinct from %(began_us)s::bigint then 'ended'
+    when exists (
+      select from unnest(%(partition_ids)s::int[], %(before)s::bigint[]) as p (partition_id, before)
+      left join gapless.compaction c on c.topic_id = t.topic_id and c.partition_id = p.partition_id
+      where coalesce(c.next_offset, 1) < p.before
+    ) then 'behind'
+  end as problem
+  from (
+    select (extract(epoch from min(c.began_ts)) * 1000000)::bigint as began_us
+    from gapless.compaction c where c.topic_id = %(topic_id)s
+  ) b
+  left join gapless.topic t on t.topic_id = %(topic_id)s and t.compacted
+  offset 0
+) v
+left join lateral (
+  select o.*
+  from gapless.latest o
+  left join unnest(%(partition_ids)s::int[], %(before)s::bigint[], %(since)s::bigint[])
+    as p (partition_id, before, since) on p.partition_id = o.partition_id
+  where v.problem is null and o.topic_id = %(topic_id)s and o.key_digest > %(after)s::bytea
+    and (%(until)s::bytea is null or o.key_digest < %(until)s::bytea)
+    and coalesce(o.c_offset < p.before or o.c_offset >= p.since, %(others)s)
+    and (%(event_types)s::text[] is null or o.event_type = any (%(event_types)s::text[]))
+    and (
+      %(where)s::text is null
+      or gapless.condition_error(o.payload, %(where)s::text::jsonpath, %(params)s::text::jsonb) is not null
+    )
+) l on true
+order by l.key_digest
+
 -- name: topic_ids
 select t.name, t.topic_id from gapless.topic t
 
@@ -217,6 +275,21 @@ select pg_try_advisory_lock_shared(7427007, hashtext(%(name)s))
 
 -- name: stand_by_no_more
 select pg_advisory_unlock_shared(7427007, hashtext(%(name)s))
+
+-- name: try_lock_compaction
+-- One merge of a pipeline's files at a time. No pipeline has a name with a blank, so these locks of the same class are
+-- no standbys.
+select pg_try_advisory_lock(7427007, hashtext('compaction of ' || %(name)s))
+
+-- name: unlock_compaction
+select pg_advisory_unlock(7427007, hashtext('compaction of ' || %(name)s))
+
+-- name: lock_files
+-- No file gets its name while a folder is exchanged.
+select pg_advisory_lock(7427007, hashtext('files of ' || %(name)s))
+
+-- name: unlock_files
+select pg_advisory_unlock(7427007, hashtext('files of ' || %(name)s))
 
 -- name: end_tasks
 -- End the sessions of tasks that still send rows to a pipeline's stage: they are of lost tries, and those of a process

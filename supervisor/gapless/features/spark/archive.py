@@ -81,19 +81,26 @@ def _load(wanted: ReadRequest, archived: Range) -> pa.Table:
         & (ds.field("offset") <= archived.last_offset)
     )
     try:
-        folder = open_archive(archived.archive or "")
-        if not folder.files:
-            raise UsageError(
-                f"archive {archived.archive} is empty where Spark's tasks run: no pipeline has "
-                "written to it, or it is another folder there"
-            )
-        return folder.to_table(columns=sorted(needed), filter=inside)
+        try:
+            return _table(archived, sorted(needed), inside)
+        except FileNotFoundError:  # it was listed, and merged before it was opened
+            return _table(archived, sorted(needed), inside)
     except (OSError, ValueError, KeyError) as error:
         line = " ".join(str(error).split())
         raise UsageError(
             f"archive {archived.archive} cannot be read where Spark's tasks run, or has not the "
             f"columns topic, partition, offset and the requested ones: {line[:200]}"
         ) from error
+
+
+def _table(archived: Range, columns: list[str], inside: Any) -> pa.Table:
+    folder = open_archive(archived.archive or "")
+    if not folder.files:
+        raise UsageError(
+            f"archive {archived.archive} is empty where Spark's tasks run: no pipeline has written "
+            "to it, or it is another folder there"
+        )
+    return folder.to_table(columns=columns, filter=inside)
 
 
 def _check(archived: Range, offsets: list[int]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Mapping
 from dataclasses import asdict
+from datetime import date
 from pathlib import Path
 
 from gapless.cli.context import load_all, server_dsn
@@ -13,6 +14,7 @@ from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.asked import on_spark, spark_conf
 from gapless.features.spark.ops import declared_pipelines, remove_pipeline
+from gapless.features.spark.pipeline.compact import compact_pipeline
 from gapless.features.spark.pipeline.document import Pipeline, load_pipelines
 from gapless.features.spark.pipeline.position import list_pipelines, reset_pipeline
 from gapless.features.spark.pipeline.verify import verify
@@ -26,6 +28,7 @@ examples:
   gapless pipeline run --all
   gapless pipeline status
   gapless pipeline verify archive
+  gapless pipeline compact archive --before 2026-01-31
   gapless pipeline reset archive --to earliest
   gapless pipeline remove archive --yes
 """
@@ -113,6 +116,18 @@ def _verify(conn: Conn, args: Args) -> int:
     events = sum(each.last - each.first + 1 for each in found)
     remark(f"{args.name} is complete: {quantity(events, 'event')}, each once")
     return 0
+
+
+@command.verb(
+    "merge the small Parquet files of days that are over, while it runs or not",
+    "name",
+    opt("--before DAY", "days before this one (default: today, in UTC)", date.fromisoformat),
+)
+def _compact(conn: Conn, args: Args) -> int:
+    done = compact_pipeline(conn, args.name, before=args.before)
+    return listed(
+        args, done, f"{args.name}: no folder of a day that is over has two files to merge"
+    )
 
 
 @command.verb(

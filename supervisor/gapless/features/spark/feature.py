@@ -21,5 +21,9 @@ SPARK = Feature(
         ),
     },
     checks=_checks,
-    ops=("gapless.features.spark.ops", "gapless.features.spark.pipeline.position"),
+    ops=(
+        "gapless.features.spark.ops",
+        "gapless.features.spark.pipeline.compact",
+        "gapless.features.spark.pipeline.position",
+    ),
 )

@@ -4,7 +4,9 @@ The JSON is Kafka's: {"orders": {"0": 1001, "1": 1}}; -2 is earliest and -1 late
 has a mark beside its topics, {"": {"timeline": 2, "created orders": 1769860800000000}}: the
 timeline of the log that it has read, and when its topics were created, in microseconds since 1970.
 The end of a query's first batch has the beginning there, too: {"begin orders/0": 990}. Spark keeps
-ends only, and asks for the beginning anew when it repeats that batch.
+ends only, and asks for the beginning anew when it repeats that batch. A beginning with the newest
+event of each key has, for each topic, when its compaction began: {"latest orders": 176986...}; the
+events of lower offsets are then read from the table of that compaction.
 """
 
 from __future__ import annotations
@@ -21,8 +23,10 @@ from gapless.features.spark.values import moment
 
 EARLIEST = -2
 LATEST = -1
+LATEST_PER_KEY = "latest-per-key"
 _MARK = ""  # no topic has this name
 _BEGIN = "begin "
+_LATEST = "latest "
 _RELATIVE = re.compile(r"-([0-9]{1,15})(ms|s|m|h|d)?", re.IGNORECASE)
 _UNITS = {
     "ms": timedelta(milliseconds=1),
@@ -44,10 +48,21 @@ class StartPosition:
 
     One of the ends; a group's position; offsets; the first event of a moment or later, in all
     partitions or (moments) in some; so many events before the end of each partition (back); a time
-    before the read begins (ago).
+    before the read begins (ago); the newest event of each key of a compacted topic, then the log
+    (latest-per-key).
     """
 
-    kind: Literal["earliest", "latest", "group", "offsets", "moment", "moments", "back", "ago"]
+    kind: Literal[
+        "earliest",
+        "latest",
+        "latest-per-key",
+        "group",
+        "offsets",
+        "moment",
+        "moments",
+        "back",
+        "ago",
+    ]
     option: str = ""
     group_id: str = ""
     offsets: Mapping[str, Mapping[int, int]] | None = None
@@ -83,8 +98,17 @@ def place_of(
 
 def refuse_reversed(start: StartPosition | None, end: StartPosition | None) -> None:
     """Raise UsageError for two places if the first one is always behind the second."""
+    if end is not None and end.kind == LATEST_PER_KEY:
+        raise UsageError(
+            f"{end.option}: {LATEST_PER_KEY} is a beginning: say it in startingOffsets"
+        )
     if start is None or end is None:
         return
+    if start.kind == LATEST_PER_KEY:
+        raise UsageError(
+            f"{start.option} {LATEST_PER_KEY} reads up to the end of the log: leave {end.option} "
+            "out"
+        )
     if (start.kind, end.kind) == ("latest", "earliest"):
         raise UsageError("startingOffsets latest to endingOffsets earliest is the wrong way round")
     if start.moment is not None and end.moment is not None and start.moment > end.moment:
@@ -94,19 +118,21 @@ def refuse_reversed(start: StartPosition | None, end: StartPosition | None) -> N
 
 
 def _parse_place(option: str, word: str) -> StartPosition:
-    """Parse `earliest`, `latest`, `group:NAME`, `-10m`, `-1000` or JSON."""
+    """Parse `earliest`, `latest`, `latest-per-key`, `group:NAME`, `-10m`, `-1000` or JSON."""
     if word.lower() == "earliest":
         return StartPosition(kind="earliest", option=option)
     if word.lower() == "latest":
         return StartPosition(kind="latest", option=option)
+    if word.lower() == LATEST_PER_KEY:
+        return StartPosition(kind="latest-per-key", option=option)
     if word.startswith("group:"):
         return StartPosition(kind="group", option=option, group_id=word.removeprefix("group:"))
     if word.startswith("-"):
         return _relative(option, word)
     if not word.startswith("{"):
         raise UsageError(
-            f"{option} {word!r}: earliest, latest, group:NAME, -10m, -1000 or JSON like "
-            '{"orders": {"0": 1}}'
+            f"{option} {word!r}: earliest, latest, latest-per-key, group:NAME, -10m, -1000 or JSON "
+            'like {"orders": {"0": 1}}'
         )
     try:
         return StartPosition(kind="offsets", option=option, offsets=from_json(json.loads(word)))
@@ -182,11 +208,23 @@ def created_in(document: Json, topic: str) -> int | None:
     return document.get(_MARK, {}).get(f"created {topic}")
 
 
-def mark(timeline: int, created_us: Mapping[str, int]) -> dict[str, int]:
-    """Return the mark of a stream's place."""
+def latest_in(document: Json) -> dict[str, int]:
+    """Return when the compaction of each topic began, for a beginning with the newest events."""
+    return {
+        name.removeprefix(_LATEST): moment
+        for name, moment in document.get(_MARK, {}).items()
+        if name.startswith(_LATEST)
+    }
+
+
+def mark(
+    timeline: int, created_us: Mapping[str, int], latest_us: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Return the mark of a stream's place; latest_us: see latest_in()."""
     return {
         "timeline": timeline,
         **{f"created {topic}": moment for topic, moment in sorted(created_us.items())},
+        **{f"{_LATEST}{topic}": moment for topic, moment in sorted((latest_us or {}).items())},
     }
 
 
@@ -198,17 +236,24 @@ def with_beginning(end: Json, begin: Json) -> Json:
         if topic != _MARK
         for partition_id, offset in partitions.items()
     }
+    marked |= {f"{_BEGIN}{_LATEST}{topic}": us for topic, us in latest_in(begin).items()}
     return {**end, _MARK: {**end.get(_MARK, {}), **marked}}
 
 
 def beginning_in(end: Json) -> Json | None:
     """Return the beginning that the end of a first batch has; None: it is of another batch."""
     found: Json = {}
-    for name, offset in end.get(_MARK, {}).items():
-        if name.startswith(_BEGIN):
-            topic, _, partition_id = name.removeprefix(_BEGIN).rpartition("/")
-            found.setdefault(topic, {})[partition_id] = offset
-    return {_MARK: end[_MARK], **found} if found else None
+    marked = dict(end.get(_MARK, {}))
+    for name, value in end.get(_MARK, {}).items():
+        of_begin = name.removeprefix(_BEGIN)
+        if of_begin == name:
+            continue
+        if of_begin.startswith(_LATEST):
+            marked[of_begin] = value
+            continue
+        topic, _, partition_id = of_begin.rpartition("/")
+        found.setdefault(topic, {})[partition_id] = value
+    return {_MARK: marked, **found} if found else None
 
 
 def to_json(

@@ -115,6 +115,11 @@ class ReadOptions:
     primary_dsn: str | None = field(default=None, repr=False)
     identity: str | None = None
 
+    @property
+    def takes_partitions(self) -> bool:
+        """Whether every partition is among those to be read."""
+        return self.partitions is None and self.assigned is None
+
     def reads(self, topic: str, *partition_ids: int) -> bool:
         """Tell whether partitions of a topic are among those to be read, if they exist."""
         named = topic in self.topics if self.pattern is None else self.pattern.fullmatch(topic)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,20 @@ from gapless.errors import UsageError
 from gapless.features.filters.stored import check_filter
 from gapless.features.spark.archive import read_archived
 from gapless.features.spark.fetch import read_ranges
-from gapless.features.spark.offsets import EARLIEST, LATEST, Offsets, StartPosition
+from gapless.features.spark.latest import (
+    LatestPart,
+    LatestRead,
+    find_latest,
+    latest_tasks,
+    read_latest,
+)
+from gapless.features.spark.offsets import (
+    EARLIEST,
+    LATEST,
+    LATEST_PER_KEY,
+    Offsets,
+    StartPosition,
+)
 from gapless.features.spark.options import ReadOptions
 from gapless.features.spark.place import (
     End,
@@ -38,7 +51,7 @@ from gapless.log.filter import Filter
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Task = tuple[Range, ...]
+Task = tuple[Range | LatestPart, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +66,9 @@ class ReadPlan:
 class AtLoad:
     """The ends of the log at load(), the moment by the database's clock, and the range to read.
 
-    timeline: the newest one on which its events were given. start, end and timeline are None for
-    options that lead nowhere: a batch that is planned says so, and a stream has a checkpoint.
+    timeline: the newest one on which its events were given. latest_us: when the compaction of each
+    topic began whose newest events before `start` are read, too. start, end and timeline are None
+    for options that lead nowhere: a batch that is planned says so, and a stream has a checkpoint.
     """
 
     ends: list[End]
@@ -62,6 +76,7 @@ class AtLoad:
     start: Offsets | None = None
     end: Offsets | None = None
     timeline: int | None = None
+    latest_us: Mapping[str, int] = field(default_factory=dict)
 
 
 def wanted(options: ReadOptions) -> ReadRequest:
@@ -109,11 +124,21 @@ def plan_batch(options: ReadOptions, loaded: AtLoad | None = None) -> ReadPlan:
         if loaded.start is None:
             loaded = with_range(conn, options, loaded)
         where = reached(conn)
-    start, end = loaded.start, loaded.end
-    assert start is not None
-    assert end is not None
-    require_order(options.starting, start, end)
-    return ReadPlan(reached=where, tasks=tasks_between(options, start, end, ends, loaded.timeline))
+        start, end = loaded.start, loaded.end
+        assert start is not None
+        assert end is not None
+        require_order(options.starting, start, end)
+        # A key whose event was replaced after load() has its newer one behind the end.
+        newest = latest_tasks(
+            conn,
+            options,
+            LatestRead(
+                began_us=loaded.latest_us, start=start, end=end, others=options.takes_partitions
+            ),
+            ends,
+        )
+    tasks = tasks_between(options, start, end, ends, loaded.timeline)
+    return ReadPlan(reached=where, tasks=[*newest, *tasks])
 
 
 def with_range(conn: Connection[Any], options: ReadOptions, loaded: AtLoad) -> AtLoad:
@@ -121,12 +146,15 @@ def with_range(conn: Connection[Any], options: ReadOptions, loaded: AtLoad) -> A
     now, ends = loaded.now, loaded.ends
     place = options.starting or StartPosition(kind="earliest")
     start: Offsets = {}  # with an archive, the log begins at its first offset
-    if place.kind != "earliest" or options.archive is None:
+    latest_us: Mapping[str, int] = {}
+    if place.kind == LATEST_PER_KEY:
+        start, latest_us = find_latest(conn, ends)
+    elif place.kind != "earliest" or options.archive is None:
         start = resolve(conn, place, ends, now=now, otherwise=EARLIEST)
     place = options.ending or StartPosition(kind="latest")
     end = resolve(conn, place, ends, now=now, otherwise=LATEST)
     timeline = newest_timeline(conn, start, end, ends)
-    return replace(loaded, start=start, end=end, timeline=timeline)
+    return replace(loaded, start=start, end=end, timeline=timeline, latest_us=latest_us)
 
 
 def tasks_between(
@@ -143,16 +171,23 @@ def tasks_between(
         *dropped,
         *_live(begin, end, ends, timeline),
     ]
-    return plan_tasks(ranges, events_max=options.records_per_task, tasks_min=options.min_partitions)
+    return [
+        *plan_tasks(ranges, events_max=options.records_per_task, tasks_min=options.min_partitions)
+    ]
 
 
 def read_task(options: ReadOptions, task: Task, where: Reached) -> Iterator[pa.RecordBatch]:
     """Read the ranges of a task; runs in Spark's tasks. where: the database of the driver."""
     options = replace(options, dsn=where.dsn, identity=where.identity)
-    archived = [each for each in task if each.archive is not None]
-    for each in archived:
-        yield from read_archived(wanted(options), each)
-    yield from read_ranges(wanted(options), [each for each in task if each.archive is None])
+    live: list[Range] = []
+    for each in task:
+        if isinstance(each, LatestPart):
+            yield from read_latest(wanted(options), each)
+        elif each.archive is not None:
+            yield from read_archived(wanted(options), each)
+        else:
+            live.append(each)
+    yield from read_ranges(wanted(options), live)
 
 
 def earliest_of(start: Offsets, ends: list[End]) -> Offsets:

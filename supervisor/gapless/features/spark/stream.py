@@ -7,6 +7,7 @@ Spark keeps the position in its checkpoint; a group shows it to people, and hold
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from contextlib import suppress
 from time import monotonic
 from typing import Any
@@ -15,13 +16,16 @@ from psycopg import Connection
 
 from gapless.errors import UsageError
 from gapless.features.spark.checkpoint import start_of
+from gapless.features.spark.latest import LatestRead, find_latest, latest_tasks
 from gapless.features.spark.offsets import (
     LATEST,
+    LATEST_PER_KEY,
     Json,
     Offsets,
     beginning_in,
     count,
     from_json,
+    latest_in,
     mark,
     timeline_in,
     to_json,
@@ -76,6 +80,11 @@ class StreamReader:
         if self._options.starting is None:
             _tell_begin(ends)
             return _json(latest(ends), ends)
+        if self._options.starting.kind == LATEST_PER_KEY:
+            begin, latest_us = find_latest(conn, ends)
+            if self._last_stop is not None:
+                begin = self._bounded(begin, from_json(self._last_stop))
+            return _json(begin, ends, latest_us=latest_us)
         place, now = self._options.starting, find_now(conn)
         return _json(resolve(conn, place, ends, now=now, otherwise=LATEST), ends)
 
@@ -118,13 +127,15 @@ class StreamReader:
         conn, ends = self._look()
         start = self._start(done, ends)
         self._show(done)
-        place = self._next(conn, start, ends, limited=limited)
+        # The newest event of each key is a batch of its own: it ends where it began, in the log.
+        is_latest = bool(latest_in(done))
+        place = start if is_latest else self._next(conn, start, ends, limited=limited)
         timeline = newest_timeline(conn, start, place, ends)
         if place == from_json(done):
             timeline = max(timeline, timeline_in(done) or 0)
         end = _json(place, ends, timeline)
         # The text of a place that stays has to stay: Spark takes another one for a batch to run.
-        begin = done if done == self._first else None
+        begin = done if is_latest or done == self._first else None
         if begin is None and place == from_json(done):
             begin = beginning_in(done)
         return end if begin is None else with_beginning(end, begin)
@@ -149,10 +160,14 @@ class StreamReader:
     def tasks(self, start: Json, end: Json) -> list[Task]:
         """Return the ranges of each task of a micro-batch."""
         self._planned = end
-        _, ends = self._look(fresh=False)
-        begin = self._start(self.begun(start, end), ends)
+        conn, ends = self._look(fresh=False)
+        begun = self.begun(start, end)
+        begin = self._start(begun, ends)
         self._start(end, ends)  # not seen yet, if a run before this one planned the batch
-        return tasks_between(self._options, begin, from_json(end), ends, timeline_in(end))
+        read = LatestRead(began_us=latest_in(begun), start=from_json(begun))
+        newest = latest_tasks(conn, self._options, read, ends)
+        tasks = tasks_between(self._options, begin, from_json(end), ends, timeline_in(end))
+        return [*newest, *tasks]
 
     def begun(self, start: Json, end: Json) -> Json:
         """Return the beginning of a micro-batch.
@@ -242,8 +257,13 @@ def _tell_begin(ends: list[End]) -> None:
         )
 
 
-def _json(place: Offsets, ends: list[End], timeline: int | None = None) -> Json:
+def _json(
+    place: Offsets,
+    ends: list[End],
+    timeline: int | None = None,
+    latest_us: Mapping[str, int] | None = None,
+) -> Json:
     """Return a place as Spark keeps it, with the mark of the log that was read."""
     timeline = timeline or max(end.timeline for end in ends)
     created = {end.topic: end.created_us for end in ends if end.topic in place}
-    return to_json(place, mark(timeline, created))
+    return to_json(place, mark(timeline, created, latest_us))

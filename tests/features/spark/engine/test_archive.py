@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from psycopg import Connection
+from psycopg import Connection, connect
 
 from gapless.errors import GaplessError
 from gapless.features.retention.chunks import (
@@ -17,7 +18,11 @@ from gapless.features.retention.chunks import (
     plan_retention,
     set_retention,
 )
+from gapless.features.spark.pipeline import lease
+from gapless.features.spark.pipeline.compact import compact_pipeline
 from gapless.features.spark.pipeline.document import load_pipelines
+from gapless.features.spark.pipeline.lease import files_locked
+from gapless.features.spark.pipeline.position import remove
 from gapless.features.spark.pipeline.run import run_pipeline
 from gapless.features.spark.pipeline.verify import verify
 from gapless.log.event import NewEvent
@@ -92,3 +97,35 @@ def test_what_was_archived_may_be_dropped_and_is_read_as_one(
     problems = [each.problem for each in verify(conn, "cold") if each.problem]
     assert problems
     assert "are missing" in problems[0]
+
+
+@pytest.mark.long
+def test_small_files_are_merged_beside_a_run(
+    spark: SparkSession,
+    conn: Connection,
+    dsn: str,
+    topic: Topic,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Spark reads the same rows; a run waits for the exchange, and none writes merged rows again."""
+    monkeypatch.setattr(lease, "FILES_MS", 200)
+    for _ in range(2):
+        _fill(conn, 50)
+        assert _run(dsn, tmp_path) == 50
+    archived = spark.read.parquet(str(tmp_path / "cold"))
+    before = archived.schema, sorted(archived.collect(), key=str)
+    assert compact_pipeline(conn, "cold", before=date.max)
+    archived = spark.read.parquet(str(tmp_path / "cold"))
+    assert (archived.schema, sorted(archived.collect(), key=str)) == before
+    assert len(list((tmp_path / "cold").rglob("*.parquet"))) == 1
+    _fill(conn, 50)
+    with connect(dsn, autocommit=True) as other, files_locked(other, "cold"):
+        with pytest.raises(GaplessError, match="another process moves files of pipeline cold"):
+            _run(dsn, tmp_path)
+    assert len(list((tmp_path / "cold").rglob("*.parquet"))) == 1
+    assert _run(dsn, tmp_path) == 50
+    assert all(each.problem is None for each in verify(conn, "cold"))
+    remove(conn, "cold")
+    with pytest.raises(GaplessError, match="is there already, and is not of this database"):
+        _run(dsn, tmp_path)

@@ -16,9 +16,11 @@ from psycopg import Connection
 
 from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
+from gapless.features.spark.pipeline.compact import batches_of
 from gapless.features.spark.pipeline.days import with_days
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.folder import Folder
+from gapless.features.spark.pipeline.lease import files_locked
 from gapless.features.spark.pipeline.parquet import write_parquet
 from gapless.features.spark.pipeline.position import MicroBatch, end_batch, plan_files, state
 
@@ -64,7 +66,7 @@ class Files:
             place = "/".join([*parts, name])
             goal = f"{self._target.where}/{place}"
             # A move does nothing to an existing file, which would pass for this batch's.
-            if self._target.exists(place):
+            if self._is_there(batch, "/".join(parts), name):
                 raise GaplessError(
                     f"{goal} is there already, and is not of this database: was the database "
                     "restored, the pipeline removed, or does another one have a pipeline "
@@ -75,12 +77,18 @@ class Files:
         plan_files(conn, self._pipeline.name, batch, moves)
         hit("pipeline.written")
 
+    def _is_there(self, batch: MicroBatch, folder: str, name: str) -> bool:
+        """Tell whether there is such a file, or one into which it was merged."""
+        there = [batches_of(self._pipeline.name, each) for each in self._target.names(folder)]
+        return any(each.name == name or each.covers(batch.number) for each in there if each)
+
     def finish(self, conn: Connection[Any], batch: MicroBatch) -> None:
         """Move the recorded files, and the pipeline past the batch."""
-        for number, (source, goal) in enumerate(state(conn, self._pipeline.name).files):
-            self._target.move(source, goal)
-            if number == 0:
-                hit("pipeline.moved")
+        with files_locked(conn, self._pipeline.name):
+            for number, (source, goal) in enumerate(state(conn, self._pipeline.name).files):
+                self._target.move(source, goal)
+                if number == 0:
+                    hit("pipeline.moved")
         staged = self._staging.names(self._pipeline.name)
         hit("pipeline.applied")
         with conn.transaction():

@@ -21,12 +21,13 @@ from psycopg import Connection
 from gapless.db.connect import connect
 from gapless.db.locked import lock_timeout
 from gapless.db.queries import query
-from gapless.errors import ConnectError, UsageError, one_line
+from gapless.errors import ConnectError, GaplessError, UsageError, one_line
 from gapless.lease.foreign_locks import end_foreign_locks
 
 log = logging.getLogger("gapless.spark")
 
 ENDS_MS = 2000
+FILES_MS = 30_000
 BEAT_S = 5.0
 TTL_S = 30.0  # without a sign of life, another instance may take over
 
@@ -74,6 +75,41 @@ def locked_pipeline(conn: Connection[Any], name: str) -> Iterator[None]:
     finally:
         with suppress(psycopg.Error):
             unlock_pipeline(conn, name)
+
+
+@contextmanager
+def compacting(conn: Connection[Any], name: str) -> Iterator[None]:
+    """Be the only one that merges the pipeline's files; UsageError if another session does."""
+    end_foreign_locks(conn, set())
+    row = conn.execute(query("spark", "try_lock_compaction"), {"name": name}).fetchone()
+    if row is None or not row[0]:
+        raise UsageError(f"files of pipeline {name} are being merged, here or on another machine")
+    try:
+        yield
+    finally:
+        with suppress(psycopg.Error):
+            conn.execute(query("spark", "unlock_compaction"), {"name": name})
+
+
+@contextmanager
+def files_locked(conn: Connection[Any], name: str) -> Iterator[None]:
+    """Be the only one that gives files of the pipeline their names, or exchanges a folder.
+
+    Raises GaplessError if another session does so for FILES_MS.
+    """
+    end_foreign_locks(conn, set())
+    try:
+        with lock_timeout(conn, FILES_MS):
+            conn.execute(query("spark", "lock_files"), {"name": name})
+    except psycopg.errors.LockNotAvailable:
+        raise GaplessError(
+            f"another process moves files of pipeline {name}, and does not end"
+        ) from None
+    try:
+        yield
+    finally:
+        with suppress(psycopg.Error):
+            conn.execute(query("spark", "unlock_files"), {"name": name})
 
 
 @contextmanager
