@@ -81,6 +81,15 @@ class Terminal:
         )
 
     @property
+    def is_as_before(self) -> bool:
+        """Tell whether the modes are as before; for programs that take no screen of their own."""
+        return termios.tcgetattr(self.fd) == self.saved
+
+    def kill(self, number: signal.Signals) -> None:
+        """Signal the program."""
+        os.kill(self.pid, number)
+
+    @property
     def plain(self) -> str:
         """Return the output without escapes."""
         return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", self.text)
