@@ -96,7 +96,7 @@ class Steps:
 
     def show_of(self, done: int, total: int) -> None:
         """Show the present state of a total that is known only now."""
-        self.show(done, total=total)
+        self.show(done, total=total or None)
 
     def words(self) -> tuple[str, str, str]:
         """Return, for people, the count, the rate and the time left; "" for what is not known."""

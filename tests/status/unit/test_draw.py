@@ -125,8 +125,10 @@ def test_a_line_per_group_has_all_that_counts() -> None:
     assert set(row.split()[8]) == set("▆▇█"), "it falls"
     assert lines[0].startswith("gapless  database shop on db1:5432  PostgreSQL 15.8")
     assert lines[0].endswith("12:00:09")
-    assert lines[1].startswith("lag 2,100 (4m)   published 20/s   dead 0   handled 120/s")
-    assert lines[2].startswith("sequencer idle, 0 pending   retention idle")
+    assert lines[1] == "lag 2,100 (4m)   published 20/s   dead 0   sequencer idle, 0 pending"
+    wide = pages(shot, width=140, height=24, history=history)
+    assert wide[1].startswith(lines[1] + "   handled 120/s   events ")
+    assert "   retention idle   sessions 12" in wide[1]
 
 
 def test_groups_are_sorted_by_what_matters() -> None:
