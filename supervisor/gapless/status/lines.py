@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import itemgetter
 
 from rich.text import Text
 
@@ -43,38 +44,37 @@ def title(look: Look, state: ConsoleState, canvas: Canvas) -> Text:
 
 
 def summary(look: Look, canvas: Canvas) -> Text:
-    """Return one line about everything; the last figures are left out on a narrow screen."""
-    line = Text()
-    for word in _figures(look, canvas):
-        part = Text(SEPARATOR if line else "").append_text(word)
-        if line.cell_len + part.cell_len > canvas.width:
-            break
-        line.append_text(part)
-    return line
+    """Return one line about everything; where it is narrow, without the least useful figures."""
+    figures = list(_figures(look, canvas))
+    while (
+        len(figures) > 1 and len(SEPARATOR.join(text.plain for _, text in figures)) > canvas.width
+    ):
+        figures.remove(max(figures, key=itemgetter(0)))
+    return Text(SEPARATOR).join(text for _, text in figures)
 
 
-def _figures(look: Look, canvas: Canvas) -> Iterator[Text]:
-    """Yield the figures of the whole database, the most useful first."""
-    history, totals = look.history, look.snapshot.totals
+def _figures(look: Look, canvas: Canvas) -> Iterator[tuple[int, Text]]:
+    """Yield the figures of the whole database, each with its rank: the most useful is 0."""
+    history, totals, snapshot = look.history, look.snapshot.totals, look.snapshot
     behind = f" ({age(totals.lag_s)})" if totals.lag else ""
-    yield Text.assemble("lag ", (count(totals.lag), "bold"), behind)
+    yield 0, Text.assemble("lag ", (count(totals.lag), "bold"), behind)
     if history is not None:
-        yield Text.assemble("published ", (rate(history.published(), canvas.glyphs), "bold"), "/s")
-    is_more = any(row.dead_letters >= COUNT_MAX for row in look.snapshot.partitions)
+        published = rate(history.published(), canvas.glyphs)
+        yield 1, Text.assemble("published ", (published, "bold"), "/s")
+    is_more = any(row.dead_letters >= COUNT_MAX for row in snapshot.partitions)
     dead = f"{count(totals.dead_letters)}{'+' if is_more else ''}"
     events = totals.dead_events
     more = f" ({count(events)} events)" if events > totals.dead_letters else ""
-    yield Text.assemble("dead ", (dead, "bold"), more)
-    yield _sequencer(look.snapshot, canvas)
+    yield 2, Text.assemble("dead ", (dead, "bold"), more)
     if history is not None:
-        yield Text.assemble("handled ", (rate(history.handled(), canvas.glyphs), "bold"), "/s")
-    yield Text.assemble("events ", (count(totals.events), "bold"))
-    snapshot = look.snapshot
+        handled = rate(history.handled(), canvas.glyphs)
+        yield 4, Text.assemble("handled ", (handled, "bold"), "/s")
+    yield 5, Text.assemble("events ", (count(totals.events), "bold"))
+    yield 3, _sequencer(snapshot, canvas)
     retention = ("waiting", "bold yellow") if snapshot.held else ("idle", "bold")
-    chunks = snapshot.chunks
-    kept = f", {some(chunks, 'chunk')}" if chunks else ""
-    yield Text.assemble("retention ", retention, kept)
-    yield Text.assemble("sessions ", (count(snapshot.server.sessions), "bold"))
+    kept = f", {some(snapshot.chunks, 'chunk')}" if snapshot.chunks else ""
+    yield 6, Text.assemble("retention ", retention, kept)
+    yield 7, Text.assemble("sessions ", (count(snapshot.server.sessions), "bold"))
 
 
 def _sequencer(snapshot: Snapshot, canvas: Canvas) -> Text:
