@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 # A set-up whose installation writes the log that it is given, and then waits for a file.
 SCRIPT = """
 self={root}/bin/gapless
+TMPDIR={folder}
 . {root}/bin/_environment
 is_ready() {{ return 1; }}
 is_usable() {{ return 1; }}
@@ -82,6 +83,7 @@ def test_an_error_and_ctrl_c_stand_on_lines_of_their_own(tmp_path: Path) -> None
         terminal.keys("\x03")
         terminal.wait_for("gapless: set-up interrupted after ")
         terminal.wait_for("the next call begins it anew")
+        terminal.wait_for("code 130")
         assert terminal.is_as_before
 
 

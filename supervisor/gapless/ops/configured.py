@@ -85,7 +85,8 @@ def install_as_configured(
 
     These are its topic, if `topic` or `totalPartitions` is set, its schedules, and chunks of
     the size that is set. Before: `conn` is in autocommit, of the role that owns the schema
-    or, before there is one, the database. tell: as of install_schema().
+    or, before there is one, the database. tell: is called with the number of
+    files applied so far, and of all.
     Raises UsageError, before anything is changed, for a topic that has another number of
     partitions; SchemaError for a database of a newer gapless.
     """

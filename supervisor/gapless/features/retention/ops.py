@@ -60,8 +60,8 @@ def drop_chunks(
     """Drop the chunks that list_chunks() lets go, permanently; return their names.
 
     Before: `conn` is in autocommit. The seconds: for how long closed dead letters, and the audit,
-    are kept. tell: is called with the number of chunks dropped so far. Chunks that another session
-    has locked are left for the next time.
+    are kept. tell: is called with the number of chunks so far whose events are dropped. Chunks that
+    another session has locked are left for the next time.
     """
     require_autocommit(conn, "drop_chunks()")
     for step in feature.given(lambda each: each.step):
