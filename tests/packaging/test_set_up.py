@@ -56,10 +56,11 @@ def _go(folder: Path) -> None:
     [
         (FOUND, "s, 2 packages found, and more to come"),
         (INSTALLS, "s, installs 3 packages, the last part"),
+        ("Installing collected packages: pip\n" + FOUND, "s, 2 packages found, and more to come"),
         ("Resolved 77 packages in 1.2s\n", "s, installs 77 packages, the last part"),
         ("warming up\n", "\x1b[Kgapless: set-up: 2 s"),
     ],
-    ids=["resolves", "installs", "by uv", "begins"],
+    ids=["resolves", "installs", "renews pip", "by uv", "begins"],
 )
 def test_a_line_is_rewritten_until_it_is_done(tmp_path: Path, log: str, said: str) -> None:
     with in_terminal(
