@@ -85,7 +85,7 @@ class Crew:
         try:
             self._cue._barrier.wait(PATIENCE_S)  # noqa: SLF001 - the crew gives the cue
         except BrokenBarrierError:  # a process has failed: the error names it, and the reason
-            self.join()
+            self.stop()  # others may have begun, and would go on
 
     def stop(self) -> None:
         """Let all jobs finish their present step. Raises RuntimeError for one that failed."""

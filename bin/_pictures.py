@@ -135,7 +135,8 @@ def _shop(second: int) -> Snapshot:
         letters=(
             RecentLetter(
                 group_id="billing", topic="orders", partition_id=17, first_offset=20418,
-                error="KeyError: 'total'", last_failed_ts=NOON - timedelta(seconds=48),
+                attempts=3, error="KeyError: 'total'",
+                last_failed_ts=NOON - timedelta(seconds=48),
             ),
         ),
         evictions=(

@@ -83,7 +83,7 @@ def _status(of: str) -> list[str]:
 
 def _printed(of: str, shown: list[str]) -> list[str]:
     if of == "the log":
-        figures = SEPARATOR.join(shown[1:3]).replace(", ", SEPARATOR).split(SEPARATOR)
+        figures = shown[1].replace(", ", SEPARATOR).split(SEPARATOR)
         return [
             " ".join(re.sub(r"\(.*\)|[\d,.?]+[kM]?(?:/s)?", "", each).split()) for each in figures
         ]
@@ -245,7 +245,7 @@ def test_page_and_console_name_the_same_problems(dsn: str, conn: Connection) -> 
         pytest.skip("node is not installed")
     _troubled(dsn, conn)
     found = snapshot(conn)
-    shown = list(takewhile(lambda line: not line.startswith("group "), once(found)[3:]))
+    shown = list(takewhile(lambda line: not line.startswith("group "), once(found)[2:]))
     script = (
         f"import {{ address, said }} from {json.dumps((PAGE / 'words.js').as_uri())};"
         f"const found = {json_text(to_document(found)['problems'])};"

@@ -43,7 +43,9 @@ def test_retention(conn: Connection, orders: None, command: Command, dsn: str) -
     going = [chunk.chunk for chunk in ops.list_chunks(conn) if chunk.goes]
     assert going
     assert [row["chunk"] for row in command("retention") if row["goes"]] == going
-    assert ops.drop_chunks(conn, **KEEP) == going
+    told: list[int] = []
+    assert ops.drop_chunks(conn, **KEEP, tell=told.append) == going
+    assert told == [*range(1, len(going) + 1)]
     assert ops.show_topic(conn, "orders")[0].log_start_offset > 1
     with psycopg.connect(dsn) as held, pytest.raises(UsageError, match="autocommit"):
         ops.drop_chunks(held, **KEEP)
@@ -109,7 +111,12 @@ def test_pipelines(conn: Connection, orders: None, command: Command) -> None:
 def test_the_schema(empty_dsn: str) -> None:
     with connect(empty_dsn, role="test") as conn:
         assert not ops.is_installed(conn)
-        done = ops.install_schema(conn, chunk_events=1000, chunks_ahead=2)
+        told: list[tuple[int, int]] = []
+        done = ops.install_schema(
+            conn, chunk_events=1000, chunks_ahead=2, tell=lambda *so_far: told.append(so_far)
+        )
+        of = len(done.changes)
+        assert told == [(number, of) for number in range(of)]
         assert done.changes[0] == SchemaChange(kind="tables", name="01_log")
         assert (done.chunk_events, bool(done.chunks_made)) == (1000, True)
         again = ops.install_schema(conn)

@@ -77,13 +77,14 @@ def presence(name: str, **fields: Any) -> Presence:
     )
 
 
-def letter(partition_id: int, error: str) -> RecentLetter:
+def letter(partition_id: int, error: str, *, attempts: int = 1) -> RecentLetter:
     """Return a dead letter of two seconds ago."""
     return RecentLetter(
         group_id="billing",
         topic="orders",
         partition_id=partition_id,
         first_offset=17,
+        attempts=attempts,
         error=error,
         last_failed_ts=NOON - timedelta(seconds=2),
     )

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from fcntl import ioctl
 
+from support.patience import bounded_patience
+
 PATIENCE_S = 20.0
 ENTER, LEAVE = "\x1b[?1049h", "\x1b[?1049l"
 SHOW_CURSOR = "\x1b[?25h"
@@ -52,16 +54,21 @@ class Terminal:
         self.text = ""
         self.saved = termios.tcgetattr(fd)
         self.pid = 0
+        self._seen = 0  # up to here the text was waited for, or came before the last key
 
     def wait_for(self, happened: str | Callable[[], bool]) -> None:
-        """Read until a new text comes, or until something is true."""
-        start = len(self.text)
-        give_up = time.monotonic() + PATIENCE_S
-        while not (happened in self.text[start:] if isinstance(happened, str) else happened()):
+        """Read until a new text comes, or until something is true.
+
+        New is all text behind the one that was waited for last, and behind the last key: one read
+        may bring two texts that are waited for one after the other.
+        """
+        give_up = time.monotonic() + bounded_patience(PATIENCE_S)
+        while not (self._finds(happened) if isinstance(happened, str) else happened()):
             assert time.monotonic() < give_up, f"{happened!r} did not come: {self.text[-2000:]!r}"
             self._read(0.1)
 
     def keys(self, text: str) -> None:
+        self._seen = len(self.text)
         os.write(self.fd, text.encode())
 
     @property
@@ -72,6 +79,15 @@ class Terminal:
             and self.text.rfind(LEAVE) > self.text.rfind(ENTER)
             and self.text.rfind(SHOW_CURSOR) > self.text.rfind(ENTER)
         )
+
+    @property
+    def is_as_before(self) -> bool:
+        """Tell whether the modes are as before; for programs that take no screen of their own."""
+        return termios.tcgetattr(self.fd) == self.saved
+
+    def kill(self, number: signal.Signals) -> None:
+        """Signal the program."""
+        os.kill(self.pid, number)
 
     @property
     def plain(self) -> str:
@@ -85,7 +101,15 @@ class Terminal:
             os.close(fd)
 
     def resize(self, rows: int, columns: int) -> None:
+        self._seen = len(self.text)
         ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def _finds(self, text: str) -> bool:
+        """Tell whether a new text has come; what is behind it is new to the next wait."""
+        at = self.text.find(text, self._seen)
+        if at >= 0:
+            self._seen = at + len(text)
+        return at >= 0
 
     def _read(self, timeout_s: float) -> None:
         if select.select([self.fd], [], [], timeout_s)[0]:

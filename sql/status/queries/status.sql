@@ -229,7 +229,8 @@ order by v.group_id, v.topic
 -- The newest dead letters, newest first.
 -- returns: gapless.status.snapshot:RecentLetter
 -- index: dead_letter_failed
-select d.group_id, t.name as topic, d.partition_id, d.first_offset, left(d.reason, 500) as error, d.last_failed_ts
+select d.group_id, t.name as topic, d.partition_id, d.first_offset, d.attempts, left(d.reason, 500) as error,
+  d.last_failed_ts
 from gapless.dead_letter d
 join gapless.topic t using (topic_id)
 where d.state = 'dead'

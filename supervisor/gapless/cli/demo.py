@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from gapless.cli.context import load_all
 from gapless.cli.declare import Args, Command, flag, opt
 from gapless.cli.parser import number, whole
+from gapless.cli.progress import Steps
 from gapless.ops.find import configured_dsn
 
 command = Command("demo")
@@ -46,8 +49,15 @@ def _demo(args: Args) -> int:
         spark=args.spark,
         keep=args.keep,
         gateway=args.gateway,
+        lasting=_lasting,
     )
     for each in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(each) != signal.SIG_IGN:  # such as SIGHUP under nohup
             signal.signal(each, signal.default_int_handler)
     return play(programme, configured_dsn(load_all(args).settings))
+
+
+@contextmanager
+def _lasting(title: str, unit: str) -> Iterator[Callable[[int, int], None]]:
+    with Steps(title, None, unit) as steps:
+        yield steps.show_of

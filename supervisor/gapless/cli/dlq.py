@@ -30,7 +30,7 @@ from gapless.cli.declare import (
     yes,
 )
 from gapless.cli.place import argument, event_place, moment
-from gapless.cli.progress import Steps
+from gapless.cli.progress import Steps, is_quiet
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
 from gapless.ops.dlq.change import (
@@ -168,7 +168,8 @@ def _change(conn: Conn, args: Args, verb: _Changes, change: Callable[..., list[D
     )
     if args.dry_run or not (args.places or args.apply):
         return _would(args, verb, units)
-    with Steps(verb, len(units), "; the same again does the rest") as steps:
+    advice, quiet = "; the same again does the rest", is_quiet(args)
+    with Steps(verb, len(units), "unit", advice, is_quiet=quiet) as steps:
         outcomes = change(conn, [unit.place for unit in units], progress=steps.show)
     counts = Counter(each.outcome for each in outcomes)
     good = counts.pop(_DONE[verb], 0)
@@ -208,7 +209,9 @@ def _export(conn: Conn, args: Args) -> int:
     """Write the units that the filters choose as JSON lines, in the order of their offsets."""
     with _opened(args.file, "x") as out:
         places = [unit.place for unit in list_units(conn, args.wanted)]
-        with Steps("export", len(places), f"; {args.file} is not complete") as steps:
+        advice = f"; {args.file} is not complete"
+        is_shown = args.file == "-" and sys.stdout.isatty()  # the lines themselves
+        with Steps("export", len(places), "unit", advice, is_quiet=is_shown) as steps:
             for n, line in enumerate(export_units(conn, places), start=1):
                 out.write(f"{line}\n")
                 steps.show(n)
@@ -248,7 +251,7 @@ def _import(conn: Conn, args: Args) -> int:
     # Publishing twice would double events; mending twice changes nothing.
     once = "; those lines must not be imported again"
     rest = once if args.publish else "; the same again is safe"
-    with Steps("import", len(args.units), rest) as steps:
+    with Steps("import", len(args.units), "unit", rest, is_quiet=is_quiet(args)) as steps:
         for n, unit in enumerate(args.units, start=1):
             if args.publish:
                 republish_unit(conn, unit)

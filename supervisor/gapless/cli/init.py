@@ -6,6 +6,7 @@ from psycopg.errors import InsufficientPrivilege
 
 from gapless.cli.context import load_all, needs_owner, open_connection
 from gapless.cli.declare import Args, Command, flag, partitions
+from gapless.cli.progress import Steps, is_quiet
 from gapless.cli.screen import answer, remark, say, told
 from gapless.db.migrate import script
 from gapless.errors import UsageError
@@ -46,7 +47,9 @@ def _init(args: Args) -> int:
                 return 0
             if args.plan:
                 return told(args, plan_upgrade(conn))
-            done = install_as_configured(conn, loaded)
+            advice, quiet = "; the same again does the rest", is_quiet(args)
+            with Steps("init", None, "file", advice, is_quiet=quiet) as steps:
+                done = install_as_configured(conn, loaded, tell=steps.show_of)
     except InsufficientPrivilege as error:
         raise UsageError(needs_owner(error)) from error
     if done.installed.chunks_made is None:

@@ -1,56 +1,71 @@
-"""A progress bar on stderr if that is a terminal; otherwise no output."""
+"""A progress bar on stderr if that is a terminal, and the work lasts; otherwise no output."""
 
 from __future__ import annotations
 
+import argparse
+import os
 import sys
+from collections import deque
+from threading import Timer
+from time import monotonic
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from gapless.cli.screen import remark
+from gapless.ops.text import quantity, size_text
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+
+AFTER_S = 0.5  # work that ends before then shows no bar
+_WINDOW_S = 10.0  # of the rate
+_NO_SCREEN = ("dumb", "unknown")
+
+
+def is_quiet(args: argparse.Namespace) -> bool:
+    """Tell whether a command shows no bar: with --json, and where a program calls it."""
+    return hasattr(args, "tell") or bool(getattr(args, "json", False))
 
 
 class Steps:
     """A count of finished things out of a total (None: unknown), shown within the context.
 
-    advice: printed with the count after an interruption. in_bytes: it counts bytes that are read,
-    and shows their events; otherwise it counts things, and estimates the time left.
+    unit: the noun of a thing. in_bytes: the total is of bytes that are read, and the things in them
+    are counted beside. advice: printed with the count after an interruption. is_quiet: show none.
     """
 
     def __init__(
-        self, title: str, total: int | None, advice: str | None = None, *, in_bytes: bool = False
+        self,
+        title: str,
+        total: int | None,
+        unit: str,
+        advice: str | None = None,
+        *,
+        in_bytes: bool = False,
+        is_quiet: bool = False,
     ) -> None:
         self._title = title
         self._total = total
+        self._unit = unit
         self._advice = advice
         self._in_bytes = in_bytes
-        self._done = 0
+        self._done = self._things = 0
+        self._course: deque[tuple[float, int, int]] = deque()
         self._bar: Progress | None = None
+        shows = not is_quiet and sys.stderr.isatty() and os.environ.get("TERM") not in _NO_SCREEN
+        # A timer, for the first thing may take long; and only then: Rich costs 50 ms.
+        self._timer = Timer(AFTER_S, self._begin) if shows else None
+
+    @property
+    def shows(self) -> bool:
+        """Whether there is a bar, once the work has lasted."""
+        return self._timer is not None
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            # Only on a terminal: importing rich costs more than everything else here.
-            from rich import progress  # noqa: PLC0415
-            from rich.console import Console  # noqa: PLC0415
-
-            text, bar, taken = progress.TextColumn, progress.BarColumn(), progress.TimeElapsedColumn
-            columns = (
-                [
-                    text("{task.fields[events]:,} events"),
-                    progress.DownloadColumn(binary_units=True),
-                    taken(),
-                ]
-                if self._in_bytes
-                else [progress.MofNCompleteColumn(), taken(), progress.TimeRemainingColumn()]
-            )
-            console = Console(stderr=True)
-            self._bar = progress.Progress(
-                text("{task.description}"), bar, *columns, console=console, transient=True
-            )
-            self._task = self._bar.add_task(self._title, total=self._total, events=0)
-            self._bar.start()
+        self._course.append((monotonic(), 0, 0))
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
         return self
 
     def __exit__(
@@ -59,15 +74,53 @@ class Steps:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
         if self._bar is not None:
             self._bar.stop()
         if kind is KeyboardInterrupt and self._advice is not None:
-            remark(
-                f"{self._title} interrupted: {self._done:,} of {self._total:,} done{self._advice}"
-            )
+            of = "" if self._total is None else f" of {self._total:,}"
+            remark(f"{self._title} interrupted: {self._done:,}{of} done{self._advice}")
 
-    def show(self, done: int, events: int = 0) -> None:
-        """Show the present state; events: the number in the bytes that were read."""
-        self._done = done
+    def show(self, done: int, things: int = 0, total: int | None = None) -> None:
+        """Show the present state; things: in the bytes that were read; total: known by now."""
+        self._done, self._things = done, things if self._in_bytes else done
+        self._total = self._total if total is None else total
+        now_s = monotonic()
+        self._course.append((now_s, self._done, self._things))
+        while len(self._course) > 2 and self._course[1][0] < now_s - _WINDOW_S:
+            self._course.popleft()
         if self._bar is not None:
-            self._bar.update(self._task, completed=done, events=events)
+            self._bar.update(self._bar.task_ids[0], completed=done, total=self._total)
+
+    def show_of(self, done: int, total: int) -> None:
+        """Show the present state of a total that is known only now."""
+        self.show(done, total=total or None)
+
+    def words(self) -> tuple[str, str, str]:
+        """Return, for people, the count, the rate and the time left; "" for what is not known."""
+        if self._in_bytes:
+            of = "" if self._total is None else f" of {size_text(self._total)}"
+            count = f"{size_text(self._done)}{of}, {quantity(self._things, self._unit)}"
+        elif self._total is None:
+            count = quantity(self._done, self._unit)
+        else:
+            count = f"{self._done:,} of {quantity(self._total, self._unit)}"
+        began_s, done, things = self._course[0]
+        took_s = max(monotonic() - began_s, 0.001)
+        per_s = (self._things - things) / took_s
+        rate = f"{per_s:,.{int(per_s < 10)}f}/s" if per_s else ""
+        if self._total is None or self._done <= done:
+            return count, rate, ""
+        left_s = max(0, self._total - self._done) * took_s / (self._done - done)
+        minutes, seconds = divmod(round(left_s), 60)
+        return count, rate, f"{minutes}:{seconds:02} left"
+
+    def _begin(self) -> None:
+        from gapless.cli.bar import make_bar  # noqa: PLC0415 - see above
+
+        bar = make_bar(self._title, self._total, self.words)
+        bar.update(bar.task_ids[0], completed=self._done, total=self._total)
+        bar.start()
+        self._bar = bar

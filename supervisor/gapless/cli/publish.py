@@ -11,7 +11,7 @@ from typing import Any
 from gapless.cli.context import load_all, open_connection
 from gapless.cli.declare import TOTAL, Args, Command, Conn, flag, one_of, opt, titled
 from gapless.cli.parser import whole
-from gapless.cli.progress import Steps
+from gapless.cli.progress import Steps, is_quiet
 from gapless.cli.screen import answer, remark, say
 from gapless.errors import UsageError
 from gapless.features.load.lines import JsonLines
@@ -220,7 +220,8 @@ def _one(conn: Conn, args: Args, shape: LineShape) -> Stored:
 def _all(conn: Conn, args: Args, lines: JsonLines) -> Stored:
     began_s = monotonic()
     try:
-        with Steps(args.topic, lines.bytes_total, in_bytes=True) as steps:
+        total, quiet = lines.bytes_total, is_quiet(args)
+        with Steps(args.topic, total, "event", in_bytes=True, is_quiet=quiet) as steps:
             size = None if args.one_transaction else args.batch
 
             def progress(events: int, bytes_read: int) -> None:

@@ -11,7 +11,7 @@ one after the other, and one that is killed leaves nothing behind.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import LiteralString
@@ -69,10 +69,13 @@ class _File:
     digest: str  # of the source: it is the same in each schema
 
 
-def migrate(conn: Connection) -> list[SchemaChange]:
+def migrate(
+    conn: Connection, *, tell: Callable[[int, int], None] = lambda *_: None
+) -> list[SchemaChange]:
     """Bring the schema up to this program; return the changes, an empty list if there were none.
 
-    Before: `conn` is in autocommit, outside a transaction. Again: safe to repeat.
+    Before: `conn` is in autocommit, outside a transaction. Again: safe to repeat. tell: is called
+    with the number of files applied so far, and of all; the last of them commits.
     Raises SchemaError when the database was made by a newer gapless, the file of an applied
     migration has changed, the schema holds foreign objects, or the database cannot store every
     text.
@@ -82,7 +85,7 @@ def migrate(conn: Connection) -> list[SchemaChange]:
     give_up_s = monotonic() + _PATIENCE_S
     while True:
         try:
-            changes = _migrate(conn)
+            changes = _migrate(conn, tell)
             return [SchemaChange(kind=file.kind, name=file.name) for file in changes]
         except (psycopg.errors.UniqueViolation, psycopg.errors.DuplicateTable):
             continue  # another session has just created the schema
@@ -95,7 +98,7 @@ def migrate(conn: Connection) -> list[SchemaChange]:
             sleep(_PAUSE_S)  # let the sessions pass that waited behind us
 
 
-def _migrate(conn: Connection) -> list[_File]:
+def _migrate(conn: Connection, tell: Callable[[int, int], None]) -> list[_File]:
     with conn.transaction():
         _refuse_encoding(conn)
         refuse_stranger(conn)
@@ -103,7 +106,8 @@ def _migrate(conn: Connection) -> list[_File]:
             conn.execute(query("schema", name))
         changes = _pending(_applied(conn))
         _lock(conn, changes)
-        for file in changes:
+        for number, file in enumerate(changes):
+            tell(number, len(changes))
             _apply(conn, file)
     return changes
 

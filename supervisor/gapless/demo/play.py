@@ -30,6 +30,7 @@ from gapless.features.server.server import EmbeddedServer, acquire
 JOIN_S_MAX = 30.0
 STANDSTILL_S_MAX = 60.0
 LOOK_EVERY_S = 0.25
+Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +39,8 @@ class Programme:
 
     spark: two pipelines on Spark, too. keep: leave the database, and explain how to use it.
     gateway: HOST:PORT at which the log is served over HTTP while the demo plays; None: nowhere.
+    lasting: shows a bar for a title and a unit, and yields a function that takes the number done
+    and the total.
     """
 
     flights: int | None = None
@@ -45,6 +48,7 @@ class Programme:
     spark: bool = False
     keep: bool = False
     gateway: str | None = None
+    lasting: Callable[[str, str], contextlib.AbstractContextManager[Tell]]
 
 
 def play(programme: Programme, configured_dsn: str | None) -> int:
@@ -75,11 +79,13 @@ def _own_server(screen: Console) -> EmbeddedServer:
 
 def _play(screen: Console, programme: Programme, dsn: str, folder: Path) -> bool:
     with connect(dsn, role="demo") as conn:
-        install_demo(conn)
+        with programme.lasting("schema", "file") as tell:
+            install_demo(conn, tell)
         truth = flights("truth").compute(programme.flights)
         with _served(screen, programme, dsn, folder), crew(dsn, folder) as supervisors:
             screen.print("Two supervisors, two consumer groups, eight partitions: sharing them …")
-            _wait_until_joined(conn, supervisors)
+            with programme.lasting("sharing", "partition") as tell:
+                _wait_until_joined(conn, supervisors, tell)
             with _show(screen, dsn, conn) as show:
                 _run(
                     conn,
@@ -102,11 +108,12 @@ def _served(
     return gateway(screen, dsn, folder, programme.gateway)
 
 
-def _wait_until_joined(conn: Connection[Any], supervisors: RunningDemo) -> None:
+def _wait_until_joined(conn: Connection[Any], supervisors: RunningDemo, tell: Tell) -> None:
     deadline = monotonic() + JOIN_S_MAX
     while True:
         supervisors.check()
         owned, partitions = conn.execute(query("demo", "owned")).fetchone() or (0, 0)
+        tell(owned, partitions)
         if partitions and owned == partitions:
             return
         if monotonic() > deadline:

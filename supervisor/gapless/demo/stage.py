@@ -8,7 +8,7 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
@@ -52,9 +52,12 @@ def fresh_database(dsn: str, *, keep: bool) -> Iterator[str]:
                 conn.execute(SQL("drop database {} with (force)").format(Identifier(name)))
 
 
-def install_demo(conn: Connection[Any]) -> None:
-    """Install the schema, the topic and the tables to which the handlers write."""
-    migrate(conn)
+def install_demo(conn: Connection[Any], tell: Callable[[int, int], None] = lambda *_: None) -> None:
+    """Install the schema, the topic and the tables to which the handlers write.
+
+    tell: is called with the number of files of the schema applied so far, and of all.
+    """
+    migrate(conn, tell=tell)
     create_chunks(conn)
     ensure_topic(conn, "flights", partitions=PARTITIONS)
     conn.execute(flights("queries").schema())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -75,12 +75,18 @@ class InstalledAsConfigured:
         return done + [f"schedule {name} is as the configuration says" for name in self.schedules]
 
 
-def install_as_configured(conn: Connection[Any], loaded: Loaded) -> InstalledAsConfigured:
+def install_as_configured(
+    conn: Connection[Any],
+    loaded: Loaded,
+    *,
+    tell: Callable[[int, int], None] = lambda *_: None,
+) -> InstalledAsConfigured:
     """Install or upgrade the schema, then make the parts that are configured; repeat freely.
 
     These are its topic, if `topic` or `totalPartitions` is set, its schedules, and chunks of
     the size that is set. Before: `conn` is in autocommit, of the role that owns the schema
-    or, before there is one, the database.
+    or, before there is one, the database. tell: is called with the number of
+    files applied so far, and of all.
     Raises UsageError, before anything is changed, for a topic that has another number of
     partitions; SchemaError for a database of a newer gapless.
     """
@@ -92,7 +98,7 @@ def install_as_configured(conn: Connection[Any], loaded: Loaded) -> InstalledAsC
         for name, key in _CHUNKS.items()
         if loaded.sources[key] != "default"
     }
-    installed = install_schema(conn, **said)
+    installed = install_schema(conn, **said, tell=tell)
     topic, is_new = None, False
     if asks:
         topic, is_new = ensure_as_configured(conn, loaded.settings.topic, loaded)

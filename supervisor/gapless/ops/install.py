@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import sleep
 from typing import TYPE_CHECKING, Any
@@ -65,16 +65,21 @@ class Losses:
 
 
 def install_schema(
-    conn: Connection[Any], *, chunk_events: int | None = None, chunks_ahead: int | None = None
+    conn: Connection[Any],
+    *,
+    chunk_events: int | None = None,
+    chunks_ahead: int | None = None,
+    tell: Callable[[int, int], None] = lambda *_: None,
 ) -> Installed:
     """Bring the database up to this program, and make the first chunks; repeat freely.
 
     Before: `conn` is in autocommit, of a role that owns the schema or, before there is one, the
     database. chunk_events: events of a chunk; chunks_ahead: spare chunks; None: unchanged.
+    tell: is called with the number of files applied so far, and of all.
     Raises SchemaError for a database of a newer gapless, or one that cannot store every text.
     """
     require_autocommit(conn, "install_schema()")
-    changes = migrate(conn)
+    changes = migrate(conn, tell=tell)
     has_events, has_ahead = row(conn, query("cli", "chunk_config"))
     chunk_events = has_events if chunk_events is None else chunk_events
     chunks_ahead = has_ahead if chunks_ahead is None else chunks_ahead

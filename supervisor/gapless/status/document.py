@@ -103,7 +103,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  them, or of the schedules), late_s (overdue since), strays (of topics that are
                  gone), schedules, paused, stopped (texts: the schedule, and the reason)
     held         why the oldest chunk of the log stays, longer than its topics want: texts
-    dead_letters the newest units: group, topic, partition, offset (the first), error, at
+    dead_letters the newest units: group, topic, partition, offset (the first), attempts,
+                 error, at
     evictions    the newest members that their peers evicted: member, member_id, reason, at
     """
     server = snapshot.server
@@ -180,6 +181,7 @@ def _letter(letter: RecentLetter) -> dict[str, Any]:
         "topic": letter.topic,
         "partition": letter.partition_id,
         "offset": letter.first_offset,
+        "attempts": letter.attempts,
         "error": letter.error,
         "at": iso(letter.last_failed_ts),
     }

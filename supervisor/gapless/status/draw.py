@@ -74,7 +74,7 @@ def one_look(
 def _head(look: Look, state: ConsoleState, canvas: Canvas) -> Iterator[Text]:
     """Yield the lines about everything; on other pages only why there is no newer look."""
     if not state.page.at and state.mode != "help":
-        yield from summary(look, canvas)
+        yield summary(look, canvas)
         yield from warning_lines(look, canvas)
     elif look.trouble is not None:
         yield Text(cut(clean(look.trouble, canvas.glyphs), canvas.width, canvas.glyphs), "bold red")

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from operator import itemgetter
 
 from rich.text import Text
 
 from gapless.status.fitted import cut
 from gapless.status.problems import problems
-from gapless.status.snapshot import COUNT_MAX
+from gapless.status.snapshot import COUNT_MAX, Snapshot, Standing
 from gapless.status.view import At, Canvas, ConsoleState, Look
 from gapless.status.words import SEQUENCER, age, clean, count, counted, rate, some
 
 ERRORS_MAX = 12
 NEWS_MAX = 100
+WIDE = 100  # a narrower screen shows no age of pending events
 WARNINGS_MAX = 3
 SEPARATOR = "   "
 
@@ -41,55 +43,49 @@ def title(look: Look, state: ConsoleState, canvas: Canvas) -> Text:
     return left
 
 
-def summary(look: Look, canvas: Canvas) -> Iterator[Text]:
-    """Yield two lines: the progress of all groups; the sequencer, retention and the server."""
-    yield _joined(_figures(look, canvas), canvas)
-    yield _joined(_machinery(look), canvas)
+def summary(look: Look, canvas: Canvas) -> Text:
+    """Return one line about everything; where it is narrow, without the least useful figures."""
+    figures = list(_figures(look, canvas))
+    while (
+        len(figures) > 1 and len(SEPARATOR.join(text.plain for _, text in figures)) > canvas.width
+    ):
+        figures.remove(max(figures, key=itemgetter(0)))
+    return Text(SEPARATOR).join(text for _, text in figures)
 
 
-def _joined(words: Iterable[Text], canvas: Canvas) -> Text:
-    """Join figures; the last ones are left out on a narrow screen."""
-    line = Text()
-    for word in words:
-        part = Text(SEPARATOR if line else "").append_text(word)
-        if line.cell_len + part.cell_len > canvas.width:
-            break
-        line.append_text(part)
-    return line
-
-
-def _figures(look: Look, canvas: Canvas) -> Iterator[Text]:
-    """Yield the figures of the whole database, the most useful first."""
-    history, totals = look.history, look.snapshot.totals
+def _figures(look: Look, canvas: Canvas) -> Iterator[tuple[int, Text]]:
+    """Yield the figures of the whole database, each with its rank: the most useful is 0."""
+    history, totals, snapshot = look.history, look.snapshot.totals, look.snapshot
     behind = f" ({age(totals.lag_s)})" if totals.lag else ""
-    yield Text.assemble("lag ", (count(totals.lag), "bold"), behind)
+    yield 0, Text.assemble("lag ", (count(totals.lag), "bold"), behind)
     if history is not None:
-        yield Text.assemble("published ", (rate(history.published(), canvas.glyphs), "bold"), "/s")
-    is_more = any(row.dead_letters >= COUNT_MAX for row in look.snapshot.partitions)
+        published = rate(history.published(), canvas.glyphs)
+        yield 1, Text.assemble("published ", (published, "bold"), "/s")
+    is_more = any(row.dead_letters >= COUNT_MAX for row in snapshot.partitions)
     dead = f"{count(totals.dead_letters)}{'+' if is_more else ''}"
     events = totals.dead_events
     more = f" ({count(events)} events)" if events > totals.dead_letters else ""
-    yield Text.assemble("dead ", (dead, "bold"), more)
+    yield 2, Text.assemble("dead ", (dead, "bold"), more)
     if history is not None:
-        yield Text.assemble("handled ", (rate(history.handled(), canvas.glyphs), "bold"), "/s")
-    yield Text.assemble("events ", (count(totals.events), "bold"))
+        handled = rate(history.handled(), canvas.glyphs)
+        yield 4, Text.assemble("handled ", (handled, "bold"), "/s")
+    yield 5, Text.assemble("events ", (count(totals.events), "bold"))
+    yield 3, _sequencer(snapshot, canvas)
+    retention = ("waiting", "bold yellow") if snapshot.held else ("idle", "bold")
+    kept = f", {some(snapshot.chunks, 'chunk')}" if snapshot.chunks else ""
+    yield 6, Text.assemble("retention ", retention, kept)
+    yield 7, Text.assemble("sessions ", (count(snapshot.server.sessions), "bold"))
 
 
-def _machinery(look: Look) -> Iterator[Text]:
-    snapshot = look.snapshot
-    state = snapshot.sequencer.state
-    pending = snapshot.totals.pending
-    since = f" ({age(snapshot.totals.pending_s)})" if pending else ""
-    yield Text.assemble(
+def _sequencer(snapshot: Snapshot, canvas: Canvas) -> Text:
+    state, pending = snapshot.sequencer.state, snapshot.totals.pending
+    is_wide = canvas.width >= WIDE
+    since = f" ({age(snapshot.totals.pending_s)})" if pending and is_wide else ""
+    return Text.assemble(
         "sequencer ",
         (SEQUENCER[state], "bold red" if state == "nobody" else "bold"),
         f", {'?' if pending is None else counted(pending)} pending{since}",
     )
-    retention = ("waiting", "bold yellow") if snapshot.held else ("idle", "bold")
-    chunks = snapshot.chunks
-    kept = f", {some(chunks, 'chunk')}" if chunks else ""
-    yield Text.assemble("retention ", retention, kept)
-    yield Text.assemble("sessions ", (count(snapshot.server.sessions), "bold"))
 
 
 def warning_lines(look: Look, canvas: Canvas) -> Iterator[Text]:
@@ -109,23 +105,30 @@ def _said(text: str, style: str, canvas: Canvas) -> Text:
 
 
 def error_lines(look: Look, at: At, canvas: Canvas) -> list[Text]:
-    """Return the errors of a page's partitions, then the newest dead letters."""
+    """Return the errors of a page's partitions, then the newest dead letters: a line for each.
+
+    On the first page the stopped partitions of a group are one line, with the newest error.
+    """
     now = look.snapshot.server.taken_ts
-    stopped = [
-        row
-        for row in look.snapshot.partitions
-        if row.error is not None and row.key[: len(at)] == at
-    ]
+    stopped: dict[At, list[Standing]] = {}
+    for row in look.snapshot.partitions:
+        if row.error is not None and row.key[: len(at)] == at:
+            stopped.setdefault(row.key if at else row.key[:2], []).append(row)
     lines = []
-    for row in stopped[:ERRORS_MAX]:
-        since = age((now - row.error_ts).total_seconds()) if row.error_ts else "?"
-        lines.append(_line(canvas, since, row.name, row.error or "", "red"))
+    for rows in list(stopped.values())[:ERRORS_MAX]:
+        newest = max(rows, key=lambda row: row.error_ts.timestamp() if row.error_ts else 0.0)
+        since = age((now - newest.error_ts).total_seconds()) if newest.error_ts else "?"
+        where, of = newest.name, ""
+        if len(rows) > 1:
+            where, of = "/".join(newest.key[:2]), f"{some(len(rows), 'partition')}: "
+        lines.append(_line(canvas, since, where, f"{of}{newest.error}", "red"))
     letters = [
         each for each in look.snapshot.letters if (each.group_id, each.topic)[: len(at)] == at
     ]
     for letter in letters[: max(0, ERRORS_MAX - len(stopped))]:
         since = age((now - letter.last_failed_ts).total_seconds())
-        what = f"dead: {_MODULE.sub('', letter.error)}"
+        tries = f", {some(letter.attempts, 'attempt')}" if letter.attempts > 1 else ""
+        what = f"dead{tries}: {_MODULE.sub('', letter.error)}"
         lines.append(_line(canvas, since, f"{letter.name}@{letter.first_offset}", what, "yellow"))
     return lines
 

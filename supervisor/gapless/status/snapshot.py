@@ -147,12 +147,13 @@ class HeldLog:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecentLetter:
-    """One of the newest units that died; error is the last line of the exception."""
+    """One of the newest units that died; error is the last line of the newest exception."""
 
     group_id: str
     topic: str
     partition_id: int
     first_offset: int
+    attempts: int
     error: str
     last_failed_ts: datetime
 

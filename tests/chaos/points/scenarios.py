@@ -165,7 +165,9 @@ def provoke(theatre: Theatre, point: str, action: Action) -> None:
             lambda: theatre.sprung(point, action) or theatre.is_at_rest(),
             f"somebody passes {point}, or all is done",
         )
+        # It may have been passed by the last thing that was done: after that all is at rest.
         if traps.sprung(theatre.folder / "traps", point) is not None:
+            theatre.until(lambda: theatre.sprung(point, action), f"the {action} at {point}")
             return
     raise StuckError(f"nobody passes {point}, {TIMES_MAX} times\n{theatre.state()}")
 

@@ -95,7 +95,7 @@ class Theatre:
         self._numbers = count(1)
         self._producers: dict[int, dict[str, Any]] = {}
         self._stalled: int | None = None
-        self._pressed = False
+        self._has_sprung = False
         self.instances: dict[int, str] = {}
         self.patience_s = PATIENCE_S
         self._zygote: subprocess.Popen[bytes] | None = None
@@ -228,19 +228,24 @@ class Theatre:
 
     def trap(self, point: str, action: Action) -> None:
         """Lay a trap; until() sees to what follows."""
-        self._pressed = False
+        self._has_sprung = False
         self.writer.write(Note(what=f"trap {point}", detail=action))
         traps.lay(self.folder / "traps", point, action)
 
     def sprung(self, point: str, action: Action) -> bool:
-        """Whether somebody fell into it. One that stalls is stopped, and others take over first."""
+        """Whether a process fell into it. One that stalls is stopped, and others take over first.
+
+        MUST be called until it is true, also when all is at rest: else nobody lets it go on.
+        """
         pid = traps.sprung(self.folder / "traps", point)
-        if pid is None:
-            return False
-        if action == "stall" and self._stalled is None and not self._pressed:
+        if self._has_sprung or pid is None:
+            return self._has_sprung
+        if action == "stall":
+            if not _has_stopped(pid):
+                return False  # a SIGCONT must not come before its SIGSTOP
             self._stalled = os.getpgid(pid) if _lives(pid) else None
-            self._pressed = True
             self.publish(*self.orders(1))
+        self._has_sprung = True
         self.writer.write(Fault(kind=action, target=f"{point} in {pid}"))
         return True
 
@@ -315,3 +320,12 @@ class Theatre:
 
 def _lives(pid: int) -> bool:
     return Path(f"/proc/{pid}").exists()
+
+
+def _has_stopped(pid: int) -> bool:
+    """Tell whether a process is stopped, or has ended."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return True
+    return stat.rpartition(")")[2].split()[0] in "TZX"

@@ -42,8 +42,10 @@ def problem(conn: Connection) -> str | None:
 class TestRows:
     def test_those_that_were_there_then_those_that_come(self, box: Connection) -> None:
         fill(box, 1, 50)
-        done = attach(box, batch_rows=8)
+        told: list[int] = []
+        done = attach(box, batch_rows=8, tell=told.append)
         assert (done.copied, done.late) == (50, 0)
+        assert told == [8, 16, 24, 32, 40, 48, 50]
         fill(box, 51, 60)
         parts = log(box)
         assert sorted(each for part in parts for each in part) == list(range(1, 61))

@@ -16,6 +16,7 @@ from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.place import find_ends, record_position, wait_for_offsets
 from gapless.features.spark.source import plan_batch
 from gapless.features.spark.stream import StreamReader
+from gapless.features.spark.watched import watched
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic, set_partitions
@@ -83,6 +84,22 @@ def test_files_that_are_written_down_are_kept(registered: Connection) -> None:
     assert (again.start, again.end) == (batch.start, batch.end), "the batch that was written"
     with pytest.raises(UsageError, match="on their way"):
         position.reset_pipeline(registered, "p", "earliest")
+
+
+def test_the_events_read_are_told_while_it_runs(registered: Connection, dsn: str) -> None:
+    """Nothing before all of them are known; without a session, nothing at all."""
+    sequence(registered)
+    told: list[tuple[int, int]] = []
+    with watched(dsn, ["p", "not yet"], lambda *read: told.append(read)):
+        with watched(dsn, ["p"], lambda *read: told.append(read)):
+            assert until(lambda: told[-1:] == [(0, 12)])
+            position.end_batch(registered, "p", position.next_batch(registered, PIPELINE))
+            assert until(lambda: told[-1] == (5, 12))
+        count = len(told)
+    assert len(told) == count
+    with watched(f"{dsn} password=x port=1", ["p"], lambda *read: told.append(read)):
+        pass
+    assert len(told) == count
 
 
 @pytest.mark.long

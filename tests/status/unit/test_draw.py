@@ -125,8 +125,48 @@ def test_a_line_per_group_has_all_that_counts() -> None:
     assert set(row.split()[8]) == set("▆▇█"), "it falls"
     assert lines[0].startswith("gapless  database shop on db1:5432  PostgreSQL 15.8")
     assert lines[0].endswith("12:00:09")
-    assert lines[1].startswith("lag 2,100 (4m)   published 20/s   dead 0   handled 120/s")
-    assert lines[2].startswith("sequencer idle, 0 pending   retention idle")
+    assert lines[1] == "lag 2,100 (4m)   published 20/s   dead 0   sequencer idle, 0 pending"
+    wide = pages(shot, width=140, height=24, history=history)
+    assert wide[1].startswith("lag 2,100 (4m)   published 20/s   dead 0   handled 120/s   events ")
+    assert wide[1].endswith("sequencer idle, 0 pending   retention idle   sessions 12")
+
+
+def test_the_head_is_two_lines_on_every_screen() -> None:
+    """Problems follow, and the groups."""
+    for width in range(20, 200, 7):
+        lines = pages(_busy(), width=width, height=24, history=_history(_busy()))
+        assert lines[0].startswith("gapless")
+        assert lines[1].startswith("lag ")
+        assert not lines[2].startswith(("sequencer", "retention", "dead", "events"))
+
+
+def test_errors_are_a_line_for_each_unit() -> None:
+    """The stopped partitions of a group are one on the first page, each has its own on the group's."""
+    since = [NOON - timedelta(minutes=n) for n in (9, 2)]
+    rows = [
+        standing(0, error="old", error_ts=since[0]),
+        standing(1, error="new", error_ts=since[1]),
+        standing(2, error="of no known time"),
+        standing(0, group_id="search", error="alone", error_ts=since[1]),
+    ]
+    letters = [letter(3, "KeyError: 'total'", attempts=3), letter(4, "app.shop.BadError: no")]
+    shot = look(rows, members=[presence("host-a")], letters=letters)
+    assert _errors(pages(shot)) == [
+        "2m ago  billing/orders  3 partitions: new",
+        "2m ago  search/orders/0  alone",
+        "2.0s ago  billing/orders/3@17  dead, 3 attempts: KeyError: 'total'",
+        "2.0s ago  billing/orders/4@17  dead: BadError: no",
+    ]
+    assert _errors(pages(shot, _at(*GROUP)))[:3] == [
+        "9m ago  billing/orders/0  old",
+        "2m ago  billing/orders/1  new",
+        "? ago  billing/orders/2  of no known time",
+    ]
+
+
+def _errors(lines: list[str]) -> list[str]:
+    found = lines[lines.index("last errors") + 1 :]
+    return [line.strip() for line in found if " ago  " in line]
 
 
 def test_groups_are_sorted_by_what_matters() -> None:

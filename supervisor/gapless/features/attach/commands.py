@@ -6,11 +6,13 @@ from collections.abc import Callable
 
 from gapless.cli.context import server_dsn
 from gapless.cli.declare import Args, Command, Conn, flag, opt, together
-from gapless.cli.screen import answer, changed, listed, remark, told
-from gapless.errors import UsageError
+from gapless.cli.progress import Steps, is_quiet
+from gapless.cli.screen import answer, changed, listed, told
+from gapless.errors import RefusedError, UsageError
 from gapless.features.attach.ops import (
     AttachRequest,
     attach_table,
+    attachment_number,
     detach_table,
     list_attachments,
     mend_attachment,
@@ -103,10 +105,20 @@ def _add(conn: Conn, args: Args) -> int:
     if args.dry_run:
         plan = plan_attachment(conn, args.wish)
         return answer(args, f"would {plan}", plan, dry_run=True)
-    copied = attach_table(
-        conn, args.wish, tell=lambda rows: remark(f"{quantity(rows, 'row')} copied")
-    )
+    advice = "; the same again copies the rest"
+    with Steps("attach", None, "row", advice, is_quiet=is_quiet(args)) as steps:
+        total = _rows_to_copy(conn, args.wish) if steps.shows else None
+        copied = attach_table(conn, args.wish, tell=lambda rows: steps.show(rows, total=total))
     return told(args, copied)
+
+
+def _rows_to_copy(conn: Conn, wish: AttachRequest) -> int | None:
+    """Count the rows of a table; None: it is attached, and some were copied before."""
+    try:
+        attachment_number(conn, wish.table)
+    except RefusedError:
+        return plan_attachment(conn, wish).rows
+    return None
 
 
 def _placed(conn: Conn, args: Args, act: Callable[..., bool], done: str) -> int:

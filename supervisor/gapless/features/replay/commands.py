@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gapless.cli.context import load_all, open_connection
 from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt, partition, yes
 from gapless.cli.place import point
-from gapless.cli.progress import Steps
+from gapless.cli.progress import Steps, is_quiet
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import UsageError
 from gapless.features.replay.lines import plan_lines, result_line, trial_lines
@@ -124,7 +124,8 @@ def _try(conn: Conn, args: Args, wanted: ReplayRange, handler: Handler, terms: T
             "--dry-run tries it and rolls it back"
         )
         return 0
-    with Steps("dry run", plan.events, "; nothing was changed") as steps:
+    advice, quiet = "; nothing was changed", is_quiet(args)
+    with Steps("dry run", plan.events, "event", advice, is_quiet=quiet) as steps:
         tried = try_replay(conn, wanted, handler, terms, progress=steps.show)
     if args.json:
         say(json_text({"dry_run": True, **asdict(tried)}, indent=2))
@@ -139,7 +140,7 @@ def _run(conn: Conn, args: Args, name: str, handler: Handler, terms: Terms) -> i
     begun = replay_progress(conn, name)
     did = 0
     try:
-        with Steps("replay", begun.events) as steps:
+        with Steps("replay", begun.events, "event", is_quiet=is_quiet(args)) as steps:
             steps.show(begun.done)
 
             def progress(events: int) -> None:

@@ -8,7 +8,7 @@ where that was interrupted.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -74,17 +74,23 @@ def plan_retention(conn: Connection[Any]) -> list[Chunk]:
         return cursor.execute(query("retention", "retention_plan")).fetchall()
 
 
-def apply_retention(conn: Connection[Any], keep: HistoryRetention) -> list[str]:
+def apply_retention(
+    conn: Connection[Any],
+    keep: HistoryRetention,
+    *,
+    tell: Callable[[int], None] = lambda _: None,
+) -> list[str]:
     """Drop the chunks that may go; return the names of those whose events were dropped.
 
     Before: `conn` is in autocommit. Objects that another session has locked are left for the next
-    time.
+    time. tell: is called with the number of chunks dropped so far.
     """
     dropped: list[str] = []
     _repeat(conn, "close_chunks")
     hit("retention.closed")
     while name := _try(conn, "drop_chunk"):
         dropped.append(str(name))
+        tell(len(dropped))
         hit("retention.dropped")
     _repeat(conn, "forget_segments")
     hit("retention.forgotten")

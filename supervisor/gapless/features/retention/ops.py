@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -50,20 +51,24 @@ def list_chunks(conn: Connection[Any]) -> list[Chunk]:
 
 
 def drop_chunks(
-    conn: Connection[Any], *, dead_letter_retention_s: int, audit_retention_s: int
+    conn: Connection[Any],
+    *,
+    dead_letter_retention_s: int,
+    audit_retention_s: int,
+    tell: Callable[[int], None] = lambda _: None,
 ) -> list[str]:
     """Drop the chunks that list_chunks() lets go, permanently; return their names.
 
     Before: `conn` is in autocommit. The seconds: for how long closed dead letters, and the audit,
-    are kept. Chunks that another session has locked are left for the next time.
+    are kept. tell: is called with the number of chunks so far whose events are dropped. Chunks that
+    another session has locked are left for the next time.
     """
     require_autocommit(conn, "drop_chunks()")
     for step in feature.given(lambda each: each.step):
         while step(conn):  # where no supervisor does, retention would wait for it
             pass
-    return apply_retention(
-        conn, HistoryRetention(letters_s=dead_letter_retention_s, audit_s=audit_retention_s)
-    )
+    keep = HistoryRetention(letters_s=dead_letter_retention_s, audit_s=audit_retention_s)
+    return apply_retention(conn, keep, tell=tell)
 
 
 def read_keep(text: str) -> int | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gapless.cli.context import load_all, server_dsn
 from gapless.cli.declare import Args, Command, Conn, flag, opt, yes
+from gapless.cli.progress import Steps
 from gapless.cli.screen import answer, listed, remark, say
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.asked import on_spark, spark_conf
@@ -19,6 +21,9 @@ from gapless.features.spark.pipeline.document import Pipeline, load_pipelines
 from gapless.features.spark.pipeline.position import list_pipelines, reset_pipeline
 from gapless.features.spark.pipeline.verify import verify
 from gapless.ops.text import json_text, quantity
+
+if TYPE_CHECKING:
+    from gapless.features.spark.pipeline.fleet import Fleet
 
 EXAMPLES = """\
 examples:
@@ -69,12 +74,24 @@ def _run(args: Args) -> int:
         if port is not None:
             remark(f"metrics: port {port}")
         if args.once:
-            return failed(fleet.once(), of=len(pipelines))
+            return failed(_once(fleet, dsn, [each.name for each in pipelines]), of=len(pipelines))
         stop = Stop()
         for each in (signal.SIGTERM, signal.SIGINT):
             signal.signal(each, lambda *_: stop.request())
         fleet.stay(stop, drain_s=settings.drain_timeout_ms / 1000)
     return 0
+
+
+def _once(fleet: Fleet, dsn: str, names: Sequence[str]) -> Mapping[str, GaplessError]:
+    """Run pipelines up to the present events; return the errors of those that failed."""
+    from gapless.features.spark.watched import watched
+
+    advice = "; the same again does the rest"
+    with Steps("pipeline", None, "event", advice) as steps:
+        if not steps.shows:
+            return fleet.once()
+        with watched(dsn, names, steps.show_of):
+            return fleet.once()
 
 
 def _chosen(args: Args) -> list[Pipeline]:
