@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 from gapless.features.gateway.access import Access
 from gapless.features.gateway.body import BodyBudget
@@ -29,6 +30,15 @@ class Limits:
     batch_events_max: int
 
 
+class Examination:
+    """The newest report of the doctor, and its time by monotonic(); None: there is none yet."""
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.report: dict[str, Any] | None = None
+        self.made_s = 0.0
+
+
 class Gateway:
     """One gateway. After drain(), requests that wait or stream end."""
 
@@ -47,6 +57,7 @@ class Gateway:
         self.slices = Slices()
         self.budget = BodyBudget(limits.batch_bytes_max)
         self.traffic = traffic
+        self.examination = Examination()
         self.streams = 0  # open ones
         self._news: dict[str, asyncio.Event] = {}
         self._draining = asyncio.Event()
