@@ -70,6 +70,7 @@ if TYPE_CHECKING:
     from gapless.ops.happened import *
     from gapless.ops.install import *
     from gapless.ops.place import *
+    from gapless.ops.programs import *
     from gapless.ops.remedy import *
     from gapless.ops.topics import *
     from gapless.ops.upgrade import *
@@ -91,6 +92,7 @@ if not TYPE_CHECKING:
         "gapless.ops.doctor.rounds",
         "gapless.ops.happened",
         "gapless.ops.install",
+        "gapless.ops.programs",
         "gapless.ops.remedy",
         "gapless.ops.upgrade",
         "gapless.log.search",

@@ -61,8 +61,8 @@ def takes_event(
 ) -> EventTrial:
     """Tell whether a group takes the event at an offset; SQL conditions are not evaluated.
 
-    place: a group, and its topic if it has several. Raises RefusedError (GL404) for an unknown group
-    and for an event that is not there; UsageError for a place with a partition.
+    place: a group, and its topic if it has several. Raises RefusedError (GL404) for an unknown
+    group and for an event that is not there; UsageError for a place with a partition.
     """
     topic = one_topic(conn, place)
     where = {"group": place.group, "topic": topic, "partition": partition, "offset": offset}

@@ -27,7 +27,7 @@ function sum(chunks) {
   const first = chunks.find((each) => each.newest);
   return facts([
     ["size", `${total(chunks)} in ${plural(chunks.length, "chunk")}`],
-    ["oldest chunk", first ? ["its newest event is of ", when(first.newest)] : "in use: it has the oldest event"],
+    ["oldest chunk", first ? ["its newest event is of ", when(first.newest)] : "in use"],
     ["free at the next turn", `${total(going)} of ${plural(going.length, "chunk")}: supervisors do it, or gapless retention --apply`],
     ["held by", oldest && oldest.reasons.length ? el("span", { class: oldest.is_behind ? "warn" : null }, oldest.reasons.join("; ")) : "nothing"],
     ["remedy", remedy(oldest)],
@@ -35,7 +35,7 @@ function sum(chunks) {
 }
 
 function remedy(oldest) {
-  if (!oldest) return "none is needed";
+  if (!oldest || oldest.events === null) return "none is needed: a chunk goes as a whole, after its last event";
   return oldest.is_behind
     ? "let the reader catch up, or let the log pass it: gapless topics alter TOPIC --overrun GROUP"
     : "keep a topic for less time: gapless topics alter TOPIC --retention 7d";

@@ -17,10 +17,10 @@ const FIELDS = [
 
 function later(page) {
   const chosen = new Set(); // the ids of events with a check mark
-  reading(page, "For later", [
-    ["Schedules", "/v1/schedules", schedules],
-    ["Events that wait for their time", "/v1/later", (events) => waiting(events, chosen), { ...filterOf(page.query, FIELDS), limit: EVENTS }],
-  ], addition(page), filterForm("later", page.query, FIELDS));
+  reading(page, "For later", [["Schedules", "/v1/schedules", schedules]]);
+  const wanted = { ...filterOf(page.query, FIELDS), limit: EVENTS };
+  page.main.append(...[addition(page)].filter(Boolean));
+  reading(page, "", [["Events that wait for their time", "/v1/later", (events) => waiting(events, chosen), wanted]], filterForm("later", page.query, FIELDS));
 }
 
 function schedules(all) {

@@ -71,7 +71,7 @@ function about(each) {
     ["lag", count(each.lag)],
     ["set aside", [letters("waiting", each.waiting), ", ", letters("dead", each.dead)]],
     ["secrets", each.secrets.join(", ")],
-    ["test", el("code", {}, `gapless webhooks test ${each.name}`), " where the supervisor runs, which has the secrets"],
+    ["test", [el("code", {}, `gapless webhooks test ${each.name}`), " where the supervisor runs, which has the secrets"]],
   ].filter(([, value]) => value));
 }
 

@@ -10,7 +10,8 @@ export const when = (text) => (text ? new Date(text).toLocaleString() : null);
  * be read says why. before: elements that stay. */
 export function reading({ main, signal }, title, parts, ...before) {
   const body = el("div");
-  main.append(el("h1", {}, title), ...before, body);
+  if (title) main.append(el("h1", {}, title));
+  main.append(...before.filter(Boolean), body);
   const load = async () => {
     const made = await Promise.all(parts.map(async ([heading, where, draw, query = {}]) => {
       try {

@@ -26,7 +26,8 @@ function object({ group, topic, partition }) {
 }
 
 function details(detail) {
-  const said = Object.entries(detail).filter(([, value]) => value !== null && value !== "");
+  const isSaid = ([name, value]) => name !== "holder" && !["null", '""', "{}", "[]"].includes(JSON.stringify(value));
+  const said = Object.entries(detail).filter(isSaid);
   return said.map(([name, value]) => `${name}: ${typeof value === "string" ? value : JSON.stringify(value)}`).join(", ") || null;
 }
 

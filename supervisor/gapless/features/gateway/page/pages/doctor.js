@@ -36,11 +36,14 @@ function findings({ age_s: seconds, took_s: took, findings: all }) {
   return [
     el("p", {}, `${plural(all.length, "finding")}: ${counts.map(([level, n]) => `${n} ${level}`).join(", ")}`),
     el("p", { class: "quiet" }, "examined ", when(at), `, ${age(seconds)} ago, in ${age(took)}`),
-    table([
-      { title: "level", of: (each) => el("span", { class: LEVELS[each.level] }, each.level) },
-      { title: "check", of: (each) => each.name },
-      { title: "finding", of: (each) => each.text },
-      { title: "remedy", of: (each) => each.remedy || "–" },
-    ], sorted),
+    table(COLUMNS, sorted.filter((each) => each.level !== "ok"), { empty: "Nothing is wrong." }),
+    el("details", {}, el("summary", {}, "Checks that found nothing wrong"), table(COLUMNS.slice(0, 3), sorted.filter((each) => each.level === "ok"))),
   ];
 }
+
+const COLUMNS = [
+  { title: "level", of: (each) => el("span", { class: LEVELS[each.level] }, each.level) },
+  { title: "check", of: (each) => each.name },
+  { title: "finding", of: (each) => each.text },
+  { title: "remedy", of: (each) => each.remedy },
+];
