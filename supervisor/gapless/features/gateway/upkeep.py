@@ -157,9 +157,9 @@ async def later(gateway: Gateway, _request: Request, asked: Asked) -> Response:
 )
 async def cancel_some(gateway: Gateway, request: Request, asked: Asked) -> Response:
     """Take events back that wait for their time; the answer has one entry for each."""
-    ids = asked["scheduled_ids"] or []
-    if len(ids) > IDS_MAX:
-        raise Problem(400, f"scheduled_ids: at most {IDS_MAX} at a time, not {len(ids)}")
+    ids = asked["scheduled_ids"]
+    if ids is None or None in ids or len(ids) > IDS_MAX:
+        raise Problem(400, f"scheduled_ids: a list of whole numbers, at most {IDS_MAX} of them")
     return said(await done_by(gateway, request, lambda conn: cancel_later(conn, ids)))
 
 

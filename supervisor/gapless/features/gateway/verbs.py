@@ -51,7 +51,7 @@ def _way(route: str, verbs: dict[str, Verb]) -> Route:
     arguments = {each.dest: each for each in first.arguments()}
     in_path = {name for name in arguments if f"{{{name}}}" in path}
     values = Values(
-        frozenset(name for name, each in arguments.items() if each.options.get("required")),
+        frozenset(name for name, each in arguments.items() if _is_needed(each)) - in_path,
         {name: _shape(each) for name, each in arguments.items() if name not in in_path},
     )
     how: dict[str, Any] = {"query" if method == "GET" else "body": values}
@@ -61,6 +61,11 @@ def _way(route: str, verbs: dict[str, Verb]) -> Route:
     reads = method == "GET" or first.reads
     act = _reads(verbs) if reads else _does(verbs)
     return made(route, read if reads else "operate", act, f"{'; '.join(abouts)}.", **how)
+
+
+def _is_needed(argument: Argument) -> bool:
+    is_option = argument.names[0].startswith("-")
+    return bool(argument.options.get("required")) or not (is_option or "nargs" in argument.options)
 
 
 def _shape(argument: Argument) -> Shape:
