@@ -23,8 +23,9 @@ ENTRIES_MAX = 1000
 class AuditEntry:
     """A change of a group, a topic, a schedule, a key, or the like.
 
-    who: the database role, behind it the caller of a gateway in brackets. group, topic, partition:
-    None where the change is of another kind. detail: as the action needs it.
+    audit_id: rows of later changes have higher ones. who: the database role, with the caller of a
+    gateway in brackets. group, topic, partition: None where the change is of another kind. detail:
+    as the action needs it.
     """
 
     audit_id: int
@@ -51,8 +52,9 @@ def list_audit(  # noqa: PLR0913 - the filters
 ) -> list[AuditEntry]:
     """Return changes, the newest first.
 
-    who: this text is part of the author, in any case of letters. since: a time, or an age. before:
-    only those with a smaller audit_id, for the next page. limit: rows, 1 to 1000.
+    who: this text is part of the author, in any case of letters. since: a time, or an age (a
+    timedelta, of seconds or more). before: only rows with a smaller audit_id, for the next page.
+    limit: rows, 1 to 1000.
     Raises UsageError for another limit, and for a range that ends before it begins.
     """
     if not 1 <= limit <= ENTRIES_MAX:

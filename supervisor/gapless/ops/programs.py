@@ -21,7 +21,8 @@ class Program:
     """Sessions of one kind of program, from one host, with one role.
 
     kind: gateway, supervisor, worker …; host: its address; None: it came by a socket of the
-    database's machine, or this role may not see it. since: the start of the oldest session.
+    database's machine, or this role may not see it. sessions: open sessions now. since: the start
+    of the oldest one.
     """
 
     kind: str
@@ -32,5 +33,8 @@ class Program:
 
 
 def list_programs(conn: Connection[Any]) -> list[Program]:
-    """Return programs that named their sessions as gapless does, by kind."""
+    """Return programs that named their sessions as gapless does, by kind.
+
+    Raises ConfigError for an invalid GAPLESS_SCHEMA.
+    """
     return rows(conn, Program, query("programs", "list"), prefix=f"{schema()}/")

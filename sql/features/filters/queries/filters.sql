@@ -38,8 +38,8 @@ where f.group_id = %(group)s and (%(topic)s::text is null or f.topic = %(topic)s
 order by f.topic
 
 -- name: takes
--- Whether a group's filter, or its subscriptions, take the event at an offset; SQL conditions are not evaluated. No row:
--- there is no such event any more. takes_all: the group has neither a filter nor subscriptions.
+-- Whether a group's filter, or its subscriptions, take the event at an offset; SQL conditions are not evaluated.
+-- takes_all: the group has neither a filter nor subscriptions. No row: there is no such event any more.
 -- returns: gapless.features.filters.trial:TakenRow
 select f.group_id is null as takes_all, k.kept_offsets <> '{}' as takes, k.filter_errors[1] as error,
   array(

@@ -90,7 +90,7 @@ def add_schedule(conn: Connection[Any], schedule: Schedule) -> datetime:
 def preview_schedule(conn: Connection[Any], schedule: Schedule) -> list[datetime]:
     """Return the next three due times that a schedule would have; it is not added.
 
-    It is added and rolled back, so this raises as add_schedule() does.
+    Raises the same errors as add_schedule(): it is added and rolled back.
     """
     with conn.transaction(force_rollback=True):
         add_schedule(conn, schedule)
