@@ -60,6 +60,11 @@ def test_events_for_later_are_found_and_cancelled(operated: Client, conn: Connec
     ids = [each.scheduled_id for each in ops.list_later(conn)][:2]
     done = operated.post("/v1/later/cancel", json={"scheduled_ids": [*ids, 99]}).json()
     assert [each["cancelled"] for each in done] == [True, True, False]
+    noted = [(each.action, each.topic, each.detail["key"]) for each in ops.list_audit(conn)]
+    assert noted == [("cancel", "orders", "b"), ("cancel", "orders", "a")]
+    own = gapless.publish(conn, "orders", {}, deliver_in=600).scheduled_ids[0]
+    assert ops.cancel_later(conn, [own])[0].cancelled
+    assert len(ops.list_audit(conn)) == len(noted), "its own event is no operator's change"
     assert found() == ["c"]
     for wrong in (None, [None], "1", ["1"], [0], list(range(1, 1002))):
         problem(operated.post("/v1/later/cancel", json={"scheduled_ids": wrong}), 400)
@@ -156,6 +161,10 @@ def test_a_caller_gives_scopes_that_it_has(
         done = post(f"/v1/keys/{new[0]['key_id']}/revoke").json()
         assert done == {"key_id": new[0]["key_id"], "revoked": revoked}
     problem(post("/v1/keys/ffffffffffffffff/revoke"), 404)
+    ops.add_schema(conn, "orders", SCHEMA)
+    tried = post("/v1/topics/orders/schema/test", reader.key, payload='{"n": 1}')
+    assert tried.json()["fits"], "it reads, and needs no more"
+    problem(post("/v1/schedules/nightly", reader.key, topic="orders", every="1h"), 403)
     audit = gateway.get(
         "/v1/audit",
         params={"who": "(ops)", "limit": 10},
