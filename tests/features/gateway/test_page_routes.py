@@ -74,6 +74,9 @@ def test_schemas_and_a_payload(operated: Client, conn: Connection) -> None:
     ops.add_schema(conn, "orders", SCHEMA, event_type="placed")
     (listed,) = operated.get("/v1/schemas", params={"brief": "true"}).json()
     assert (listed["topic"], listed["version"], listed["schema"]) == ("orders", 1, "")
+    (whole,) = operated.get("/v1/schemas", params={"brief": "false"}).json()
+    assert whole["schema"] == SCHEMA
+    problem(operated.get("/v1/schemas", params={"brief": "perhaps"}), 400)
     shown = operated.get("/v1/topics/orders/schema", params={"event_type": "placed"}).json()
     assert shown["schema"] == SCHEMA
     path, long = "/v1/topics/orders/schema/test", '{"n": 1, "text": "' + "x" * 30_000 + '"}'
