@@ -1,4 +1,4 @@
-"""The routes of the doctor: its newest findings, and a new examination.
+"""The routes of the doctor and of programs: the newest findings, a new examination, sessions.
 
 An examination takes two sessions of its own and some seconds of a thread, so it is made only when a
 caller asks, one at a time, and one of the last 5 s answers for those that come meanwhile.
@@ -14,11 +14,13 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gapless.features.gateway.gateway import Examination, Gateway
+from gapless.features.gateway.examination import Examination
+from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import said
 from gapless.features.gateway.shape import NOTHING
 from gapless.features.gateway.way import Asked, Ways
 from gapless.ops.doctor.rounds import diagnose
+from gapless.ops.programs import list_programs
 
 FRESH_S = 5.0
 ways = Ways()
@@ -47,6 +49,12 @@ def _aged(held: Examination) -> dict[str, Any]:
     if held.report is None:
         return {"age_s": None, "took_s": None, "findings": []}
     return {"age_s": round(monotonic() - held.made_s, 3), **held.report}
+
+
+@ways.way("GET /v1/programs", "read:*", fails=())
+async def programs(gateway: Gateway, _request: Request, _asked: Asked) -> Response:
+    """Return the programs that have sessions in the database: kind, role, host, since."""
+    return said(await gateway.sessions.run(list_programs))
 
 
 def _examined(dsn: str, connect_timeout_s: int) -> dict[str, Any]:

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from gapless.features.gateway.access import Access
 from gapless.features.gateway.body import BodyBudget
+from gapless.features.gateway.examination import Examination
 from gapless.features.gateway.feed import Feeds
 from gapless.features.gateway.listener import ChannelListener
 from gapless.features.gateway.sessions import Sessions
@@ -28,15 +28,6 @@ class Limits:
     event_bytes_max: int
     batch_bytes_max: int
     batch_events_max: int
-
-
-class Examination:
-    """The newest report of the doctor, and its time by monotonic(); None: there is none yet."""
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.report: dict[str, Any] | None = None
-        self.made_s = 0.0
 
 
 class Gateway:

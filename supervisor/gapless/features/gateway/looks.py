@@ -13,11 +13,9 @@ from starlette.responses import PlainTextResponse, Response
 from gapless.errors import GaplessError, one_line
 from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.operate import said
 from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.filter import ALL
-from gapless.ops.programs import list_programs
 from gapless.ops.text import json_text
 from gapless.status import snapshot, to_document
 from gapless.telemetry.meter import Times
@@ -84,9 +82,3 @@ async def status(gateway: Gateway, _request: Request, _asked: Asked) -> Response
     """Return the document of `gapless status --json`."""
     look = await gateway.sessions.run(snapshot)
     return Response(json_text(to_document(look)), media_type="application/json")
-
-
-@ways.way("GET /v1/programs", "read:*", fails=())
-async def programs(gateway: Gateway, _request: Request, _asked: Asked) -> Response:
-    """Return the programs that have sessions in the database: kind, role, host, since."""
-    return said(await gateway.sessions.run(list_programs))

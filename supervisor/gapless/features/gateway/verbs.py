@@ -64,8 +64,8 @@ def _way(route: str, verbs: dict[str, Verb]) -> Route:
 
 
 def _is_needed(argument: Argument) -> bool:
-    is_option = argument.names[0].startswith("-")
-    return bool(argument.options.get("required")) or not (is_option or "nargs" in argument.options)
+    is_flag = argument.names[0].startswith("-")
+    return bool(argument.options.get("required", not is_flag and "nargs" not in argument.options))
 
 
 def _shape(argument: Argument) -> Shape:
