@@ -72,5 +72,10 @@ def test_the_core_works_without_three_features(tmp_path: Path) -> None:
 
     imported = run("-c", "import gapless; print(gapless.__file__)")
     assert imported.stdout.startswith(str(tmp_path)), "the copy is tested"
+    page = "import asyncio; from gapless.features.gateway import page; "
+    page += "print(asyncio.run(page.page_file(None, None, {'name': 'features.js'})).body.decode())"
+    rooms = run("-c", page).stdout
+    assert "scheduled" in rooms
+    assert not [name for name in REMOVED if name in rooms], "a page goes with its room"
     done = run("-m", "pytest", "-q", "-rN", "-p", "no:cacheprovider", *CORE)
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-2000:]

@@ -217,6 +217,8 @@ def _parameter(schema: dict[str, Any], known: list[str], where: str) -> st.Searc
 def _fits(schema: dict[str, Any], text: str) -> bool:
     """Tell whether a parameter, which is text, fits the schema."""
     types = schema.get("type", "string")
+    if types == "boolean":
+        return text in ("true", "false")
     if types not in ("integer", "number"):
         return _is_valid(schema, text)
     try:

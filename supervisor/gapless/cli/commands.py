@@ -44,6 +44,7 @@ GROUPS = {
             "resume": "let a paused group or partition continue where it was",
             "seek": "move a group to another place in the log: handle again, or skip",
             "skip": "let a group pass a hole: events missing from the log at its offset",
+            "audit": "changes by people and programs: their author, their time, their object",
         }
     ),
     "features": {name: each for one in FEATURES for name, each in one.commands.items()},

@@ -194,6 +194,7 @@ class Verb:
     json: whether it takes `--json`. usage: replaces argparse's own. shows_log: it shows how far
     the log or a group is, so events without an offset are mentioned. route: of the gateway, which
     does the same and answers as with --json: method, path with positional arguments, and a name.
+    reads: it changes nothing, so that a right to read is enough for its route, whatever the method.
     """
 
     act: Act
@@ -206,6 +207,7 @@ class Verb:
     usage: str | None = None
     shows_log: bool = False
     route: str = ""
+    reads: bool = False
 
     def arguments(self) -> list[Argument]:
         """Return all its arguments, those of groups included."""

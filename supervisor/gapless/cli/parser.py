@@ -126,6 +126,16 @@ class WholeNumber:
 whole = WholeNumber
 
 
+@dataclass(frozen=True, slots=True)
+class LongText:
+    """An argument type: a text, such as a payload, for which a route takes so many characters."""
+
+    characters_max: int = 60_000  # a body of a route has 65 536 bytes
+
+    def __call__(self, text: str) -> str:
+        return text
+
+
 def number(low: float, high: float | None = None, what: str = "a number") -> Any:
     """Return an argument type: a number from `low` to `high`; what: for the message."""
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from gapless.features.expiry.ops import *
     from gapless.features.filters.ops import *
     from gapless.features.filters.subscriptions import *
+    from gapless.features.filters.trial import *
     from gapless.features.gateway.keys import *
     from gapless.features.load.lines import *
     from gapless.features.load.parse import *
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from gapless.features.scheduled.ops import *
     from gapless.features.scheduled.schedule_ops import *
     from gapless.features.scheduled.schedules import *
+    from gapless.features.schemas.fit import *
     from gapless.features.schemas.ops import *
     from gapless.features.server.ops import *
     from gapless.features.spark.ops import *
@@ -55,6 +57,7 @@ if TYPE_CHECKING:
     from gapless.features.webhooks.ops import *
     from gapless.log.search import *
     from gapless.log.topics import *
+    from gapless.ops.audit import *
     from gapless.ops.configured import *
     from gapless.ops.control import *
     from gapless.ops.dlq.change import *
@@ -67,6 +70,7 @@ if TYPE_CHECKING:
     from gapless.ops.happened import *
     from gapless.ops.install import *
     from gapless.ops.place import *
+    from gapless.ops.programs import *
     from gapless.ops.remedy import *
     from gapless.ops.topics import *
     from gapless.ops.upgrade import *
@@ -78,6 +82,7 @@ if not TYPE_CHECKING:
         "gapless.ops.groups",
         "gapless.log.topics",
         "gapless.ops.topics",
+        "gapless.ops.audit",
         "gapless.ops.configured",
         "gapless.ops.dlq.change",
         "gapless.ops.dlq.find",
@@ -87,6 +92,7 @@ if not TYPE_CHECKING:
         "gapless.ops.doctor.rounds",
         "gapless.ops.happened",
         "gapless.ops.install",
+        "gapless.ops.programs",
         "gapless.ops.remedy",
         "gapless.ops.upgrade",
         "gapless.log.search",

@@ -36,3 +36,22 @@ select f.group_id as "group", f.topic, f.event_types, f.condition as "where", f.
 from gapless.filters f
 where f.group_id = %(group)s and (%(topic)s::text is null or f.topic = %(topic)s)
 order by f.topic
+
+-- name: takes
+-- Whether a group's filter, or its subscriptions, take the event at an offset; SQL conditions are not evaluated.
+-- takes_all: the group has neither a filter nor subscriptions. No row: there is no such event any more.
+-- returns: gapless.features.filters.trial:TakenRow
+select f.group_id is null as takes_all, k.kept_offsets <> '{}' as takes, k.filter_errors[1] as error,
+  array(
+    select s.name from gapless.subscription s
+    where s.subscription_id = any (string_to_array(k.matched[1], ',')::bigint[])
+    order by s.name
+  ) as subscriptions
+from gapless.topic t
+join gapless.consumer_group g on g.group_id = %(group)s and g.topic_id = t.topic_id
+left join gapless.group_filter f on f.group_id = g.group_id and f.topic_id = t.topic_id
+cross join lateral gapless.kept_in(
+  t.topic_id, %(partition)s, %(offset)s, %(offset)s, f,
+  case when t.direct then coalesce(g.stands_for, g.group_id) end
+) k
+where t.name = %(topic)s and k.upto = %(offset)s

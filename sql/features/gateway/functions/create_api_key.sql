@@ -39,6 +39,8 @@ begin
   end if;
   insert into gapless.api_key (key_id, name, digest, scopes, requests_s, expires_ts)
   values (key_id, name, digest, scopes, requests_s, expires_ts);
+  insert into gapless.audit (action, group_id, topic_id, detail)
+  values ('create-key', '', 0, jsonb_build_object('key', key_id, 'name', name, 'scopes', scopes));
   return expires_ts;
 exception when unique_violation then
   raise exception 'there is a key % already', key_id using errcode = 'GL409';

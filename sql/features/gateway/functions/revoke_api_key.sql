@@ -8,6 +8,8 @@ begin
   update gapless.api_key k set revoked_ts = clock_timestamp()
   where k.key_id = revoke_api_key.key_id and k.revoked_ts is null;
   if found then
+    insert into gapless.audit (action, group_id, topic_id, detail)
+    values ('revoke-key', '', 0, jsonb_build_object('key', revoke_api_key.key_id));
     return true;
   end if;
   if not exists (select from gapless.api_key k where k.key_id = revoke_api_key.key_id) then

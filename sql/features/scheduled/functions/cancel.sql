@@ -3,7 +3,8 @@
 --   select gapless.cancel(17);
 -- The cancellation counts when the caller's transaction commits. While another session promotes or cancels the event,
 -- it waits for that session (S2). A producer may cancel events that it scheduled itself (by the role that logged in),
--- an operator may cancel any event; all other calls are refused (42501).
+-- an operator may cancel any event; all other calls are refused (42501). The audit has what a role cancels for another
+-- role, or for the caller of a gateway.
 -- locks: the row of scheduled
 create or replace function gapless.cancel(scheduled_id bigint) returns boolean
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
@@ -32,6 +33,13 @@ begin
     where d.topic_id = gone.topic_id and d.dedupe_key = gone.dedupe_key and d.message_id is null
       and d.transaction_id
         = coalesce(gone.transaction_id, gapless.transaction_uuid(gone.xid, gone.timeline));
+  end if;
+  if gone.scheduled_by <> session_user or nullif(current_setting('gapless.asked_by', true), '') is not null then
+    insert into gapless.audit (action, group_id, topic_id, detail)
+    values (
+      'cancel', '', gone.topic_id,
+      jsonb_build_object('event', gone.scheduled_id, 'deliver_at', gone.deliver_at, 'key', gone.key)
+    );
   end if;
   return true;
 end

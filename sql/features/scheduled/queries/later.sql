@@ -5,6 +5,9 @@ select l.scheduled_id, l.topic, l.deliver_at, l.key, l.event_type, l.transaction
 from gapless.later l
 where (%(topic)s::text is null or l.topic = %(topic)s)
   and (%(transaction_id)s::text is null or l.transaction_id = %(transaction_id)s::text::uuid)
+  and (%(key)s::text is null or l.key = %(key)s)
+  and (%(since)s::timestamptz is null or l.deliver_at >= %(since)s)
+  and (%(until)s::timestamptz is null or l.deliver_at <= %(until)s)
 order by l.deliver_at, l.scheduled_id
 limit %(limit)s
 
@@ -44,6 +47,17 @@ select gapless.add_schedule(
   %(name)s, %(topic)s, %(cron)s, %(every)s::text::interval, %(zone)s, %(payload)s::text::json, %(key)s,
   %(event_type)s, %(headers)s::text::jsonb, %(missed)s, %(starts_at)s::text::timestamptz
 )
+
+-- name: next_times
+-- The next three due times of a schedule.
+with recursive due (n, at) as (
+  select 1, s.next_due from gapless.schedule s where s.name = %(name)s
+  union all
+  select d.n + 1, gapless.schedule_next(s, d.at)
+  from due d, gapless.schedule s
+  where s.name = %(name)s and d.n < 3 and d.at is not null
+)
+select d.at from due d where d.at is not null order by d.n
 
 -- name: pause_schedule
 select gapless.pause_schedule(%(name)s)

@@ -34,7 +34,11 @@ _PLACE = of_topics("of this one of its topics")
 command = Command("subscriptions")
 
 
-@command.verb("list the subscriptions of a group", _PLACE)
+@command.verb(
+    "list the subscriptions of a group",
+    _PLACE,
+    route="GET /v1/groups/{group}/subscriptions subscriptions",
+)
 def _list(conn: Conn, args: Args) -> int:
     hint = f"{args.place} has no subscriptions: gapless subscriptions add {args.place} NAME"
     return listed(args, list_subscriptions(conn, args.place), hint)
@@ -70,7 +74,9 @@ def _add(conn: Conn, args: Args) -> int:
 
 
 @command.verb(
-    "ask one again that was stopped, for its condition raised or was slow", _PLACE, "name"
+    "ask one again that was stopped, for its condition raised or was slow",
+    _PLACE,
+    "name",
 )
 def _resume(conn: Conn, args: Args) -> int:
     units = resume_subscription(conn, args.place, args.name)

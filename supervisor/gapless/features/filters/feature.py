@@ -49,6 +49,7 @@ FILTERS = Feature(
         "subscriptions": Listed(
             "many subscriptions in one group, whose events it takes: list, add, remove",
             "gapless.features.filters.commands",
+            routed=True,
         ),
     },
     verbs={"groups": "gapless.features.filters.group_commands"},
@@ -56,5 +57,10 @@ FILTERS = Feature(
     sections=_sections,
     options=(_set_filter,),
     reader=_reader,
-    ops=("gapless.features.filters.ops", "gapless.features.filters.subscriptions"),
+    page="gapless.features.filters",
+    ops=(
+        "gapless.features.filters.ops",
+        "gapless.features.filters.subscriptions",
+        "gapless.features.filters.trial",
+    ),
 )

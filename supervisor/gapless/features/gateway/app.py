@@ -13,6 +13,8 @@ from starlette.types import Message, Receive, Scope, Send
 
 from gapless.features.gateway import (
     events_out,
+    examine,
+    key_ways,
     looks,
     members,
     operate,
@@ -56,6 +58,8 @@ WAYS = (
     *_own,
     *operate.ways,
     *upkeep.ways,
+    *examine.ways,
+    *key_ways.ways,
     *verbs.ways(),
 )
 PAGE = tuple(page.ways)

@@ -29,7 +29,7 @@ class Fields:
         kind, default = shape["type"], shape.get("default")
         if kind == "string":
             found = self.text(name, None if is_needed else "", shape["maxLength"])
-            return found if is_needed else found or None
+            return found if is_needed else found or default
         if kind == "integer":
             number = self.whole(name, default, shape["minimum"], shape["maximum"])
             if number is None and is_needed:

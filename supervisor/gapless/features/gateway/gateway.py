@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gapless.features.gateway.access import Access
 from gapless.features.gateway.body import BodyBudget
+from gapless.features.gateway.examination import Examination
 from gapless.features.gateway.feed import Feeds
 from gapless.features.gateway.listener import ChannelListener
 from gapless.features.gateway.sessions import Sessions
@@ -47,6 +48,7 @@ class Gateway:
         self.slices = Slices()
         self.budget = BodyBudget(limits.batch_bytes_max)
         self.traffic = traffic
+        self.examination = Examination()
         self.streams = 0  # open ones
         self._news: dict[str, asyncio.Event] = {}
         self._draining = asyncio.Event()

@@ -45,6 +45,8 @@ def value_in(query: Mapping[str, Any], name: str, values: Values) -> Any:
     shape, is_needed = values.shapes[name], name in values.needed
     if "enum" in shape:
         return choice_in(query, name, shape["enum"])
+    if shape["type"] == "boolean":
+        return choice_in(query, name, ("true", "false")) == "true"
     if shape["type"] == "integer":
         return whole_in(query, name, shape["minimum"], shape["maximum"])
     if shape["type"] == "number":

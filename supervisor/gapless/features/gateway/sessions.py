@@ -56,8 +56,8 @@ class Sessions:
     """Lends sessions, in autocommit; logs once that the database is away, and that it is back."""
 
     def __init__(self, dsn: str, *, sessions: int, connect_timeout_s: int) -> None:
-        self._dsn = dsn
-        self._connect_timeout_s = connect_timeout_s
+        self.dsn = dsn
+        self.connect_timeout_s = connect_timeout_s
         self._threads = ThreadPoolExecutor(sessions, thread_name_prefix="session")
         self._free = asyncio.Semaphore(sessions)
         self._all: set[Session] = set()
@@ -139,7 +139,7 @@ class Sessions:
             self._idle.append(made.result())
 
     def _connect(self) -> Session:
-        conn = connect_shared(self._dsn, role="gateway", connect_timeout_s=self._connect_timeout_s)
+        conn = connect_shared(self.dsn, role="gateway", connect_timeout_s=self.connect_timeout_s)
         try:
             with self._checking:
                 if not self._all:  # reading all files of the schema takes longer than a request

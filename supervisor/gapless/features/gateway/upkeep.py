@@ -27,7 +27,16 @@ from gapless.features.gateway.operate import (
     wanted_in,
 )
 from gapless.features.gateway.problem import Problem
-from gapless.features.gateway.shape import NOTHING, PLACE, takes, text, whole, whole_texts
+from gapless.features.gateway.shape import (
+    ID_MAX,
+    NOTHING,
+    PLACE,
+    takes,
+    text,
+    whole,
+    whole_texts,
+)
+from gapless.features.gateway.shape import listed as list_of
 from gapless.features.gateway.way import Asked, Ways
 from gapless.features.retention.ops import list_chunks
 from gapless.features.scheduled.ops import cancel_later, list_later
@@ -41,6 +50,7 @@ from gapless.ops.entries import entry_json
 from gapless.ops.place import GroupPlace, read_time, read_transaction
 from gapless.ops.text import json_text
 
+IDS_MAX = 1_000  # of one request that cancels
 UNITS_MAX = 10_000  # of one request that redrives or discards
 _FOUND = whole(1, 1_000, "Events, at most.", default=100)
 ways = Ways()
@@ -122,12 +132,35 @@ async def discard_all(gateway: Gateway, request: Request, asked: Asked) -> Respo
     return await _change_all(gateway, request, asked, discard)
 
 
-@ways.way("GET /v1/later", "read:*", query=takes(topic=text("Of this topic."), limit=_FOUND))
+@ways.way(
+    "GET /v1/later",
+    "read:*",
+    query=takes(
+        topic=text("Of this topic."),
+        key=text("With this key."),
+        since=text("Due then or later.", format="date-time"),
+        until=text("Due then or before.", format="date-time"),
+        limit=_FOUND,
+    ),
+)
 async def later(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Return events that wait for their time, the next ones first."""
-    return await listed(
-        gateway, lambda conn: list_later(conn, topic=asked["topic"], events_max=asked["limit"])
-    )
+    times = {name: read_time(asked[name]) for name in ("since", "until") if asked[name]}
+    wanted = {"topic": asked["topic"], "key": asked["key"], **times}
+    return await listed(gateway, lambda conn: list_later(conn, **wanted, events_max=asked["limit"]))
+
+
+@ways.way(
+    "POST /v1/later/cancel cancelLaterEvents",
+    "operate",
+    body=takes("scheduled_ids", scheduled_ids=list_of(whole(1, ID_MAX))),
+)
+async def cancel_some(gateway: Gateway, request: Request, asked: Asked) -> Response:
+    """Take events back that wait for their time; the answer has one entry for each."""
+    ids = asked["scheduled_ids"]
+    if ids is None or None in ids or len(ids) > IDS_MAX:
+        raise Problem(400, f"scheduled_ids: a list of whole numbers, at most {IDS_MAX} of them")
+    return said(await done_by(gateway, request, lambda conn: cancel_later(conn, ids)))
 
 
 @ways.way("POST /v1/later/{scheduled_id}/cancel cancelLater", "operate", body=NOTHING)

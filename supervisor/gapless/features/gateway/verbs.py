@@ -12,13 +12,13 @@ from starlette.responses import Response
 
 from gapless.cli.commands import COMMANDS
 from gapless.cli.declare import Argument, Verb
-from gapless.cli.parser import WholeNumber
+from gapless.cli.parser import LongText, WholeNumber
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import done_by, said
 from gapless.features.gateway.shape import Shape, Values, text, truth, whole
 from gapless.features.gateway.way import Asked, Route, made
 
-_COMMANDS = ("topics", "groups", "pause", "resume")  # and those of features
+_COMMANDS = ("topics", "groups", "pause", "resume", "audit")  # and those of features
 _VERB = "{verb}"
 
 
@@ -51,24 +51,34 @@ def _way(route: str, verbs: dict[str, Verb]) -> Route:
     arguments = {each.dest: each for each in first.arguments()}
     in_path = {name for name in arguments if f"{{{name}}}" in path}
     values = Values(
-        frozenset(name for name, each in arguments.items() if each.options.get("required")),
+        frozenset(name for name, each in arguments.items() if _is_needed(each)) - in_path,
         {name: _shape(each) for name, each in arguments.items() if name not in in_path},
     )
     how: dict[str, Any] = {"query" if method == "GET" else "body": values}
     if _VERB in path:
         how["in_path"] = {"verb": text(enum=[*verbs])}
     read = "read:{topic}" if "topic" in in_path else "read:*"
-    act = _reads(verbs) if method == "GET" else _does(verbs)
-    return made(route, read if method == "GET" else "operate", act, f"{'; '.join(abouts)}.", **how)
+    reads = method == "GET" or first.reads
+    act = _reads(verbs) if reads else _does(verbs)
+    return made(route, read if reads else "operate", act, f"{'; '.join(abouts)}.", **how)
+
+
+def _is_needed(argument: Argument) -> bool:
+    is_flag = argument.names[0].startswith("-")
+    return bool(argument.options.get("required", not is_flag and "nargs" not in argument.options))
 
 
 def _shape(argument: Argument) -> Shape:
     about, kind = argument.options.get("help", ""), argument.options.get("type")
     if argument.options.get("action") == "store_true":
         return truth(about)
+    default = argument.options.get("default")
+    more = {"default": default} if isinstance(default, str | int) else {}
     if isinstance(kind, WholeNumber) and kind.high is not None:
-        return whole(kind.low, kind.high, about)
-    return text(about)
+        return whole(kind.low, kind.high, about, **more)
+    if isinstance(kind, LongText):
+        more["maxLength"] = kind.characters_max
+    return text(about, **more)
 
 
 def _reads(verbs: dict[str, Verb]) -> Callable[..., Any]:

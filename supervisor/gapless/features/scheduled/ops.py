@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from gapless.db.queries import query
+from gapless.errors import UsageError
 from gapless.features.scheduled.later import cancel
 from gapless.ops.rows import rows
 
@@ -65,24 +66,33 @@ class Cancelled:
         return f"nothing to do: {self.scheduled_id} {why}"
 
 
-def list_later(
+def list_later(  # noqa: PLR0913 - the filters
     conn: Connection[Any],
     *,
     topic: str | None = None,
     transaction_id: UUID | None = None,
+    key: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
     events_max: int = 100,
 ) -> list[LaterEvent]:
     """Return the events that wait, the next ones first.
 
     events_max: the largest number of events.
-    topic, transaction_id: only events of this one; None: of all.
+    topic, transaction_id, key: only events of this one; None: of all. since, until: only those due
+    then or later, or before. Raises UsageError for a range that ends before it begins.
     """
+    if since is not None and until is not None and until < since:
+        raise UsageError(f"the range ends at {until} before it begins at {since}")
     return rows(
         conn,
         LaterEvent,
         query("later", "list"),
         topic=topic,
         transaction_id=None if transaction_id is None else str(transaction_id),
+        key=key,
+        since=since,
+        until=until,
         limit=events_max,
     )
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gapless.cli.declare import Args, Command, Conn, one_of, opt
+from gapless.cli.declare import Args, Command, Conn, flag, one_of, opt
+from gapless.cli.parser import LongText
 from gapless.cli.screen import answer, changed, listed
 from gapless.features.scheduled.schedule_ops import (
     list_schedules,
@@ -11,7 +12,7 @@ from gapless.features.scheduled.schedule_ops import (
     resume_schedule,
     run_schedule,
 )
-from gapless.features.scheduled.schedules import Schedule, add_schedule
+from gapless.features.scheduled.schedules import Schedule, add_schedule, preview_schedule
 from gapless.ops.text import stamp
 
 EXAMPLES = """\
@@ -49,13 +50,20 @@ def _list(conn: Conn, args: Args) -> int:
         choices=("once", "all", "skip"),
         default="once",
     ),
-    opt("--payload JSON", "of each event (default: its name and due time)"),
+    opt("--payload JSON", "of each event (default: its name and due time)", LongText()),
     opt("--key", "same key, same partition, in order"),
     opt("--type TYPE", "default: the name", dest="event_type"),
     opt("--start TIME", "nothing is due before; --every counts from it", dest="starts_at"),
+    flag("--dry-run", "only print the next three due times"),
+    route="POST /v1/schedules/{name} addSchedule",
 )
 def _add(conn: Conn, args: Args) -> int:
-    due = add_schedule(conn, Schedule(**args.given))
+    schedule = Schedule(**{name: each for name, each in args.given.items() if name != "dry_run"})
+    if args.dry_run:
+        times = preview_schedule(conn, schedule)
+        said = f"schedule {args.name} would publish at {', '.join(map(stamp, times))}"
+        return answer(args, said, name=args.name, topic=args.topic, next_times=times)
+    due = add_schedule(conn, schedule)
     text = f"schedule {args.name} publishes into {args.topic}, next at {stamp(due)}"
     return answer(args, text, name=args.name, topic=args.topic, next_due=due)
 
@@ -70,7 +78,7 @@ def _resume(conn: Conn, args: Args) -> int:
     return changed(args, resume_schedule(conn, args.name), "resumed {name}", "{name} is not paused")
 
 
-@command.verb("forget a schedule; published events stay", "name")
+@command.verb("forget a schedule; published events stay", "name", route=_ROUTE)
 def _remove(conn: Conn, args: Args) -> int:
     return changed(
         args, remove_schedule(conn, args.name), "removed {name}", "{name} is no schedule"

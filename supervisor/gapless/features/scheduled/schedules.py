@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from psycopg import Connection
 
 log = logging.getLogger("gapless.supervisor")
-__all__ = ["Schedule", "add_schedule", "apply_schedule"]
+__all__ = ["Schedule", "add_schedule", "apply_schedule", "preview_schedule"]
 
 Missed = Literal["once", "all", "skip"]
 _NO_TIME = ("22007", "22008", "22009")
@@ -85,6 +85,18 @@ def add_schedule(conn: Connection[Any], schedule: Schedule) -> datetime:
     """
     due: datetime = _row(conn, "add_schedule", schedule)[0]
     return due
+
+
+def preview_schedule(conn: Connection[Any], schedule: Schedule) -> list[datetime]:
+    """Return the next three due times that a schedule would have; it is not added.
+
+    Raises the same errors as add_schedule(): it is added and rolled back.
+    """
+    with conn.transaction(force_rollback=True):
+        add_schedule(conn, schedule)
+        with refused(), conn.cursor(row_factory=tuple_row) as cursor:
+            found = cursor.execute(query("later", "next_times"), {"name": schedule.name})
+            return [due for (due,) in found]
 
 
 def apply_schedule(conn: Connection[Any], schedule: Schedule) -> bool:

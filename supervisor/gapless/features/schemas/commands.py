@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
 from gapless.cli.declare import Args, Command, Conn, flag, opt, together
-from gapless.cli.parser import whole
+from gapless.cli.parser import LongText, whole
 from gapless.cli.screen import answer, listed, told
 from gapless.errors import UsageError
 from gapless.features.schemas.conform import SCHEMA_BYTES_MAX
+from gapless.features.schemas.fit import check_payload
 from gapless.features.schemas.ops import (
     LAST_EVENTS,
     LAST_EVENTS_MAX,
@@ -32,6 +34,7 @@ examples:
   gapless schemas check orders order-2.json --type order.placed --last 5000
   gapless schemas
   gapless schemas show orders --type order.placed --number 1
+  gapless schemas test orders '{"total": 5}' --type order.placed
   gapless schemas remove orders --type order.placed
 """
 
@@ -69,10 +72,16 @@ def _read(args: Args) -> str:
 _SCHEMA = together("schema", _read, opt("file", "the schema as JSON; - is standard input"))
 
 
-@command.verb("list all versions (also without a verb)", opt("topic", nargs="?"))
+@command.verb(
+    "list all versions (also without a verb)",
+    opt("topic", nargs="?"),
+    flag("--brief", "with --json: without the texts of the schemas"),
+    route="GET /v1/schemas schemas",
+)
 def _list(conn: Conn, args: Args) -> int:
     hint = "no schemas: gapless schemas add TOPIC FILE"
-    return listed(args, list_schemas(conn, args.topic), hint)
+    found = list_schemas(conn, args.topic)
+    return listed(args, [replace(each, schema="") for each in found] if args.brief else found, hint)
 
 
 @command.verb(
@@ -109,10 +118,31 @@ def _check(conn: Conn, args: Args) -> int:
     return 0 if found.compatible == "yes" and not found.misfits else 1
 
 
-@command.verb("print a version, the newest if none is said", "topic", _TYPE, _NUMBER)
+@command.verb(
+    "print a version, the newest if none is said",
+    "topic",
+    _TYPE,
+    _NUMBER,
+    route="GET /v1/topics/{topic}/schema schema",
+)
 def _show(conn: Conn, args: Args) -> int:
     found = show_schema(conn, **args.given)
     return answer(args, found.schema, found)
+
+
+@command.verb(
+    "tell whether a payload fits a version, the newest if none is said",
+    "topic",
+    opt("payload", "JSON", LongText()),
+    _TYPE,
+    _NUMBER,
+    route="POST /v1/topics/{topic}/schema/test testPayload",
+    reads=True,
+)
+def _test(conn: Conn, args: Args) -> int:
+    found = check_payload(conn, **args.given)
+    told(args, found)
+    return 0 if found.fits else 1
 
 
 @command.verb("take a version away, or all of a type", "topic", _TYPE, _NUMBER)

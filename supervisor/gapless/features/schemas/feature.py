@@ -35,12 +35,14 @@ def _sections() -> Sequence[StatusSection[Any]]:
 SCHEMAS = Feature(
     commands={
         "schemas": Listed(
-            "schemas of payloads, by topic and type: add, check, list, show, remove",
+            "schemas of payloads, by topic and type: add, check, list, show, test, remove",
             "gapless.features.schemas.commands",
+            routed=True,
         ),
     },
     checks=_checks,
     publishing=_publishing,
     sections=_sections,
-    ops=("gapless.features.schemas.ops",),
+    page="gapless.features.schemas",
+    ops=("gapless.features.schemas.ops", "gapless.features.schemas.fit"),
 )

@@ -12,13 +12,17 @@ import * as topics from "./pages/topics.js";
 import * as group from "./pages/group.js";
 import * as dead from "./pages/dead.js";
 import * as server from "./pages/server.js";
+import * as doctor from "./pages/doctor.js";
+import * as audit from "./pages/audit.js";
+import * as keys from "./pages/keys.js";
+import * as members from "./pages/members.js";
 
 const LOOK_MS = 2000;
 const main = document.getElementById("main");
 
 // A room is {name, title, key, pages}: its first word in an address, its name in the menu ("": it is
 // not there), its key on the keyboard, and its pages by the number of names behind the first word.
-const ROOMS = [overview, topics, group, dead].map((each) => each.default).concat(features, server.default);
+const ROOMS = [overview, topics, group, dead].map((each) => each.default).concat(features, [server, doctor, members, keys, audit].map((each) => each.default));
 
 let status = null; // the newest look
 let shown = null; // {update, ended}: the page's use of a look, and its end

@@ -6,14 +6,16 @@ import { el, section, show } from "./dom.js";
 /** A time as the reader's clock has it. */
 export const when = (text) => (text ? new Date(text).toLocaleString() : null);
 
-/** A page that reads documents now and after each change; a part that cannot be read says why. */
-export function reading({ main, signal }, title, parts) {
+/** A page that reads documents now and after each change: parts are [heading, address, draw, query]; one that cannot
+ * be read says why. before: elements that stay. */
+export function reading({ main, signal }, title, parts, ...before) {
   const body = el("div");
-  main.append(el("h1", {}, title), body);
+  if (title) main.append(el("h1", {}, title));
+  main.append(...before.filter(Boolean), body);
   const load = async () => {
-    const made = await Promise.all(parts.map(async ([heading, where, draw]) => {
+    const made = await Promise.all(parts.map(async ([heading, where, draw, query = {}]) => {
       try {
-        return section(heading, draw(await get(where, {}, signal)));
+        return section(heading, draw(await get(where, query, signal)));
       } catch (error) {
         return section(heading, el("p", { class: "bad" }, error.message));
       }

@@ -1,0 +1,66 @@
+// Keys of the gateway: their scopes and last use; a new one is shown once.
+
+import { path, post } from "../api.js";
+import { action, ask, tell } from "../ask.js";
+import { el, table } from "../dom.js";
+import { reading, when } from "../reading.js";
+
+export default { name: "keys", title: "Keys", menu: "more", pages: { 0: keys } };
+
+const SCOPES = "publish:TOPIC, read:TOPIC, consume:GROUP, operate";
+
+function keys(page) {
+  const create = action("New key", {
+    question: "Make a key?",
+    text: `Scopes, with commas: ${SCOPES}; a * at the end of a name stands for any end. You can give scopes that you have.`,
+    fields: [
+      { name: "name", title: "name: its owner", required: true },
+      { name: "scopes", title: "scopes", required: true },
+      { name: "expires", title: "expires after (12h, 90d; empty: never)" },
+      { name: "requests_s", title: "requests a second (empty: any number)", type: "number" },
+    ],
+    yes: "Make it",
+    done: (made) => `key ${made.key_id} was made`,
+  }, async ({ requests_s: rate, ...given }) => {
+    const made = await post("/v1/keys", { ...given, ...(rate ? { requests_s: Number(rate) } : {}) });
+    await showOnce(given.name, made);
+    return made;
+  });
+  reading(page, "Keys", [["Keys of the gateway", "/v1/keys", (all) => table([
+    { title: "name", of: (each) => each.name },
+    { title: "id", of: (each) => each.key_id },
+    { title: "scopes", of: (each) => each.scopes.join(", ") },
+    { title: "state", of: state },
+    { title: "last used", of: (each) => when(each.last_used) || "never" },
+    { title: "made", hide: true, of: (each) => [when(each.created), ` by ${each.created_by}`] },
+    { title: "", of: (each) => !isOver(each) && action("Revoke", {
+      question: `Revoke key ${each.key_id} (${each.name})?`, text: "It counts no more, within 5 s at every gateway.", danger: true, yes: "Revoke it",
+      done: (said) => (said.revoked ? "revoked" : "it was revoked before"),
+    }, () => post(`${path("keys", each.key_id)}/revoke`)) || "" },
+  ], all, { empty: "No key yet. New key, or gapless keys create NAME --scope read:* makes one." })]],
+  el("div", { class: "buttons" }, create));
+}
+
+const isOver = (each) => each.revoked || (each.expires && new Date(each.expires) < new Date());
+
+function state(each) {
+  if (each.revoked) return el("span", { class: "quiet" }, "revoked ", when(each.revoked));
+  if (isOver(each)) return el("span", { class: "quiet" }, "expired ", when(each.expires));
+  return el("span", { class: "good" }, "valid", each.expires ? [" until ", when(each.expires)] : "");
+}
+
+/** Show the secret until the dialog is closed; then it is in no element any more. */
+async function showOnce(name, { key }) {
+  const secret = el("code", { id: "secret", tabindex: "0" }, key);
+  const copy = el("button", { type: "button", onclick: async () => {
+    try {
+      await navigator.clipboard.writeText(key);
+      tell("copied");
+    } catch {
+      getSelection().selectAllChildren(secret);
+      tell("selected: copy it with the keyboard", true);
+    }
+  } }, "Copy");
+  await ask(`Key of ${name}`, { text: el("div", {}, el("p", {}, "It is shown this once: keep it where secrets are."), el("p", {}, secret), copy), yes: "I have it" });
+  document.getElementById("dialog").replaceChildren();
+}
