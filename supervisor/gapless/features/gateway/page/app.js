@@ -3,7 +3,8 @@
 import { get, Refused } from "./api.js";
 import { el, show as fill } from "./dom.js";
 import { remember, withRates } from "./history.js";
-import { signIn, tell } from "./ask.js";
+import { signIn } from "./account.js";
+import { tell } from "./ask.js";
 import features from "./features.js"; // made by the gateway: the pages of features
 import * as overview from "./pages/overview.js";
 import * as topics from "./pages/topics.js";
@@ -75,7 +76,7 @@ async function look() {
     } catch (error) {
       connection.textContent = error instanceof Refused ? error.message : "the gateway does not answer";
       connection.className = "bad";
-      if (error instanceof Refused && error.status === 401 && !document.getElementById("dialog").open && (await signIn())) return look();
+      if (error instanceof Refused && error.status === 401 && (await signIn())) return look();
     }
   }
   clearTimeout(looking);
@@ -127,7 +128,6 @@ const theme = (wanted) => {
 };
 theme(localStorage.getItem("gapless-theme") || (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
 document.getElementById("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
-document.getElementById("sign-in").addEventListener("click", async () => (await signIn()) && look());
 document.querySelector(".jump").addEventListener("click", (event) => (event.preventDefault(), main.focus())); // no page of that name
 addEventListener("hashchange", () => {
   show();
