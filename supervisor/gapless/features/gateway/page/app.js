@@ -2,7 +2,7 @@
 
 import { get, Refused } from "./api.js";
 import { el, show as fill } from "./dom.js";
-import { remember, withRates } from "./history.js";
+import { partitionsOf, remember, withRates } from "./history.js";
 import { signIn } from "./account.js";
 import { tell } from "./ask.js";
 import features from "./features.js"; // made by the gateway: the pages of features
@@ -55,7 +55,9 @@ function show() {
     main.replaceChildren();
     if (!parts.length) lists[where] = location.hash;
     shown.update = page({ main, parts, query: new URLSearchParams(query), signal: ended.signal }) || (() => {});
-    if (status) shown.update(status);
+    const partitions = partitionsOf(location.hash);
+    if (status && ["none", status.has].includes(partitions)) shown.update(status);
+    else if (status) look(); // for the partitions of this group
     document.title = [...parts, document.querySelector("nav [aria-current]")?.textContent, "gapless"].filter(Boolean).join(" · ");
     return;
   }
@@ -67,12 +69,13 @@ async function look() {
   clearTimeout(looking);
   if (!document.hidden) {
     try {
-      const found = await get("/v1/status");
+      const has = partitionsOf(location.hash);
+      const found = { ...(await get("/v1/status", { partitions: has })), has };
       remember(found);
       status = withRates(found, status);
       connection.textContent = `${found.database.name} · ${new Date(found.taken_at).toLocaleTimeString()}`;
       connection.className = "quiet";
-      shown.update(status);
+      if (["none", has].includes(partitionsOf(location.hash))) shown.update(status);
     } catch (error) {
       connection.textContent = error instanceof Refused ? error.message : "the gateway does not answer";
       connection.className = "bad";
