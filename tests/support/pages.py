@@ -65,7 +65,9 @@ class Visitor:
     def rooms(self) -> set[Shape]:
         """Return the pages that there are, by the modules of the page."""
         found = files("gapless.features.gateway.page") / "pages"
-        modules = [f"/page/pages/{each.name}" for each in found.iterdir() if each.name.endswith(".js")]
+        modules = [
+            f"/page/pages/{each.name}" for each in found.iterdir() if each.name.endswith(".js")
+        ]
         return {(name, count) for name, count in self.page.evaluate(_ROOMS, modules)}
 
     def visits_all(self, look: Callable[[str], None], *, anew: bool = False) -> set[Shape]:

@@ -1,6 +1,7 @@
 """Promises of all pages, of those to come, too: read by anybody, hostile to nobody, quick with a lot, by right."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -9,14 +10,16 @@ from psycopg import Connection
 import gapless
 from gapless import ops
 from gapless.db.connect import connect
+from gapless.features.gateway import access
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
 from support.browser import chromium
+from support.fleet import until
 from support.gateways import Client, Open
-from support.pages import Visitor, visitor
+from support.pages import visitor
 from support.patience import patience
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
@@ -34,21 +37,12 @@ async ([theme, only]) => {
 # The first frame in which the page has contents: rows, facts, a verdict, or a sentence that there is nothing.
 PAINTED = """
 new MutationObserver((_, all) => {
-  if (!document.querySelector("main :is(td, dd, #verdict, .empty:not(:empty))")) return;
+  if (!document.querySelector("main :is(td, dd, #verdict, p:not(.quiet, :empty))")) return;
   all.disconnect();
   requestAnimationFrame(() => setTimeout(() => performance.mark("content")));
 }).observe(document, { childList: true, subtree: true });
 """
-PAINTED_AT = """
-() => new Promise((done) => {
-  const look = () => {
-    const found = performance.getEntriesByName("content")[0];
-    if (found) done(found.startTime);
-    else setTimeout(look, 20);
-  };
-  look();
-})
-"""
+PAINTED_AT = "performance.getEntriesByName('content')[0]?.startTime"
 MUCH = (
     "select gapless.create_topic('topic-' || lpad(n::text, 3, '0'), 4) from generate_series(0, 199) n",
     "select gapless.create_group('group-' || lpad(n::text, 4, '0'), 'topic-' || lpad((n % 200)::text, 3, '0'))"
@@ -93,10 +87,18 @@ def fill(conn: Connection, dsn: str) -> None:
     ops.create_group(conn, "letters", "orders", mode="queue")
     ops.create_group(conn, "billing", "orders")
     ops.pause(conn, ops.GroupPlace(group="billing", topic="orders"), reason=LONG)
-    ops.add_schedule(conn, ops.Schedule(name="nightly", topic="orders", key=HOSTILE, payload="1", cron="0 3 * * *"))
+    ops.add_schedule(
+        conn,
+        ops.Schedule(name="nightly", topic="orders", key=HOSTILE, payload="1", cron="0 3 * * *"),
+    )
     for shared in (True, False):
         ops.add_webhook(
-            conn, f"ann-{shared}".lower(), "orders", f"https://a.example/{'w' * 99}", secrets=["env:HOOK"], shared=shared
+            conn,
+            f"ann-{shared}".lower(),
+            "orders",
+            f"https://a.example/{'w' * 99}",
+            secrets=["env:HOOK"],
+            shared=shared,
         )
     ops.add_schema(conn, "orders", '{"type": "object"}')
     ops.create_key(conn, HOSTILE, ["read:*"])
@@ -124,7 +126,8 @@ def test_all_pages_can_be_read_by_anybody(browser: Any, filled: Client) -> None:
             ):  # fmt: skip
                 found.page.set_viewport_size({"width": width, "height": 900})
                 problems.extend(
-                    f"{where} {width} {theme}: {each}" for each in found.page.evaluate(AXE, [theme, only])
+                    f"{where} {width} {theme}: {each}"
+                    for each in found.page.evaluate(AXE, [theme, only])
                 )
             found.page.set_viewport_size({"width": 400, "height": 900})
             wide = found.page.evaluate("document.scrollingElement.scrollWidth")
@@ -146,12 +149,86 @@ def test_pages_of_much_are_small_and_quick(browser: Any, filled: Client, module_
         found.page.add_init_script(PAINTED)
 
         def look(where: str) -> None:
-            times[where] = found.page.evaluate(PAINTED_AT) / 1000
+            wanted = partial(found.page.evaluate, PAINTED_AT)
+            times[where] = until(wanted, "it is painted", within=lambda: where) / 1000
 
         found.visits_all(look, anew=True)
         found.goes_to("#/groups/group-0000/topic-000")
         assert found.page.locator("td:text-is('3')").count()  # it has its partitions
         large = {url: size for url, size in found.sizes.items() if size > BYTES_MAX}
         assert large == {}
-        print(times, sorted(found.sizes.items(), key=lambda e: -e[1])[:6])
         assert {where: each for where, each in times.items() if each > patience(PAINT_S)} == {}
+
+
+def shows(page: Any, text: str, where: str = "main") -> None:
+    """Wait until that text is shown."""
+    page.locator(where).filter(has_text=text).first.wait_for()
+
+
+def enter(page: Any, key: str) -> None:
+    page.fill("input[name=key]", key)
+    page.keyboard.press("Enter")
+
+
+def test_a_key_is_asked_for_in_the_page_which_goes_on(
+    browser: Any,
+    open_gateway: Open,
+    conn: Connection,
+    orders: Topic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No script has the key; the page does as much as it may; a revoked key asks for another one."""
+    monkeypatch.setattr(access, "KNOWN_S", 0.1)
+    ops.create_group(conn, "billing", "orders")
+    reader = ops.create_key(conn, HOSTILE, ["read:*"])
+    operator = ops.create_key(conn, "ann", ["read:*", "operate"])
+    gateway = open_gateway(asks_keys=True, operates=True)
+    with visitor(browser, gateway.url) as found:
+        page = found.page
+        page.goto(f"{gateway.url}/#/groups/billing/orders")
+        shows(page, "Sign in")
+        assert page.evaluate("document.activeElement.name") == "key"
+        enter(page, f"{reader.key}x")
+        shows(page, "the key counts not")
+        page.evaluate("location.hash = '#/topics/orders'")
+        shows(page, "Sign in")  # no other way leads past it
+        page.evaluate("location.hash = '#/groups/billing/orders'")
+        enter(page, reader.key)
+        shows(page, "Partitions")
+        assert page.evaluate("document.cookie + JSON.stringify({ ...sessionStorage })") == "{}"
+        assert page.locator("main button:has-text('Pause')").count() == 0
+        page.click("#account button:text-is('read-only')")
+        shows(page, f"key {reader.key_id} ({HOSTILE}) has no scope operate", "#toast")
+        assert page.get_attribute("#account .caller", "title").endswith("may: read:*")
+        stream = "new Promise((done) => { new EventSource('/v1/topics/orders/stream').onopen = () => done('live') })"
+        assert page.evaluate(stream) == "live"
+        page.click("#account button:text-is('Sign out')")
+        shows(page, "Sign in")
+        assert gateway.get("/v1/session").json()["caller"] is None
+        enter(page, operator.key)
+        page.wait_for_selector("main button:has-text('Pause')")
+        assert page.locator("#account button:text-is('read-only')").count() == 0
+        page.reload()
+        page.wait_for_selector("main button:has-text('Pause')")  # the browser has kept it
+        ops.revoke_key(conn, operator.key_id)
+        shows(page, "Sign in")
+
+
+def test_a_gateway_that_changes_nothing_says_so(
+    browser: Any, module_dsn: str, open_gateway: Open, filled: Client
+) -> None:
+    """And times are those of the reader, with UTC beside them."""
+    gateway = open_gateway(dsn=module_dsn)
+    with visitor(browser, gateway.url, timezone_id="Asia/Tokyo", locale="en-GB") as found:
+        page = found.page
+        found.goes_to("#/groups/billing/orders", anew=True)
+        shows(page, "Partitions")
+        assert page.locator("main button:has-text('Pause')").count() == 0
+        badge = page.locator("#account button:text-is('read-only')")
+        assert "without --operate" in badge.get_attribute("title")
+        badge.click()
+        shows(page, "without --operate", "#toast")
+        found.goes_to("#/later")
+        at = page.locator("time").first
+        assert at.inner_text().endswith(", 12:00:00")
+        assert at.get_attribute("title").endswith(" 03:00:00 UTC")

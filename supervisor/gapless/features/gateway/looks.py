@@ -96,7 +96,7 @@ async def metrics(gateway: Gateway, request: Request, _asked: Asked) -> Response
 )
 async def status(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Return the document of `gapless status --json`."""
-    wanted = asked["partitions"]
+    wanted = asked["partitions"] or "all"
     if not _PARTITIONS.fullmatch(wanted):
         raise Problem(400, f"partitions={wanted[:100]}: all, none, or GROUP/TOPIC")
     document = to_document(await gateway.sessions.run(snapshot))
