@@ -54,7 +54,8 @@ def to_document(snapshot: Snapshot, history: History | None = None) -> dict[str,
                  waiting, parked (units), dead_events (of the dead ones), published_per_s,
                  handled_per_s
     problems     those that a person should act on, the worst first: problem, remedy, is_bad
-                 (events wait until then), page (of the gateway: its kind, and names)
+                 (events wait until then), page (of the gateway: its kind, and names), since_s (its
+                 age; null: unknown), command (the one of the remedy; empty: none)
     topics       topic, events, pending, partition_count, partitions: [{partition, log_end_offset}],
                  also former ones
     members      member (its name), member_id, state (active, draining, silent, gone, revoked: its

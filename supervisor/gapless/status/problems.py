@@ -6,17 +6,19 @@ its document says.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from operator import attrgetter, itemgetter
 
 from gapless.status.groups import GroupLine, group_lines
 from gapless.status.section import UNROUTED_AS_PROBLEM, StatusProblem, sections
-from gapless.status.snapshot import Snapshot
+from gapless.status.snapshot import Snapshot, Standing
 from gapless.status.unsequenced import START, unsequenced
 from gapless.status.words import age, count, counted, some
 
 OLD_TRANSACTION_S = 60.0
+UNSERVED_MAX = 5  # groups that are named one by one
 _CONDITIONS = ("silent", "gone")
 
 
@@ -25,8 +27,8 @@ def problems(snapshot: Snapshot) -> list[StatusProblem]:
     lines = group_lines(snapshot)
     found = [
         *_of_sequencer(snapshot),
-        *_stopped(lines),
-        *_unserved(snapshot),
+        *_stopped(snapshot, lines),
+        *_unserved(snapshot, lines),
         *_of_members(snapshot),
         *_of_others(snapshot),
         *_ranked(snapshot),
@@ -40,36 +42,65 @@ def problems(snapshot: Snapshot) -> list[StatusProblem]:
 
 def _of_sequencer(snapshot: Snapshot) -> Iterator[StatusProblem]:
     if waits := unsequenced(snapshot.sequencer, snapshot.pending):
-        yield StatusProblem(waits, START, is_bad=True)
+        since_s = snapshot.totals.pending_s
+        yield StatusProblem(waits, START, is_bad=True, since_s=since_s, command="gapless run")
     if snapshot.sequencer.needs_rebase:
         remedy = "its next sequencer run goes over all of it once"
         yield StatusProblem("this log came from another server", remedy, is_bad=True)
 
 
-def _stopped(lines: Iterable[GroupLine]) -> Iterator[StatusProblem]:
+def _stopped(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[StatusProblem]:
     for line in lines:
         if line.stopped:
-            stopped = f"{line.name}: {some(line.stopped, 'partition')} stopped by an error"
+            errors = [row.error_ts for row in snapshot.partitions if row.key[:2] == line.key]
             yield StatusProblem(
-                stopped, "gapless doctor says what helps", is_bad=True, page=_page(line)
+                f"{line.name}: {some(line.stopped, 'partition')} stopped by an error",
+                "gapless doctor says what helps",
+                is_bad=True,
+                page=_page(line),
+                since_s=_age(snapshot, errors),
+                command="gapless doctor",
             )
 
 
-def _unserved(snapshot: Snapshot) -> Iterator[StatusProblem]:
-    """Say how many partitions have no supervisor; without one, an idle group is no problem."""
-    rows = [row for row in snapshot.partitions if row.state == "unserved"]
-    lag = sum(row.lag for row in rows)
-    if not rows or not (lag or snapshot.members):
+def _unserved(snapshot: Snapshot, lines: Iterable[GroupLine]) -> Iterator[StatusProblem]:
+    """Name groups without a supervisor, or count them; without any, an idle group is no problem."""
+    found: dict[tuple[str, str], list[Standing]] = defaultdict(list)
+    for row in snapshot.partitions:
+        if row.state == "unserved":
+            found[row.key[:2]].append(row)
+    groups = [
+        (line, found[line.key])
+        for line in lines
+        if line.unserved and (snapshot.members or _lag(found[line.key]))
+    ]
+    if len(groups) > UNSERVED_MAX:
+        rows = [row for _, own in groups for row in own]
+        of_all = some(len(snapshot.partitions), "partition")
+        said = f"{count(len(groups))} groups: nobody works on {count(len(rows))} of {of_all}"
+        yield _nobody(said, rows, ())
         return
-    of_all = some(len(snapshot.partitions), "partition")
-    have, them = ("has", "it") if len(rows) == 1 else ("have", "them")
-    groups = {("groups", row.group_id, row.topic) for row in rows}
-    yield StatusProblem(
-        f"{count(len(rows))} of {of_all} {have} no supervisor to work on {them}",
+    for line, rows in sorted(groups, key=lambda each: -_lag(each[1])):
+        part = f"{count(line.unserved)} of {some(line.partitions, 'partition')}"
+        is_all = line.unserved == line.partitions or line.mode == "queue"  # its workers take all
+        of = "it" if is_all else part
+        yield _nobody(f"{line.name}: nobody works on {of}", rows, _page(line))
+
+
+def _nobody(said: str, rows: Sequence[Standing], page: tuple[str, ...]) -> StatusProblem:
+    lag = _lag(rows)
+    return StatusProblem(
+        f"{said}, {count(lag)} behind" if lag else said,
         "start gapless run with a handler of the group",
         is_bad=lag > 0,
-        page=groups.pop() if len(groups) == 1 else (),
+        page=page,
+        since_s=max(row.lag_s or 0.0 for row in rows) if lag else None,
+        command="gapless run",
     )
+
+
+def _lag(rows: Iterable[Standing]) -> int:
+    return sum(row.lag for row in rows)
 
 
 def _of_members(snapshot: Snapshot) -> Iterator[StatusProblem]:
@@ -78,21 +109,25 @@ def _of_members(snapshot: Snapshot) -> Iterator[StatusProblem]:
             yield StatusProblem(member.revoked, member.remedy)
         elif member.condition in _CONDITIONS:
             said = f"{member.kind} {member.name} is {member.condition}"
-            yield StatusProblem(
-                said, "the others take its partitions when its time to live is over"
-            )
+            remedy = "the others take its partitions when its time to live is over"
+            yield StatusProblem(said, remedy, since_s=member.beat_s)
 
 
 def _of_others(snapshot: Snapshot) -> Iterator[StatusProblem]:
     for holder in snapshot.foreign_locks:
         yield StatusProblem(str(holder), holder.remedy, is_bad=True)
     for each in snapshot.obstacles:
-        yield StatusProblem(each.problem, each.remedy, is_bad=each.kind != "clock")
+        is_bad = each.kind != "clock"
+        since_s = each.since_s if is_bad and each.since_s else None  # of a clock: by so much
+        yield StatusProblem(each.problem, each.remedy, is_bad=is_bad, since_s=since_s)
 
 
 def _ranked(snapshot: Snapshot) -> Iterator[StatusProblem]:
     """Yield problems of features, and those of events without a topic among them."""
-    unrouted = (StatusProblem(each.problem, each.remedy) for each in snapshot.unrouted)
+    unrouted = (
+        StatusProblem(each.problem, each.remedy, since_s=each.since_s, command=each.remedy)
+        for each in snapshot.unrouted
+    )
     ranked: list[tuple[int, Iterable[StatusProblem]]] = [
         (UNROUTED_AS_PROBLEM, unrouted),
         *(
@@ -111,19 +146,24 @@ def _of_the_log(snapshot: Snapshot) -> Iterator[StatusProblem]:
         yield StatusProblem(str(change), "its members do so by themselves", page=page)
     for held in snapshot.held:
         waits = f"retention waits: {held.reason}"
-        yield StatusProblem(waits, "gapless retention shows the chunks", page=("retention",))
+        remedy = "gapless retention shows the chunks"
+        yield StatusProblem(waits, remedy, page=("retention",), command="gapless retention")
 
 
 def _paused(snapshot: Snapshot) -> Iterator[StatusProblem]:
-    paused = Counter(
-        (row.group_id, row.topic, row.pause)
-        for row in snapshot.partitions
-        if row.paused_ts is not None
-    )
-    for (group_id, topic, pause), partitions in paused.items():
-        said = f"{group_id}/{topic}: {some(partitions, 'partition')} paused by {pause or '?'}"
-        remedy = f"gapless resume {group_id} ends it"
-        yield StatusProblem(said, remedy, page=("groups", group_id, topic))
+    paused: dict[tuple[str, str, str | None], list[Standing]] = defaultdict(list)
+    for row in snapshot.partitions:
+        if row.paused_ts is not None:
+            paused[row.group_id, row.topic, row.pause].append(row)
+    for (group_id, topic, pause), rows in paused.items():
+        resume = f"gapless resume {group_id}"
+        yield StatusProblem(
+            f"{group_id}/{topic}: {some(len(rows), 'partition')} paused by {pause or '?'}",
+            f"{resume} ends it",
+            page=("groups", group_id, topic),
+            since_s=_age(snapshot, (row.paused_ts for row in rows)),
+            command=resume,
+        )
 
 
 def _set_aside(line: GroupLine) -> Iterator[StatusProblem]:
@@ -138,7 +178,7 @@ def _set_aside(line: GroupLine) -> Iterator[StatusProblem]:
     if said:
         text, remedy = ", ".join(said.values()), f"gapless dlq list --group {line.group_id}"
         page = ("dead", line.group_id, next(iter(said)))
-        yield StatusProblem(f"{line.name}: {text}", remedy, page=page)
+        yield StatusProblem(f"{line.name}: {text}", remedy, page=page, command=remedy)
     if line.lapsed:
         lapsed = f"{line.name}: {some(line.lapsed, 'reservation')} lapsed"
         yield StatusProblem(lapsed, "the next worker takes the events again", page=_page(line))
@@ -148,9 +188,14 @@ def _old_transaction(snapshot: Snapshot) -> Iterator[StatusProblem]:
     server = snapshot.server
     if (server.oldest_transaction_s or 0.0) > OLD_TRANSACTION_S:
         opened = f"transaction open for {age(server.oldest_transaction_s)}, holds back vacuum"
-        yield StatusProblem(
-            f"{server.oldest_transaction or 'a client'}: {opened}", "end its session"
-        )
+        said = f"{server.oldest_transaction or 'a client'}: {opened}"
+        yield StatusProblem(said, "end its session", since_s=server.oldest_transaction_s)
+
+
+def _age(snapshot: Snapshot, times: Iterable[datetime | None]) -> float | None:
+    """Return the age of the oldest of them by the database's clock; None: there is none."""
+    known = [each for each in times if each is not None]
+    return max(0.0, (snapshot.server.taken_ts - min(known)).total_seconds()) if known else None
 
 
 def _page(line: GroupLine) -> tuple[str, ...]:

@@ -29,13 +29,16 @@ class StatusProblem:
     """A problem that a person should act on, and its remedy.
 
     is_bad: events wait until then. page: the page of the gateway that shows more, and its names:
-    groups (group, topic), dead (group, state), retention or later.
+    groups (group, topic), dead (group, state), retention or later. since_s: its age; None: unknown.
+    command: the one of the remedy, as it is typed; "": none.
     """
 
     problem: str
     remedy: str
     is_bad: bool = field(default=False, kw_only=True)
     page: tuple[str, ...] = field(default=(), kw_only=True)
+    since_s: float | None = field(default=None, kw_only=True)
+    command: str = field(default="", kw_only=True)
 
     def __str__(self) -> str:
         return f"{self.problem}: {self.remedy}"

@@ -116,8 +116,8 @@ def test_what_is_hostile_is_text(page: Any, dead: ops.GroupPlace, conn: Connecti
 
 def test_the_verdict_names_what_needs_somebody(page: Any, dead: ops.GroupPlace) -> None:
     """Its words are the console's (tests/across/test_same_words.py); a problem leads to its page."""
-    go(page, "#/", "billing/orders: 1 dead letter: gapless dlq list --group billing")
-    page.click("#verdict a:has-text('1 dead letter')")
+    go(page, "#/", "billing/orders: 1 dead letter")
+    page.click("#verdict a:has-text('gapless dlq list --group billing')")
     goes_to(page, "#/dead?group=billing&states=dead")
     shows(page, "ValueError")
 
@@ -340,7 +340,7 @@ def test_the_focus_stays_where_it_was(page: Any, dead: ops.GroupPlace, conn: Con
     page.keyboard.press("Enter")
     shows(page, "Search")
     assert focused("id") == "main"
-    assert page.title() == "orders · Topics · gapless"
+    assert page.title() == "(1) orders · Topics · gapless"
     page.focus(".jump")
     page.keyboard.press("Enter")
     assert focused("id") == "main"

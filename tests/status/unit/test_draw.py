@@ -106,7 +106,7 @@ def test_the_laggard_is_on_the_first_screen() -> None:
     first = next(n for n, line in enumerate(lines) if line.startswith("partition "))
     assert lines[first + 1].split()[:2] == ["billing/orders/97", "host-a"]
     assert lines[first + 2].split()[:2] == ["billing/orders/0", "nobody"]
-    unserved = "16 of 144 partitions have no supervisor to work on them: start gapless run"
+    unserved = "billing/orders: nobody works on 16 of 144 partitions: start gapless run"
     assert any(line.startswith(unserved) for line in lines)
 
 
@@ -447,7 +447,7 @@ def test_nothing_drives_the_terminal() -> None:
         (look(), "no group consumes anything yet"),
         (
             look([standing(0, None, target=None)], members=[presence("host-c")]),
-            "no supervisor to work on",
+            "billing/orders: nobody works on it: start gapless run",
         ),
         (look(members=[presence("host-a", is_present=False)]), "host-a gone"),
         (look(members=[presence("host-a", beat_s=99.0)]), "host-a silent"),
@@ -457,8 +457,8 @@ def test_nothing_drives_the_terminal() -> None:
         (look([standing(0, lag=3, lag_s=None)]), "?"),
         (look([standing(0, dead_letters=COUNT_MAX)]), "10k+"),
         (
-            look([standing(0, None, target=None)], members=[presence("host-c")]),
-            "1 of 1 partition has no supervisor to work on it",
+            look([standing(0, None, target=None, group_id=f"g{n}", lag=9) for n in range(6)]),
+            "6 groups: nobody works on 6 of 6 partitions, 54 behind: start gapless run",
         ),
         (
             look([standing(0, paused_ts=NOON, pause="ann: bad deploy")]),

@@ -18,7 +18,10 @@ class FaultyCapture:
 
 
 def _problems(rows: Sequence[FaultyCapture]) -> Iterator[StatusProblem]:
-    return (StatusProblem(f"capture of {each.table}: {each.problem}", each.remedy) for each in rows)
+    for each in rows:
+        command = each.remedy.partition(", ")[0]
+        said = f"capture of {each.table}: {each.problem}"
+        yield StatusProblem(said, each.remedy, command=command)
 
 
 SECTION = StatusSection(

@@ -18,7 +18,10 @@ class FaultyClassic:
 
 
 def _problems(rows: Sequence[FaultyClassic]) -> Iterator[StatusProblem]:
-    return (StatusProblem(f"classic {each.name}: {each.problem}", each.remedy) for each in rows)
+    return (
+        StatusProblem(f"classic {each.name}: {each.problem}", each.remedy, command=each.remedy)
+        for each in rows
+    )
 
 
 SECTION = StatusSection(

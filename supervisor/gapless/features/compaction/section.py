@@ -35,7 +35,9 @@ class Compacting:
         events = f"{self.lag} event{'s' if self.lag != 1 else ''}"
         wait = "waits" if self.lag == 1 else "wait"
         said = f"compaction of topic {self.topic} stands still, {events} {wait}"
-        return StatusProblem(said, "gapless run continues it")
+        return StatusProblem(
+            said, "gapless run continues it", since_s=self.stands_s, command="gapless run"
+        )
 
 
 def _metrics(rows: Sequence[Compacting]) -> Measured:

@@ -28,10 +28,13 @@ def _problems(rows: Sequence[Expiring]) -> Iterator[StatusProblem]:
 
 def _problem(each: Expiring) -> StatusProblem:
     units = f", with {some(each.set_aside, 'unit')} set aside" if each.set_aside else ""
+    keep = f"gapless groups expire {each.group_id} --never"
     return StatusProblem(
         f"group {each.group_id} is dropped in {age(each.left_s)}{units}, for it has not been used "
         f"for {age(each.idle_s)}",
-        f"gapless groups expire {each.group_id} --never keeps it",
+        f"{keep} keeps it",
+        since_s=each.idle_s,
+        command=keep,
     )
 
 

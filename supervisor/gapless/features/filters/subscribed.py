@@ -35,22 +35,26 @@ class Subscribed:
 
 
 def _stopped(each: Subscribed) -> StatusProblem:
+    listed = f"gapless subscriptions list {each.name}"
     some_stopped = some(each.stopped, "subscription")
     return StatusProblem(
         f"{some_stopped} of group {each.name} stopped, for their SQL conditions raise or are slow, "
         "or they are webhooks that do not answer, and their events wait",
-        f"gapless subscriptions list {each.name}",
+        listed,
         page=("groups", each.group_id, each.topic),
+        command=listed,
     )
 
 
 def _leaving(each: Subscribed) -> StatusProblem:
+    listed = f"gapless subscriptions list {each.name}"
     near = some(each.near, "subscription")
     first = age(each.first_left_s or 0.0)
     return StatusProblem(
         f"{near} of group {each.name} will be dropped unless renewed, the first in {first}",
-        f"gapless subscriptions list {each.name}",
+        listed,
         page=("groups", each.group_id, each.topic),
+        command=listed,
     )
 
 

@@ -42,7 +42,14 @@ class Later:
         page = ("later",)
         if self.is_late:
             late = f"events for later are {age(self.late_s)} late"
-            yield StatusProblem(late, "gapless doctor says why", is_bad=True, page=page)
+            yield StatusProblem(
+                late,
+                "gapless doctor says why",
+                is_bad=True,
+                page=page,
+                since_s=self.late_s,
+                command="gapless doctor",
+            )
         for each in self.stopped:
             yield StatusProblem(f"schedule {each}", STOPPED_REMEDY, is_bad=True, page=page)
 

@@ -1,89 +1,98 @@
 // The page: its addresses, one look at the log every two seconds, and the keyboard.
 
-import { get, Refused } from "./api.js";
-import { el, show as fill } from "./dom.js";
-import { partitionsOf, remember, withRates } from "./history.js";
+import { asked, lists } from "./address.js";
 import { signIn } from "./account.js";
+import { get, Refused } from "./api.js";
+import { el } from "./dom.js";
+import { fillMenu, mark, sayStale, sayState, trail } from "./frame.js";
+import { partitionsOf, remember, withRates } from "./history.js";
 import { tell } from "./ask.js";
 import features from "./features.js"; // made by the gateway: the pages of features
 import * as overview from "./pages/overview.js";
 import * as topics from "./pages/topics.js";
 import * as group from "./pages/group.js";
 import * as dead from "./pages/dead.js";
+import * as server from "./pages/server.js";
 
 const LOOK_MS = 2000;
 const main = document.getElementById("main");
-const connection = document.getElementById("connection");
 
 // A room is {name, title, key, pages}: its first word in an address, its name in the menu ("": it is
 // not there), its key on the keyboard, and its pages by the number of names behind the first word.
-const ROOMS = [overview, topics, group, dead].map((each) => each.default).concat(features);
+const ROOMS = [overview, topics, group, dead].map((each) => each.default).concat(features, server.default);
 
 let status = null; // the newest look
 let shown = null; // {update, ended}: the page's use of a look, and its end
-const lists = {}; // the address of each list as it was last shown, with its filter
-
-/** The path of an address behind its #, and the query behind that. */
-const asked = (hash) => hash.replace(/^#\/?/, "").split("?");
 
 /** The page of an address, and the names in it; null: there is none. */
 function pageOf(where) {
   const [first, ...names] = where.split("/");
-  const page = ROOMS.find((each) => each.name === first)?.pages[names.length];
+  const room = ROOMS.find((each) => each.name === first);
+  const page = room?.pages[names.length];
   if (!page || names.includes("")) return null;
   try {
-    return { page, parts: names.map(decodeURIComponent) };
+    return { room, page, parts: names.map(decodeURIComponent) };
   } catch {
     return null;
   }
 }
 
+/** The steps from the list of a page down to it: names between two pages are one step. */
+function stepsTo(where, { room, parts }) {
+  const [first, ...names] = where.split("/");
+  const steps = [room.pages[0] ? [room.title, lists[first] || `#/${first}`] : ["Overview", lists[""] || "#/"]];
+  let from = 0;
+  for (let to = 1; to <= parts.length; to++) {
+    if (!room.pages[to]) continue;
+    const href = to < parts.length ? `#/${[first, ...names.slice(0, to)].join("/")}` : null;
+    const words = parts.slice(from, to).join("/");
+    steps.push([to < 3 ? words : words.replace(/(\d+)\/(\d+)$/, "$1@$2"), href]); // of an event: partition@offset
+    from = to;
+  }
+  return steps;
+}
+
 /** Show the page of the address; a page returns its use of each look. */
 function show() {
   shown?.ended.abort();
-  const [where, query] = asked(location.hash);
+  const [where, query] = asked();
   const ended = new AbortController();
   shown = { update: () => {}, ended };
-  for (const link of document.querySelectorAll("nav a")) {
-    const [here] = asked(link.hash);
-    if (here === where.split("/")[0]) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
-  }
   const found = pageOf(where);
-  if (found) {
-    const { page, parts } = found;
-    main.replaceChildren();
-    if (!parts.length) lists[where] = location.hash;
-    shown.update = page({ main, parts, query: new URLSearchParams(query), signal: ended.signal }) || (() => {});
-    const partitions = partitionsOf(location.hash);
-    if (status && ["none", status.has].includes(partitions)) shown.update(status);
-    else if (status) look(); // for the partitions of this group
-    document.title = [...parts, document.querySelector("nav [aria-current]")?.textContent, "gapless"].filter(Boolean).join(" · ");
-    return;
-  }
-  fill(main, el("p", { class: "empty" }, "There is no such page: "), el("a", { href: "#/" }, "to the overview"));
+  mark(found?.room, found?.parts || []);
+  if (!found) return main.replaceChildren(el("p", { class: "empty" }, "There is no such page: ", el("a", { href: "#/" }, "to the overview")));
+  const { page, parts } = found;
+  const room = el("div", { class: "room" });
+  main.replaceChildren(...(parts.length ? [trail(stepsTo(where, found))] : []), room);
+  if (!parts.length) lists[where] = location.hash;
+  shown.update = page({ main: room, parts, query: new URLSearchParams(query), signal: ended.signal }) || (() => {});
+  const partitions = partitionsOf(location.hash);
+  if (status && ["none", status.has].includes(partitions)) return shown.update(status);
+  if (status) look(); // for the partitions of this group
+  if (!room.firstChild) room.append(el("p", { class: "empty" }, "looking at the log …"));
 }
 
 let looking = 0;
 async function look() {
   clearTimeout(looking);
+  const has = partitionsOf(location.hash);
+  let found = null;
   if (!document.hidden) {
     try {
-      const has = partitionsOf(location.hash);
-      const found = { ...(await get("/v1/status", { partitions: has })), has };
-      remember(found);
-      status = withRates(found, status);
-      connection.textContent = `${found.database.name} · ${new Date(found.taken_at).toLocaleTimeString()}`;
-      connection.className = "quiet";
-      if (["none", has].includes(partitionsOf(location.hash))) shown.update(status);
+      found = { ...(await get("/v1/status", { partitions: has })), has };
     } catch (error) {
-      connection.textContent = error instanceof Refused ? error.message : "the gateway does not answer";
-      connection.className = "bad";
+      sayStale(error instanceof Refused ? error.message : "the gateway does not answer");
       if (error instanceof Refused && error.status === 401 && (await signIn())) return look();
     }
   }
   clearTimeout(looking);
   looking = setTimeout(look, LOOK_MS);
+  if (!found) return;
+  status = withRates(found, status);
+  remember(status);
+  sayState(status);
+  if (["none", has].includes(partitionsOf(location.hash))) shown.update(status);
+  dispatchEvent(new Event("looked"));
 }
 
 const KEYS = {
@@ -96,8 +105,8 @@ const KEYS = {
 
 /** The list that a page is of, or the overview. */
 function up() {
-  const [first, ...rest] = asked(location.hash)[0].split("/");
-  return rest.length && pageOf(first) ? lists[first] || `#/${first}` : "#/";
+  const [first, ...rest] = asked()[0].split("/");
+  return rest.length && pageOf(first) ? lists[first] || `#/${first}` : lists[""] || "#/";
 }
 
 function step(by) {
@@ -123,14 +132,7 @@ main.addEventListener("click", (event) => {
   if (row && !event.target.closest("a, button, input") && !String(getSelection())) location.hash = row.dataset.href;
 });
 
-document.querySelector("nav").append(...ROOMS.filter((each) => each.title).map((each) => el("a", { href: `#/${each.name}` }, each.title)));
-
-const theme = (wanted) => {
-  document.documentElement.dataset.theme = wanted;
-  localStorage.setItem("gapless-theme", wanted);
-};
-theme(localStorage.getItem("gapless-theme") || (matchMedia("(prefers-color-scheme: light)").matches ? "light" : "dark"));
-document.getElementById("theme").addEventListener("click", () => theme(document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
+fillMenu(ROOMS);
 document.querySelector(".jump").addEventListener("click", (event) => (event.preventDefault(), main.focus())); // no page of that name
 addEventListener("hashchange", () => {
   show();

@@ -4,20 +4,31 @@ import { name } from "./words.js";
 import { svg } from "./dom.js";
 
 const LOOKS = 300;
-const past = new Map(); // "group/topic" => [{at: ms, lag, rate}]
+const kept = new Map(); // "group/topic", or "" for the whole database => {group, topic, looks: [{at, lag, …}]}
+let newest = 0; // the moment (ms) of the last look
+const FIELDS = ["lag", "lag_s", "handled_per_s", "published_per_s", "dead_letters", "members"];
 
-/** Keep a look. */
+/** Keep a look, with its rates. */
 export function remember(status) {
   const at = Date.parse(status.taken_at);
-  const seen = new Set();
-  for (const group of status.groups) {
-    seen.add(name(group));
-    const looks = past.get(name(group)) || [];
-    if (looks.length && looks[looks.length - 1].at >= at) continue;
-    looks.push({ at, lag: group.lag });
-    past.set(name(group), looks.slice(-LOOKS));
+  if (!(at > newest)) return;
+  newest = at;
+  const all = [...status.groups.map((group) => [name(group), group]), ["", { ...status.totals, members: status.members.length }]];
+  for (const [of, found] of all) {
+    if (!kept.has(of)) kept.set(of, { group: found.group ?? null, topic: found.topic ?? null, looks: [] });
+    const { looks } = kept.get(of);
+    looks.push({ at, ...Object.fromEntries(FIELDS.map((field) => [field, found[field] ?? null])) });
+    if (looks.length > LOOKS) looks.shift();
   }
-  for (const each of past.keys()) if (!seen.has(each)) past.delete(each);
+  for (const [of, { looks }] of kept) if (looks[looks.length - 1].at < at) kept.delete(of);
+}
+
+/** The looks at a group, or at the whole database, in the form of /v1/history, with the moment of each. */
+export function past({ group, topic }) {
+  const found = kept.get(group ? name({ group, topic }) : "");
+  if (!found) return { moments: [], series: [] };
+  const fields = FIELDS.map((field) => [field, found.looks.map((look) => look[field])]);
+  return { moments: found.looks.map((look) => look.at), series: [{ group: found.group, topic: found.topic, ...Object.fromEntries(fields) }] };
 }
 
 /** The partitions that the page of an address needs in a look: those of its group, GROUP/TOPIC, or none. */
@@ -30,7 +41,7 @@ export function partitionsOf(hash) {
   }
 }
 
-/** Add facts that one look cannot tell: events handled a second, how fast lag grows, when it is 0 (pure but for the past). */
+/** Add facts that one look cannot tell: events handled a second, how fast lag grows, when it is 0 (pure but for the looks before). */
 export function withRates(status, before) {
   if (!before) return status;
   const seconds = (Date.parse(status.taken_at) - Date.parse(before.taken_at)) / 1000;
@@ -39,7 +50,7 @@ export function withRates(status, before) {
   for (const group of status.groups) {
     if (!then.has(name(group))) continue;
     group.handled_per_s = Math.max(0, (group.current_offset - then.get(name(group))) / seconds);
-    const looks = (past.get(name(group)) || []).filter((look) => look.at >= Date.parse(status.taken_at) - 10_000);
+    const looks = looksOf(name(group)).filter((look) => look.at >= Date.parse(status.taken_at) - 10_000);
     const first = looks[0];
     if (!first || first.at >= Date.parse(status.taken_at)) continue;
     group.lag_per_s = ((group.lag - first.lag) * 1000) / (Date.parse(status.taken_at) - first.at);
@@ -50,7 +61,7 @@ export function withRates(status, before) {
   return status;
 }
 
-export const looksOf = (of) => past.get(of) || [];
+export const looksOf = (of) => kept.get(of)?.looks || [];
 
 /** A line of lag over time, `wide` with an axis in words. */
 export function plot(looks, { width = 120, height = 24 } = {}) {

@@ -6,6 +6,13 @@ export const count = (n) => (n === null || n === undefined ? "?" : number.format
 
 export const rate = (n) => (n === null || n === undefined ? "?" : n >= 100 || n === 0 ? count(Math.round(n)) : n.toFixed(1));
 
+/** A number for a narrow place: 950, 1.2k, 34k, 5.6M. */
+export function short(n) {
+  if (n === null || n === undefined) return "?";
+  for (const [size, sign] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) if (n >= size * 0.9995) return `${(n / size).toFixed(n < 9.95 * size ? 1 : 0).replace(/\.0$/, "")}${sign}`;
+  return String(Number(n.toFixed(1)));
+}
+
 // An age below so many seconds is written in this unit with so many digits, as in status/words.py.
 const AGES = [
   [0.0005, 1, 0, "s"], [0.9995, 0.001, 0, "ms"], [9.95, 1, 1, "s"], [99.5, 1, 0, "s"],
@@ -42,6 +49,17 @@ export function byNeed(a, b) {
 }
 
 export const name = (group) => `${group.group}/${group.topic}`;
+
+/** The state of a group: {state, part, level}; part says how many of its partitions, if not all. */
+export function stateOf(group) {
+  const part = (n) => (n < group.partitions && group.mode !== "queue" ? `${n} of ${group.partitions}` : "");
+  if (group.stopped) return { state: "broken", part: part(group.stopped), level: "bad" };
+  if (group.paused) return { state: "paused", part: part(group.paused), level: "warn" };
+  if (group.unserved) return { state: "nobody", part: part(group.unserved), level: group.lag ? "bad" : "warn" };
+  if (group.lag_s >= CURRENT_S) return { state: "behind", part: "", level: "warn" };
+  if (group.lag || group.in_hand || group.handled_per_s) return { state: "running", part: "", level: "good" };
+  return { state: "idle", part: "", level: "quiet" };
+}
 
 /** The time until the lag is 0, at this rate, or why it does not get there: in the console's words. */
 export function catchUp(group) {

@@ -1,0 +1,65 @@
+"""The problems of a document: the age of each where the look knows it, and the command to type."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from gapless.features.scheduled.section import Later
+from gapless.status import to_document
+from gapless.status.snapshot import Pending, Snapshot
+from gapless.status.strangers import Obstacle, Unrouted
+from support.look import NOON, look, presence, standing
+
+MINUTE = timedelta(minutes=1)
+
+
+def _beside(row: object) -> Snapshot:
+    return replace(look(), beside={type(row): (row,)})
+
+
+def _obstacle(kind: str, since_s: float) -> Snapshot:
+    found = Obstacle(kind=kind, name="x", since_s=since_s, problem="it blocks", remedy="end it")
+    return replace(look(), obstacles=(found,))
+
+
+@pytest.mark.parametrize(
+    ("shot", "since_s", "command"),
+    [
+        (
+            replace(look(sequencer_pid=None), pending=(Pending(topic="t", events=3, oldest_s=9),)),
+            9,
+            "gapless run",
+        ),
+        (
+            look([
+                standing(0, error="a", error_ts=NOON - MINUTE),
+                standing(1, error="b", error_ts=NOON - 2 * MINUTE),
+                standing(2, group_id="other", lag=0),
+            ]),
+            120,
+            "gapless doctor",
+        ),
+        (look([standing(0, error="no worker is there to say when")]), None, "gapless doctor"),
+        (look([standing(0, None, lag=70), standing(1, None, lag=30)]), 7, "gapless run"),
+        (look([standing(0, None)], members=[presence("host-c")]), None, "gapless run"),
+        (look([standing(0, paused_ts=NOON - MINUTE)]), 60, "gapless resume billing"),
+        (look([standing(0, dead_letters=1)]), None, "gapless dlq list --group billing"),
+        (look(members=[presence("host-a", beat_s=99.0)]), 99, ""),
+        (_obstacle("client", 30.0), 30, ""),
+        (_obstacle("clock", 30.0), None, ""),
+        (_obstacle("client", 0.0), None, ""),
+        (
+            replace(look(), unrouted=(Unrouted(topic_id=77, events=1, since_s=4.0),)),
+            4,
+            "gapless topics adopt 77 NAME",
+        ),
+        (_beside(Later(late_s=8.0)), 8, "gapless doctor"),
+    ],
+)  # fmt: skip
+def test_a_problem_has_an_age_and_a_command(
+    shot: Snapshot, since_s: float | None, command: str
+) -> None:
+    (found,) = to_document(shot)["problems"]
+    assert (found["since_s"], found["command"]) == (since_s, command)
+    assert command in found["remedy"]
