@@ -199,6 +199,7 @@ def test_a_key_is_asked_for_in_the_page_which_goes_on(
         assert page.locator("main button:has-text('Pause')").count() == 0
         page.click("#account button:text-is('read-only')")
         shows(page, f"key {reader.key_id} ({HOSTILE}) has no scope operate", "#toast")
+        assert page.inner_text("#account .caller") == HOSTILE
         assert page.get_attribute("#account .caller", "title").endswith("may: read:*")
         stream = "new Promise((done) => { new EventSource('/v1/topics/orders/stream').onopen = () => done('live') })"
         assert page.evaluate(stream) == "live"
@@ -211,7 +212,9 @@ def test_a_key_is_asked_for_in_the_page_which_goes_on(
         page.reload()
         page.wait_for_selector("main button:has-text('Pause')")  # the browser has kept it
         ops.revoke_key(conn, operator.key_id)
-        shows(page, "Sign in")
+        shows(page, "the key counts not")
+        page.wait_for_selector("#account button", state="detached")
+        assert page.input_value("input[name=key]") == ""
 
 
 def test_a_gateway_that_changes_nothing_says_so(

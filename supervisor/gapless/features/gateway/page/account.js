@@ -9,11 +9,11 @@ const main = document.getElementById("main");
 let asking = null; // the promise of the form that is open
 let could = mayOperate();
 
-/** Ask for a key in place of the page until one is accepted; then the page goes on where it was. */
-export function signIn() {
+/** Ask for a key in place of the page until one is accepted; then the page goes on where it was. why: the refusal. */
+export function signIn(why) {
   return (asking ??= new Promise((done) => {
     const key = el("input", { name: "key", type: "password", required: true, autocomplete: "current-password", spellcheck: "false" });
-    const refusal = el("p", { class: "bad", role: "alert" });
+    const refusal = el("p", { class: "bad", role: "alert" }, session().caller && why);
     const form = el("form", { class: "sign-in" },
       el("h1", {}, "Sign in"),
       el("p", {}, "This gateway asks for a key. ", el("code", {}, "gapless keys create NAME --scope 'read:*' --scope operate"), " makes one; without operate it only reads."),
@@ -39,6 +39,7 @@ export function signIn() {
     });
     addEventListener("hashchange", appear); // no other page has anything to show
     appear();
+    readSession().catch(() => {}); // of a key that counts no more
   }));
 }
 
@@ -58,9 +59,10 @@ const note = (text, more, kind) => el("button", { type: "button", class: kind, t
 function draw() {
   const { caller, scopes } = session();
   const why = reason();
+  const name = caller?.match(/\((.*)\)$/)?.[1] || caller; // of a key: without its id
   show(document.getElementById("account"),
     why && note("read-only", why, "badge"),
-    caller && note(caller, `${caller} may: ${scopes.join(", ") || "nothing"}`, "caller"),
+    caller && note(name, `${caller} may: ${scopes.join(", ") || "nothing"}`, "caller"),
     caller && el("button", { type: "button", onclick: signOut }, "Sign out"));
   if (could !== mayOperate() && !asking) redraw(); // with its buttons, or without them
   could = mayOperate();

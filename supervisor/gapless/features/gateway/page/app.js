@@ -81,8 +81,9 @@ async function look() {
     try {
       found = { ...(await get("/v1/status", { partitions: has })), has };
     } catch (error) {
-      sayStale(error instanceof Refused ? error.message : "the gateway does not answer");
-      if (error instanceof Refused && error.status === 401 && (await signIn())) return look();
+      const isOut = error instanceof Refused && error.status === 401;
+      sayStale(isOut ? "signed out" : error instanceof Refused ? error.message : "the gateway does not answer");
+      if (isOut && (await signIn(error.message))) return look();
     }
   }
   clearTimeout(looking);
