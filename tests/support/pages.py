@@ -16,7 +16,7 @@ Shape = tuple[str, int]
 
 _ROOMS = """
 async (modules) => {
-  const own = (await Promise.all(modules.map((each) => import(each)))).map((each) => each.default);
+  const own = (await Promise.all(modules.map((each) => import(each)))).map((each) => each.default).filter(Boolean);
   const features = (await import("/page/features.js")).default;
   return own.concat(features).flatMap(({ name, pages }) => Object.keys(pages).map((n) => [name, Number(n)]));
 }
