@@ -53,7 +53,7 @@ def test_every_route_with_every_scope(locked: Client, conn: Connection) -> None:
     for way in WAYS:
         needed = way.scope.format(topic="orders", group="letters", name="x")
         if not needed:
-            assert ask(locked, way, {}) == 200, way
+            assert ask(locked, way, {"Sec-Fetch-Site": "same-origin"}) in (200, 204, 415), way
             continue
         assert ask(locked, way, {}) == 401, way
         for scope, key in keys.items():

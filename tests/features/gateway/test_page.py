@@ -361,6 +361,6 @@ def test_the_focus_stays_where_it_was(page: Any, dead: ops.GroupPlace, conn: Con
 
 
 def test_the_page_says_that_the_gateway_is_away(page: Any, gateway: Client) -> None:
-    page.route("**/v1/status", lambda route: route.abort())
+    page.route("**/v1/status*", lambda route: route.abort())
     shows(page, "does not answer", "#connection")
     assert page.is_visible("#verdict")  # the last look stays

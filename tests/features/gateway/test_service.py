@@ -37,6 +37,32 @@ def test_it_says_how_it_is(gateway: Client) -> None:
     assert "gapless_database_up 1.0" in metrics.text
 
 
+def test_partitions_of_a_group_alone(gateway: Client, conn: Connection) -> None:
+    """A page of a thousand groups needs those of one; all are there unless it says so."""
+    for group in ("billing", "mailer"):
+        conn.execute("select gapless.create_group(%s, 'orders')", [group])
+    conn.execute(
+        "update gapless.consumer_offsets set next_offset = 3 + partition_id where group_id = 'mailer'"
+    )
+    both = {("billing", 0), ("billing", 1), ("mailer", 0), ("mailer", 1)}
+    whole = gateway.get("/v1/status").json()
+    for wanted, there in (
+        ("all", both),
+        ("", both),
+        ("none", set()),
+        ("mailer/orders", {("mailer", 0), ("mailer", 1)}),
+        ("mailer/other", set()),
+    ):
+        found = gateway.get("/v1/status", params={"partitions": wanted}).json()
+        assert {(each["group"], each["partition"]) for each in found["partitions"]} == there
+        assert found.keys() == whole.keys()
+        if wanted not in ("", "all"):
+            assert [each.pop("current_offset") for each in found["groups"]] == [2, 7]
+        assert found["groups"] == whole["groups"]
+    for wrong in ("mailer", "mailer/", "/orders", "a/b/c", "None"):
+        problem(gateway.get("/v1/status", params={"partitions": wrong}), 400)
+
+
 @pytest.mark.long
 def test_requests_finish_when_it_is_told_to_end(
     serve: Serve, orders: Topic, conn: Connection

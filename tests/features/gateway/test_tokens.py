@@ -364,6 +364,18 @@ def test_a_stream_ends_with_its_key(
         list(lines)
 
 
+def test_a_token_becomes_a_cookie(guarded: Client, idp: Idp) -> None:
+    """The page takes one as it takes a key, as long as a browser would keep it."""
+    own = {"Sec-Fetch-Site": "same-origin"}
+    for token, status_then in ((idp.token(more="x" * 6_000), 400), ("x", 401), (idp.token(), 200)):
+        told = guarded.post("/v1/session", json={"key": token}, headers=own)
+        assert told.status_code == status_then, told.text
+        assert ("set-cookie" in told.headers) == (status_then == 200)
+    assert told.json()["caller"] == "token of shop"
+    assert told.json()["asks_keys"] is True
+    assert guarded.post(EVENTS, json=BODY, headers=own).status_code == 202
+
+
 @pytest.mark.long
 def test_keys_and_tokens_together(
     open_gateway: Open, orders: Topic, idp: Idp, described, conn: Connection

@@ -21,6 +21,7 @@ import psycopg
 from starlette.requests import Request
 
 from gapless.errors import GaplessError
+from gapless.features.gateway.cookie import cookie_of
 from gapless.features.gateway.keys import PREFIX, FoundKey, allows, find_key, is_secret, key_parts
 from gapless.features.gateway.params import text_in
 from gapless.features.gateway.problem import Problem
@@ -54,6 +55,19 @@ async def require_counts(request: Request) -> None:
         raise Problem(401, "the key or the token counts no more", headers=_ASK)
 
 
+def _given_by(request: Request) -> str:
+    """Return the key or the token of a request. Raises Problem (401), and as cookie_of()."""
+    header = request.headers.get("authorization")
+    if header is None:
+        given = cookie_of(request)
+    else:
+        kind, _, text = header.partition(" ")
+        given = text.strip() if kind.lower() == "bearer" else None
+    if given is None:
+        raise Problem(401, "no key: send Authorization: Bearer …", headers=_ASK)
+    return given
+
+
 class Access:
     """Decides whether a request may continue.
 
@@ -71,9 +85,14 @@ class Access:
         self._sessions = sessions
         self._asks_keys = asks_keys
         self._tokens = tokens
-        self._operates = operates
+        self.operates = operates
         self._known: OrderedDict[str, tuple[float, FoundKey | None]] = OrderedDict()
         self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
+
+    @property
+    def asks(self) -> bool:
+        """Tell whether requests need a key or a token."""
+        return self._asks_keys or self._tokens is not None
 
     async def check(self, request: Request, scope: str) -> None:
         """Raise Problem: 401 without a valid key, 403 without the scope, 429 for too many requests.
@@ -82,18 +101,26 @@ class Access:
         """
         if not scope:
             return
-        if scope == "operate" and not self._operates:
+        if scope == "operate" and not self.operates:
             raise Problem(
                 403, "this gateway does nothing of an operator's: start it with --operate"
             )
-        if not self._asks_keys and self._tokens is None:
-            return
-        scopes = await self._scopes_of(request)
-        request.state.left_s = partial(self._left_s, request)
-        request.state.scopes = scopes
+        await self.admit(request)
         names = {name: text_in(request.path_params, name) for name in request.path_params}
         needed = scope.format_map(names)
         self.require_any(request, needed)
+
+    async def admit(self, request: Request, given: str | None = None) -> None:
+        """Note the caller of a request and its scopes, if keys or tokens are asked for.
+
+        given: the key or the token; None: that of the header or, without one, of the cookie.
+        Raises Problem: 401 without a valid one, 429 for too many requests.
+        """
+        if not self.asks:
+            return
+        text = _given_by(request) if given is None else given
+        request.state.scopes = await self._scopes_of(request, text)
+        request.state.left_s = partial(self._left_s, request)
 
     def require_any(self, request: Request, *needed: str) -> None:
         """Raise Problem (403) for a request that was let in and has none of these scopes."""
@@ -125,12 +152,8 @@ class Access:
             return 0.0
         return max(_PAUSE_S, self._known[key_id][0] + KNOWN_S - monotonic())
 
-    async def _scopes_of(self, request: Request) -> list[str]:
+    async def _scopes_of(self, request: Request, given: str) -> list[str]:
         """Return the scopes of the caller, and note its name."""
-        kind, _, given = request.headers.get("authorization", "").partition(" ")
-        if kind.lower() != "bearer":
-            raise Problem(401, "no key: send Authorization: Bearer …", headers=_ASK)
-        given = given.strip()
         if self._tokens is not None and not given.startswith(f"{PREFIX}_"):
             bearer = request.state.bearer = await self._tokens.check(given)
             who = request.state.caller = f"token of {bearer.name}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gapless.features.gateway.cookie import NAME
 from gapless.features.gateway.problem import PROBLEM
 from gapless.features.gateway.shape import Shape, Values, nullable
 from gapless.features.gateway.way import JSON, AnswerShape, Route
@@ -42,6 +43,17 @@ _KEY = (
     "--tokens."
 )
 
+_SESSION = {
+    "type": "apiKey",
+    "in": "cookie",
+    "name": NAME,
+    "description": (
+        "The cookie of POST /v1/session, for the gateway's own page: a request of another page, or "
+        "a change without Origin and Sec-Fetch-Site, is refused. Over TLS its name begins with "
+        "__Host-."
+    ),
+}
+
 
 def described(ways: Iterable[Route]) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document."""
@@ -69,9 +81,10 @@ def described(ways: Iterable[Route]) -> dict[str, Any]:
             "responses": problems,
             "securitySchemes": {
                 "key": {"type": "http", "scheme": "bearer", "description": _KEY},
+                "session": _SESSION,
             },
         },
-        "security": [{"key": []}],
+        "security": [{"key": []}, {"session": []}],
     }
 
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Mapping
 from importlib.util import find_spec
+from typing import Any
 
 import psycopg
 from starlette.requests import Request
@@ -14,6 +17,7 @@ from gapless.errors import GaplessError, one_line
 from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.problem import Problem
+from gapless.features.gateway.shape import takes, text
 from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.filter import ALL
 from gapless.ops.text import json_text
@@ -21,6 +25,7 @@ from gapless.status import snapshot, to_document
 from gapless.telemetry.meter import Times
 
 _OF_A_MEMBER = "gapless_lease_owned"
+_PARTITIONS = re.compile("(all|none|[^/]+/[^/]+)")
 ways = Ways()
 
 
@@ -76,9 +81,40 @@ async def metrics(gateway: Gateway, request: Request, _asked: Asked) -> Response
 
 
 @ways.way(
-    "GET /v1/status", "read:*", answers={200: AnswerShape("It.", {"type": "object"})}, fails=()
+    "GET /v1/status",
+    "read:*",
+    query=takes(
+        partitions=text(
+            "The partitions in it: all, none, or those of GROUP/TOPIC; each group of the last two "
+            "has current_offset, the sum of its partitions.",
+            pattern=f"^{_PARTITIONS.pattern}$",
+            default="all",
+        )
+    ),
+    answers={200: AnswerShape("It.", {"type": "object"})},
+    fails=(),
 )
-async def status(gateway: Gateway, _request: Request, _asked: Asked) -> Response:
+async def status(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Return the document of `gapless status --json`."""
-    look = await gateway.sessions.run(snapshot)
-    return Response(json_text(to_document(look)), media_type="application/json")
+    wanted = asked["partitions"] or "all"
+    if not _PARTITIONS.fullmatch(wanted):
+        raise Problem(400, f"partitions={wanted[:100]}: all, none, or GROUP/TOPIC")
+    document = to_document(await gateway.sessions.run(snapshot))
+    if wanted != "all":
+        _leave_partitions(document, wanted)
+    return Response(json_text(document), media_type="application/json")
+
+
+def _leave_partitions(document: dict[str, Any], wanted: str) -> None:
+    """Leave the partitions of one group: those of a thousand groups take megabytes.
+
+    A group has the sum of its offsets instead, from which a client finds its rate.
+    """
+    offsets: Counter[tuple[str, str]] = Counter()
+    for row in document["partitions"]:
+        offsets[row["group"], row["topic"]] += row["current_offset"]
+    for group in document["groups"]:
+        group["current_offset"] = offsets[group["group"], group["topic"]]
+    document["partitions"] = [
+        row for row in document["partitions"] if f"{row['group']}/{row['topic']}" == wanted
+    ]

@@ -1,6 +1,4 @@
-// Calls of the gateway. The key stays in this tab (sessionStorage) and goes into a header, never into an address.
-
-const KEY = "gapless-key";
+// Calls of the gateway. The browser keeps the key in a cookie that no script can read, and sends it by itself.
 
 export class Refused extends Error {
   constructor(status, detail) {
@@ -8,9 +6,6 @@ export class Refused extends Error {
     this.status = status;
   }
 }
-
-export const key = () => sessionStorage.getItem(KEY) || "";
-export const keepKey = (text) => (text ? sessionStorage.setItem(KEY, text) : sessionStorage.removeItem(KEY));
 
 /** A path of the API: every part is encoded, so that a name cannot become another path. */
 export const path = (...parts) => "/v1/" + parts.map((part) => encodeURIComponent(part)).join("/");
@@ -21,8 +16,7 @@ const query = (parameters) => {
 };
 
 async function call(method, where, parameters, body, signal) {
-  const headers = key() ? { authorization: `Bearer ${key()}` } : {};
-  if (body !== undefined) headers["content-type"] = "application/json";
+  const headers = body === undefined ? {} : { "content-type": "application/json" };
   const init = { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) };
   const answer = await fetch(where + query(parameters), init);
   if (answer.ok) return answer;
@@ -55,13 +49,37 @@ export async function post(where, body = {}, parameters) {
   return text ? JSON.parse(text) : null;
 }
 
-/** Read a stream of server-sent events until the signal ends it: EventSource can send no key. Resumes where it was. */
+let known = { caller: null, scopes: [], asks_keys: false, operates: true }; // the gateway refuses in any case
+
+/** The caller of this page and its rights, as they were last read. */
+export const session = () => known;
+
+/** Whether buttons of changes have a use. */
+export const mayOperate = () => known.operates && (!known.asks_keys || known.scopes.includes("operate"));
+
+/** Read the session again, or take an answer that has it; the event `session` tells of a change. */
+export async function readSession(answer = get("/v1/session")) {
+  const found = await answer;
+  const isNew = JSON.stringify(found) !== JSON.stringify(known);
+  known = found;
+  if (isNew) dispatchEvent(new Event("session"));
+}
+
+/** Have the browser keep a key or a token. */
+export const enter = (key) => readSession(post("/v1/session", { key }));
+
+/** Have it forget the key. */
+export async function leave() {
+  await call("DELETE", "/v1/session");
+  await readSession();
+}
+
+/** Read a stream of server-sent events until the signal ends it: of EventSource, no refusal says its reason. Resumes where it was. */
 export async function stream(where, parameters, onEvent, onState, signal) {
   let last = "";
   while (!signal.aborted) {
     try {
       const headers = { accept: "text/event-stream" };
-      if (key()) headers.authorization = `Bearer ${key()}`;
       if (last) headers["last-event-id"] = last;
       const answer = await fetch(where + query(parameters), { headers, signal });
       if (!answer.ok) {
@@ -107,3 +125,5 @@ export function parse(block) {
   }
   return found;
 }
+
+await readSession().catch(() => {}); // before a page is drawn; account.js reads it again

@@ -1,11 +1,12 @@
 // The page: its addresses, one look at the log every two seconds, and the keyboard.
 
 import { asked, lists } from "./address.js";
+import { signIn } from "./account.js";
 import { get, Refused } from "./api.js";
 import { el } from "./dom.js";
 import { fillMenu, mark, sayStale, sayState, trail } from "./frame.js";
-import { remember, withRates } from "./history.js";
-import { signIn, tell } from "./ask.js";
+import { partitionsOf, remember, withRates } from "./history.js";
+import { tell } from "./ask.js";
 import features from "./features.js"; // made by the gateway: the pages of features
 import * as overview from "./pages/overview.js";
 import * as topics from "./pages/topics.js";
@@ -69,20 +70,24 @@ function show() {
   main.replaceChildren(...(parts.length ? [trail(stepsTo(where, found))] : []), room);
   if (!parts.length) lists[where] = location.hash;
   shown.update = page({ main: room, parts, query: new URLSearchParams(query), signal: ended.signal }) || (() => {});
-  if (status) shown.update(status);
-  else if (!room.firstChild) room.append(el("p", { class: "empty" }, "looking at the log …"));
+  const partitions = partitionsOf(location.hash);
+  if (status && ["none", status.has].includes(partitions)) return shown.update(status);
+  if (status) look(); // for the partitions of this group
+  if (!room.firstChild) room.append(el("p", { class: "empty" }, "looking at the log …"));
 }
 
 let looking = 0;
 async function look() {
   clearTimeout(looking);
+  const has = partitionsOf(location.hash);
   let found = null;
   if (!document.hidden) {
     try {
-      found = await get("/v1/status");
+      found = { ...(await get("/v1/status", { partitions: has })), has };
     } catch (error) {
-      sayStale(error instanceof Refused ? error.message : "the gateway does not answer");
-      if (error instanceof Refused && error.status === 401 && !document.getElementById("dialog").open && (await signIn())) return look();
+      const isOut = error instanceof Refused && error.status === 401;
+      sayStale(isOut ? "signed out" : error instanceof Refused ? error.message : "the gateway does not answer");
+      if (isOut && (await signIn(error.message))) return look();
     }
   }
   clearTimeout(looking);
@@ -91,7 +96,7 @@ async function look() {
   status = withRates(found, status);
   remember(status);
   sayState(status);
-  shown.update(status);
+  if (["none", has].includes(partitionsOf(location.hash))) shown.update(status);
   dispatchEvent(new Event("looked"));
 }
 
@@ -133,7 +138,6 @@ main.addEventListener("click", (event) => {
 });
 
 fillMenu(ROOMS);
-document.getElementById("sign-in").addEventListener("click", async () => (await signIn()) && look());
 document.querySelector(".jump").addEventListener("click", (event) => (event.preventDefault(), main.focus())); // no page of that name
 addEventListener("hashchange", () => {
   show();

@@ -1,7 +1,7 @@
 // Questions before a change, and its result.
 
 import { el, show } from "./dom.js";
-import { key, keepKey } from "./api.js";
+import { mayOperate } from "./api.js";
 
 const dialog = document.getElementById("dialog");
 const toast = document.getElementById("toast");
@@ -46,8 +46,9 @@ function input(field) {
   return el("input", { ...common, type: field.type || "text", value: field.value || "", required: field.required });
 }
 
-/** A button that asks, does, tells, and looks again. With a preview (given => text) it asks again with its text. */
+/** A button that asks, does, tells, and looks again; null where nothing may be changed. With a preview (given => text) it asks again with its text. */
 export function action(title, { question, text, fields, danger, yes = title, done, preview }, change) {
+  if (!mayOperate()) return null;
   const button = el("button", { type: "button", class: danger ? "danger" : null, onclick: async () => {
     const given = await ask(question, { text, fields, danger, yes: preview ? "Preview" : yes });
     if (given === null || button.ariaDisabled) return;
@@ -64,15 +65,4 @@ export function action(title, { question, text, fields, danger, yes = title, don
     }
   } }, title);
   return button;
-}
-
-/** Ask for the key of the API; it stays in this tab. */
-export async function signIn(why = "") {
-  const given = await ask("API key", {
-    text: why || "It stays in this tab. gapless keys create makes one; the page needs read and operate.",
-    fields: [{ name: "key", title: "key (gk_…); empty forgets it", type: "password", value: key() }],
-    yes: "Use it",
-  });
-  if (given) keepKey(given.key.trim());
-  return given !== null;
 }

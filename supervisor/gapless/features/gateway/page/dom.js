@@ -51,9 +51,9 @@ export function table(columns, rows, { empty, href, mark, dense } = {}) {
   return el("table", { class: dense ? null : "cards" }, head(columns), el("tbody", {}, body));
 }
 
-/** The titles of columns. */
+/** The titles of columns; a column without one, of buttons, has none for screen readers either. */
 export const head = (columns) =>
-  el("thead", {}, el("tr", {}, columns.map((column) => el("th", { class: kind(column), scope: "col" }, column.title))));
+  el("thead", {}, el("tr", {}, columns.map((column) => (column.title ? el("th", { class: kind(column), scope: "col" }, column.title) : el("td", { class: kind(column) })))));
 
 /** The cells of a row. */
 export const cells = (columns, row) =>

@@ -31,24 +31,25 @@ export function past({ group, topic }) {
   return { moments: found.looks.map((look) => look.at), series: [{ group: found.group, topic: found.topic, ...Object.fromEntries(fields) }] };
 }
 
+/** The partitions that the page of an address needs in a look: those of its group, GROUP/TOPIC, or none. */
+export function partitionsOf(hash) {
+  try {
+    const names = hash.match(/^#\/groups\/([^/?]+)\/([^/?]+)/).slice(1).map(decodeURIComponent);
+    return names.join("").includes("/") ? "none" : names.join("/");
+  } catch {
+    return "none"; // another page, or an address that is none
+  }
+}
+
 /** Add facts that one look cannot tell: events handled a second, how fast lag grows, when it is 0 (pure but for the looks before). */
 export function withRates(status, before) {
   if (!before) return status;
   const seconds = (Date.parse(status.taken_at) - Date.parse(before.taken_at)) / 1000;
   if (!(seconds > 0)) return status;
-  const offsets = (look) => {
-    const sums = new Map();
-    for (const row of look.partitions) {
-      const of = `${row.group}/${row.topic}`;
-      sums.set(of, (sums.get(of) || 0) + row.current_offset);
-    }
-    return sums;
-  };
-  const now = offsets(status);
-  const then = offsets(before);
+  const then = new Map(before.groups.map((group) => [name(group), group.current_offset]));
   for (const group of status.groups) {
     if (!then.has(name(group))) continue;
-    group.handled_per_s = Math.max(0, (now.get(name(group)) - then.get(name(group))) / seconds);
+    group.handled_per_s = Math.max(0, (group.current_offset - then.get(name(group))) / seconds);
     const looks = looksOf(name(group)).filter((look) => look.at >= Date.parse(status.taken_at) - 10_000);
     const first = looks[0];
     if (!first || first.at >= Date.parse(status.taken_at)) continue;

@@ -3,8 +3,13 @@
 import { get } from "./api.js";
 import { el, section, show } from "./dom.js";
 
-/** A time as the reader's clock has it. */
-export const when = (text) => (text ? new Date(text).toLocaleString() : null);
+/** A time as the reader's clock has it, and in UTC as its title; null for none. */
+export function when(text) {
+  const at = text ? new Date(text) : null;
+  if (!at || isNaN(at)) return text || null;
+  const utc = at.toISOString();
+  return el("time", { datetime: utc, title: `${utc.slice(0, 19).replace("T", " ")} UTC` }, at.toLocaleString());
+}
 
 /** A page that reads documents now and after each change: parts are [heading, address, draw, query]; one that cannot
  * be read says why. before: elements that stay. */

@@ -1,0 +1,250 @@
+"""Promises of all pages, of those to come, too: read by anybody, hostile to nobody, quick with a lot, by right."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import pytest
+from psycopg import Connection
+
+import gapless
+from gapless import ops
+from gapless.db.connect import connect
+from gapless.features.gateway import access
+from gapless.log.event import NewEvent
+from gapless.log.publish import publish
+from gapless.log.sequence import sequence
+from gapless.log.topics import Topic
+from gapless.testing import drain
+from support.browser import chromium
+from support.fleet import until
+from support.gateways import Client, Open
+from support.pages import visitor
+from support.patience import patience
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
+HOSTILE = "<img src=x onerror=window.hit=1>'\"&lt;"
+LONG = '</script><script>window.hit=1</script><a href="javascript:window.hit=1">' + "w" * 200
+BYTES_MAX = 1_000_000
+PAINT_S = 1.0
+AXE = """
+async ([theme, only]) => {
+  document.documentElement.dataset.theme = theme;
+  const found = await axe.run(document, { resultTypes: ["violations"], ...only });
+  return found.violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.html.slice(0, 120)}: ${node.failureSummary}`));
+}
+"""
+# The first frame in which the page has contents: rows, facts, a verdict, or a sentence that there is nothing.
+PAINTED = """
+new MutationObserver((_, all) => {
+  if (!document.querySelector("main :is(td, dd, #verdict, p:not(.quiet, :empty))")) return;
+  all.disconnect();
+  requestAnimationFrame(() => setTimeout(() => performance.mark("content")));
+}).observe(document, { childList: true, subtree: true });
+"""
+PAINTED_AT = "performance.getEntriesByName('content')[0]?.startTime"
+MUCH = r"""
+select gapless.create_topic('topic-' || lpad(n::text, 3, '0'), 4) from generate_series(0, 199) n;
+select gapless.create_group('group-' || lpad(n::text, 4, '0'), 'topic-' || lpad((n % 200)::text, 3, '0'))
+  from generate_series(0, 999) n;
+insert into gapless.dead_letter (group_id, topic_id, partition_id, first_offset, last_offset, events,
+  transaction_id, state, attempts, reason, exception, died_ts, last_failed_ts)
+select group_id, topic_id, n % 4, n, n, 1, gen_random_uuid(), 'dead', 5, 'ValueError: no stock',
+  'Traceback' || repeat(E'\n  File', 20) || E'\nValueError: no stock of ' || n % 50, now(), now() - n * interval '1 s'
+from gapless.consumer_group, generate_series(1, case when group_id = 'group-0000' then 50050 else 50 end) n
+where group_id like 'group-%';
+insert into gapless.dead_letter_event (group_id, topic_id, partition_id, c_offset, first_offset, message_id,
+  key, transaction_id, payload, created_ts)
+select group_id, topic_id, partition_id, first_offset, first_offset, first_offset, 'k', transaction_id, '{}',
+  last_failed_ts
+from gapless.dead_letter where group_id like 'group-%';
+analyze;
+"""
+WIDE = """
+document.scrollingElement.scrollWidth <= 400 ? null
+  : [...document.querySelectorAll("body *")].filter((each) => each.getBoundingClientRect().right > 401)
+      .map((each) => each.outerHTML.slice(0, 80)).join(" ")
+"""
+ALL: dict[str, Any] = {}
+CONTRAST = {"runOnly": ["color-contrast"]}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with chromium() as found:
+        yield found
+
+
+def fill(conn: Connection, dsn: str) -> None:
+    """Give each page something to show, with names, texts and errors that would like to be markup."""
+    ops.create_topic(conn, "orders", partitions=2)
+    event = NewEvent(
+        payload={HOSTILE: LONG}, key=HOSTILE, event_type=HOSTILE, headers={HOSTILE: LONG}
+    )
+    publish(conn, "orders", [event, event])
+    gapless.publish(conn, "orders", {HOSTILE: LONG}, key=HOSTILE, deliver_in=3600)
+
+    @gapless.handler(topic="orders", group="hostile")
+    def refuse(unit: gapless.Unit, conn: object) -> None:
+        raise ValueError(LONG)
+
+    drain(dsn, refuse)
+    sequence(conn)
+    ops.create_group(conn, "letters", "orders", mode="queue")
+    ops.create_group(conn, "billing", "orders")
+    ops.pause(conn, ops.GroupPlace(group="billing", topic="orders"), reason=LONG)
+    ops.add_schedule(
+        conn,
+        ops.Schedule(name="nightly", topic="orders", key=HOSTILE, payload="1", cron="0 3 * * *"),
+    )
+    for shared in (True, False):
+        ops.add_webhook(
+            conn,
+            f"ann-{shared}".lower(),
+            "orders",
+            f"https://a.example/{'w' * 99}",
+            secrets=["env:HOOK"],
+            shared=shared,
+        )
+    ops.add_schema(conn, "orders", '{"type": "object"}')
+    ops.create_key(conn, HOSTILE, ["read:*"])
+
+
+@pytest.fixture
+def filled(module_dsn: str, open_gateway: Open) -> Client:
+    """A gateway of a database with something of everything, one for the file."""
+    with connect(module_dsn, role="test") as conn:
+        if not ops.list_topics(conn):
+            fill(conn, module_dsn)
+    return open_gateway(dsn=module_dsn, operates=True)
+
+
+def test_all_pages_can_be_read_by_anybody(browser: Any, filled: Client) -> None:
+    """The rules of axe, in dark and light, on a phone and on a desk; and nothing hostile runs."""
+    from axe_playwright_python.base import AXE_SCRIPT
+
+    with visitor(browser, filled.url) as found:
+        problems: list[str] = []
+
+        def look(where: str) -> None:
+            for width, theme, only in (
+                (1400, "dark", ALL), (400, "light", ALL), (400, "dark", CONTRAST), (1400, "light", CONTRAST),
+            ):  # fmt: skip
+                found.page.set_viewport_size({"width": width, "height": 900})
+                problems.extend(
+                    f"{where} {width} {theme}: {each}"
+                    for each in found.page.evaluate(AXE, [theme, only])
+                )
+            found.page.set_viewport_size({"width": 400, "height": 900})
+            for _ in range(50):  # charts follow the width in the next frames
+                if not (wide := found.page.evaluate(WIDE)):
+                    return
+                found.page.wait_for_timeout(20)
+            problems.append(f"{where}: wider than a phone of 400 pixels: {wide}")
+
+        found.page.add_init_script(AXE_SCRIPT)
+        found.visits_all(look)
+        assert not problems, "\n".join(problems)
+
+
+def shows(page: Any, text: str, where: str = "main") -> None:
+    """Wait until that text is shown."""
+    page.locator(where).filter(has_text=text).first.wait_for()
+
+
+def enter(page: Any, key: str) -> None:
+    page.fill("input[name=key]", key)
+    page.keyboard.press("Enter")
+
+
+def test_a_key_is_asked_for_in_the_page_which_goes_on(
+    browser: Any,
+    open_gateway: Open,
+    conn: Connection,
+    orders: Topic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No script has the key; the page does as much as it may; a revoked key asks for another one."""
+    monkeypatch.setattr(access, "KNOWN_S", 0.1)
+    ops.create_group(conn, "billing", "orders")
+    reader = ops.create_key(conn, HOSTILE, ["read:*"])
+    operator = ops.create_key(conn, "ann", ["read:*", "operate"])
+    gateway = open_gateway(asks_keys=True, operates=True)
+    with visitor(browser, gateway.url) as found:
+        page = found.page
+        page.goto(f"{gateway.url}/#/groups/billing/orders")
+        shows(page, "Sign in")
+        assert page.evaluate("document.activeElement.name") == "key"
+        enter(page, f"{reader.key}x")
+        shows(page, "the key counts not")
+        page.evaluate("location.hash = '#/topics/orders'")
+        shows(page, "Sign in")  # no other way leads past it
+        page.evaluate("location.hash = '#/groups/billing/orders'")
+        enter(page, reader.key)
+        shows(page, "Partitions")
+        assert page.evaluate("document.cookie + JSON.stringify({ ...sessionStorage })") == "{}"
+        assert page.locator("main button:has-text('Pause')").count() == 0
+        page.click("#account button:text-is('read-only')")
+        shows(page, f"key {reader.key_id} ({HOSTILE}) has no scope operate", "#toast")
+        assert page.inner_text("#account .caller") == HOSTILE
+        assert page.get_attribute("#account .caller", "title").endswith("may: read:*")
+        stream = "new Promise((done) => { new EventSource('/v1/topics/orders/stream').onopen = () => done('live') })"
+        assert page.evaluate(stream) == "live"
+        page.click("#account button:text-is('Sign out')")
+        shows(page, "Sign in")
+        assert gateway.get("/v1/session").json()["caller"] is None
+        enter(page, operator.key)
+        page.wait_for_selector("main button:has-text('Pause')")
+        assert page.locator("#account button:text-is('read-only')").count() == 0
+        page.reload()
+        page.wait_for_selector("main button:has-text('Pause')")  # the browser has kept it
+        ops.revoke_key(conn, operator.key_id)
+        shows(page, "the key counts not")
+        page.wait_for_selector("#account button", state="detached")
+        assert page.input_value("input[name=key]") == ""
+
+
+def test_a_gateway_that_changes_nothing_says_so(
+    browser: Any, module_dsn: str, open_gateway: Open, filled: Client
+) -> None:
+    """On all pages, which do without their buttons; and times are those of the reader, with UTC beside them."""
+    gateway = open_gateway(dsn=module_dsn)
+    with visitor(browser, gateway.url, timezone_id="Asia/Tokyo", locale="en-GB") as found:
+        page = found.page
+        found.goes_to("#/groups/billing/orders", anew=True)
+        shows(page, "Partitions")
+        assert page.locator("main button:has-text('Pause')").count() == 0
+        badge = page.locator("#account button:text-is('read-only')")
+        assert "without --operate" in badge.get_attribute("title")
+        badge.click()
+        shows(page, "without --operate", "#toast")
+        found.goes_to("#/later")
+        at = page.locator("time[datetime*='T03:00:00']").first
+        assert at.inner_text().endswith(", 12:00:00")
+        assert at.get_attribute("title").endswith(" 03:00:00 UTC")
+
+        def look(where: str) -> None:
+            assert not re.search(r"\b(null|undefined|NaN)\b", page.inner_text("main")), where
+
+        found.visits_all(look)
+
+
+def test_pages_of_much_are_small_and_quick(browser: Any, filled: Client, module_dsn: str) -> None:
+    """With 200 topics, 1000 groups of 4 partitions each and 100 000 dead letters."""
+    with connect(module_dsn, role="test") as conn:
+        conn.execute(MUCH)
+    times: dict[str, float] = {}
+    with visitor(browser, filled.url) as found:
+        found.page.add_init_script(PAINTED)
+
+        def look(where: str) -> None:
+            wanted = partial(found.page.evaluate, PAINTED_AT)
+            times[where] = until(wanted, "it is painted", within=lambda: where) / 1000
+
+        found.visits_all(look, anew=True)
+        found.goes_to("#/groups/group-0000/topic-000")
+        assert found.page.locator("td:text-is('3')").count()  # it has its partitions
+        large = {url: size for url, size in found.sizes.items() if size > BYTES_MAX}
+        assert large == {}
+        assert {where: each for where, each in times.items() if each > patience(PAINT_S)} == {}
