@@ -217,6 +217,7 @@ CALLED_BY_PEOPLE = {
     *"add_webhook remove_webhook pause_webhook resume_webhook replay_webhook".split(),
     *"create_api_key revoke_api_key set_schema remove_schema".split(),
     *"take acknowledge release reject extend queue_state".split(),
+    *"record_history history".split(),
     *"join poll commit commit_redriven reject_unit heartbeat leave end_client".split(),
 }
 

@@ -14,7 +14,10 @@ returns table (
 )
 language sql stable set search_path = pg_catalog, pg_temp set jit = off as $$
   with bounds as materialized (
-    select floor(extract(epoch from since) / 60)::int as first, ceil(extract(epoch from until) / 60)::int - 1 as last
+    select floor(extract(epoch from greatest(since, to_timestamp(c.first * 3600::bigint))) / 60)::int as first,
+      ceil(extract(epoch from least(until, to_timestamp((c.last + 1) * 3600::bigint))) / 60)::int - 1 as last
+    from (select min(c.hour) as first, max(c.hour) as last from gapless.history_clock c) c
+    where c.first is not null
   ),
   recorded as materialized (
     select m.minute
@@ -38,13 +41,7 @@ language sql stable set search_path = pg_catalog, pg_temp set jit = off as $$
     join gapless.history_hour h on h.series_no = s.series_no and h.hour <= s.last / 60 and h.hour >= coalesce((
       select max(x.hour) from gapless.history_hour x where x.series_no = s.series_no and x.hour < s.first / 60
     ), 0)
-    cross join lateral (select gapless.minutes_of(h.hour, h.minutes) as minutes offset 0) i
-    cross join lateral (select cardinality(i.minutes) as size offset 0) z
-    cross join lateral unnest(
-      i.minutes, gapless.unpack_numbers(h.lag, z.size), gapless.unpack_numbers(h.oldest, z.size),
-      gapless.unpack_numbers(h.handled, z.size), gapless.unpack_numbers(h.published, z.size),
-      gapless.unpack_numbers(h.dead_letters, z.size), gapless.unpack_numbers(h.members, z.size)
-    ) n (minute, lag, oldest, handled, published, dead_letters, members)
+    cross join lateral gapless.unpack_hour(h) n
     union all
     select m.series_no, m.minute, m.lag, m.oldest, m.handled, m.published, m.dead_letters, m.members
     from series s

@@ -5,10 +5,10 @@ create or replace function gapless.pack_numbers(_numbers bigint[]) returns bytea
 language sql immutable parallel safe set search_path = pg_catalog, pg_temp as $$
   select case
     when x.base is null then ''::bytea
-    else set_byte('\x00', 0, x.width) || int8send(x.base) || case
+    else substring(int4send(x.width) from 4) || int8send(x.base) || case
       when x.width = 0 then ''::bytea
       else (
-        select string_agg(substring(int8send(coalesce(n.number - x.base, 0)) from 9 - x.width), ''::bytea order by n.nth)
+        select string_agg(substring(int8send(coalesce(n.number - x.base, 0)) from 9 - x.width), '' order by n.nth)
         from unnest(_numbers) with ordinality n (number, nth)
       )
     end

@@ -24,8 +24,8 @@ begin
     return 0;
   end if;
   insert into gapless.history_clock as c (hour, minutes) values (this / 60, 1::bigint << this % 60)
-  on conflict (hour) do update set minutes = c.minutes | excluded.minutes
-  where c.minutes & excluded.minutes = 0 and not c.is_packed;
+  on conflict (hour) do update set minutes = c.minutes | excluded.minutes, is_packed = false
+  where c.minutes & excluded.minutes = 0;
   if not found then
     if this <> state.last_minute then    -- the clock was set back
       update gapless.history_state set last_minute = null;

@@ -22,7 +22,7 @@ begin
     );
   elsif width = 3 then
     return array(
-      select nullif(get_byte(_packed, n) << 16 | get_byte(_packed, n + 1) << 8 | get_byte(_packed, n + 2), 0) + base
+      select nullif((get_byte(_packed, n) << 8 | get_byte(_packed, n + 1)) << 8 | get_byte(_packed, n + 2), 0) + base
       from generate_series(9, 6 + 3 * _count, 3) n
     );
   end if;

@@ -1,4 +1,4 @@
--- Grants of the history: whoever may sequence may record the present minute (record_history), and no other one.
+-- Grants of the history: a role that may sequence may record the present minute (record_history), and no other one.
 do $$
 begin
   revoke execute on function

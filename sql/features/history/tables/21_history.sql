@@ -55,7 +55,8 @@ create table gapless.history_hour (
   primary key (series_no, hour)
 );
 
-comment on table gapless.history_hour is 'An hour of history_minute, in a few bytes a minute: gapless.history() reads it.';
+comment on table gapless.history_hour is
+  'An hour of history_minute, in a few bytes a minute: gapless.history() reads it.';
 
 -- The minutes that were recorded: a minute without its bit is unknown, and not as before.
 create table gapless.history_clock (

@@ -48,7 +48,10 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """Courses from a time to before another, in steps of step_s seconds; kept_hours: of history."""
+    """Courses from `since` to before `until`, in steps of step_s seconds.
+
+    since, until: times in UTC. kept_hours: hours that minutes are kept.
+    """
 
     since: datetime
     until: datetime
@@ -92,9 +95,9 @@ def history(
 ) -> Past:
     """Return the past of a group, a topic, or all: the database first, then by topic and group.
 
-    group: "" is topics without their groups, and with a topic of "" the database alone. since,
-    until: times, or ages such as 6h; until: None is now. Steps are whole minutes, so many that
-    there are at most `points` of them, 1 to 720.
+    group: "" is topics without their groups, and with a topic of "" the database alone. since: a
+    time, or an age such as 6h. until: a time or an age; None: now. points: how many steps, of whole
+    minutes, at most: 1 to 720.
     Raises UsageError for a range that is empty or begins before the minutes that are kept, and
     where none is; RefusedError (GL404) for an unknown group or topic.
     """
