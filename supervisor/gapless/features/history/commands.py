@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from gapless.cli.declare import Args, Command, Conn, opt
 from gapless.cli.parser import whole
+from gapless.cli.place import argument
 from gapless.cli.screen import answer, listed
 from gapless.errors import UsageError
 from gapless.features.history.lines import course_lines
 from gapless.features.history.ops import FIELDS, POINTS, POINTS_MAX, SINCE, history
+from gapless.ops.place import read_since
 
 EXAMPLES = """\
 Supervisors record each minute (historyHours: for how long it is kept); a time that nobody recorded
@@ -27,8 +29,12 @@ command = Command("history")
     opt("--group G", "of this group only"),
     opt("--topic T", "of this topic only, with its groups"),
     opt("--only WHAT", "database: the sums of all; topics: no groups"),
-    opt("--since TIME", f"from then, or from so long ago, such as 6h (default: {SINCE})"),
-    opt("--until TIME", "to before then (default: now)"),
+    opt(
+        "--since TS|AGE",
+        f"from then, or from so long ago, such as 90m (default: {SINCE})",
+        argument(read_since),
+    ),
+    opt("--until TS|AGE", "to before then (default: now)", argument(read_since)),
     opt(
         "--points N",
         f"at most so many steps, of whole minutes (default: {POINTS})",

@@ -103,6 +103,7 @@ def history(
     """
     if not 1 <= points <= POINTS_MAX:
         raise UsageError(f"points: {points} must be from 1 to {POINTS_MAX}")
+    row(conn, query("history", "known"), group=group or None, topic=topic or None)
     (state,) = rows(conn, _State, query("history", "state"))
     if not state.kept_hours:
         raise UsageError(
@@ -117,7 +118,6 @@ def history(
     # Steps begin at multiples of their length, so a chart that is drawn again looks the same.
     last = datetime.fromtimestamp(-(-int(last.timestamp()) // step_s) * step_s, UTC)
     first = last - timedelta(seconds=number * step_s)
-    row(conn, query("history", "known"), group=group or None, topic=topic or None)
     found = rows(
         conn,
         _Steps,
