@@ -312,8 +312,8 @@ _NAMES = re.compile(r"\bgapless\.(\w+)")
 _DEFINES = re.compile(
     r"^create (?:or replace )?(?:table|view|function|procedure) gapless\.(\w+)", re.MULTILINE
 )
-# Names of features in rooms of the core: the lists may only become shorter. None of capture, webhooks, compaction:
-# tests/across/test_features_removed.py.
+# Names of features in rooms of the core: the lists may only become shorter. None of capture, webhooks, compaction,
+# history: tests/across/test_features_removed.py.
 KNOWN_TO_THE_CORE = {
     "consume": "filters queue",
     "lease": "clients queue scheduled",

@@ -96,8 +96,8 @@ def history(
     """Return the past of a group, a topic, or all: the database first, then by topic and group.
 
     group: "" is topics without their groups, and with a topic of "" the database alone. since: a
-    time, or an age such as 6h. until: a time or an age; None: now. points: how many steps, of whole
-    minutes, at most: 1 to 720.
+    timedelta ago, a time, or one of both as text, such as 6h. until: a timedelta ago, or as since;
+    None: now. points: at most so many steps, of whole minutes each: 1 to 720.
     Raises UsageError for a range that is empty or begins before the minutes that are kept, and
     where none is; RefusedError (GL404) for an unknown group or topic.
     """
