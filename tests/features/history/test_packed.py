@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from psycopg import Connection
 
@@ -26,6 +26,11 @@ QUICK = settings(
 
 
 @given(numbers=st.lists(NUMBERS, min_size=1, max_size=60))
+@example([7, 7, 7])
+@example([0, 254, None])
+@example([0, 255])
+@example([5, 65_540])
+@example([None])
 @QUICK
 def test_numbers_come_back(conn: Connection[Any], numbers: list[int | None]) -> None:
     assert numbers == value(
