@@ -217,6 +217,7 @@ CALLED_BY_PEOPLE = {
     *"add_webhook remove_webhook pause_webhook resume_webhook replay_webhook".split(),
     *"create_api_key revoke_api_key set_schema remove_schema".split(),
     *"take acknowledge release reject extend queue_state".split(),
+    *"record_history history".split(),
     *"join poll commit commit_redriven reject_unit heartbeat leave end_client".split(),
 }
 
@@ -311,8 +312,8 @@ _NAMES = re.compile(r"\bgapless\.(\w+)")
 _DEFINES = re.compile(
     r"^create (?:or replace )?(?:table|view|function|procedure) gapless\.(\w+)", re.MULTILINE
 )
-# Names of features in rooms of the core: the lists may only become shorter. None of capture, webhooks, compaction:
-# tests/across/test_features_removed.py.
+# Names of features in rooms of the core: the lists may only become shorter. None of capture, webhooks, compaction,
+# history: tests/across/test_features_removed.py.
 KNOWN_TO_THE_CORE = {
     "consume": "filters queue",
     "lease": "clients queue scheduled",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from psycopg import Connection
 
     from gapless.consume.read.claim import SelectiveReader
@@ -38,6 +39,16 @@ class Declaration(Protocol):
 
     def make_known(self, conn: Connection[Any], /) -> bool:
         """Make it known unless it already is, unchanged; return whether something changed."""
+
+
+class PastReader(Protocol):
+    """Reads the past of groups, as far as the database has it. Raises GaplessError without one."""
+
+    def lags(self, conn: Connection[Any], /) -> Mapping[tuple[str, str], Sequence[float | None]]:
+        """Return the lag of the last hour's minutes, oldest first, by group and topic."""
+
+    def lines(self, conn: Connection[Any], since_s: float, /) -> Sequence[DataclassInstance]:
+        """Return a record for each group in a topic; its property `trend` is a sparkline."""
 
 
 class GroupMode(Protocol):
@@ -96,6 +107,7 @@ class Feature:
     `gapless.ops`.
     sections: of a look (status, the console, metrics).
     page: the name of a package whose `page.js` is a room of the gateway's page.
+    past: the reader of what was recorded of groups, for status and the console; at most one.
     checks: of `gapless doctor`, after the core's.
     duties: done beside the sequencer, in its process, on sessions of their own.
     workers: children of a supervisor that need no lease. source: of handlers that come and go.
@@ -116,6 +128,7 @@ class Feature:
     ops: tuple[str, ...] = ()
     sections: Callable[[], Sequence[StatusSection[Any]]] = tuple
     page: str = ""
+    past: Callable[[], PastReader] | None = None
     checks: Callable[[], Sequence[Check]] = tuple
     duties: Callable[[], Sequence[Duty]] = tuple
     workers: Callable[[], Sequence[Workers]] = tuple

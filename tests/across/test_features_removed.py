@@ -1,6 +1,6 @@
-"""A feature is its folders: without those of three, and without their lines in the list, the core works.
+"""A feature is its folders: without those of four, and without their lines in the list, the core works.
 
-From a copy of the tree three features are removed: each one's folder of Python, of SQL and of tests, and its lines in
+From a copy of the tree four features are removed: each one's folder of Python, of SQL and of tests, and its lines in
 features/__init__.py. Nothing else changes. There the core's tests pass: a choice of them, one of each kind. No function
 of the core is kept back for them. `claim_kept()` (filters) calls `claim_latest()` (compaction) by name, in a branch for
 groups that begin with the newest event of each key, of which there is none.
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-REMOVED = ("capture", "webhooks", "compaction")
+REMOVED = ("capture", "webhooks", "compaction", "history")
 COPIED = ("supervisor", "sql", "config", "tests", "examples")
 CORE = (
     "tests/migration/test_migrate.py::test_it_installs_everything_once",
@@ -48,7 +48,7 @@ def _without(root: Path, name: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_the_core_works_without_three_features(tmp_path: Path) -> None:
+def test_the_core_works_without_four_features(tmp_path: Path) -> None:
     for folder in COPIED:
         shutil.copytree(
             ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__")

@@ -15,7 +15,7 @@ from docs.scripts import script
 from support.every import every
 
 reference = script("_reference")
-_UNITS = "requests|files|events|units|bytes|characters|seconds|calls|partitions|letters|rows|offset|days|timedelta|sessions"
+_UNITS = "requests|files|events|units|bytes|characters|seconds|calls|partitions|letters|rows|offset|hours|days|timedelta|steps|sessions"
 _UNIT_IN_NAME = re.compile(
     r"_(?:s|ms|bytes|events|units|rows|count|lines|chunks)(?:_max)?$|^chunks_\w+$|"
     r"^(?:events|units|partitions|bytes|groups|topics|members|transactions|duplicates|batches)$"

@@ -161,6 +161,7 @@ TABLE = {
     "*/gapless/features/schemas/*": _SCHEMAS,
     "*/gapless/features/expiry/*": f"features/expiry/test_expiry.py {_SUBSCRIPTION}",
     "*/gapless/features/retention/*": _RETENTION,
+    "*/gapless/features/history/*": "features/history",
     "*/gapless/log/search.py": "log/test_slices.py log/test_search.py",
     "*/gapless/consume/isolate.py": f"{_STEP} {_LETTERS}",
     "*/gapless/consume/aside/record.py": f"consume/unit/test_letters.py {_LETTERS} {_STEP} {_DELIVER}",
@@ -270,6 +271,7 @@ TABLE = {
     "sql/log/functions/read/read.sql": _READ,
     **_files("last_base unit_end", f"{_RETENTION} log/test_unrouted.py"),
     "sql/log/functions/read/*": _PLACE,
+    "sql/features/history/functions/*": "features/history",
     "sql/features/retention/functions/*": f"{_RETENTION} log/test_unrouted.py",
     "sql/consume/functions/seek/*": f"{_CONTROL} partitions",
     **_files(

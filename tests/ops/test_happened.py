@@ -37,7 +37,7 @@ def test_what_becomes_of_units_and_what_people_do(
     assert told["pause"].group == "billing"
     assert (told["hand-over"].topic, told["hand-over"].partition) == ("orders", 0)
     assert told["hand-over"].what == "epoch 1"
-    printed = command("status", "--since", "1h")
+    printed = command("status", "--since", "1h")["happenings"]
     assert [row["kind"] for row in printed] == [each.kind for each in found]
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Any
 
 from gapless.cli.context import load_all, open_connection
-from gapless.cli.declare import Args, Command, flag, opt
+from gapless.cli.declare import Args, Command, Conn, flag, opt
 from gapless.cli.parser import age_s, number
 from gapless.cli.screen import listed, remark, say
-from gapless.errors import UsageError
+from gapless.errors import GaplessError, UsageError
 from gapless.ops.happened import happened_since
 from gapless.ops.text import json_text
 from gapless.status import Snapshot, snapshot, to_document
@@ -41,8 +43,8 @@ command = Command("status")
     ),
     opt(
         "--since AGE",
-        "happenings since then instead, such as 90s, 15m, 1h, 7d: evictions, hand-overs, errors, "
-        "dead letters, redrives, and actions of people on groups",
+        "the past since then instead, such as 90s, 15m, 1h, 7d: the course of each group, and "
+        "happenings (evictions, hand-overs, errors, dead letters, redrives, actions of people)",
         age_s,
     ),
     json=False,
@@ -54,13 +56,8 @@ def _status(args: Args) -> int:
     if args.since is not None:
         if args.watch:
             raise UsageError("--since looks once: leave --watch out")
-        from gapless.ops.happened import ROWS_MAX  # noqa: PLC0415 - a snapshot needs none of it
-
         with connect() as conn:
-            found = happened_since(conn, args.since)
-        listed(args, found, "nothing that the tables tell of")
-        if len(found) == ROWS_MAX:
-            remark(f"there may be more: these are the newest {ROWS_MAX}")
+            _print_past(conn, args)
         return 0
     # Each output imports only its own needs: JSON needs no rich, one snapshot no terminal.
     if args.watch and args.json:
@@ -79,6 +76,29 @@ def _status(args: Args) -> int:
     else:
         _print_page(look)
     return 0
+
+
+def _print_past(conn: Conn, args: Args) -> None:
+    """Print the course of each group, as far as it was recorded, and the happenings."""
+    from gapless.ops.happened import ROWS_MAX  # noqa: PLC0415 - a snapshot needs none of it
+    from gapless.status.past import recorded_lines  # noqa: PLC0415
+
+    found = happened_since(conn, args.since)
+    groups: Sequence[Any] = ()
+    try:
+        groups = recorded_lines(conn, args.since)
+    except GaplessError as error:
+        remark(str(error))
+    if args.json:
+        past = {"groups": groups, "happenings": found}
+        say(json_text({name: [asdict(row) for row in rows] for name, rows in past.items()}))
+    else:
+        listed(args, groups, first=["trend"])
+        if groups and found:
+            say()
+        listed(args, found, "nothing happened that the tables tell of")
+    if len(found) == ROWS_MAX:
+        remark(f"there may be more: these are the newest {ROWS_MAX}")
 
 
 def _print_page(look: Snapshot) -> None:

@@ -8,6 +8,7 @@ from gapless.features.compaction.feature import COMPACTION
 from gapless.features.expiry.feature import EXPIRY
 from gapless.features.filters.feature import FILTERS
 from gapless.features.gateway.feature import GATEWAY
+from gapless.features.history.feature import HISTORY
 from gapless.features.metrics.feature import METRICS
 from gapless.features.queue.feature import QUEUE
 from gapless.features.replay.feature import REPLAY
@@ -26,6 +27,7 @@ FEATURES = (
     COMPACTION,
     REPLAY,
     RETENTION,
+    HISTORY,
     EXPIRY,
     CHAINS,
     CAPTURE,

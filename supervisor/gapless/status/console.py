@@ -21,6 +21,7 @@ from gapless.status.draw import draw
 from gapless.status.history import History
 from gapless.status.keys import press, told
 from gapless.status.look import snapshot
+from gapless.status.past import recorded_lags
 from gapless.status.terminal import Screen
 from gapless.status.view import UNIT_DEPTH, At, Canvas, ConsoleState, LetterLine, Look
 from gapless.status.words import ASCII, UNICODE
@@ -69,6 +70,8 @@ class LiveConsole:
         """Look, carry out the wish, and show both. Raises psycopg.Error, GaplessError."""
         if self._state.wish is not None:
             self._redrive(conn, self._state.wish)
+        if self._look is None:
+            self._history.begin(recorded_lags(conn))
         shot = snapshot(conn)
         self._history.add(shot)
         for text in self._early_notes:

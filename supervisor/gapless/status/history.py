@@ -6,7 +6,7 @@ Rates come from offsets and the database's clock, so they are right for irregula
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,6 +33,11 @@ class History:
     def __init__(self) -> None:
         self._samples: deque[_Sample] = deque(maxlen=POINTS_MAX + 1)
         self._news = News()
+        self._before: Mapping[tuple[str, str], Sequence[float | None]] = {}
+
+    def begin(self, lags: Mapping[tuple[str, str], Sequence[float | None]]) -> None:
+        """Take the lags of groups before the first snapshot, as the database recorded them."""
+        self._before = lags
 
     def add(self, snapshot: Snapshot) -> None:
         """Add the next snapshot; one older than the last begins a new history of rates."""
@@ -85,8 +90,12 @@ class History:
         return [_rate(then, now, key) for then, now in pairwise(self._samples)]
 
     def lags(self, group: tuple[str, str]) -> list[float | None]:
-        """Return the lag of a group in a topic from point to point, oldest first."""
-        return [sample.lags.get(group) for sample in self._samples]
+        """Return the lag of a group in a topic from point to point, oldest first.
+
+        Points before the first snapshot are minutes.
+        """
+        own = [sample.lags.get(group) for sample in self._samples]
+        return [*self._before.get(group, ()), *own][-POINTS_MAX:]
 
     def lag_per_s(self, group: tuple[str, str]) -> float | None:
         """Return the growth of a group's lag in a topic, in events per second; None: unknown."""

@@ -1,0 +1,49 @@
+-- Record a minute: see record_history(), which knows the time. Writes a row for each series whose numbers changed.
+-- Counts of a minute are the growth since the minute before. They are null (unknown) where that was not recorded, the
+-- clock was set, or the group was moved by a person. A minute is recorded once: a clock that was set back waits.
+-- locks: history_state, so that one recording is made at a time
+create or replace function gapless.record_history_at(_at timestamptz, _keep_hours int) returns int
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+declare
+  this int := floor(extract(epoch from _at) / 60);
+  goes_on boolean;
+  state gapless.history_state;
+  past int;
+  told int;
+begin
+  if _keep_hours not between 0 and 8760 then
+    raise exception 'history is kept for 0 to 8760 hours, not %', _keep_hours using errcode = 'GL400';
+  end if;
+  select s.* into strict state from gapless.history_state s for no key update;
+  if _keep_hours = 0 then
+    if state.keep_hours is distinct from 0 then
+      delete from gapless.history_series;
+      delete from gapless.history_clock;
+      update gapless.history_state set keep_hours = 0, last_minute = null, last_ts = null;
+    end if;
+    return 0;
+  end if;
+  insert into gapless.history_clock as c (hour, minutes) values (this / 60, 1::bigint << this % 60)
+  on conflict (hour) do update set minutes = c.minutes | excluded.minutes, is_packed = false
+  where c.minutes & excluded.minutes = 0;
+  if not found then
+    if this <> state.last_minute then    -- the clock was set back
+      update gapless.history_state set last_minute = null;
+    end if;
+    return 0;
+  end if;
+  goes_on := coalesce(state.last_minute = this - 1, false);
+  if not goes_on or this % 60 = 0 then
+    for past in select c.hour from gapless.history_clock c where c.hour <> this / 60 and not c.is_packed loop
+      perform gapless.pack_history(past);
+    end loop;
+    perform gapless.look_at_clock();
+    perform gapless.forget_history(
+      floor(extract(epoch from least(_at, gapless.sure_clock())) / 3600)::int - _keep_hours
+    );
+  end if;
+  told := gapless.record_series(this, goes_on, state.last_ts - interval '1 min');
+  update gapless.history_state set keep_hours = _keep_hours, last_minute = this, last_ts = _at;
+  return told;
+end
+$$;

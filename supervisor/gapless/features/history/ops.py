@@ -1,0 +1,184 @@
+"""The past of groups and topics, as the database recorded it each minute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from gapless.db.queries import query
+from gapless.errors import UsageError
+from gapless.ops.place import read_since
+from gapless.ops.rows import row, rows
+from gapless.ops.text import age_text, stamp
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+__all__ = ["Course", "Past", "history"]
+
+POINTS_MAX = 720
+POINTS = 180
+SINCE = "6h"
+FIELDS = ("lag", "lag_s", "handled_per_s", "dead_letters", "members", "published_per_s")
+_MINUTE_S = 60
+_HOUR_S = 3600
+Numbers = Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """The course of a group in a topic: a number a step; None where nothing was recorded.
+
+    Without a group it is that of the topic, which has published_per_s alone; without a topic that
+    of the whole database: the sums, and the oldest age. lag, lag_s (the age of the oldest unhandled
+    event) and dead_letters (units) are the most of a step, rates the mean, members the last.
+    """
+
+    group: str | None
+    topic: str | None
+    lag: Numbers
+    lag_s: Numbers
+    handled_per_s: Numbers
+    dead_letters: Numbers
+    members: Numbers
+    published_per_s: Numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """Courses from `since` to before `until`, in steps of step_s seconds.
+
+    since, until: times in UTC. kept_hours: hours that minutes are kept.
+    """
+
+    since: datetime
+    until: datetime
+    step_s: int
+    kept_hours: int
+    series: Sequence[Course]
+
+    def document(self, of: Sequence[str] = FIELDS) -> Mapping[str, object]:
+        """Return it as the route GET /v1/history does, with these fields of each course."""
+        return {
+            "from": stamp(self.since),
+            "to": stamp(self.until),
+            "step_s": self.step_s,
+            "kept_hours": self.kept_hours,
+            "series": [
+                {name: getattr(each, name) for name in ("group", "topic", *of)}
+                for each in self.series
+            ],
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State:
+    now_ts: datetime
+    kept_hours: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Steps(Course):
+    steps: Sequence[int] = field(default=())
+
+
+def history(
+    conn: Connection[Any],
+    group: str | None = None,
+    topic: str | None = None,
+    *,
+    since: str | datetime | timedelta = SINCE,
+    until: str | datetime | timedelta | None = None,
+    points: int = POINTS,
+) -> Past:
+    """Return the past of a group, a topic, or all: the database first, then by topic and group.
+
+    group: "" is topics without their groups, and with a topic of "" the database alone. since: a
+    timedelta ago, a time, or one of both as text, such as 6h. until: a timedelta ago, or as since;
+    None: now. points: at most so many steps, of whole minutes each: 1 to 720.
+    Raises UsageError for a range that is empty or begins before the minutes that are kept, and
+    where none is; RefusedError (GL404) for an unknown group or topic.
+    """
+    if not 1 <= points <= POINTS_MAX:
+        raise UsageError(f"points: {points} must be from 1 to {POINTS_MAX}")
+    row(conn, query("history", "known"), group=group or None, topic=topic or None)
+    (state,) = rows(conn, _State, query("history", "state"))
+    if not state.kept_hours:
+        raise UsageError(
+            "there is no history yet: gapless run writes it each minute"
+            if state.kept_hours is None
+            else "there is no history: it is switched off (historyHours: 0)"
+        )
+    first, last = _range(state, since, until)
+    range_s = int((last - first).total_seconds())
+    step_s = _MINUTE_S * -(-range_s // (_MINUTE_S * points))
+    number = -(-range_s // step_s)
+    # Steps begin at multiples of their length, so a chart that is drawn again looks the same.
+    last = datetime.fromtimestamp(-(-int(last.timestamp()) // step_s) * step_s, UTC)
+    first = last - timedelta(seconds=number * step_s)
+    found = rows(
+        conn,
+        _Steps,
+        query("history", "steps"),
+        group=group,
+        topic=topic,
+        since=first,
+        until=last,
+        step_s=step_s,
+    )
+    return Past(
+        since=first,
+        until=last,
+        step_s=step_s,
+        kept_hours=state.kept_hours,
+        series=[_course(each, number) for each in found],
+    )
+
+
+def _range(
+    state: _State, since: str | datetime | timedelta, until: str | datetime | timedelta | None
+) -> tuple[datetime, datetime]:
+    """Return the first minute of a range, and the one after its last. Raises UsageError."""
+    now, kept_hours = state.now_ts, state.kept_hours or 0
+    first, last = _time(since, now), now if until is None else min(_time(until, now), now)
+    if first > now:
+        raise UsageError(f"since: {stamp(first)} has not come yet: it is {stamp(now)}")
+    if first >= last:
+        raise UsageError(f"the range ends before it begins: {stamp(first)} to {stamp(last)}")
+    if first < now - timedelta(hours=kept_hours, minutes=1):
+        raise UsageError(
+            f"since: {stamp(first)} is too long ago: history is kept for "
+            f"{age_text(kept_hours * _HOUR_S)} (historyHours)"
+        )
+    return _minute(first), _minute(last) + timedelta(minutes=1)
+
+
+def _time(said: str | datetime | timedelta, now: datetime) -> datetime:
+    if isinstance(said, str):
+        said = read_since(said)
+    try:
+        return now - said if isinstance(said, timedelta) else said
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def _minute(time: datetime) -> datetime:
+    return time.astimezone(UTC).replace(second=0, microsecond=0)
+
+
+def _course(found: _Steps, number: int) -> Course:
+    """Put the recorded steps of a series in their places among all."""
+
+    def placed(values: Numbers) -> Numbers:
+        row: list[float | None] = [None] * number
+        for step, value in zip(found.steps, values, strict=True):
+            row[step] = value
+        return row
+
+    return Course(
+        group=found.group,
+        topic=found.topic,
+        **{name: placed(getattr(found, name)) for name in FIELDS},
+    )
