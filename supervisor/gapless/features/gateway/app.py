@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from gapless.features.gateway import (
     events_out,
+    letters,
     looks,
     members,
     operate,
@@ -56,6 +57,7 @@ WAYS = (
     *_own,
     *operate.ways,
     *upkeep.ways,
+    *letters.ways,
     *verbs.ways(),
 )
 PAGE = tuple(page.ways)

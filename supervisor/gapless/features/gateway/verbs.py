@@ -66,6 +66,8 @@ def _shape(argument: Argument) -> Shape:
     about, kind = argument.options.get("help", ""), argument.options.get("type")
     if argument.options.get("action") == "store_true":
         return truth(about)
+    if argument.is_repeated:
+        return text(f"{about.partition(';')[0]}; several with commas between")
     if isinstance(kind, WholeNumber) and kind.high is not None:
         return whole(kind.low, kind.high, about)
     return text(about)
