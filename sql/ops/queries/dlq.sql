@@ -20,7 +20,7 @@ limit %(limit)s offset %(skip)s
 -- The same units, counted by group, topic and the form of their error; or by type, or by day (UTC), instead of that.
 -- returns: gapless.ops.dlq.summary:DlqCause
 select
-  c.group_id as "group", t.name as topic, c.cause, c.exception_class, c.units,
+  c.group_id as "group", t.name as topic, c.cause, c.exception_class, c.units, sum(c.units) over ()::bigint as total,
   c.first_ts as first_failed, c.last_ts as failed
 from (
   select
@@ -107,6 +107,17 @@ where e.group_id = %(group)s and t.name = %(topic)s and e.partition_id = %(parti
   and e.c_offset between %(offset)s and %(last_offset)s
 order by e.c_offset
 limit %(limit)s
+
+-- name: alike
+-- returns: gapless.ops.dlq.records:SameError
+select d.error_form as cause, (
+  select count(*) from gapless.dead_letter o
+  where o.group_id = d.group_id and o.topic_id = d.topic_id and o.error_form = d.error_form
+    and o.state in ('waiting', 'parked', 'dead')
+) as units
+from gapless.dead_letter d
+join gapless.topic t using (topic_id)
+where d.group_id = %(group)s and t.name = %(topic)s and d.partition_id = %(partition)s and d.first_offset = %(offset)s
 
 -- name: behind
 -- The units parked behind one, in its own partition or another.

@@ -15,6 +15,7 @@ from gapless.ops.dlq.records import (
     DlqUnit,
     ParkedAhead,
     ParkedBehind,
+    SameError,
     SameTransaction,
 )
 from gapless.ops.place import GroupPlace
@@ -58,6 +59,7 @@ class DlqDetails:
     """All facts about a unit, with its first events; ahead: for a parked one.
 
     behind: units parked behind it. same_transaction: other units of it that were set aside.
+    alike: its error, with the number of units that have it.
     """
 
     unit: DlqUnit
@@ -65,6 +67,7 @@ class DlqDetails:
     behind: Sequence[ParkedBehind]
     ahead: ParkedAhead | None
     same_transaction: Sequence[SameTransaction]
+    alike: SameError
 
 
 def list_units(
@@ -128,6 +131,7 @@ def show_unit(conn: Connection[Any], place: GroupPlace, *, events_max: int = 50)
         events=list_events(conn, unit, limit=events_max),
         behind=rows(conn, ParkedBehind, query("dlq", "behind"), **where),
         ahead=find_ahead(conn, unit),
+        alike=rows(conn, SameError, query("dlq", "alike"), **where)[0],
         same_transaction=rows(conn, SameTransaction, kin, **where, transaction=unit.transaction_id),
     )
 

@@ -26,12 +26,13 @@ class DlqCause:
     """Units of a group and topic that have a cause in common; times are of their failures.
 
     cause: the form of their error, the type of their first event, or the day of their last failure
-    (UTC).
+    (UTC). total: units of all causes, also of those beyond the limit.
     """
 
     group: str
     topic: str
     units: int
+    total: int = field(metadata=ONLY_JSON)
     first_failed: datetime
     failed: datetime
     exception_class: str | None = field(metadata=ONLY_JSON)
