@@ -7,8 +7,8 @@ select
   l.group_id as "group", l.topic, l.partition_id as partition, l.owner as member, a.pid,
   case
     when l.error is not null then 'stopped'
-    when a.wait_event_type = 'Lock' then 'waiting for a lock'
-    when a.xact_start is not null or d.units > 0 then 'in a unit'
+    when b.is_busy and a.wait_event_type = 'Lock' then 'waiting for a lock'
+    when b.is_busy or d.units > 0 then 'in a unit'
     when l.paused_ts is not null then 'paused'
     when l.owner_id is null or not l.is_held then 'nobody'
     when a.state is null and m.kind = 'supervisor' then 'not visible'
@@ -16,13 +16,13 @@ select
   end as doing,
   case
     when l.error is not null then l.error_ts
-    when a.wait_event_type = 'Lock' then a.query_start
-    when a.xact_start is not null then a.xact_start
+    when b.is_busy and a.wait_event_type = 'Lock' then a.query_start
+    when b.is_busy then a.xact_start
     when d.units > 0 then m.polled_ts
     when l.paused_ts is not null then l.paused_ts
     else coalesce(a.state_change, m.polled_ts)
   end as since,
-  case when a.xact_start is not null or d.units > 0 then coalesce(d.first_offset, o.next_offset) end as "offset",
+  case when b.is_busy or d.units > 0 then coalesce(d.first_offset, o.next_offset) end as "offset",
   greatest(d.attempts, case when o.attempt_offset >= o.next_offset then o.attempts end) as attempts,
   w.units as waiting,
   w.next_ts as next_attempt
@@ -41,6 +41,9 @@ cross join lateral (
   where x.group_id = l.group_id and x.topic_id = l.topic_id and x.partition_id = l.partition_id
     and x.state = 'waiting'
 ) w
+left join gapless.lag g on g.group_id = l.group_id and g.topic_id = l.topic_id and g.partition_id = l.partition_id
+-- A session may serve several partitions: it is not at work on one that has no event and no unit to try again.
+cross join lateral (select a.xact_start is not null and (g.lag > 0 or w.next_ts <= now()) as is_busy) b
 where l.group_id = %(group)s and (%(topic)s::text is null or l.topic = %(topic)s)
 union all
 select

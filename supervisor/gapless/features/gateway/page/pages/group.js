@@ -17,12 +17,14 @@ function group({ main, parts: [groupName, topic], signal }) {
   const parts = Object.fromEntries(["state", "buttons", "facts", "errors", "partitions", "workers", "members", "filter"].map((each) => [each, el("div")]));
   const charts = section("History", LINES.map((lines) => historyChart(place, lines, signal)));
   const found = el("div", {}, parts.state, parts.buttons, parts.facts, charts, parts.errors, parts.partitions, parts.workers, parts.members, parts.filter);
-  main.append(el("h1", {}, `${groupName}/${topic}`), found);
+  const absent = el("p", { class: "empty", hidden: true }, "There is no such group.");
+  main.append(el("h1", {}, `${groupName}/${topic}`), absent, found);
   const read = readers(place, parts, signal);
   let drawn = null; // the buttons of a state stay, and with them the answers to their questions
   return (status) => {
     const line = status.groups.find((each) => each.group === groupName && each.topic === topic);
-    if (!line) return show(found, el("p", { class: "empty" }, "There is no such group."));
+    absent.hidden = !(found.hidden = !line); // a look that was taken before it was made shows none
+    if (!line) return;
     const rows = status.partitions.filter((each) => each.group === groupName && each.topic === topic);
     show(parts.state, stateOf(line, rows));
     if (drawn !== line.paused) show(parts.buttons, buttons(groupName, topic, line));
