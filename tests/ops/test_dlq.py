@@ -68,7 +68,9 @@ def test_summary(conn: Connection, refused: None, command: Command) -> None:
     assert [(each.units, each.total) for each in found] == [(1, 2)]
     day = found[0].failed.astimezone(UTC).date().isoformat()
     assert [each.cause for each in ops.summarise_units(conn, DlqFilter(), by="day")] == [day]
-    conn.execute("update gapless.dead_letter_event set event_type = 'paid' where c_offset in (1, 4)")
+    conn.execute(
+        "update gapless.dead_letter_event set event_type = 'paid' where c_offset in (1, 4)"
+    )
     conn.execute("update gapless.dead_letter_event set event_type = 'sent' where c_offset = 2")
     types = ops.summarise_units(conn, DlqFilter(), by="type")
     assert [(each.cause, each.units) for each in types] == [("paid", 2)]

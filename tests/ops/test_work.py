@@ -69,7 +69,9 @@ def test_workers_of_a_queue(conn: Connection, dsn: str) -> None:
         lock = "select pg_advisory_xact_lock(7)"
 
         def says(word: str) -> bool:
-            return [each.doing for each in ops.show_work(conn, place) if each.partition is None] == [word]
+            return [
+                each.doing for each in ops.show_work(conn, place) if each.partition is None
+            ] == [word]
 
         assert says("at rest")
         with worker.transaction():

@@ -53,22 +53,14 @@ class Argument:
             place.half_flag = self.names[0], *self.half
         place.add_argument(*self.names, **self.options)
 
-    @property
-    def is_repeated(self) -> bool:
-        """Whether it is given several times for several values."""
-        return self.options.get("action") == "append"
-
     def flat(self) -> Iterator[Argument]:
         """Yield this argument, as Arguments.flat() does for several."""
         yield self
 
     def value(self, said: Any) -> Any:
-        """Return the value of an argument that a program gives: text, number, boolean or None.
-
-        An argument that is repeated for several values is given as one text, with commas.
-        """
+        """Return the value of an argument that a program gives: text, number, boolean or None."""
         kind = self.options.get("type")
-        if self.is_repeated:
+        if self.options.get("action") == "append":  # a program gives one text, with commas
             return said.split(",") if said else None
         try:
             return kind(said) if kind is not None and isinstance(said, str) else said

@@ -54,7 +54,9 @@ def test_a_selection_that_changed_is_refused(operated: Client, conn: Connection)
     filtered = {"group": "billing", "states": "dead", **reason}
     for expected in (2, 4):
         told = problem(operated.post(url, json={**filtered, "expected": expected}), 409)
-        assert f"the filter finds 3 units now, not {expected}; nothing was changed" in told["detail"]
+        assert (
+            f"the filter finds 3 units now, not {expected}; nothing was changed" in told["detail"]
+        )
     assert places(conn) == before
     done = operated.post(url, json={"places": [first], **reason})
     assert done.json() == {"units": 1, "left_alone": 0}

@@ -78,7 +78,9 @@ def go(page: Any, where: str, wanted: str) -> None:
 
 
 def states(conn: Connection) -> dict[str, int]:
-    return dict(conn.execute("select state, count(*) from gapless.dead_letter group by 1").fetchall())
+    return dict(
+        conn.execute("select state, count(*) from gapless.dead_letter group by 1").fetchall()
+    )
 
 
 def test_from_causes_to_a_redrive_until_it_is_handled(

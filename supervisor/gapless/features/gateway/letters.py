@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
@@ -26,7 +26,9 @@ UNITS_MAX = 10_000  # of one request that redrives or discards
 PLACES_MAX = 200
 _SELECTION = {
     **WHICH,
-    "places": list_of(PLACE, "These instead of a filter; all or none.", minItems=1, maxItems=PLACES_MAX),
+    "places": list_of(
+        PLACE, "These instead of a filter; all or none.", minItems=1, maxItems=PLACES_MAX
+    ),
     "expected": whole(0, 10**9, "Refused (409) when the filter finds another number of units."),
 }
 _Verb = Literal["redrive", "discard"]
@@ -102,7 +104,7 @@ async def _change_all(
     return said(await logged_by(gateway, request, change))
 
 
-def _found(conn: Connection[Any], wanted: DlqFilter, expected: int | None) -> Sequence[GroupPlace]:
+def _found(conn: Connection[Any], wanted: DlqFilter, expected: int | None) -> list[GroupPlace]:
     """Return the places of a filter's units. Raises RefusedError for another number of them."""
     found = [each.place for each in list_units(conn, wanted, limit=UNITS_MAX)]
     if expected is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg import Connection
@@ -121,13 +121,12 @@ def wanted_in(asked: Asked, default: Sequence[str]) -> DlqFilter:
     if set(states) - set(STATES):
         raise Problem(400, f"states={','.join(states)[:100]}: some of {', '.join(STATES)}")
     since = read_since(asked["since"]) if asked["since"] else None
-    is_age = isinstance(since, timedelta)
     return DlqFilter(
         **{name: asked[name] for name in ("group", "topic", "key", "error")},
         error_form=asked["cause"],
         event_type=asked["type"],
-        since=None if is_age else since,
-        age=since if is_age else None,
+        since=since if isinstance(since, datetime) else None,
+        age=since if isinstance(since, timedelta) else None,
         until=read_time(asked["until"]) if asked["until"] else None,
         states=states,
     )

@@ -66,7 +66,7 @@ def _shape(argument: Argument) -> Shape:
     about, kind = argument.options.get("help", ""), argument.options.get("type")
     if argument.options.get("action") == "store_true":
         return truth(about)
-    if argument.is_repeated:
+    if argument.options.get("action") == "append":
         return text(f"{about.partition(';')[0]}; several with commas between")
     if isinstance(kind, WholeNumber) and kind.high is not None:
         return whole(kind.low, kind.high, about)

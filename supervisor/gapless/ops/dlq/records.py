@@ -9,7 +9,15 @@ from uuid import UUID
 from gapless.ops.place import GroupPlace, spell
 from gapless.ops.text import ONLY_JSON
 
-__all__ = ["DlqEvent", "DlqRow", "DlqUnit", "ParkedAhead", "ParkedBehind", "SameError", "SameTransaction"]
+__all__ = [
+    "DlqEvent",
+    "DlqRow",
+    "DlqUnit",
+    "ParkedAhead",
+    "ParkedBehind",
+    "SameError",
+    "SameTransaction",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,7 +65,7 @@ def summarise_units(
     """Count the units that the filter chooses by their cause, the most frequent first.
 
     by: error (its form, without numbers and ids), type (of the first event), or day (of the last
-    failure, UTC). limit: at most this many causes.
+    failure, UTC). limit: at most this many rows.
 
     Raises the errors of list_units().
     """
