@@ -75,7 +75,7 @@ def list_units(
 ) -> list[DlqRow]:
     """Return the units that the filter chooses, newest failure first.
 
-    limit: at most this many units; None: all. skip: without the first ones.
+    limit: at most this many units; None: all. skip: without this many units at first.
 
     Raises RefusedError (GL404) for a group or topic that is not there and has left no units.
     """

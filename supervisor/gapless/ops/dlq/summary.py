@@ -43,8 +43,8 @@ class DlqCause:
 class DlqRedrive:
     """Units of a group and topic that a person had handled again, and how far they are.
 
-    began, asked: the first and the last request. handled: after all. failed: again. unhandled: a
-    worker has not come to them. Other units of it were discarded.
+    began, asked: the first and the last request. handled: units handled after all. failed: units
+    that failed again. unhandled: units to which no worker has come. Others were discarded.
     """
 
     group: str
@@ -86,9 +86,9 @@ def list_redrives(
     group: str | None = None,
     topic: str | None = None,
 ) -> list[DlqRedrive]:
-    """Return the redrives since a time or for so long, a record for each person, group and topic.
+    """Return the redrives, the newest first, a record for each person, group and topic.
 
-    The newest first. A unit that waited for another attempt when it was redriven leaves no trace
+    since: a time, or a timedelta before now. A unit that waited for another attempt when it was redriven leaves no trace
     once it is handled.
     """
     is_age = isinstance(since, timedelta)
