@@ -21,8 +21,8 @@ __all__ = ["GroupWork", "show_work"]
 class GroupWork:
     """The worker of a partition, or one of a queue, which has no partition.
 
-    doing: in a unit, waiting for a lock, at rest, paused, stopped, nobody, or not visible to this
-    role; since: from then on. pid: that of its session. offset: of
+    doing: in a unit, waiting for a lock, at rest, paused, stopped, nobody, or not visible to
+    sessions of this role; since: from then on. pid: that of its session. offset: of
     the first unit in hand. attempts: calls of its handler. waiting: units that wait for another
     attempt; next_attempt: the first.
     """

@@ -41,7 +41,7 @@ class DlqCause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DlqRedrive:
-    """Units of a group and topic that a person had handled again, and how far they are.
+    """Units of a group and topic that a person redrove, and how far they are.
 
     began, asked: the first and the last request. handled: units handled after all. failed: units
     that failed again. unhandled: units to which no worker has come. Others were discarded.
