@@ -64,6 +64,7 @@ create index dead_letter_open on gapless.dead_letter
 create index dead_letter_failed on gapless.dead_letter (last_failed_ts);
 create index dead_letter_closed on gapless.dead_letter (closed_ts)
   where state in ('redriven', 'discarded');
+create index dead_letter_redriven on gapless.dead_letter (redriven_ts) where redriven_ts is not null;
 create index dead_letter_due_set on gapless.dead_letter (due_set_ts) where state = 'waiting';
 
 -- The events of those units, whole, so that retention may drop the log (I9).

@@ -56,6 +56,7 @@ select count(*) from gapless.find_letters(
 -- Units that people had handled again, since then, and how far they are; a unit that was only waiting leaves no row
 -- once it is handled.
 -- returns: gapless.ops.dlq.summary:DlqRedrive
+-- index: dead_letter_redriven
 select
   d.group_id as "group", t.name as topic, d.redriven_by as who,
   min(d.redriven_ts) as began, max(d.redriven_ts) as asked, count(*) as units,

@@ -88,8 +88,8 @@ def list_redrives(
 ) -> list[DlqRedrive]:
     """Return the redrives, the newest first, a record for each person, group and topic.
 
-    since: a time, or a timedelta before now. A unit that waited for another attempt when it was redriven leaves no trace
-    once it is handled.
+    since: a time, or a timedelta before now. A unit that waited for another attempt when it was
+    redriven leaves no trace once it is handled.
     """
     is_age = isinstance(since, timedelta)
     when = {"since": None if is_age else since, "age": since if is_age else None}

@@ -93,7 +93,7 @@ function selection(rows, units, wanted, changing) {
 }
 
 const COLUMNS = [
-  { title: "unit", kind: "place", of: (unit) => el("a", { href: `#/${at(unit)}` }, place(unit)) },
+  { title: "unit", kind: "unit", of: (unit) => el("a", { href: `#/${at(unit)}` }, place(unit)) },
   { title: "state", of: (unit) => unit.state },
   { title: "failed", kind: "time", hide: true, of: (unit) => when(unit.failed) },
   { title: "attempts", kind: "number", hide: true, of: (unit) => unit.attempts },

@@ -10,6 +10,7 @@ import { causes, deadAddress, OPEN } from "./causes.js";
 
 export default { name: "groups", title: "", pages: { 2: group } };
 
+const COUNT_MAX = 10_000; // dead letters of a partition: a look counts no further
 const CAUSES_MS = 10_000; // counting letters costs more than a look
 
 function group({ main, parts: [groupName, topic], signal }) {
@@ -29,7 +30,7 @@ function group({ main, parts: [groupName, topic], signal }) {
     show(parts.state, stateOf(line, rows));
     if (drawn !== line.paused) show(parts.buttons, buttons(groupName, topic, line));
     drawn = line.paused;
-    show(parts.facts, facts(figures(line)));
+    show(parts.facts, facts(figures(line, rows.some((row) => row.dead_letters >= COUNT_MAX))));
     show(parts.members, section("Members", members(status.members.filter((each) => each.groups.includes(groupName)))));
     read(rows);
   };
@@ -93,7 +94,7 @@ function stateOf(line, rows) {
 
 const behind = (line) => `${plural(line.lag, "event")} behind, the oldest for ${age(line.lag_s)}`;
 
-function figures(line) {
+function figures(line, isMore) {
   const set = (state, n) => (n ? el("a", { href: deadAddress({ group: line.group, topic: line.topic, states: state }) }, `${count(n)} ${state}`) : `0 ${state}`);
   return [
     ["lag", `${count(line.lag)}${line.lag ? ` (${age(line.lag_s)})` : ""}`],
@@ -103,7 +104,7 @@ function figures(line) {
       ["open", count(line.open)], ["in hand", count(line.in_hand)], ["waiting", count(line.waiting)], ["lapsed", count(line.lapsed)],
       ["workers", `${count(line.workers)}, ${count(line.in_work)} at work`],
     ] : []),
-    ["set aside", el("span", {}, set("dead", line.dead_letters), ", ", set("waiting", line.waiting), ", ", set("parked", line.parked))],
+    ["set aside", el("span", {}, set("dead", line.dead_letters), isMore && " at least", ", ", set("waiting", line.waiting), ", ", set("parked", line.parked))],
   ];
 }
 
@@ -137,12 +138,11 @@ function partitions(rows, work) {
 /** The work of a partition: its unit and attempt, the time of the next one, the reason why it waits. */
 function occupation(row, work) {
   if (!work) return row.pause ? `paused by ${row.pause}` : "–";
-  return [
+  return el("span", {},
     row.error || (row.pause ? `${work.doing === "paused" ? "" : `${work.doing}, `}paused by ${row.pause}` : doing(work)),
     work.offset !== null && ` at offset ${count(work.offset)}`, work.attempts > 1 && `, attempt ${count(work.attempts)}`,
     row.waits_for.length > 0 && `; after ${row.waits_for.join(", ")}`,
-    work.waiting > 0 && [`; ${plural(work.waiting, "unit")} to retry, the next at `, when(work.next_attempt)],
-  ];
+    work.waiting > 0 && [`; ${plural(work.waiting, "unit")} to retry, the next at `, when(work.next_attempt)]);
 }
 
 const members = (rows) => table([
