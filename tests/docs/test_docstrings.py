@@ -40,6 +40,7 @@ _WHICH = {
     "last_line",
     "node",
     "parent",
+    "pid",
     "upto",
     "xid",
     "exit_code",

@@ -51,6 +51,35 @@ def test_filters(conn: Connection, refused: None) -> None:
         assert caught.value.sqlstate == "GL404"
 
 
+def test_summary(conn: Connection, refused: None, command: Command) -> None:
+    """Ids and numbers are no causes; the filter of a cause finds what was counted."""
+    conn.execute(
+        "update gapless.dead_letter set reason = format('lock %s of 0x%s lost after 1.5 s',"
+        " gen_random_uuid(), first_offset)"
+    )
+    (cause,) = ops.summarise_units(conn, DlqFilter())
+    assert (cause.group, cause.topic, cause.units) == ("billing", "orders", 2)
+    assert cause.cause == "lock # of # lost after # s"
+    assert [known([cause])] == [command("dlq", "summary")]
+    assert offsets(conn, error_form=cause.cause) == [4, 1]
+    assert offsets(conn, error_form="lock") == []
+    conn.execute("update gapless.dead_letter set reason = 'other' where first_offset = 4")
+    found = ops.summarise_units(conn, DlqFilter(), limit=1)
+    assert [(each.units, each.total) for each in found] == [(1, 2)]
+    day = found[0].failed.astimezone(UTC).date().isoformat()
+    assert [each.cause for each in ops.summarise_units(conn, DlqFilter(), by="day")] == [day]
+    conn.execute(
+        "update gapless.dead_letter_event set event_type = 'paid' where c_offset in (1, 4)"
+    )
+    conn.execute("update gapless.dead_letter_event set event_type = 'sent' where c_offset = 2")
+    types = ops.summarise_units(conn, DlqFilter(), by="type")
+    assert [(each.cause, each.units) for each in types] == [("paid", 2)]
+    assert offsets(conn, event_type="sent") == [1]
+    assert ops.count_units(conn, DlqFilter(key="a")) == 1
+    with pytest.raises(RefusedError, match='there is no group "x"'):
+        ops.summarise_units(conn, DlqFilter(group="x"))
+
+
 @pytest.mark.long
 def test_show(conn: Connection, refused: None, command: Command) -> None:
     found = ops.show_unit(conn, GroupPlace.parse("billing/orders/0@2"))

@@ -161,7 +161,7 @@ class Letters:
         found = {}
         for table, name in TABLES.items():
             query = (
-                f"select t.group_id, t.topic_id, t.partition_id, {name}, (to_jsonb(t) - 'audit_id' - 'due_set_ts')::text"
+                f"select t.group_id, t.topic_id, t.partition_id, {name}, (to_jsonb(t) - 'audit_id' - 'due_set_ts' - 'error_form')::text"
                 f" from gapless.{table} t"
             )
             for group, topic, partition, last, row in self.conn.execute(query):

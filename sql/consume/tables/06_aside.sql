@@ -32,6 +32,12 @@ create table gapless.dead_letter (
   token uuid,                          -- of a queue group: its holder while it waits, until next_attempt_ts
   epoch bigint,
   due_set_ts timestamptz,
+  -- Kept, since a regular expression for each of many units would take longer than the rest of a look at them.
+  error_form text not null generated always as (regexp_replace(
+    left(reason, 200),
+    '[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9]x[0-9a-f]+|[0-9a-f]*[0-9][0-9a-f]{15,}|[0-9]+(?:[.,:][0-9]+)*',
+    '#', 'g'
+  )) stored,
   primary key (group_id, topic_id, partition_id, first_offset),
   constraint dead_letter_state check (state in ('waiting', 'parked', 'dead', 'redriven', 'discarded')),
   constraint dead_letter_offsets check (last_offset >= first_offset and events >= 1),
@@ -49,12 +55,16 @@ comment on column gapless.dead_letter.epoch is
 -- time, so that the time can be corrected (heal_letters.sql).
 comment on column gapless.dead_letter.due_set_ts is 'When next_attempt_ts was set (stamp_due.sql).';
 
+comment on column gapless.dead_letter.error_form is
+  'The reason without the numbers and ids in which errors of one cause differ.';
+
 create index dead_letter_open on gapless.dead_letter
   (group_id, topic_id, partition_id, state, next_attempt_ts)
   where state in ('waiting', 'parked', 'dead');
 create index dead_letter_failed on gapless.dead_letter (last_failed_ts);
 create index dead_letter_closed on gapless.dead_letter (closed_ts)
   where state in ('redriven', 'discarded');
+create index dead_letter_redriven on gapless.dead_letter (redriven_ts) where redriven_ts is not null;
 create index dead_letter_due_set on gapless.dead_letter (due_set_ts) where state = 'waiting';
 
 -- The events of those units, whole, so that retention may drop the log (I9).

@@ -5,33 +5,73 @@ select
   d.group_id as "group", t.name as topic, d.partition_id as partition, d.first_offset as "offset", d.events,
   e.key, e.event_type, d.state, d.attempts, d.last_failed_ts as failed, d.next_attempt_ts as next_attempt,
   left(d.reason, 200) as error
-from gapless.dead_letter d
+from gapless.find_letters(
+  %(group)s, %(topic)s, %(partition)s, %(states)s, %(since)s, %(age)s, %(until)s, %(error)s, %(error_form)s,
+  %(key)s, %(event_type)s
+) d
 join gapless.topic t using (topic_id)
 join gapless.dead_letter_event e
   on e.group_id = d.group_id and e.topic_id = d.topic_id and e.partition_id = d.partition_id
   and e.c_offset = d.first_offset
-where (%(group)s::text is null or d.group_id = %(group)s)
-  and (%(topic)s::text is null or t.name = %(topic)s)
-  and (%(partition)s::int is null or d.partition_id = %(partition)s)
-  and (%(states)s::text[] is null or d.state = any (%(states)s))
-  and (%(since)s::timestamptz is null or d.last_failed_ts >= %(since)s)
-  and (%(age)s::interval is null or d.last_failed_ts >= clock_timestamp() - %(age)s)
-  and (%(until)s::timestamptz is null or d.last_failed_ts < %(until)s)
-  and (
-    %(error)s::text is null
-    or strpos(lower(d.reason || chr(10) || d.exception), lower(%(error)s)) > 0
-  )
-  and (
-    %(key)s::text is null
-    or exists (
-      select from gapless.dead_letter_event k
-      where k.group_id = d.group_id and k.topic_id = d.topic_id and k.partition_id = d.partition_id
-        and k.c_offset between d.first_offset and d.last_offset
-        and coalesce(k.key, k.host_id) = %(key)s
-    )
-  )
 order by d.last_failed_ts desc, d.group_id, t.name, d.partition_id, d.first_offset desc
+limit %(limit)s offset %(skip)s
+
+-- name: summary
+-- The same units, counted by group, topic and the form of their error; or by type, or by day (UTC), instead of that.
+-- returns: gapless.ops.dlq.summary:DlqCause
+select
+  c.group_id as "group", t.name as topic, c.cause, c.exception_class, c.units, sum(c.units) over ()::bigint as total,
+  c.first_ts as first_failed, c.last_ts as failed
+from (
+  select
+    d.group_id, d.topic_id,
+    case when %(by)s::text = 'error' then d.exception_class end as exception_class,
+    case %(by)s::text
+      when 'error' then d.error_form
+      when 'day' then to_char(d.last_failed_ts at time zone 'UTC', 'YYYY-MM-DD')
+      else (
+        select e.event_type from gapless.dead_letter_event e
+        where e.group_id = d.group_id and e.topic_id = d.topic_id and e.partition_id = d.partition_id
+          and e.c_offset = d.first_offset
+      )
+    end as cause,
+    count(*) as units, min(d.first_failed_ts) as first_ts, max(d.last_failed_ts) as last_ts
+  from gapless.find_letters(
+    %(group)s, %(topic)s, %(partition)s, %(states)s, %(since)s, %(age)s, %(until)s, %(error)s, %(error_form)s,
+    %(key)s, %(event_type)s
+  ) d
+  group by 1, 2, 3, 4
+) c
+join gapless.topic t using (topic_id)
+order by c.units desc, c.last_ts desc, 1, 2, 3
 limit %(limit)s
+
+-- name: count
+select count(*) from gapless.find_letters(
+  %(group)s, %(topic)s, %(partition)s, %(states)s, %(since)s, %(age)s, %(until)s, %(error)s, %(error_form)s,
+  %(key)s, %(event_type)s
+) d
+
+-- name: redrives
+-- Units that people had handled again, since then, and how far they are; a unit that was only waiting leaves no row
+-- once it is handled.
+-- returns: gapless.ops.dlq.summary:DlqRedrive
+-- index: dead_letter_redriven
+select
+  d.group_id as "group", t.name as topic, d.redriven_by as who,
+  min(d.redriven_ts) as began, max(d.redriven_ts) as asked, count(*) as units,
+  count(*) filter (where d.state = 'redriven') as handled,
+  count(*) filter (where d.state = 'dead' or d.state = 'waiting' and d.last_failed_ts > d.redriven_ts) as failed,
+  count(*) filter (where d.state = 'waiting' and d.last_failed_ts <= d.redriven_ts) as unhandled,
+  max(d.closed_ts) as handled_last
+from gapless.dead_letter d
+join gapless.topic t using (topic_id)
+where d.redriven_ts >= coalesce(%(since)s::timestamptz, now() - %(age)s::interval)
+  and (%(group)s::text is null or d.group_id = %(group)s)
+  and (%(topic)s::text is null or t.name = %(topic)s)
+group by 1, 2, 3
+order by asked desc, 1, 2
+limit 100
 
 -- name: knows_group
 select exists (select from gapless.consumer_group g where g.group_id = %(name)s)
@@ -68,6 +108,17 @@ where e.group_id = %(group)s and t.name = %(topic)s and e.partition_id = %(parti
   and e.c_offset between %(offset)s and %(last_offset)s
 order by e.c_offset
 limit %(limit)s
+
+-- name: alike
+-- returns: gapless.ops.dlq.records:SameError
+select d.error_form as cause, (
+  select count(*) from gapless.dead_letter o
+  where o.group_id = d.group_id and o.topic_id = d.topic_id and o.error_form = d.error_form
+    and o.state in ('waiting', 'parked', 'dead')
+) as units
+from gapless.dead_letter d
+join gapless.topic t using (topic_id)
+where d.group_id = %(group)s and t.name = %(topic)s and d.partition_id = %(partition)s and d.first_offset = %(offset)s
 
 -- name: behind
 -- The units parked behind one, in its own partition or another.

@@ -60,6 +60,8 @@ class Argument:
     def value(self, said: Any) -> Any:
         """Return the value of an argument that a program gives: text, number, boolean or None."""
         kind = self.options.get("type")
+        if self.options.get("action") == "append":  # a program gives one text, with commas
+            return said.split(",") if said else None
         try:
             return kind(said) if kind is not None and isinstance(said, str) else said
         except argparse.ArgumentTypeError as error:

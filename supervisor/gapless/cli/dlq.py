@@ -44,6 +44,7 @@ from gapless.ops.dlq.change import (
 from gapless.ops.dlq.find import OPEN, STATES, DlqFilter, list_units, show_unit
 from gapless.ops.dlq.lines import details_json, unit_lines
 from gapless.ops.dlq.records import DlqRow, DlqUnit
+from gapless.ops.dlq.summary import BY, CAUSES_MAX, summarise_units
 from gapless.ops.dlq.transfer import export_units, import_unit, parse_units, republish_unit
 from gapless.ops.place import read_since
 from gapless.ops.text import quantity
@@ -54,6 +55,7 @@ PLACE is GROUP/TOPIC/PARTITION@OFFSET of any of them.
 
 examples:
   gapless dlq list --group billing --error "division by zero"
+  gapless dlq summary --by day
   gapless dlq show billing/orders/3@17
   gapless dlq redrive billing/orders/3@17
   gapless dlq redrive --group billing --since 2026-03-01T12:00Z --yes
@@ -78,6 +80,8 @@ def _filters(states: Sequence[str]) -> Arguments:
         partition("of this partition"),
         opt("--key", "with an event of this key"),
         opt("--error TEXT", "with this in the error or its traceback, in any case"),
+        opt("--cause TEXT", "with this error, as gapless dlq summary has it", dest="error_form"),
+        opt("--type", "with an event of this type", dest="event_type"),
         opt(
             "--since TS|AGE",
             "died (failed last) then or later, or so long ago at most: 15m, 12h, 7d",
@@ -121,6 +125,16 @@ def _show(conn: Conn, args: Args) -> int:
     for line in [details_json(found)] if args.json else unit_lines(found):
         say(line)
     return 0
+
+
+@command.verb(
+    "count units by error, by type or by day",
+    _filters(OPEN),
+    opt("--by", f"one of {', '.join(BY)} (default: error)", choices=BY, default="error"),
+    limit(CAUSES_MAX, "at most N causes, the most units first"),
+)
+def _summary(conn: Conn, args: Args) -> int:
+    return listed(args, summarise_units(conn, **args.given), "no dead letters")
 
 
 _CHOICE = (

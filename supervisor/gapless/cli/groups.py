@@ -11,12 +11,14 @@ from gapless.cli.screen import listed, remark, told
 from gapless.ops.groups import create_group, list_groups, remove_group, show_group
 from gapless.ops.place import EARLIEST
 from gapless.ops.text import quantity
+from gapless.ops.work import show_work
 
 EXAMPLES = """\
 examples:
   gapless groups
   gapless groups show billing
   gapless groups show billing/orders
+  gapless groups work billing
   gapless groups create billing orders --start latest
   gapless groups create audit orders --start 2026-03-01T00:00Z
 """
@@ -75,6 +77,15 @@ def _remove(conn: Conn, args: Args) -> int:
 )
 def _show(conn: Conn, args: Args) -> int:
     return listed(args, show_group(conn, args.place))
+
+
+@command.verb(
+    "show the occupation of each worker, and since when",
+    of_topics("only this one of its topics"),
+    route="GET /v1/groups/{group}/work groupWork",
+)
+def _work(conn: Conn, args: Args) -> int:
+    return listed(args, show_work(conn, args.place))
 
 
 for name in feature.given(lambda each: each.verbs.get("groups")):

@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from gapless.ops.dlq.change import *
     from gapless.ops.dlq.find import *
     from gapless.ops.dlq.records import *
+    from gapless.ops.dlq.summary import *
     from gapless.ops.dlq.transfer import *
     from gapless.ops.doctor.finding import *
     from gapless.ops.doctor.rounds import *
@@ -74,12 +75,14 @@ if TYPE_CHECKING:
     from gapless.ops.remedy import *
     from gapless.ops.topics import *
     from gapless.ops.upgrade import *
+    from gapless.ops.work import *
 
 if not TYPE_CHECKING:
     _OWN = (
         "gapless.ops.place",
         "gapless.ops.control",
         "gapless.ops.groups",
+        "gapless.ops.work",
         "gapless.log.topics",
         "gapless.ops.topics",
         "gapless.ops.audit",
@@ -87,6 +90,7 @@ if not TYPE_CHECKING:
         "gapless.ops.dlq.change",
         "gapless.ops.dlq.find",
         "gapless.ops.dlq.records",
+        "gapless.ops.dlq.summary",
         "gapless.ops.dlq.transfer",
         "gapless.ops.doctor.finding",
         "gapless.ops.doctor.rounds",

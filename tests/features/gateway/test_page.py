@@ -346,10 +346,11 @@ def test_the_focus_stays_where_it_was(page: Any, dead: ops.GroupPlace, conn: Con
     assert focused("id") == "main"
     goes_to(page, "#/topics/orders")
     go(page, "#/groups/billing/orders", "Partitions")
-    page.focus("button:text-is('Resume')")
+    page.focus("button:text-is('Pause …')")
     page.keyboard.press("Enter")
+    page.fill("dialog input[name=reason]", "a test")
     page.click("dialog button[value=yes]")
-    shows(page, "resumed", "#toast")
+    page.wait_for_selector("button:text-is('Resume')")  # in its place
     assert focused("textContent") == "Resume"
     ops.add_schedule(conn, ops.Schedule(name="nightly", topic="orders", cron="0 3 * * *"))
     go(page, "#/later", "nightly")

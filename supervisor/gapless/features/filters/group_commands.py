@@ -29,6 +29,7 @@ def _check_filter(args: Args) -> None:
     *FILTER,
     flag("--clear", "take all events again"),
     check=_check_filter,
+    route="POST /v1/groups/{group}/filter filterGroup",
 )
 def _filter(conn: Conn, args: Args) -> int:
     place, wanted = args.place, filter_options(args)

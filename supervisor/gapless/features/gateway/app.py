@@ -15,6 +15,7 @@ from gapless.features.gateway import (
     events_out,
     examine,
     key_ways,
+    letters,
     looks,
     members,
     operate,
@@ -62,6 +63,7 @@ WAYS = (
     *upkeep.ways,
     *examine.ways,
     *key_ways.ways,
+    *letters.ways,
     *verbs.ways(),
 )
 PAGE = tuple(page.ways)

@@ -37,6 +37,8 @@ class Fields:
             return number
         if kind == "number":
             return self.number(name, default or 0.0)
+        if kind == "array" and shape["items"]["type"] == "string":
+            return self.text_list(name, shape["maxItems"], shape["items"]["maxLength"])
         if kind == "array":
             return self.wholes(name, shape["items"]["minimum"], shape["items"]["maximum"])
         return self.truth(name) if kind == "boolean" else self.texts(name)
@@ -87,6 +89,15 @@ class Fields:
         if not isinstance(found, list) or len(found) > 10_000:
             raise Problem(400, f"{name} must be a list of whole numbers from {low} to {high}")
         return [Fields({name: each}).whole(name, None, low, high) for each in found]
+
+    def text_list(self, name: str, items_max: int, most: int) -> list[str] | None:
+        """Return a list of texts of at most `most` characters; None if the field is missing."""
+        found = self._found.get(name)
+        if found is None:
+            return None
+        if not isinstance(found, list) or not 1 <= len(found) <= items_max:
+            raise Problem(400, f"{name} must be a list of 1 to {items_max} texts")
+        return [Fields({name: each}).text(name, None, most) for each in found]
 
     def truth(self, name: str) -> bool:
         """Return a boolean; False if the field is missing."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, is_dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from psycopg import Connection
@@ -20,7 +21,7 @@ from gapless.features.gateway.way import Asked, Ways
 from gapless.ops import control
 from gapless.ops.dlq import change
 from gapless.ops.dlq.find import OPEN, STATES, DlqFilter, list_units, show_unit
-from gapless.ops.place import GroupPlace, Point
+from gapless.ops.place import GroupPlace, Point, read_since, read_time
 from gapless.ops.text import json_text, plain
 from gapless.ops.topics import list_topics
 
@@ -32,6 +33,10 @@ WHICH: dict[str, Shape] = {
     "topic": text("Of this topic."),
     "key": text("With this key."),
     "error": text("With this in its error."),
+    "cause": text("With this error, as /v1/dlq/summary has it."),
+    "type": text("With an event of this type."),
+    "since": text("It failed last then or later: a time, or an age such as 2h."),
+    "until": text("It failed last before then."),
     "states": text(
         f"Some of {', '.join(STATES)}, with commas between.",
         pattern=f"^(({'|'.join(STATES)})?(,|$))*$",
@@ -69,12 +74,16 @@ async def seek(gateway: Gateway, request: Request, asked: Asked) -> Response:
 @ways.way(
     "GET /v1/dlq",
     "read:*",
-    query=takes(**WHICH, limit=whole(1, 1_000, "Units, at most.", default=100)),
+    query=takes(
+        **WHICH,
+        limit=whole(1, 1_000, "Units, at most.", default=100),
+        skip=whole(0, 1_000_000, "Without the first ones.", default=0),
+    ),
 )
 async def units(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Return units that were set aside, the newest failure first."""
-    wanted = wanted_in(asked, OPEN)
-    return await listed(gateway, lambda conn: list_units(conn, wanted, limit=asked["limit"]))
+    wanted, part = wanted_in(asked, OPEN), {name: asked[name] for name in ("limit", "skip")}
+    return await listed(gateway, lambda conn: list_units(conn, wanted, **part))
 
 
 @ways.way("GET /v1/dlq/unit", "read:*", query=takes("place", place=PLACE))
@@ -106,13 +115,21 @@ async def discard(gateway: Gateway, request: Request, asked: Asked) -> Response:
 
 
 def wanted_in(asked: Asked, default: Sequence[str]) -> DlqFilter:
-    """Return the filter of a request. Raises Problem (400) for unknown states."""
+    """Return the filter of a request. Raises Problem (400) for unknown states, UsageError."""
     said_states = (asked["states"] or ",".join(default)).split(",")
     states = [each for each in said_states if each]
     if set(states) - set(STATES):
         raise Problem(400, f"states={','.join(states)[:100]}: some of {', '.join(STATES)}")
-    names = ("group", "topic", "key", "error")
-    return DlqFilter(**{name: asked[name] for name in names}, states=states)
+    since = read_since(asked["since"]) if asked["since"] else None
+    return DlqFilter(
+        **{name: asked[name] for name in ("group", "topic", "key", "error")},
+        error_form=asked["cause"],
+        event_type=asked["type"],
+        since=since if isinstance(since, datetime) else None,
+        age=since if isinstance(since, timedelta) else None,
+        until=read_time(asked["until"]) if asked["until"] else None,
+        states=states,
+    )
 
 
 def asked_by(request: Request) -> str:

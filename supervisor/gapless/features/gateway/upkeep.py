@@ -6,9 +6,8 @@ Each route is a call of gapless.ops.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from psycopg import Connection
@@ -17,15 +16,7 @@ from starlette.responses import Response
 
 from gapless.features.filters.stored import check_filter
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.operate import (
-    WHICH,
-    asked_by,
-    done_by,
-    listed,
-    logged_by,
-    said,
-    wanted_in,
-)
+from gapless.features.gateway.operate import asked_by, done_by, listed, said
 from gapless.features.gateway.problem import Problem
 from gapless.features.gateway.shape import (
     ID_MAX,
@@ -43,15 +34,14 @@ from gapless.features.scheduled.ops import cancel_later, list_later
 from gapless.log.filter import ALL, filter_of
 from gapless.log.search import EventSearch, FoundEvents, search_events
 from gapless.log.topics import require_topic
-from gapless.ops.dlq.change import DlqOutcome, discard_units, redrive_unit, redrive_units
-from gapless.ops.dlq.find import find_unit, list_events, list_units
+from gapless.ops.dlq.change import DlqOutcome, redrive_unit
+from gapless.ops.dlq.find import find_unit, list_events
 from gapless.ops.dlq.transfer import ImportedUnit, import_unit, parse_units, unit_json
 from gapless.ops.entries import entry_json
 from gapless.ops.place import GroupPlace, read_time, read_transaction
 from gapless.ops.text import json_text
 
 IDS_MAX = 1_000  # of one request that cancels
-UNITS_MAX = 10_000  # of one request that redrives or discards
 _FOUND = whole(1, 1_000, "Events, at most.", default=100)
 ways = Ways()
 
@@ -117,21 +107,6 @@ async def edit(gateway: Gateway, request: Request, asked: Asked) -> Response:
     return said(await done_by(gateway, request, change))
 
 
-@ways.way("POST /v1/dlq/redrive-all redriveAll", "operate", body=takes(**WHICH))
-async def redrive_all(gateway: Gateway, request: Request, asked: Asked) -> Response:
-    """Have all units handled again that are meant, at most 10 000 at a time, the newest first."""
-    return await _change_all(gateway, request, asked, redrive_units)
-
-
-@ways.way(
-    "POST /v1/dlq/discard-all discardAll", "operate", body=takes("reason", **WHICH, reason=text())
-)
-async def discard_all(gateway: Gateway, request: Request, asked: Asked) -> Response:
-    """Give all units up that are meant, for good, at most 10 000 at a time."""
-    discard = partial(discard_units, reason=asked["reason"])
-    return await _change_all(gateway, request, asked, discard)
-
-
 @ways.way(
     "GET /v1/later",
     "read:*",
@@ -174,21 +149,6 @@ async def cancel_one(gateway: Gateway, request: Request, asked: Asked) -> Respon
 async def retention(gateway: Gateway, _request: Request, _asked: Asked) -> Response:
     """Return the chunks of the log, and why they stay."""
     return await listed(gateway, list_chunks)
-
-
-async def _change_all(
-    gateway: Gateway, request: Request, asked: Asked, act: Callable[..., list[DlqOutcome]]
-) -> Response:
-    wanted, who = wanted_in(asked, ("dead", "waiting")), asked_by(request)
-
-    def change(conn: Connection[Any]) -> dict[str, int]:
-        done = act(
-            conn, [each.place for each in list_units(conn, wanted, limit=UNITS_MAX)], who=who
-        )
-        changed = sum(each.outcome in ("asked", "discarded") for each in done)
-        return {"units": changed, "left_alone": len(done) - changed}
-
-    return said(await logged_by(gateway, request, change))
 
 
 def _edited(unit: ImportedUnit, payloads: Mapping[str, str]) -> ImportedUnit:

@@ -72,6 +72,8 @@ def _shape(argument: Argument) -> Shape:
     about, kind = argument.options.get("help", ""), argument.options.get("type")
     if argument.options.get("action") == "store_true":
         return truth(about)
+    if argument.options.get("action") == "append":
+        return text(f"{about.partition(';')[0]}; several with commas between")
     default = argument.options.get("default")
     more = {"default": default} if isinstance(default, str | int) else {}
     if isinstance(kind, WholeNumber) and kind.high is not None:

@@ -15,6 +15,7 @@ from gapless.ops.dlq.records import (
     DlqUnit,
     ParkedAhead,
     ParkedBehind,
+    SameError,
     SameTransaction,
 )
 from gapless.ops.place import GroupPlace
@@ -34,7 +35,8 @@ EVENTS_MAX = 1_000_000
 class DlqFilter:
     """A choice of units: they meet every condition that is not None.
 
-    key: one of their events has it. error: a text in the error or its traceback, in any case.
+    key, event_type: one of their events has it. error: a text in the error or its traceback, in
+    any case. error_form: the error without numbers and ids, as summarise_units() returns it.
     since, until: the last failure was at or after this time, before this time. age: a timedelta;
     the last failure is at most this old, by the database's clock. states: one of these; None: any.
     """
@@ -44,6 +46,8 @@ class DlqFilter:
     partition: int | None = None
     key: str | None = None
     error: str | None = None
+    error_form: str | None = None
+    event_type: str | None = None
     since: datetime | None = None
     age: timedelta | None = None
     until: datetime | None = None
@@ -55,6 +59,7 @@ class DlqDetails:
     """All facts about a unit, with its first events; ahead: for a parked one.
 
     behind: units parked behind it. same_transaction: other units of it that were set aside.
+    alike: its error, with the number of units that have it.
     """
 
     unit: DlqUnit
@@ -62,23 +67,34 @@ class DlqDetails:
     behind: Sequence[ParkedBehind]
     ahead: ParkedAhead | None
     same_transaction: Sequence[SameTransaction]
+    alike: SameError
 
 
 def list_units(
-    conn: Connection[Any], wanted: DlqFilter, *, limit: int | None = None
+    conn: Connection[Any], wanted: DlqFilter, *, limit: int | None = None, skip: int = 0
 ) -> list[DlqRow]:
     """Return the units that the filter chooses, newest failure first.
 
-    limit: at most this many units; None: all.
+    limit: at most this many units; None: all. skip: without this many units at first.
 
     Raises RefusedError (GL404) for a group or topic that is not there and has left no units.
     """
+    require_known(conn, wanted)
+    return rows(conn, DlqRow, query("dlq", "units"), **said(wanted), limit=limit, skip=skip)
+
+
+def said(wanted: DlqFilter) -> dict[str, Any]:
+    """Return the parameters of a query of units."""
+    params = {each.name: getattr(wanted, each.name) for each in fields(wanted)}
+    if wanted.states is not None:
+        params["states"] = list(wanted.states)
+    return params
+
+
+def require_known(conn: Connection[Any], wanted: DlqFilter) -> None:
+    """Raise RefusedError (GL404) for a group or topic that is not there and has left no units."""
     _require_known(conn, "group", query("dlq", "knows_group"), wanted.group)
     _require_known(conn, "topic", query("dlq", "knows_topic"), wanted.topic)
-    said = {each.name: getattr(wanted, each.name) for each in fields(wanted)}
-    if wanted.states is not None:
-        said["states"] = list(wanted.states)
-    return rows(conn, DlqRow, query("dlq", "units"), **said, limit=limit)
 
 
 def find_unit(conn: Connection[Any], place: GroupPlace) -> DlqUnit:
@@ -115,6 +131,7 @@ def show_unit(conn: Connection[Any], place: GroupPlace, *, events_max: int = 50)
         events=list_events(conn, unit, limit=events_max),
         behind=rows(conn, ParkedBehind, query("dlq", "behind"), **where),
         ahead=find_ahead(conn, unit),
+        alike=rows(conn, SameError, query("dlq", "alike"), **where)[0],
         same_transaction=rows(conn, SameTransaction, kin, **where, transaction=unit.transaction_id),
     )
 

@@ -9,7 +9,15 @@ from uuid import UUID
 from gapless.ops.place import GroupPlace, spell
 from gapless.ops.text import ONLY_JSON
 
-__all__ = ["DlqEvent", "DlqRow", "DlqUnit", "ParkedAhead", "ParkedBehind", "SameTransaction"]
+__all__ = [
+    "DlqEvent",
+    "DlqRow",
+    "DlqUnit",
+    "ParkedAhead",
+    "ParkedBehind",
+    "SameError",
+    "SameTransaction",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +122,14 @@ class ParkedAhead:
 
     partition: int
     offset: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SameError:
+    """The form of a unit's error, and the number of open units of its group and topic with it."""
+
+    cause: str
+    units: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

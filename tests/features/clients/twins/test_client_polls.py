@@ -165,9 +165,14 @@ def test_a_letter_that_killed_a_member_comes_alone(staff: Staff, name: str) -> N
     changes, is_alone = LETTER_SUSPECTS[name]
     for first, last in LETTERS[:2]:
         staff.letters(first, last, f"{staff.here()}")
-    staff.run("insert into gapless.dead_letter select (jsonb_populate_record(d, jsonb_build_object("
-              "'group_id', o.group_id, 'topic_id', o.topic_id))).* from gapless.dead_letter d,"
-              " gapless.consumer_group o where o.mode = 'ordered' and (o.group_id, o.topic_id) <> ('billing', {topic})")  # fmt: skip
+    ((names,),) = staff.conn.execute(
+        "select string_agg(attname, ', n.') from pg_attribute"
+        " where attrelid = 'gapless.dead_letter'::regclass and attnum > 0 and attgenerated = ''"
+    ).fetchall()
+    staff.run(f"insert into gapless.dead_letter ({names.replace('n.', '')}) select n.{names} from gapless.dead_letter d,"
+              " gapless.consumer_group o, jsonb_populate_record(d, jsonb_build_object("
+              "'group_id', o.group_id, 'topic_id', o.topic_id)) n"
+              " where o.mode = 'ordered' and (o.group_id, o.topic_id) <> ('billing', {topic})")  # fmt: skip
     staff.run(ONE if LOST in changes else FRESH)
     for change in changes:
         staff.run(change)

@@ -1,109 +1,170 @@
-// Dead letters: the list, one with payload and traceback, and the actions on it.
+// Dead letters: counted by cause, the list of a filter, a selection of it, and the outcome of redrives.
 
 import { get, post } from "../api.js";
 import { action } from "../ask.js";
-import { el, facts, section, show, table } from "../dom.js";
+import { el, section, show, table } from "../dom.js";
+import { when } from "../reading.js";
 import { count, plural } from "../words.js";
+import { causes, deadAddress, OPEN } from "./causes.js";
+import { letter } from "./letter.js";
 
 export default { name: "dead", title: "Dead letters", key: "d", pages: { 0: dead, 4: letter } };
 
+const PAGE = 50; // units of a page
+const CHANGED_MAX = 10_000; // of one request
+const CAUSES_SHOWN = 20;
+const FILTERS = [["group"], ["topic"], ["key"], ["error", "error contains"], ["type"], ["since", "since (time, 2h, 7d)"], ["until", "until (time)"]];
+const STATES = [["dead"], ["waiting"], ["parked"], ["redriven"], ["discarded"], [OPEN, "dead, waiting, parked"]];
 const at = (unit) => ["dead", unit.group, unit.topic, unit.partition, unit.offset].map(encodeURIComponent).join("/");
-const when = (text) => (text ? new Date(text).toLocaleString() : null);
+const place = (unit) => `${unit.group}/${unit.topic}/${unit.partition}@${unit.offset}`;
 
 function dead({ main, query, signal }) {
-  const list = el("div");
-  const wanted = { states: "dead", ...Object.fromEntries(query) }; // from the address, which Back brings again
-  const field = (title, given) => el("label", {}, title, el("input", { name: given, value: query.get(given) || "", autocomplete: "off" }));
-  const states = el("select", { name: "states" }, ["dead", "waiting", "parked", "redriven", "discarded"].map((state) => el("option", { value: state, selected: state === wanted.states }, state)));
-  const form = el("form", {}, field("group", "group"), field("topic", "topic"), field("error contains", "error"), el("label", {}, "state", states), el("button", { class: "main" }, "Show"));
+  const address = Object.fromEntries(query); // which Back brings again
+  const { by = "error", from = "0", ...filter } = address;
+  const wanted = { states: "dead", ...filter };
+  const skip = Math.max(0, Number(from) || 0);
+  const [counted, list, outcome] = [el("div"), el("div"), el("div")];
   const load = async () => {
     try {
-      const units = await get("/v1/dlq", { ...wanted, limit: UNITS_MAX }, signal);
-      show(list, all(units, wanted), table(COLUMNS, units, { href: (unit) => `#/${at(unit)}`, empty: "Nothing was set aside." }));
+      const [rows, units] = await Promise.all([
+        get("/v1/dlq/summary", { ...wanted, by }, signal), get("/v1/dlq", { ...wanted, limit: PAGE, skip }, signal),
+      ]);
+      show(counted, rows.length > 0 && groups(rows, address, wanted, by));
+      show(list, selection(rows, units, wanted, () => follow.soon()), pages(address, skip, units.length, rows[0]?.total));
     } catch (error) {
       if (!signal.aborted) show(list, el("p", { class: "bad" }, error.message));
     }
   };
-  form.addEventListener("submit", (event) => {
+  const follow = following(outcome, { group: wanted.group, topic: wanted.topic }, signal);
+  addEventListener("look", load, { signal });
+  main.append(el("h1", {}, "Dead letters"), form(address, wanted, load), chips(address), outcome, counted, list);
+  load();
+  follow.soon();
+}
+
+/** The filter; it goes into the address. */
+function form(address, wanted, load) {
+  const field = ([name, title = name]) => el("label", {}, title, el("input", { name, value: address[name] || "", autocomplete: "off" }));
+  const states = el("select", { name: "states" }, STATES.map(([state, title = state]) => el("option", { value: state, selected: state === wanted.states }, title)));
+  const made = el("form", {}, FILTERS.map(field), el("label", {}, "state", states), el("button", { class: "main" }, "Show"));
+  made.addEventListener("submit", (event) => {
     event.preventDefault();
-    const asked = `#/dead?${new URLSearchParams([...new FormData(form)].filter(([, value]) => value))}`;
+    const asked = deadAddress({ cause: address.cause, by: address.by, ...Object.fromEntries(new FormData(made)) });
     if (location.hash === asked) load();
     else location.hash = asked;
   });
-  addEventListener("look", load, { signal });
-  main.append(el("h1", {}, "Dead letters"), form, list);
-  load();
+  return made;
 }
 
-const UNITS_MAX = 200;
+/** The parts of the filter, each with the address of the list without it. */
+function chips(address) {
+  const given = Object.entries(address).filter(([name, value]) => value && !["by", "from", "states"].includes(name));
+  return el("p", { class: "chips" }, given.map(([name, value]) => {
+    const { from, [name]: removed, ...rest } = address;
+    return el("a", { class: "chip", href: deadAddress(rest), "aria-label": `remove the filter ${name} ${value}` }, `${name}: ${value} ×`);
+  }));
+}
+
+function groups(rows, address, wanted, by) {
+  const { from, ...rest } = address;
+  const link = (each) => el("a", { href: deadAddress({ ...rest, by: each }), "aria-current": each === by ? "true" : null }, `by ${each}`);
+  return section(plural(rows[0].total, "unit"), el("p", { class: "chips" }, ["error", "type", "day"].map(link)),
+    causes(rows.slice(0, CAUSES_SHOWN), wanted, { by }),
+    rows.length > CAUSES_SHOWN && el("p", { class: "quiet" }, `and ${count(rows.length - CAUSES_SHOWN)} more`));
+}
+
+/** The list with its check boxes, and the changes of those that are chosen, or of all that the filter finds. */
+function selection(rows, units, wanted, changing) {
+  if (units.length === 0) return el("p", { class: "empty" }, "Nothing was set aside.");
+  const chosen = new Set();
+  const bar = el("div");
+  const boxes = units.map((unit) => el("input", { type: "checkbox", "aria-label": `choose ${place(unit)}`, onchange: (event) => choose([unit], event.target.checked) }));
+  const whole = el("input", { type: "checkbox", "aria-label": "choose all of this page", onchange: (event) => choose(units, event.target.checked) });
+  const choose = (some, isOn) => {
+    for (const unit of some) chosen[isOn ? "add" : "delete"](unit);
+    boxes.forEach((box, i) => (box.checked = chosen.has(units[i])));
+    whole.checked = chosen.size === units.length;
+    whole.indeterminate = chosen.size > 0 && !whole.checked;
+    show(bar, changes(chosen.size ? some_of([...chosen]) : all_of(rows, wanted), changing));
+  };
+  choose([], false);
+  const columns = [{ title: "chosen", of: (unit) => boxes[units.indexOf(unit)] }, ...COLUMNS];
+  return [bar, el("label", { class: "whole" }, whole, "all of this page"), table(columns, units, { href: (unit) => `#/${at(unit)}` })];
+}
+
 const COLUMNS = [
-  { title: "unit", of: (unit) => el("a", { href: `#/${at(unit)}` }, `${unit.group}/${unit.topic}/${unit.partition}@${unit.offset}`) },
+  { title: "unit", kind: "unit", of: (unit) => el("a", { href: `#/${at(unit)}` }, place(unit)) },
   { title: "state", of: (unit) => unit.state },
-  { title: "failed", hide: true, of: (unit) => when(unit.failed) },
+  { title: "failed", kind: "time", hide: true, of: (unit) => when(unit.failed) },
   { title: "attempts", kind: "number", hide: true, of: (unit) => unit.attempts },
-  { title: "events", kind: "number", hide: true, of: (unit) => unit.events },
-  { title: "key", of: (unit) => unit.key },
+  { title: "type", kind: "place", hide: true, of: (unit) => unit.event_type },
+  { title: "key", kind: "place", of: (unit) => unit.key },
   { title: "error", of: (unit) => (unit.error || "").trimEnd().split("\n").pop() },
 ];
 
-function all(units, wanted) {
-  if (units.length === 0) return null;
+const names = (rows) => [...new Set(rows.map((row) => `${row.group}/${row.topic}`))];
+const listed = (all) => `${all.slice(0, 5).join(", ")}${all.length > 5 ? " and others" : ""}`;
+
+/** The units that were checked: named by their places. */
+const some_of = (units) => ({ title: `the ${plural(units.length, "chosen unit")}`, said: `${plural(units.length, "unit")} of ${listed(names(units))}`, body: { places: units.map(place) } });
+
+/** All units that the filter found: the gateway refuses when it finds another number of them. */
+function all_of(rows, wanted) {
+  const total = rows[0]?.total || 0;
+  const many = total > CHANGED_MAX ? `the newest ${count(CHANGED_MAX)} of ${plural(total, "unit")}` : plural(total, "unit");
+  return { title: "all of these", said: `${many} of ${listed(names(rows))}`, body: { ...wanted, expected: total } };
+}
+
+function changes({ title, said, body }, changing) {
+  const left = (answer) => (answer.left_alone ? `, ${count(answer.left_alone)} left alone` : "");
+  const change = (where, more) => {
+    changing(); // many units take a while: the outcome counts them meanwhile
+    return post(where, { ...body, ...more });
+  };
   return el("div", { class: "buttons" },
-    action("Redrive all of these", { question: `Redrive ${these(units)}?`, text: "They are handled again, in their order.", yes: "Redrive", done: (said) => `${plural(said.units, "unit")} redriven` },
-      () => post("/v1/dlq/redrive-all", wanted)),
-    action("Discard all of these", { question: `Discard ${these(units)} for good?`, danger: true, fields: [{ name: "reason", title: "reason", required: true }], yes: "Discard", done: (said) => `${plural(said.units, "unit")} discarded` },
-      (given) => post("/v1/dlq/discard-all", { ...wanted, reason: given.reason })));
+    action(`Redrive ${title}`, { question: `Redrive ${said}?`, text: "They are handled again, in their order.", yes: "Redrive", done: (answer) => `${plural(answer.units, "unit")} redriven${left(answer)}` },
+      () => change("/v1/dlq/redrive-all", {})),
+    action(`Discard ${title}`, { question: `Discard ${said} for good?`, danger: true, fields: [{ name: "reason", title: "reason", required: true }], yes: "Discard", done: (answer) => `${plural(answer.units, "unit")} discarded${left(answer)}` },
+      (given) => change("/v1/dlq/discard-all", { reason: given.reason })));
 }
 
-/** How many units, and whose: as many as are shown, or all that the filters find. */
-function these(units) {
-  const whose = [...new Set(units.map((unit) => `${unit.group}/${unit.topic}`))];
-  const many = units.length < UNITS_MAX ? plural(units.length, "unit") : `all units that these filters find, ${count(units.length)} at least,`;
-  return `${many} of ${whose.slice(0, 5).join(", ")}${whose.length > 5 ? " and others" : ""}`;
+function pages(address, skip, shown, total) {
+  if (!total || (skip === 0 && total <= shown)) return null;
+  const to = (from) => deadAddress({ ...address, from: from || "" });
+  return el("p", { class: "chips" },
+    skip > 0 && el("a", { href: to(Math.max(0, skip - PAGE)) }, "newer"),
+    `${count(skip + 1)} to ${count(skip + shown)} of ${count(total)}`,
+    skip + shown < total && el("a", { href: to(skip + PAGE) }, "older"));
 }
 
-function letter({ main, parts, signal }) {
-  const place = `${parts[0]}/${parts[1]}/${parts[2]}@${parts[3]}`;
-  const body = el("div", {}, el("p", { class: "quiet" }, "reading …"));
-  main.append(el("h1", {}, place), body);
-  const load = async () => {
+const FOLLOW_MS = 2000;
+
+/** Show the redrives of the last hour, again and again until all of their units were handled or failed. */
+function following(into, of, signal) {
+  let next = 0;
+  const soon = () => {
+    clearTimeout(next);
+    next = setTimeout(look, 0);
+  };
+  const look = async () => {
+    if (signal.aborted) return;
     try {
-      show(body, details(await get("/v1/dlq/unit", { place }, signal), place));
+      const rows = await get("/v1/dlq/redrives", { ...of, since: "1h" }, signal);
+      show(into, rows.length > 0 && section("Redrives of the last hour", rows.map(redrive)));
+      if (rows.some((row) => row.unhandled)) next = setTimeout(look, FOLLOW_MS);
     } catch (error) {
-      if (!signal.aborted) show(body, el("p", { class: error.status === 404 ? "empty" : "bad" }, error.status === 404 ? "It is not set aside any more." : error.message));
+      if (!signal.aborted) show(into, el("p", { class: "bad" }, error.message));
     }
   };
-  addEventListener("look", load, { signal });
-  load();
+  addEventListener("look", soon, { signal });
+  signal.addEventListener("abort", () => clearTimeout(next));
+  return { soon };
 }
 
-function details({ unit, events, behind }, place) {
-  const first = events[0] || {};
-  const one = `${place} (${plural(unit.events, "event")})`;
-  const isOpen = ["dead", "waiting", "parked"].includes(unit.state);
-  const fields = events.map((event) => ({ name: String(event.offset), title: `payload of ${event.offset} (JSON)`, value: pretty(event.payload), rows: 10 }));
-  return [
-    isOpen && el("div", { class: "buttons" },
-      action("Redrive", { question: `Redrive ${one}?`, text: "It is handled again.", done: "it is handled again" }, () => post("/v1/dlq/redrive", { place })),
-      events.length === unit.events && action("Edit and redrive", {
-        question: `Redrive ${one}, with this payload?`, text: "Only this group sees the change: the log stays as it is.", fields, yes: "Redrive", done: "it is handled again, with the new payload",
-      }, (payloads) => post("/v1/dlq/edit", { place, payloads })),
-      action("Discard", { question: `Discard ${one} for good?`, danger: true, fields: [{ name: "reason", title: "reason", required: true }], done: "discarded" }, (given) => post("/v1/dlq/discard", { place, reason: given.reason }))),
-    facts([
-      ["state", unit.state], ["attempts", String(unit.attempts)], ["deaths of its process", String(unit.crashes)],
-      ["first failed", when(unit.first_failed)], ["last failed", when(unit.failed)], ["next attempt", when(unit.next_attempt)],
-      ["worker", unit.worker], ["key", first.key], ["type", first.event_type], ["transaction", unit.transaction_id], ["events", String(unit.events)],
-      ["redriven", unit.redriven && `${when(unit.redriven)} by ${unit.redriven_by}`], ["discarded by", unit.discarded_by && `${unit.discarded_by}: ${unit.discard_reason}`],
-      ["parked behind it", behind.length ? String(behind.length) : null],
-    ].filter(([, value]) => value)),
-    section("Error", el("pre", {}, unit.exception || unit.reason || "–")),
-    events.map((event) => section(`Payload of ${event.offset}`, el("pre", {}, pretty(event.payload)), event.headers && el("details", {}, el("summary", {}, "headers"), el("pre", {}, pretty(event.headers))))),
-  ];
-}
-
-/** JSON text on several lines, or as it was written where parsing would change its numbers. */
-function pretty(text) {
-  if (text === null) return "null";
-  const parsed = JSON.parse(text);
-  return /[0-9]{16}|[.][0-9]*0\b|[0-9][eE]/.test(text) ? text : JSON.stringify(parsed, null, 2);
+function redrive(row) {
+  const link = (n, words, states) => (n ? el("a", { href: deadAddress({ group: row.group, topic: row.topic, states, ...(states === "redriven" ? {} : { since: row.began }) }) }, `${count(n)} ${words}`) : `0 ${words}`);
+  return el("div", { class: "redrive" },
+    el("progress", { max: row.units, value: row.units - row.unhandled, "aria-label": `redrive of ${row.group}/${row.topic}` }),
+    el("span", {}, `${row.group}/${row.topic}: ${count(row.handled)} of ${plural(row.units, "unit")} handled again, `,
+      link(row.failed, "failed again", "dead,waiting"), `, ${count(row.unhandled)} to come; asked by ${row.who}, `, when(row.asked)));
 }

@@ -1,83 +1,206 @@
-// A group on a topic: lag over time, owners, reasons of a standstill; pause, resume, seek.
+// A group on a topic: its state, the work of each partition, errors by cause, members, filter; pause, resume, seek.
 
 import { get, path, post } from "../api.js";
 import { action, tell } from "../ask.js";
+import { historyChart } from "../chart.js";
 import { el, facts, section, show, table } from "../dom.js";
-import { looksOf, plot } from "../history.js";
-import { age, catchUp, count, name, rate } from "../words.js";
+import { when } from "../reading.js";
+import { age, catchUp, count, plural, rate } from "../words.js";
+import { causes, deadAddress, OPEN } from "./causes.js";
 
 export default { name: "groups", title: "", pages: { 2: group } };
 
-function group({ main, parts: [groupName, topic] }) {
-  const live = el("div");
-  main.append(el("h1", {}, `${groupName}/${topic}`), buttons(groupName, topic), live);
+const COUNT_MAX = 10_000; // dead letters of a partition: a look counts no further
+const CAUSES_MS = 10_000; // counting letters costs more than a look
+
+function group({ main, parts: [groupName, topic], signal }) {
+  const place = { group: groupName, topic };
+  const parts = Object.fromEntries(["state", "buttons", "facts", "errors", "partitions", "workers", "members", "filter"].map((each) => [each, el("div")]));
+  const charts = section("History", LINES.map((lines) => historyChart(place, lines, signal)));
+  const found = el("div", {}, parts.state, parts.buttons, parts.facts, charts, parts.errors, parts.partitions, parts.workers, parts.members, parts.filter);
+  const absent = el("p", { class: "empty", hidden: true }, "There is no such group.");
+  main.append(el("h1", {}, `${groupName}/${topic}`), absent, found);
+  const read = readers(place, parts, signal);
+  let drawn = null; // the buttons of a state stay, and with them the answers to their questions
   return (status) => {
-    const found = status.groups.find((each) => each.group === groupName && each.topic === topic);
-    if (!found) return show(live, el("p", { class: "empty" }, "There is no such group."));
+    const line = status.groups.find((each) => each.group === groupName && each.topic === topic);
+    absent.hidden = !(found.hidden = !line); // a look that was taken before it was made shows none
+    if (!line) return;
     const rows = status.partitions.filter((each) => each.group === groupName && each.topic === topic);
-    const looks = looksOf(name(found));
-    const chart = plot(looks, { width: 600, height: 100 });
-    chart.classList.add("large");
-    const seconds = looks.length > 1 ? (looks[looks.length - 1].at - looks[0].at) / 1000 : 0;
-    show(live,
-      facts([
-        ["lag", `${count(found.lag)}${found.lag ? ` (${age(found.lag_s)})` : ""}`],
-        ["ev/s", rate(found.handled_per_s)],
-        ["catch up", catchUp(found)],
-        ...(found.mode === "queue" ? [["queue", `${count(found.open)} open, ${count(found.in_hand)} in hand, ${count(found.in_work)} at work, ${count(found.lapsed)} lapsed, ${count(found.workers)} workers`]] : []),
-        ["set aside", el("a", { href: `#/dead?group=${encodeURIComponent(groupName)}&topic=${encodeURIComponent(topic)}` }, `${count(found.dead_letters)} dead, ${count(found.waiting)} waiting, ${count(found.parked)} parked`)],
-      ]),
-      section(`Lag over the last ${age(seconds)}`, chart),
-      section("Partitions", partitions(rows)));
+    show(parts.state, stateOf(line, rows));
+    if (drawn !== line.paused) show(parts.buttons, buttons(groupName, topic, line));
+    drawn = line.paused;
+    show(parts.facts, facts(figures(line, rows.some((row) => row.dead_letters >= COUNT_MAX))));
+    show(parts.members, section("Members", members(status.members.filter((each) => each.groups.includes(groupName)))));
+    read(rows);
   };
 }
 
-function partitions(rows) {
+const LINES = [
+  [{ of: "lag", title: "lag", unit: "events" }],
+  [{ of: "lag_s", title: "oldest event", unit: "s" }],
+  [{ of: "handled_per_s", title: "handled", unit: "events/s" }],
+  [{ of: "dead_letters", title: "dead letters", unit: "units" }, { of: "members", title: "members", unit: "" }],
+];
+
+/** Read the rest of the page: the work with each look, errors and the filter now and then. */
+function readers(place, parts, signal) {
+  let work = [];
+  let rows = [];
+  let counted = null;
+  let due = 0;
+  const tries = async (into, act) => {
+    try {
+      await act();
+    } catch (error) {
+      if (!signal.aborted) show(into, el("p", { class: "bad" }, error.message));
+    }
+  };
+  const draw = () => {
+    show(parts.partitions, section("Partitions", partitions(rows, work)));
+    const own = work.filter((each) => each.partition === null);
+    show(parts.workers, own.length > 0 && section("Workers", table(WORKER, own)));
+    if (counted) show(parts.errors, section("Errors", stopped(rows), counted.length || !rows.some((row) => row.error) ? causes(counted, { ...place, states: OPEN }, { empty: "No unit is set aside." }) : null));
+  };
+  const more = () => tries(parts.errors, async () => {
+    due = Date.now() + CAUSES_MS;
+    counted = await get("/v1/dlq/summary", { ...place, states: OPEN, limit: 20 }, signal);
+    const takes = (await get("/v1/groups", {}, signal)).find((each) => each.group === place.group && each.topic === place.topic)?.takes;
+    show(parts.filter, section("Filter", filter(place, takes)));
+    draw();
+  });
+  addEventListener("look", more, { signal });
+  return async (found) => {
+    rows = found;
+    if (Date.now() > due) more();
+    await tries(parts.partitions, async () => {
+      work = await get(`${path("groups", place.group)}/work`, { topic: place.topic }, signal);
+      draw();
+    });
+  };
+}
+
+/** The state in a sentence, with since when. */
+function stateOf(line, rows) {
+  const first = (of) => rows.map((row) => row[of]).filter(Boolean).sort()[0];
+  const some = (n) => (n === line.partitions ? "" : ` in ${n} of ${plural(line.partitions, "partition")}`);
+  const said = (kind, ...words) => el("p", { class: `state ${kind}` }, words);
+  if (line.stopped) return said("bad", `Stopped${some(line.stopped)} since `, when(first("error_at")), ": ", rows.find((row) => row.error).error);
+  if (line.paused) return said("warn", `Paused${some(line.paused)} since `, when(first("paused_at")), `, by ${rows.find((row) => row.pause).pause}`);
+  if (line.unserved) return said(line.lag ? "bad" : "warn", `No supervisor works on it${some(line.unserved)}${line.lag ? `, ${behind(line)}` : ""}: start gapless run`);
+  if (line.lag_s >= 1) return said("warn", `${behind(line)[0].toUpperCase()}${behind(line).slice(1)}; time to empty: ${catchUp(line)}`);
+  return said("good", "Running, and up to date");
+}
+
+const behind = (line) => `${plural(line.lag, "event")} behind, the oldest for ${age(line.lag_s)}`;
+
+function figures(line, isMore) {
+  const set = (state, n) => (n ? el("a", { href: deadAddress({ group: line.group, topic: line.topic, states: state }) }, `${count(n)} ${state}`) : `0 ${state}`);
+  return [
+    ["lag", `${count(line.lag)}${line.lag ? ` (${age(line.lag_s)})` : ""}`],
+    [line.mode === "queue" ? "throughput" : "handled", `${rate(line.handled_per_s)} events/s`],
+    [line.mode === "queue" ? "time to empty" : "catch up", catchUp(line)],
+    ...(line.mode === "queue" ? [
+      ["open", count(line.open)], ["in hand", count(line.in_hand)], ["waiting", count(line.waiting)], ["lapsed", count(line.lapsed)],
+      ["workers", `${count(line.workers)}, ${count(line.in_work)} at work`],
+    ] : []),
+    ["set aside", el("span", {}, set("dead", line.dead_letters), isMore && " at least", ", ", set("waiting", line.waiting), ", ", set("parked", line.parked))],
+  ];
+}
+
+/** The current errors of partitions, by their text without numbers. */
+function stopped(rows) {
+  const found = Map.groupBy(rows.filter((row) => row.error), (row) => row.error.replace(/[0-9]+/g, "#"));
+  return [...found.values()].map((of) => el("p", { class: "bad" }, `${plural(of.length, "partition")} (${of.map((row) => row.partition).join(", ")}) stopped since `, when(of.map((row) => row.error_at).sort()[0]), `: ${of[0].error}`));
+}
+
+const doing = (row) => el("span", {}, row.doing, row.since && [" since ", when(row.since)]);
+const WORKER = [{ title: "session", kind: "number", of: (row) => row.pid }, { title: "work", of: doing }];
+
+function partitions(rows, work) {
+  const by = Object.fromEntries(work.filter((each) => each.partition !== null).map((each) => [each.partition, each]));
   const columns = [
     { title: "partition", kind: "number", of: (row) => row.partition },
+    { title: "state", of: (row) => el("span", { class: row.error ? "bad" : ["unserved", "lost", "paused"].includes(row.state) ? "warn" : null }, row.state) },
     { title: "member", of: (row) => row.member || "nobody" },
-    { title: "epoch", kind: "number", hide: true, of: (row) => row.epoch },
-    { title: "current offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
-    { title: "log end offset", kind: "number", hide: true, of: (row) => count(row.log_end_offset) },
+    { title: "session", kind: "number", hide: true, of: (row) => by[row.partition]?.pid },
+    { title: "work", of: (row) => work.length > 0 && occupation(row, by[row.partition]) },
+    { title: "offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
+    { title: "end", kind: "number", hide: true, of: (row) => count(row.log_end_offset) },
     { title: "lag", kind: "number", of: (row) => count(row.lag) },
     { title: "behind", kind: "number", of: (row) => (row.lag ? age(row.lag_s) : "–") },
     { title: "dead", kind: "number", of: (row) => count(row.dead_letters) },
-    { title: "state", of: (row) => el("span", { class: row.error ? "bad" : ["unserved", "lost", "paused"].includes(row.state) ? "warn" : null }, row.state) },
-    { title: "error", of: (row) => row.error || (row.pause && `paused by ${row.pause}`) || (row.waits_for.length ? `after ${row.waits_for.join(", ")}` : "") },
   ];
   const needy = [...rows].sort((a, b) => !!b.error - !!a.error || b.lag - a.lag || a.partition - b.partition);
   return table(columns, needy);
 }
 
-function buttons(groupName, topic) {
+/** The work of a partition: its unit and attempt, the time of the next one, the reason why it waits. */
+function occupation(row, work) {
+  if (!work) return row.pause ? `paused by ${row.pause}` : "–";
+  return el("span", {},
+    row.error || (row.pause ? `${work.doing === "paused" ? "" : `${work.doing}, `}paused by ${row.pause}` : doing(work)),
+    work.offset !== null && ` at offset ${count(work.offset)}`, work.attempts > 1 && `, attempt ${count(work.attempts)}`,
+    row.waits_for.length > 0 && `; after ${row.waits_for.join(", ")}`,
+    work.waiting > 0 && [`; ${plural(work.waiting, "unit")} to retry, the next at `, when(work.next_attempt)]);
+}
+
+const members = (rows) => table([
+  { title: "member", of: (row) => row.member },
+  { title: "kind", of: (row) => (row.kind === "client" ? "client over the gateway or SQL" : "supervisor") },
+  { title: "state", of: (row) => el("span", { class: row.state === "active" ? null : "warn" }, row.state) },
+  { title: "partitions", kind: "number", of: (row) => `${count(row.partitions)} of ${count(row.assigned)}` },
+  { title: "heartbeat", kind: "number", of: (row) => `${age(row.heartbeat_s)} ago` },
+  { title: "up", kind: "number", hide: true, of: (row) => age(row.up_s) },
+], rows, { empty: "No supervisor or client is a member of this group." });
+
+function filter({ group, topic }, takes) {
+  const where = `${path("groups", group)}/filter`;
+  return [
+    el("p", {}, takes ? `It takes ${takes}.` : "It takes all events."),
+    takes?.startsWith("subscriptions:") ? null : el("div", { class: "buttons" },
+      action("Filter …", {
+        question: `Which events does ${group}/${topic} take?`, text: "From the next claim on; other events are passed.", done: "the filter is set",
+        fields: [{ name: "event_types", title: "types, with commas; * stands for any characters" }, { name: "where", title: "jsonpath predicate, such as $.total > 5" }],
+      }, ({ event_types, where: predicate }) => post(where, { topic, ...(event_types && { event_types }), ...(predicate && { where: predicate }) })),
+      takes && action("Take all events", { question: `Let ${group}/${topic} take all events?`, text: "Events that it passed stay passed.", done: "it takes all events" }, () => post(where, { topic, clear: true }))),
+  ];
+}
+
+function buttons(groupName, topic, line) {
   const at = path("groups", groupName);
   const partition = { name: "partition", title: "partition (empty: all)", type: "number" };
   const scope = (given) => ({ topic, ...(given.partition === "" ? {} : { partition: Number(given.partition) }) });
-  const seek = el("button", { type: "button" }, "Seek …");
+  const seek = el("button", { type: "button", "aria-expanded": "false" }, "Seek …");
   const preview = el("div");
-  seek.addEventListener("click", () => show(preview, !preview.firstChild && seekForm(at, scope)));
+  seek.addEventListener("click", () => {
+    seek.ariaExpanded = String(!preview.firstChild);
+    show(preview, !preview.firstChild && seekForm(at, scope, `${groupName}/${topic}`));
+  });
   return el("div", {},
     el("div", { class: "buttons" },
-      action("Pause …", { question: `Pause ${groupName}/${topic}?`, text: "Its workers finish their units in hand, then wait.", fields: [partition, { name: "reason", title: "reason", required: true }], yes: "Pause", done: "paused" },
+      line.paused < line.partitions && action("Pause …", { question: `Pause ${groupName}/${topic}?`, text: "Its workers finish their units in hand, then wait.", fields: [partition, { name: "reason", title: "reason", required: true }], yes: "Pause", done: "paused" },
         (given) => post(`${at}/pause`, { ...scope(given), reason: given.reason })),
-      action("Resume", { question: `Resume ${groupName}/${topic}?`, fields: [partition], done: "resumed" }, (given) => post(`${at}/resume`, scope(given))),
+      line.paused > 0 && action("Resume", { question: `Resume ${groupName}/${topic}?`, fields: [partition], done: "resumed" }, (given) => post(`${at}/resume`, scope(given))),
       seek),
     preview);
 }
 
 /** Ask where to, show the moves, then make them. */
-function seekForm(at, scope) {
+function seekForm(at, scope, name) {
   const to = el("input", { name: "to", placeholder: "earliest, latest, an offset, a time", required: true });
-  const partition = el("input", { name: "partition", type: "number" });
+  const clock = el("input", { name: "time", type: "datetime-local", step: "1" });
+  clock.addEventListener("change", () => (to.value = clock.value && new Date(clock.value).toISOString()));
+  const partition = el("input", { name: "partition", type: "number", min: "0" });
   const result = el("div");
-  const form = el("form", {}, el("label", {}, "to", to), el("label", {}, "partition (empty: all)", partition), el("button", { class: "main" }, "Preview"));
+  const form = el("form", {}, el("label", {}, "to", to), el("label", {}, "or the first event at", clock), el("label", {}, "partition (empty: all)", partition), el("button", { class: "main" }, "Preview"));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const wanted = { ...scope({ partition: partition.value }), to: to.value };
     try {
       const plan = await post(`${at}/seek`, wanted);
-      show(result, moves(plan), el("div", { class: "buttons" }, action("Seek", {
-        question: "Move the group?", text: "Events that it passes are not handled; events that it goes back over are handled again. Pause it first: while it works, nothing is moved.", danger: true, done: "moved",
+      show(result, moves(plan), el("p", { class: "warn" }, effect(plan)), el("div", { class: "buttons" }, action("Seek", {
+        question: `Move ${name}?`, text: effect(plan), danger: true, done: "moved",
       }, () => post(`${at}/seek`, { ...wanted, apply: true }))));
     } catch (error) {
       tell(error.message, true);
@@ -86,12 +209,21 @@ function seekForm(at, scope) {
   return [form, result];
 }
 
-function moves(rows) {
-  return table([
-    { title: "partition", kind: "number", of: (row) => row.partition },
-    { title: "now at", kind: "number", of: (row) => count(row.current_offset) },
-    { title: "then at", kind: "number", of: (row) => count(row.new_offset) },
-    { title: "handled again", kind: "number", of: (row) => count(row.again) },
-    { title: "never handled", kind: "number", of: (row) => (row.skipped ? el("span", { class: "bad" }, count(row.skipped)) : "0") },
-  ], rows, { empty: "nothing moves" });
+/** The effect of a seek in words. */
+function effect(plan) {
+  const sum = (of) => plan.reduce((all, row) => all + row[of], 0);
+  const letters = sum("dead_letters");
+  return [
+    `${plural(sum("again"), "event")} will be handled again, ${plural(sum("skipped"), "event")} never.`,
+    letters ? ` ${plural(letters, "dead letter")} will leave the queue.` : "",
+    plan.some((row) => row.worker) ? " Pause it first: while it works, nothing is moved." : "",
+  ].join("");
 }
+
+const moves = (rows) => table([
+  { title: "partition", kind: "number", of: (row) => row.partition },
+  { title: "now at", kind: "number", of: (row) => count(row.current_offset) },
+  { title: "then at", kind: "number", of: (row) => count(row.new_offset) },
+  { title: "handled again", kind: "number", of: (row) => count(row.again) },
+  { title: "never handled", kind: "number", of: (row) => (row.skipped ? el("span", { class: "bad" }, count(row.skipped)) : "0") },
+], rows, { empty: "nothing moves" });
