@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from gapless.ops.dlq.transfer import *
     from gapless.ops.doctor.finding import *
     from gapless.ops.doctor.rounds import *
+    from gapless.ops.event import *
     from gapless.ops.groups import *
     from gapless.ops.happened import *
     from gapless.ops.install import *
@@ -78,6 +79,7 @@ if not TYPE_CHECKING:
         "gapless.ops.groups",
         "gapless.log.topics",
         "gapless.ops.topics",
+        "gapless.ops.event",
         "gapless.ops.configured",
         "gapless.ops.dlq.change",
         "gapless.ops.dlq.find",

@@ -6,6 +6,7 @@ Each route is a call of gapless.ops.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -33,6 +34,7 @@ from gapless.features.retention.ops import list_chunks
 from gapless.features.scheduled.ops import cancel_later, list_later
 from gapless.log.filter import ALL, filter_of
 from gapless.log.search import EventSearch, FoundEvents, search_events
+from gapless.log.tail import Entry
 from gapless.log.topics import require_topic
 from gapless.ops.dlq.change import DlqOutcome, discard_units, redrive_unit, redrive_units
 from gapless.ops.dlq.find import find_unit, list_events, list_units
@@ -43,6 +45,8 @@ from gapless.ops.text import json_text
 
 UNITS_MAX = 10_000  # of one request that redrives or discards
 _FOUND = whole(1, 1_000, "Events, at most.", default=100)
+_OFFSETS = re.compile(r"[0-9]{1,4}@[0-9]{1,18}(,[0-9]{1,4}@[0-9]{1,18})*", re.ASCII)
+_OFFSETS_CHARACTERS_MAX = 32_768  # about 2000 partitions
 ways = Ways()
 
 
@@ -56,13 +60,24 @@ ways = Ways()
         transaction_id=text("Of this transaction.", format="uuid"),
         since=text("Published then or later.", format="date-time"),
         until=text("Published then or before.", format="date-time"),
+        before=text(
+            "Only events before these PARTITION@OFFSET, with commas; `older` of an answer.",
+            maxLength=_OFFSETS_CHARACTERS_MAX,
+            pattern=f"^({_OFFSETS.pattern})?$",
+        ),
+        payload_chars=whole(
+            1,
+            1_000_000,
+            "A longer payload is null, and payload_begins has so many characters of it.",
+        ),
         limit=_FOUND,
     ),
 )
 async def search(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Return the newest events of a topic that are all of what is given, of some 50 000 at most."""
-    topic, types, transaction_id, since, until = (
-        asked[each] for each in ("topic", "types", "transaction_id", "since", "until")
+    topic, types, transaction_id, since, until, chars = (
+        asked[each]
+        for each in ("topic", "types", "transaction_id", "since", "until", "payload_chars")
     )
     wanted = EventSearch(
         key=asked["key"],
@@ -70,16 +85,44 @@ async def search(gateway: Gateway, _request: Request, asked: Asked) -> Response:
         transaction_id=read_transaction(transaction_id) if transaction_id else None,
         since=read_time(since) if since else None,
         until=read_time(until) if until else None,
+        before=_offsets_in(asked["before"]),
     )
 
     def look(conn: Connection[Any]) -> FoundEvents:
         check_filter(conn, wanted.only)
-        return search_events(conn, require_topic(conn, topic), wanted, limit=asked["limit"])
+        more = None if chars is None else chars + 1
+        return search_events(
+            conn, require_topic(conn, topic), wanted, limit=asked["limit"], payload_chars=more
+        )
 
     found = await gateway.sessions.run(look)
-    head = json_text({"looked_at": found.looked_at, "is_complete": found.is_complete})[:-1]
-    events = ", ".join(entry_json(topic, each) for each in found.entries)
-    return Response(f'{head}, "events": [{events}]}}', media_type="application/json")
+    older = ",".join(f"{number}@{offset}" for number, offset in sorted(found.older.items()))
+    told = {
+        "looked_at": found.looked_at,
+        "is_complete": found.is_complete,
+        "older": older if 0 < len(older) <= _OFFSETS_CHARACTERS_MAX else None,
+    }
+    events = ", ".join(_found_json(topic, each, chars) for each in found.entries)
+    return Response(
+        f'{json_text(told)[:-1]}, "events": [{events}]}}', media_type="application/json"
+    )
+
+
+def _offsets_in(said: str | None) -> dict[int, int] | None:
+    if not said:
+        return None
+    if _OFFSETS.fullmatch(said) is None:
+        raise Problem(400, f"before={said[:100]!r}: PARTITION@OFFSET, with commas between")
+    pairs = (each.split("@") for each in said.split(","))
+    return {int(number): int(offset) for number, offset in pairs}
+
+
+def _found_json(topic: str, entry: Entry, chars: int | None) -> str:
+    """Write an event; a payload of more than so many characters is cut."""
+    if chars is None or len(entry.payload or "") <= chars:
+        return entry_json(topic, entry)
+    begins = json_text((entry.payload or "")[:chars])
+    return f'{entry_json(topic, replace(entry, payload=None))[:-1]}, "payload_begins": {begins}}}'
 
 
 @ways.way(

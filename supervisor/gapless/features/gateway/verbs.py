@@ -51,7 +51,7 @@ def _way(route: str, verbs: dict[str, Verb]) -> Route:
     arguments = {each.dest: each for each in first.arguments()}
     in_path = {name for name in arguments if f"{{{name}}}" in path}
     values = Values(
-        frozenset(name for name, each in arguments.items() if each.options.get("required")),
+        frozenset(name for name, each in arguments.items() if _is_needed(each)) - in_path,
         {name: _shape(each) for name, each in arguments.items() if name not in in_path},
     )
     how: dict[str, Any] = {"query" if method == "GET" else "body": values}
@@ -62,33 +62,44 @@ def _way(route: str, verbs: dict[str, Verb]) -> Route:
     return made(route, read if method == "GET" else "operate", act, f"{'; '.join(abouts)}.", **how)
 
 
+def _is_needed(argument: Argument) -> bool:
+    is_flag = argument.names[0].startswith("-")
+    return bool(argument.options.get("required", not is_flag and "nargs" not in argument.options))
+
+
 def _shape(argument: Argument) -> Shape:
     about, kind = argument.options.get("help", ""), argument.options.get("type")
     if argument.options.get("action") == "store_true":
         return truth(about)
     if isinstance(kind, WholeNumber) and kind.high is not None:
-        return whole(kind.low, kind.high, about)
+        default = argument.options.get("default")
+        return whole(
+            kind.low, kind.high, about, **({} if default is None else {"default": default})
+        )
     return text(about)
 
 
 def _reads(verbs: dict[str, Verb]) -> Callable[..., Any]:
     async def answer(gateway: Gateway, _request: Request, asked: Asked) -> Response:
-        return said((await gateway.sessions.run(_call(verbs, asked))).document)
+        return said((await gateway.sessions.run(_call(gateway, verbs, asked))).document)
 
     return answer
 
 
 def _does(verbs: dict[str, Verb]) -> Callable[..., Any]:
     async def answer(gateway: Gateway, request: Request, asked: Asked) -> Response:
-        return said((await done_by(gateway, request, _call(verbs, asked))).document)
+        return said((await done_by(gateway, request, _call(gateway, verbs, asked))).document)
 
     return answer
 
 
-def _call(verbs: dict[str, Verb], asked: Asked) -> Callable[[Connection[Any]], _Told]:
+def _call(
+    gateway: Gateway, verbs: dict[str, Verb], asked: Asked
+) -> Callable[[Connection[Any]], _Told]:
     """Return the work. Raises UsageError for arguments that do not parse."""
     verb = verbs[asked["verb"]] if "verb" in asked else next(iter(verbs.values()))
     args = verb.args_of(asked)
+    args.loaded = gateway.load(overrides={name: getattr(args, name) for name in verb.as_settings})
 
     def work(conn: Connection[Any]) -> _Told:
         told: list[_Told] = []
