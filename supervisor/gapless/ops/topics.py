@@ -42,7 +42,7 @@ class TopicInfo:
     retention_s: the time that it keeps its events, at least, in seconds; None is forever.
     retention: the same in words. dedupe_window: the time that it remembers dedupe keys, in words.
     direct: whether it takes messages for one group. compacted: whether it keeps the newest event
-    of each key.
+    of each key. archive, overrun: as in ops.Retention.
     """
 
     topic: str
@@ -54,6 +54,8 @@ class TopicInfo:
     retention_s: float | None = field(metadata=ONLY_JSON)
     direct: bool = field(metadata=ONLY_JSON)
     compacted: bool = field(metadata=ONLY_JSON)
+    archive: str | None = field(metadata=ONLY_JSON)
+    overrun: Sequence[str] = field(metadata=ONLY_JSON)
     created: datetime
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -27,6 +27,7 @@ from gapless.features.gateway.shape import (
 )
 from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range, replaced_from
+from gapless.log.tail import Entry
 from gapless.ops.entries import entry_json
 from gapless.ops.event import show_event
 from gapless.ops.text import json_text
@@ -41,6 +42,7 @@ _INTEGER = {"type": "integer"}
 _LOG_EVENT = record(
     "topic partition offset payload",
     **EVENT,
+    payload_begins={"type": "string", "description": "Of a payload that was cut."},
     topic={"type": "string"},
     created_ts={"type": "string"},
     message_id=_INTEGER,
@@ -52,6 +54,9 @@ _RANGE = record(
     end_offset={**_INTEGER, "description": "The offset that the next event gets."},
     timeline={**_INTEGER, "description": "Of the log, to be given with the next `from`."},
     events=listed(_LOG_EVENT),
+)
+PAYLOAD_CHARS = whole(
+    1, 10_000_000, "A longer payload is null, and payload_begins has so many characters of it."
 )
 _MAYBE_INTEGER = nullable(_INTEGER)
 _ONE = record(
@@ -141,6 +146,7 @@ async def read_events(gateway: Gateway, request: Request, asked: Asked) -> Respo
     "GET /v1/topics/{topic}/events/{partition}/{offset} event",
     "read:{topic}",
     in_path={"partition": whole(0, PARTITION_MAX), "offset": whole(1, ID_MAX)},
+    query=takes(payload_chars=PAYLOAD_CHARS),
     answers={200: AnswerShape("It.", _ONE)},
 )
 async def one_event(gateway: Gateway, _request: Request, asked: Asked) -> Response:
@@ -148,8 +154,17 @@ async def one_event(gateway: Gateway, _request: Request, asked: Asked) -> Respon
     topic, partition, offset = (asked[each] for each in ("topic", "partition", "offset"))
     found = await gateway.sessions.run(lambda conn: show_event(conn, topic, partition, offset))
     beside = {name: value for name, value in asdict(found).items() if name != "entry"}
-    body = f'{{"event": {entry_json(topic, found.entry)}, {json_text(beside)[1:]}'
+    event = cut_json(topic, found.entry, asked["payload_chars"])
+    body = f'{{"event": {event}, {json_text(beside)[1:]}'
     return Response(body, media_type="application/json")
+
+
+def cut_json(topic: str, entry: Entry, chars: int | None) -> str:
+    """Write an event; a payload of more than so many characters is cut. None: it is whole."""
+    if chars is None or len(entry.payload or "") <= chars:
+        return entry_json(topic, entry)
+    begins = json_text((entry.payload or "")[:chars])
+    return f'{entry_json(topic, replace(entry, payload=None))[:-1]}, "payload_begins": {begins}}}'
 
 
 def partition_bounds(bounds: dict[int, Bounds], topic: str, partition: int) -> Bounds:

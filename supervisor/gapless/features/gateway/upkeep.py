@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gapless.features.filters.stored import check_filter
+from gapless.features.gateway.events_out import PAYLOAD_CHARS, cut_json
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import (
     WHICH,
@@ -34,12 +35,10 @@ from gapless.features.retention.ops import list_chunks
 from gapless.features.scheduled.ops import cancel_later, list_later
 from gapless.log.filter import ALL, filter_of
 from gapless.log.search import EventSearch, FoundEvents, search_events
-from gapless.log.tail import Entry
 from gapless.log.topics import require_topic
 from gapless.ops.dlq.change import DlqOutcome, discard_units, redrive_unit, redrive_units
 from gapless.ops.dlq.find import find_unit, list_events, list_units
 from gapless.ops.dlq.transfer import ImportedUnit, import_unit, parse_units, unit_json
-from gapless.ops.entries import entry_json
 from gapless.ops.place import GroupPlace, read_time, read_transaction
 from gapless.ops.text import json_text
 
@@ -65,11 +64,7 @@ ways = Ways()
             maxLength=_OFFSETS_CHARACTERS_MAX,
             pattern=f"^({_OFFSETS.pattern})?$",
         ),
-        payload_chars=whole(
-            1,
-            1_000_000,
-            "A longer payload is null, and payload_begins has so many characters of it.",
-        ),
+        payload_chars=PAYLOAD_CHARS,
         limit=_FOUND,
     ),
 )
@@ -102,7 +97,7 @@ async def search(gateway: Gateway, _request: Request, asked: Asked) -> Response:
         "is_complete": found.is_complete,
         "older": older if 0 < len(older) <= _OFFSETS_CHARACTERS_MAX else None,
     }
-    events = ", ".join(_found_json(topic, each, chars) for each in found.entries)
+    events = ", ".join(cut_json(topic, each, chars) for each in found.entries)
     return Response(
         f'{json_text(told)[:-1]}, "events": [{events}]}}', media_type="application/json"
     )
@@ -115,14 +110,6 @@ def _offsets_in(said: str | None) -> dict[int, int] | None:
         raise Problem(400, f"before={said[:100]!r}: PARTITION@OFFSET, with commas between")
     pairs = (each.split("@") for each in said.split(","))
     return {int(number): int(offset) for number, offset in pairs}
-
-
-def _found_json(topic: str, entry: Entry, chars: int | None) -> str:
-    """Write an event; a payload of more than so many characters is cut."""
-    if chars is None or len(entry.payload or "") <= chars:
-        return entry_json(topic, entry)
-    begins = json_text((entry.payload or "")[:chars])
-    return f'{entry_json(topic, replace(entry, payload=None))[:-1]}, "payload_begins": {begins}}}'
 
 
 @ways.way(
