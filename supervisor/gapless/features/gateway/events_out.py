@@ -60,8 +60,9 @@ PAYLOAD_CHARS = whole(
 )
 _MAYBE_INTEGER = nullable(_INTEGER)
 _ONE = record(
-    "event first_offset last_offset previous next previous_of_key next_of_key groups",
+    "event payload_bytes first_offset last_offset previous next previous_of_key next_of_key groups",
     event=_LOG_EVENT,
+    payload_bytes=_INTEGER,
     first_offset={**_INTEGER, "description": "Of its unit."},
     last_offset=_INTEGER,
     previous={**_MAYBE_INTEGER, "description": "In its partition."},
@@ -154,6 +155,7 @@ async def one_event(gateway: Gateway, _request: Request, asked: Asked) -> Respon
     topic, partition, offset = (asked[each] for each in ("topic", "partition", "offset"))
     found = await gateway.sessions.run(lambda conn: show_event(conn, topic, partition, offset))
     beside = {name: value for name, value in asdict(found).items() if name != "entry"}
+    beside["payload_bytes"] = len((found.entry.payload or "").encode())
     event = cut_json(topic, found.entry, asked["payload_chars"])
     body = f'{{"event": {event}, {json_text(beside)[1:]}'
     return Response(body, media_type="application/json")
