@@ -1,8 +1,8 @@
 -- name: unit
 -- The first and the last offset of the unit in which an event is.
 select
-  gapless.unit_start(t.topic_id, %(partition)s, %(offset)s),
-  (gapless.unit_end(t.topic_id, %(partition)s, %(offset)s)).last_offset
+  gapless.unit_start(t.topic_id, %(partition)s::int, %(offset)s::bigint),
+  (gapless.unit_end(t.topic_id, %(partition)s::int, %(offset)s::bigint)).last_offset
 from gapless.topic t
 where t.name = %(topic)s
 
@@ -12,17 +12,17 @@ where t.name = %(topic)s
 -- returns: gapless.ops.event:EventInGroup
 select
   g.group_id as "group", g.mode, s.state, s.next_offset,
-  case when s.state = 'pending' then %(offset)s - s.next_offset + 1 else 0 end as behind,
+  case when s.state = 'pending' then %(offset)s::bigint - s.next_offset + 1 else 0 end as behind,
   d.first_offset as unit, s.letter, s.reason, s.attempts
 from gapless.topic t
 join gapless.consumer_group g on g.topic_id = t.topic_id and not g.is_scratch
 cross join lateral gapless.unit_state(
-  g.group_id, t.topic_id, %(partition)s,
-  case g.mode when 'queue' then %(offset)s else %(first_offset)s end,
-  case g.mode when 'queue' then %(offset)s else %(last_offset)s end
+  g.group_id, t.topic_id, %(partition)s::int,
+  case g.mode when 'queue' then %(offset)s::bigint else %(first_offset)s::bigint end,
+  case g.mode when 'queue' then %(offset)s::bigint else %(last_offset)s::bigint end
 ) s
 left join gapless.dead_letter_event d
-  on d.group_id = g.group_id and d.topic_id = t.topic_id and d.partition_id = %(partition)s
-  and d.c_offset = %(offset)s and s.letter is not null
+  on d.group_id = g.group_id and d.topic_id = t.topic_id and d.partition_id = %(partition)s::int
+  and d.c_offset = %(offset)s::bigint and s.letter is not null
 where t.name = %(topic)s
 order by g.group_id

@@ -51,8 +51,9 @@ class EventSearch:
 class FoundEvents:
     """The result of a search, newest event first; within a partition in the order of offsets.
 
-    looked_at: the number of events that were read; is_complete: there are no others. older: the
-    `before` of a search that continues this one; empty when it is complete.
+    looked_at: the number of events that were read; is_complete: there are no others.
+    older: the offset of each partition before which others may be: `before` of the search that
+    continues this one. It is empty when that is complete.
     """
 
     entries: Sequence[Entry]
@@ -73,7 +74,7 @@ def search_events(
     """Return the newest events that are wanted, and whether these are all.
 
     limit: at most N events are returned. look_max: the search ends once it has read N events.
-    payload_chars: the length at which payloads are cut; None: they are whole.
+    payload_chars: payloads are cut to N characters; None: they are whole.
     Events without an offset yet are not found. Those to which a filter cannot be applied are found.
     """
     unread = _places(conn, topic, wanted)

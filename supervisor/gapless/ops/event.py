@@ -27,9 +27,9 @@ _LOOK_MAX = 5_000  # events on each side, for another one of the same key
 class EventInGroup:
     """An event in a group. state: handled, pending, or set aside: dead or waiting.
 
-    behind: the number of offsets from the next one of the group to this event; 0: it has passed it.
-    unit: the first offset of the unit that was set aside, if it was; letter, reason, attempts: of
-    that.
+    next_offset: the offset that the group handles next. behind: events from that one to this one;
+    0: it has passed it. unit: the first offset of the unit that was set aside,
+    if it was. letter, reason: of its dead letter. attempts: calls that ended.
     """
 
     group: str
@@ -47,8 +47,9 @@ class EventInGroup:
 class EventInfo:
     """An event of the log, with the offsets around it; None: there is none.
 
-    first_offset to last_offset: the unit, which is handled as a whole. previous, next: in the
-    partition. previous_of_key, next_of_key: of the same key, among 5000 events on each side.
+    first_offset to last_offset: the unit, which is handled as a whole. previous: the offset
+    before it in the partition. next: the offset after it. previous_of_key: the offset of the event
+    before it with its key. next_of_key: the offset of the one after it; each among 5000 events.
     """
 
     entry: Entry
