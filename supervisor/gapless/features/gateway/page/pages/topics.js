@@ -184,9 +184,10 @@ const partitions = ({ body, topic, signal }) => {
   return read;
 };
 
-const charts = ({ body, topic, signal }) => void body.append(
-  historyChart({ topic }, [{ of: "published_per_s", title: "published", unit: "events/s" }], signal),
-  historyChart({ topic }, [{ of: "lag", title: "lag", unit: "events" }], signal));
+const charts = ({ body, topic, signal }) => void body.append(historyChart({ topic }, [
+  { of: "published_per_s", title: "published", unit: "events/s" },
+  { of: "lag", title: "lag", unit: "events" },
+], signal));
 
 function settings({ body, topic, signal }) {
   let own = null; // facts
