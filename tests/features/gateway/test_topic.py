@@ -133,9 +133,10 @@ def test_create_and_alter(operated: Client, conn: Connection[Any]) -> None:
         {},
         {"partitions": 0},
         {"retention": "soon"},
-        {"partitions": 6, "retention": "3d"},  # not in one transaction
     ):
         problem(operated.post(alter, json=wrong), 400)
+    both = problem(operated.post(alter, json={"partitions": 6, "retention": "3d"}), 400)
+    assert "change it alone" in both["detail"]
     problem(operated.post("/v1/topics/no/alter", json={"partitions": 2}), 404)
     problem(operated.post("/v1/topics", json={}), 400)
     problem(operated.post("/v1/topics", json={"name": "no/topic"}), 400)
