@@ -1,10 +1,12 @@
 """Searching a topic from its newest events back: by key, filter, transaction and time, within bounds."""
 
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
+import psycopg
 import pytest
 from psycopg import Connection
 
@@ -97,3 +99,29 @@ def test_by_time_both_inclusive(conn: Connection[Any], topic: Topic) -> None:
 def test_a_topic_without_events(conn: Connection[Any]) -> None:
     found = search_events(conn, ensure_topic(conn, "empty", partitions=3), EventSearch(since=None))
     assert found == FoundEvents(entries=[], looked_at=0, is_complete=True)
+
+
+@pytest.mark.parametrize("wanted", [EventSearch(), EventSearch(key="k4")])
+def test_pages_are_all_of_it_once(
+    conn: Connection[Any], dsn: str, topic: Topic, wanted: EventSearch
+) -> None:
+    """Also where an event has a lower id than the one before it: it committed later."""
+    with psycopg.connect(dsn) as late:
+        publish(late, "orders", {"n": EVENTS}, key="k4")
+        publish(conn, "orders", {"n": EVENTS + 1}, key="k4")
+        sequence(conn)
+    sequence(conn)
+    places, pages = [], 0
+    while True:
+        found = search_events(conn, topic, wanted, limit=9 if wanted.key else 200, look_max=600)
+        places += [(entry.partition, entry.offset) for entry in found.entries]
+        pages += 1
+        if found.is_complete:
+            break
+        wanted = replace(wanted, before=found.older)
+    total = EVENTS // 10 + 2 if wanted.key else EVENTS + 2
+    assert (len(places), len(set(places))) == (total, total)
+    assert pages > 5
+    for partition in (0, 1):
+        offsets = [offset for number, offset in places if number == partition]
+        assert offsets == sorted(offsets, reverse=True)

@@ -63,7 +63,8 @@ class Operation:
             name, where, schema = each["name"], each["in"], each["schema"]
             if where != "path" and not each.get("required") and draw(st.integers(0, 2)):
                 continue
-            text = draw(_parameter(schema, known.get(name, []), where))
+            texts = [value for value in known.get(name, []) if isinstance(value, str)]
+            text = draw(_parameter(schema, texts, where))
             is_allowed &= _fits(schema, text)
             if where == "path":
                 path = path.replace(f"{{{name}}}", quote(text, safe=""))

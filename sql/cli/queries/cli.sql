@@ -10,6 +10,8 @@ select
   extract(epoch from t.retention)::float8 as retention_s,
   coalesce((select x.direct from gapless.topic x where x.name = t.topic), false) as direct,
   coalesce((select x.compacted from gapless.topic x where x.name = t.topic), false) as compacted,
+  (select x.archive from gapless.topic x where x.name = t.topic) as archive,
+  coalesce((select x.overrun from gapless.topic x where x.name = t.topic), '{}') as overrun,
   t.created_ts as created
 from gapless.topics t
 order by t.topic

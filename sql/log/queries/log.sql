@@ -196,8 +196,8 @@ select coalesce(sum(u.events), 0) from gapless.unrouted u
 select gapless.discard_unrouted(%(topic_id)s)
 
 -- name: topic_is_ours
--- Whether this transaction has created the topic.
-select t.xmin = pg_current_xact_id_if_assigned()::xid
+-- Whether this transaction has created the topic: by its time, for in a savepoint the row has another xid.
+select pg_current_xact_id_if_assigned() is not null and t.created_ts = transaction_timestamp()
 from gapless.topic t
 where t.topic_id = %(topic_id)s
 

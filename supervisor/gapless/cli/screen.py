@@ -60,6 +60,12 @@ def changed(args: argparse.Namespace, is_changed: object, done: str, nothing: st
     return answer(args, text.format(**args.given), args.given, changed=bool(is_changed))
 
 
+def documented(args: argparse.Namespace, document: object) -> int:
+    """Print a document as JSON; return 0."""
+    _tell(args, "", document, indent=2)
+    return 0
+
+
 def answer_all(args: argparse.Namespace, records: Sequence[DataclassInstance], empty: str) -> int:
     """Print a line for each record, `empty` for none; or a JSON list. Return 0."""
     if args.json:

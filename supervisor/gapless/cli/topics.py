@@ -90,6 +90,7 @@ def _list(conn: Conn, args: Args) -> int:
     _WINDOW,
     flag("--compact", "keep the latest event of each key, beside the log"),
     as_settings=("total_partitions", "retention_s"),
+    route="POST /v1/topics createTopic",
 )
 def _create(conn: Conn, args: Args) -> int:
     topic, is_new = ensure_as_configured(conn, args.name, args.loaded, args.window_s)
@@ -126,6 +127,7 @@ def _check_alter(args: Args) -> None:
     flag("--direct", "let it take messages for one group, from now on"),
     _COMPACT,
     check=_check_alter,
+    route="POST /v1/topics/{name}/alter alterTopic",
 )
 def _alter(conn: Conn, args: Args) -> int:
     kept, keeps = None, (args.retention, args.archive, args.overrun)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -28,6 +28,7 @@ class EventSearch:
 
     key: events with it (without one, with that host_id). only: events that a filter keeps.
     transaction_id: found by index. since, until: bounds of the publishing time, both inclusive.
+    before: only events before these offsets, of these partitions; None: of all, to their ends.
     """
 
     key: str | None = None
@@ -35,6 +36,7 @@ class EventSearch:
     transaction_id: UUID | None = None
     since: datetime | None = None
     until: datetime | None = None
+    before: Mapping[int, int] | None = None
 
     def includes(self, entry: Entry) -> bool:
         """Whether an event of a slice is wanted; the query has checked the key and the filter."""
@@ -47,14 +49,17 @@ class EventSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundEvents:
-    """The result of a search, newest event first.
+    """The result of a search, newest event first; within a partition in the order of offsets.
 
     looked_at: the number of events that were read; is_complete: there are no others.
+    older: the offset of each partition before which others may be: `before` of the search that
+    continues this one. It is empty when that is complete.
     """
 
     entries: Sequence[Entry]
     looked_at: int
     is_complete: bool
+    older: Mapping[int, int] = field(default_factory=dict)
 
 
 def search_events(
@@ -64,43 +69,71 @@ def search_events(
     *,
     limit: int = 100,
     look_max: int = 50_000,
+    payload_chars: int | None = None,
 ) -> FoundEvents:
     """Return the newest events that are wanted, and whether these are all.
 
     limit: at most N events are returned. look_max: the search ends once it has read N events.
+    payload_chars: payloads are cut to N characters; None: they are whole.
     Events without an offset yet are not found. Those to which a filter cannot be applied are found.
     """
-    rest = deque(_places(conn, topic, wanted))
+    unread = _places(conn, topic, wanted)
+    turns = deque(unread)
     found: list[Entry] = []
     looked_at = 0
-    cut = False
-    while rest and looked_at < look_max:
-        ends = rest.popleft()
+    while turns and looked_at < look_max:
+        partition = turns.popleft()
+        ends = unread[partition].pop()
         low = max(ends.first_offset, ends.last_offset - _SLICE_EVENTS + 1)
-        looked_at += max(0, ends.last_offset - low + 1)
-        found += _slice(conn, topic, wanted, (ends.partition, low, ends.last_offset), chars=0)
-        if low <= ends.first_offset:
-            continue
-        if sum(each.partition == ends.partition for each in found) >= limit:
-            cut = True  # older events of this partition come after `limit` newer ones
-            continue
-        rest.append(
-            Ends(partition=ends.partition, first_offset=ends.first_offset, last_offset=low - 1)
-        )
-    newest = sorted(found, key=lambda each: each.message_id, reverse=True)
+        looked_at += ends.last_offset - low + 1
+        found += _slice(conn, topic, wanted, (partition, low, ends.last_offset), chars=0)
+        if low > ends.first_offset:
+            unread[partition].append(replace(ends, last_offset=low - 1))
+        # `limit` newer events of the partition come before its older ones.
+        if unread[partition] and sum(each.partition == partition for each in found) < limit:
+            turns.append(partition)
+    newest = _newest_first(found)
+    older = {number: rest[-1].last_offset + 1 for number, rest in unread.items() if rest}
+    for each in newest[limit:]:
+        older[each.partition] = max(older.get(each.partition, 0), each.offset + 1)
     return FoundEvents(
         entries=[
             whole
             for each in newest[:limit]
-            for whole in _slice(conn, topic, wanted, (each.partition, each.offset, each.offset))
+            for whole in _slice(
+                conn, topic, wanted, (each.partition, each.offset, each.offset), chars=payload_chars
+            )
         ],
         looked_at=looked_at,
-        is_complete=not (rest or cut or len(newest) > limit),
+        is_complete=not older,
+        older=older,
     )
 
 
-def _places(conn: Connection[Any], topic: Topic, wanted: EventSearch) -> list[Ends]:
-    """Return the ranges of offsets to search."""
+def next_of_key(
+    conn: Connection[Any], topic: Topic, key: str, partition: int, offsets: range
+) -> int | None:
+    """Return the first of these offsets whose event has that key."""
+    for low in range(offsets.start, offsets.stop, _SLICE_EVENTS):
+        high = min(low + _SLICE_EVENTS, offsets.stop) - 1
+        wanted = EventSearch(key=key)
+        for each in _slice(conn, topic, wanted, (partition, low, high), chars=0):
+            return each.offset
+    return None
+
+
+def _newest_first(found: Sequence[Entry]) -> list[Entry]:
+    """Sort by id, but never against offsets: an event may have a lower id than the one before."""
+    highest: dict[int, int] = {}
+    ranked: list[tuple[int, int, Entry]] = []
+    for each in sorted(found, key=lambda each: each.offset):
+        highest[each.partition] = max(highest.get(each.partition, 0), each.message_id)
+        ranked.append((highest[each.partition], each.offset, each))
+    return [each for *_, each in sorted(ranked, key=lambda each: each[:2], reverse=True)]
+
+
+def _places(conn: Connection[Any], topic: Topic, wanted: EventSearch) -> dict[int, list[Ends]]:
+    """Return the ranges of offsets to search, by partition; of each the newest comes last."""
     params = {
         "topic_id": topic.topic_id,
         "partitions": partitions_of(conn, topic, wanted.key),
@@ -112,7 +145,15 @@ def _places(conn: Connection[Any], topic: Topic, wanted: EventSearch) -> list[En
     else:
         name = "ends" if wanted.since is None else "ends_since"
     with conn.cursor(row_factory=class_row(Ends)) as cursor:
-        return cursor.execute(query("tail", name), params).fetchall()
+        rows = cursor.execute(query("tail", name), params).fetchall()
+    places: dict[int, list[Ends]] = {}
+    for each in rows:
+        last = each.last_offset
+        if wanted.before is not None:
+            last = min(last, wanted.before.get(each.partition, 0) - 1)
+        if last >= each.first_offset:
+            places.setdefault(each.partition, []).append(replace(each, last_offset=last))
+    return places
 
 
 def _slice(

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from gapless.ops.dlq.transfer import *
     from gapless.ops.doctor.finding import *
     from gapless.ops.doctor.rounds import *
+    from gapless.ops.event import *
     from gapless.ops.groups import *
     from gapless.ops.happened import *
     from gapless.ops.install import *
@@ -86,6 +87,7 @@ if not TYPE_CHECKING:
         "gapless.log.topics",
         "gapless.ops.topics",
         "gapless.ops.audit",
+        "gapless.ops.event",
         "gapless.ops.configured",
         "gapless.ops.dlq.change",
         "gapless.ops.dlq.find",

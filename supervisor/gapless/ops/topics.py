@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from psycopg.pq import TransactionStatus
+
 from gapless import feature
 from gapless.db.queries import query
 from gapless.errors import UsageError
@@ -40,7 +42,7 @@ class TopicInfo:
     retention_s: the time that it keeps its events, at least, in seconds; None is forever.
     retention: the same in words. dedupe_window: the time that it remembers dedupe keys, in words.
     direct: whether it takes messages for one group. compacted: whether it keeps the newest event
-    of each key.
+    of each key. archive, overrun: as in ops.Retention.
     """
 
     topic: str
@@ -52,6 +54,8 @@ class TopicInfo:
     retention_s: float | None = field(metadata=ONLY_JSON)
     direct: bool = field(metadata=ONLY_JSON)
     compacted: bool = field(metadata=ONLY_JSON)
+    archive: str | None = field(metadata=ONLY_JSON)
+    overrun: Sequence[str] = field(metadata=ONLY_JSON)
     created: datetime
 
 
@@ -230,13 +234,23 @@ def alter_topic(  # noqa: PLR0913 - the settings of a topic
     it take messages for one group, which cannot be taken back; waits for the running batches.
     compact: keep the newest event of each key, or stop keeping it.
     Raises RefusedError for an unknown topic or a number out of bounds, UsageError for nothing to
-    change; changes before the error, in the order retention, window, direct, compact,
-    partitions, stay.
+    change, or for partitions with other settings in a transaction; changes before the error, in the
+    order retention, window, direct, compact, partitions, stay.
     """
     require_autocommit(conn, "alter_topic()")
     said = (partitions, retention, dedupe_window_s, compact)
     if all(each is None for each in said) and not direct:
         raise UsageError(f"topic {name}: what is to change?")
+    is_open = conn.info.transaction_status != TransactionStatus.IDLE
+    if (
+        is_open
+        and partitions is not None
+        and (direct or any(each is not None for each in said[1:]))
+    ):
+        raise UsageError(
+            f"topic {name}: the number of partitions changes in a transaction of its own: change "
+            "it alone"
+        )
     before, changes = None, list[TopicChange]()
     if retention is not None:
         set_retention(conn, name, retention)

@@ -42,7 +42,7 @@ KNOWN = {
     "deliver_at": ["2100-01-01T00:00:00Z"],
     "deliver_in": [None, 5],
     "max_events": [None, 1],
-    "offset": [None],
+    "offset": [None, "1"],
     "visibility_s": [None, 60],
     "application/x-ndjson": ['{"payload": 1}\n{"payload": [2]}\n', "{}"],
 }

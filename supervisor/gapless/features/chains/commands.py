@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from gapless.cli.declare import Args, Command, Conn, limit, opt
 from gapless.cli.place import transaction_id
-from gapless.cli.screen import remark, say
+from gapless.cli.screen import documented, remark, say
 from gapless.features.chains.lines import chain_lines
 from gapless.features.chains.ops import trace
-from gapless.ops.text import json_text
 
 EXAMPLES = """\
 TRANSACTION_ID is the id that publish() returned and gapless tail --json shows. The tree begins
@@ -23,14 +22,14 @@ command = Command("trace")
 @command.main(
     opt("transaction_id TRANSACTION_ID", None, transaction_id),
     limit(200, "show at most N units, and say how many are left out", 10_000),
+    route="GET /v1/trace/{transaction_id} trace",
 )
 def _trace(conn: Conn, args: Args) -> int:
     chain = trace(conn, args.transaction_id, units_max=args.limit)
     if args.json:
         left_out = {"left_out": chain.left_out} if chain.is_cut else {}
         known = {"transaction_id": chain.transaction_id, "units": chain.records(), **left_out}
-        say(json_text(known, indent=2))
-        return 0
+        return documented(args, known)
     for line in chain_lines(chain):
         say(line)
     if not chain.has_asked:

@@ -10,6 +10,7 @@ CHAINS = Feature(
             "show the results of a transaction: a tree of events, with the state of each "
             "in each group",
             "gapless.features.chains.commands",
+            routed=True,
         ),
     },
     ops=("gapless.features.chains.ops",),

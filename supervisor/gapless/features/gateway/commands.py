@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -12,6 +14,7 @@ from gapless.errors import UsageError
 from gapless.features.gateway.settings import LISTEN, GatewaySettings
 from gapless.features.metrics.serve import open_socket
 from gapless.logs import set_up_logs
+from gapless.settings import load
 from gapless.worker.pid_one import as_any_process
 
 if TYPE_CHECKING:
@@ -109,6 +112,7 @@ def _serve(args: Args) -> int:
         proxies=tuple((args.behind_proxy or "").replace(",", " ").split()),
         connections_per_address=args.connections_per_address,
         hosts=tuple(args.host),
+        load=partial(load, args.config, values=args.values, environ=os.environ),
     )
     with open_connection(settings, "gateway"):
         pass  # the failures that waiting cannot repair are reported at once

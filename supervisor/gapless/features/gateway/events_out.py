@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -14,10 +15,22 @@ from gapless.errors import RefusedError
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.params import PARTITION_MAX
 from gapless.features.gateway.problem import Problem
-from gapless.features.gateway.shape import EVENT, ID_MAX, listed, record, takes, whole
+from gapless.features.gateway.shape import (
+    EVENT,
+    ID_MAX,
+    MAYBE_TEXT,
+    listed,
+    nullable,
+    record,
+    takes,
+    whole,
+)
 from gapless.features.gateway.way import AnswerShape, Asked, Ways
 from gapless.log.ranges import Bounds, RangeSlice, bounds_of, read_range, replaced_from
+from gapless.log.tail import Entry
 from gapless.ops.entries import entry_json
+from gapless.ops.event import show_event
+from gapless.ops.text import json_text
 
 EVENTS_MAX = 1_000
 TIMELINE_MAX = 2**31 - 1
@@ -29,6 +42,7 @@ _INTEGER = {"type": "integer"}
 _LOG_EVENT = record(
     "topic partition offset payload",
     **EVENT,
+    payload_begins={"type": "string", "description": "Of a payload that was cut."},
     topic={"type": "string"},
     created_ts={"type": "string"},
     message_id=_INTEGER,
@@ -40,6 +54,35 @@ _RANGE = record(
     end_offset={**_INTEGER, "description": "The offset that the next event gets."},
     timeline={**_INTEGER, "description": "Of the log, to be given with the next `from`."},
     events=listed(_LOG_EVENT),
+)
+PAYLOAD_CHARS = whole(
+    1, 10_000_000, "A longer payload is null, and payload_begins has so many characters of it."
+)
+_MAYBE_INTEGER = nullable(_INTEGER)
+_ONE = record(
+    "event payload_bytes first_offset last_offset previous next previous_of_key next_of_key groups",
+    event=_LOG_EVENT,
+    payload_bytes=_INTEGER,
+    first_offset={**_INTEGER, "description": "Of its unit."},
+    last_offset=_INTEGER,
+    previous={**_MAYBE_INTEGER, "description": "In its partition."},
+    next=_MAYBE_INTEGER,
+    previous_of_key={**_MAYBE_INTEGER, "description": "Among 5000 events, as next_of_key."},
+    next_of_key=_MAYBE_INTEGER,
+    groups=listed(
+        record(
+            "group mode state next_offset behind unit letter reason attempts",
+            group={"type": "string"},
+            mode={"type": "string"},
+            state={"enum": ["handled", "pending", "dead", "waiting", "removed"]},
+            next_offset=_MAYBE_INTEGER,
+            behind={**_MAYBE_INTEGER, "description": "Offsets until the group comes to it."},
+            unit={**_MAYBE_INTEGER, "description": "The offset of its dead letter."},
+            letter=MAYBE_TEXT,
+            reason=MAYBE_TEXT,
+            attempts=_MAYBE_INTEGER,
+        )
+    ),
 )
 ways = Ways()
 
@@ -98,6 +141,32 @@ async def read_events(gateway: Gateway, request: Request, asked: Asked) -> Respo
     end = f'"end_offset": {here.next_offset}, "timeline": {here.timeline}'
     body = f'{head}{end}, "events": [{events}]}}'
     return Response(body, headers=headers, media_type="application/json")
+
+
+@ways.way(
+    "GET /v1/topics/{topic}/events/{partition}/{offset} event",
+    "read:{topic}",
+    in_path={"partition": whole(0, PARTITION_MAX), "offset": whole(1, ID_MAX)},
+    query=takes(payload_chars=PAYLOAD_CHARS),
+    answers={200: AnswerShape("It.", _ONE)},
+)
+async def one_event(gateway: Gateway, _request: Request, asked: Asked) -> Response:
+    """Return one event, the offsets around it, and its state in each group of its topic."""
+    topic, partition, offset = (asked[each] for each in ("topic", "partition", "offset"))
+    found = await gateway.sessions.run(lambda conn: show_event(conn, topic, partition, offset))
+    beside = {name: value for name, value in asdict(found).items() if name != "entry"}
+    beside["payload_bytes"] = len((found.entry.payload or "").encode())
+    event = cut_json(topic, found.entry, asked["payload_chars"])
+    body = f'{{"event": {event}, {json_text(beside)[1:]}'
+    return Response(body, media_type="application/json")
+
+
+def cut_json(topic: str, entry: Entry, chars: int | None) -> str:
+    """Write an event; a payload of more than so many characters is cut. None: it is whole."""
+    if chars is None or len(entry.payload or "") <= chars:
+        return entry_json(topic, entry)
+    begins = json_text((entry.payload or "")[:chars])
+    return f'{entry_json(topic, replace(entry, payload=None))[:-1]}, "payload_begins": {begins}}}'
 
 
 def partition_bounds(bounds: dict[int, Bounds], topic: str, partition: int) -> Bounds:

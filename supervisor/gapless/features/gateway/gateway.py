@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from gapless.features.gateway.access import Access
 from gapless.features.gateway.body import BodyBudget
@@ -19,6 +20,11 @@ from gapless.features.gateway.together import Together
 from gapless.features.gateway.traffic import Traffic
 from gapless.features.metrics.looks import Looks
 from gapless.log.ranges import Bounds
+from gapless.settings import Loaded, load
+
+Load = Callable[..., Loaded]
+DEFAULTS: Load = partial(load, None, environ={})
+"""Loads no file; overrides: settings of a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +37,21 @@ class Limits:
 
 
 class Gateway:
-    """One gateway. After drain(), requests that wait or stream end."""
+    """One gateway. After drain(), requests that wait or stream end.
+
+    load: loads the configuration, with the settings of a request as `overrides`.
+    """
 
     def __init__(
-        self, sessions: Sessions, access: Access, looks: Looks, limits: Limits, traffic: Traffic
+        self,
+        sessions: Sessions,
+        access: Access,
+        looks: Looks,
+        limits: Limits,
+        traffic: Traffic,
+        load: Load = DEFAULTS,
     ) -> None:
+        self.load = load
         self.sessions = sessions
         self.together = Together(sessions)
         self.access = access

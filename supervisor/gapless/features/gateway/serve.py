@@ -23,7 +23,7 @@ from gapless.errors import UsageError
 from gapless.features.gateway.access import Access
 from gapless.features.gateway.app import App
 from gapless.features.gateway.connection import Connection
-from gapless.features.gateway.gateway import Gateway, Limits
+from gapless.features.gateway.gateway import DEFAULTS, Gateway, Limits, Load
 from gapless.features.gateway.handshake import Secured
 from gapless.features.gateway.hosts import names_of
 from gapless.features.gateway.issuer import read_issuer
@@ -52,7 +52,8 @@ class ServeSpec:
     asks_keys: every request needs a key. tokens: the file of an issuer; every request needs a token
     of that issuer, or a key if asks_keys is set. operates: it has the routes for operators.
     proxies: addresses and networks of which the forwarded headers count. hosts: names of the
-    gateway beside those of its machine; without keys and tokens it answers to no other name.
+    gateway beside those of its machine; without keys and tokens it answers to no other name. load:
+    loads the configuration, from which a new topic has what a request leaves out.
     """
 
     dsn: str
@@ -67,6 +68,7 @@ class ServeSpec:
     proxies: tuple[str, ...] = ()
     connections_per_address: int = CONNECTIONS_PER_ADDRESS
     hosts: tuple[str, ...] = ()
+    load: Load = DEFAULTS
 
 
 def serve(listening: socket.socket, spec: ServeSpec) -> int:
@@ -129,7 +131,7 @@ def make_server(sessions: Sessions, spec: ServeSpec, address: str = "127.0.0.1")
         tokens=_tokens(spec.tokens) if spec.tokens else None,
     )
     traffic = Traffic(speaks_tls=spec.certificate is not None)
-    gateway = Gateway(sessions, access, looks, spec.limits, traffic)
+    gateway = Gateway(sessions, access, looks, spec.limits, traffic, spec.load)
     room = Room(spec.connections_per_address, networks(spec.proxies))
     tls = spec.certificate.open() if spec.certificate else None
     protocol = partial(Secured, tls) if tls else Connection

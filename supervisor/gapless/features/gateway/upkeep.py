@@ -6,6 +6,7 @@ Each route is a call of gapless.ops.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gapless.features.filters.stored import check_filter
+from gapless.features.gateway.events_out import PAYLOAD_CHARS, cut_json
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import asked_by, done_by, listed, said
 from gapless.features.gateway.problem import Problem
@@ -37,12 +39,13 @@ from gapless.log.topics import require_topic
 from gapless.ops.dlq.change import DlqOutcome, redrive_unit
 from gapless.ops.dlq.find import find_unit, list_events
 from gapless.ops.dlq.transfer import ImportedUnit, import_unit, parse_units, unit_json
-from gapless.ops.entries import entry_json
 from gapless.ops.place import GroupPlace, read_time, read_transaction
 from gapless.ops.text import json_text
 
 IDS_MAX = 1_000  # of one request that cancels
 _FOUND = whole(1, 1_000, "Events, at most.", default=100)
+_OFFSETS = re.compile(r"[0-9]{1,4}@[0-9]{1,18}(,[0-9]{1,4}@[0-9]{1,18})*", re.ASCII)
+_OFFSETS_CHARACTERS_MAX = 32_768  # about 2000 partitions
 ways = Ways()
 
 
@@ -56,13 +59,20 @@ ways = Ways()
         transaction_id=text("Of this transaction.", format="uuid"),
         since=text("Published then or later.", format="date-time"),
         until=text("Published then or before.", format="date-time"),
+        before=text(
+            "Only events before these PARTITION@OFFSET, with commas; `older` of an answer.",
+            maxLength=_OFFSETS_CHARACTERS_MAX,
+            pattern=f"^({_OFFSETS.pattern})?$",
+        ),
+        payload_chars=PAYLOAD_CHARS,
         limit=_FOUND,
     ),
 )
 async def search(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Return the newest events of a topic that are all of what is given, of some 50 000 at most."""
-    topic, types, transaction_id, since, until = (
-        asked[each] for each in ("topic", "types", "transaction_id", "since", "until")
+    topic, types, transaction_id, since, until, chars = (
+        asked[each]
+        for each in ("topic", "types", "transaction_id", "since", "until", "payload_chars")
     )
     wanted = EventSearch(
         key=asked["key"],
@@ -70,16 +80,36 @@ async def search(gateway: Gateway, _request: Request, asked: Asked) -> Response:
         transaction_id=read_transaction(transaction_id) if transaction_id else None,
         since=read_time(since) if since else None,
         until=read_time(until) if until else None,
+        before=_offsets_in(asked["before"]),
     )
 
     def look(conn: Connection[Any]) -> FoundEvents:
         check_filter(conn, wanted.only)
-        return search_events(conn, require_topic(conn, topic), wanted, limit=asked["limit"])
+        more = None if chars is None else chars + 1
+        return search_events(
+            conn, require_topic(conn, topic), wanted, limit=asked["limit"], payload_chars=more
+        )
 
     found = await gateway.sessions.run(look)
-    head = json_text({"looked_at": found.looked_at, "is_complete": found.is_complete})[:-1]
-    events = ", ".join(entry_json(topic, each) for each in found.entries)
-    return Response(f'{head}, "events": [{events}]}}', media_type="application/json")
+    older = ",".join(f"{number}@{offset}" for number, offset in sorted(found.older.items()))
+    told = {
+        "looked_at": found.looked_at,
+        "is_complete": found.is_complete,
+        "older": older if 0 < len(older) <= _OFFSETS_CHARACTERS_MAX else None,
+    }
+    events = ", ".join(cut_json(topic, each, chars) for each in found.entries)
+    return Response(
+        f'{json_text(told)[:-1]}, "events": [{events}]}}', media_type="application/json"
+    )
+
+
+def _offsets_in(said: str | None) -> dict[int, int] | None:
+    if not said:
+        return None
+    if _OFFSETS.fullmatch(said) is None:
+        raise Problem(400, f"before={said[:100]!r}: PARTITION@OFFSET, with commas between")
+    pairs = (each.split("@") for each in said.split(","))
+    return {int(number): int(offset) for number, offset in pairs}
 
 
 @ways.way(

@@ -68,6 +68,11 @@ def _is_needed(argument: Argument) -> bool:
     return bool(argument.options.get("required", not is_flag and "nargs" not in argument.options))
 
 
+def _is_needed(argument: Argument) -> bool:
+    is_flag = argument.names[0].startswith("-")
+    return bool(argument.options.get("required", not is_flag and "nargs" not in argument.options))
+
+
 def _shape(argument: Argument) -> Shape:
     about, kind = argument.options.get("help", ""), argument.options.get("type")
     if argument.options.get("action") == "store_true":
@@ -85,22 +90,25 @@ def _shape(argument: Argument) -> Shape:
 
 def _reads(verbs: dict[str, Verb]) -> Callable[..., Any]:
     async def answer(gateway: Gateway, _request: Request, asked: Asked) -> Response:
-        return said((await gateway.sessions.run(_call(verbs, asked))).document)
+        return said((await gateway.sessions.run(_call(gateway, verbs, asked))).document)
 
     return answer
 
 
 def _does(verbs: dict[str, Verb]) -> Callable[..., Any]:
     async def answer(gateway: Gateway, request: Request, asked: Asked) -> Response:
-        return said((await done_by(gateway, request, _call(verbs, asked))).document)
+        return said((await done_by(gateway, request, _call(gateway, verbs, asked))).document)
 
     return answer
 
 
-def _call(verbs: dict[str, Verb], asked: Asked) -> Callable[[Connection[Any]], _Told]:
+def _call(
+    gateway: Gateway, verbs: dict[str, Verb], asked: Asked
+) -> Callable[[Connection[Any]], _Told]:
     """Return the work. Raises UsageError for arguments that do not parse."""
     verb = verbs[asked["verb"]] if "verb" in asked else next(iter(verbs.values()))
     args = verb.args_of(asked)
+    args.loaded = gateway.load(overrides={name: getattr(args, name) for name in verb.as_settings})
 
     def work(conn: Connection[Any]) -> _Told:
         told: list[_Told] = []

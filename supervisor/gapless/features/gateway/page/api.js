@@ -39,7 +39,12 @@ export async function getEvents(where, parameters, signal) {
 export function exact(text) {
   const written = (_, value, context) =>
     typeof value === "number" && JSON.rawJSON && context && context.source !== String(value) ? JSON.rawJSON(context.source) : value;
-  return JSON.parse(text, written);
+  try {
+    return JSON.parse(text, written);
+  } catch (error) {
+    if (error instanceof RangeError) return JSON.parse(text); // nested too deep to be looked through
+    throw error;
+  }
 }
 
 /** Change something. */

@@ -1,107 +1,227 @@
-// Topics: the ends of their partitions, new events, and a search.
+// Topics: the list, and one with its newest events, groups, partitions, rates and settings.
 
-import { exact, getEvents, path, stream } from "../api.js";
-import { cells, el, head, section, show, table } from "../dom.js";
-import { count, name, plural } from "../words.js";
+import { get, path, post } from "../api.js";
+import { action } from "../ask.js";
+import { historyChart } from "../chart.js";
+import { el, facts, show, table } from "../dom.js";
+import { when } from "../reading.js";
+import { age, catchUp, count, plural, rate, stateOf } from "../words.js";
+import { event } from "./event.js";
+import { filtersIn, newest } from "./newest.js";
+import { publishing } from "./publish.js";
 
-export default { name: "topics", title: "Topics", key: "t", pages: { 0: topics, 1: topic } };
-
-const TAIL_ROWS = 200;
-
-function topics({ main }) {
-  const columns = [
-    { title: "topic", of: (each) => el("a", { href: href(each) }, each.topic) },
-    { title: "partitions", kind: "number", of: (each) => count(each.partition_count) },
-    { title: "events", kind: "number", of: (each) => count(each.events) },
-    { title: "pending", kind: "number", of: (each) => count(each.pending) },
-  ];
-  return (status) => {
-    const rows = [...status.topics].sort((a, b) => a.topic.localeCompare(b.topic));
-    show(main, el("h1", {}, "Topics"), table(columns, rows, { href, dense: true, empty: "No topic yet: gapless topics create NAME." }));
-  };
-}
+export default { name: "topics", title: "Topics", key: "t", pages: { 0: topics, 1: topic, 3: event } };
 
 const href = (each) => `#/topics/${encodeURIComponent(each.topic)}`;
+const groupHref = (each) => `#/groups/${encodeURIComponent(each.group)}/${encodeURIComponent(each.topic)}`;
 
-function topic({ main, parts: [topic], signal }) {
-  const live = el("div");
-  const results = el("div", { "aria-live": "polite" });
-  main.append(el("h1", {}, topic), live, section("Search", search(topic, results, signal), results), section("Live", ...tail(topic, signal)));
-  return (status) => {
-    const found = status.topics.find((each) => each.topic === topic);
-    if (!found) return show(live, el("p", { class: "empty" }, "There is no such topic."));
-    const readers = status.groups.filter((group) => group.topic === topic);
-    show(live,
-      el("p", {}, `${plural(found.events, "event")} in ${plural(found.partition_count, "partition")}; read by `,
-        readers.length ? readers.map((group, i) => [i ? ", " : "", el("a", { href: `#/groups/${encodeURIComponent(group.group)}/${encodeURIComponent(topic)}` }, group.group)]) : "nobody"),
-      el("p", { class: "quiet" }, "log ends: ", found.partitions.map((each) => `${each.partition}: ${count(each.log_end_offset)}`).join("  ")));
-  };
+const RANK = { bad: 3, warn: 2, good: 1, quiet: 0 };
+const rank = (group) => RANK[stateOf(group).level];
+const worst = (groups) => groups.reduce((one, other) => (one && rank(one) >= rank(other) ? one : other), null);
+
+function state(group) {
+  const { state: word, part, level } = stateOf(group);
+  return el("span", { class: level }, word, part && ` (${part})`);
+}
+
+/** Events a second that each topic got between two looks. */
+const ends = { at: 0, of: new Map(), rates: new Map() };
+function rates(status) {
+  const at = Date.parse(status.taken_at);
+  if (at > ends.at) {
+    const now = new Map(status.topics.map((each) => [each.topic, each.partitions.reduce((sum, one) => sum + one.log_end_offset, 0)]));
+    if (ends.at) ends.rates = new Map([...now].filter(([name]) => ends.of.has(name)).map(([name, end]) => [name, Math.max(0, end - ends.of.get(name)) / ((at - ends.at) / 1000)]));
+    Object.assign(ends, { at, of: now });
+  }
+  return ends.rates;
+}
+
+/** What a row of the list is made of. */
+function rowsOf(status) {
+  const byTopic = Map.groupBy(status.groups, (each) => each.topic);
+  const published = rates(status);
+  return status.topics.map((each) => {
+    const groups = byTopic.get(each.topic) || [];
+    return { ...each, groups, rate: published.get(each.topic), lag: groups.reduce((sum, one) => sum + one.lag, 0), worst: worst(groups) };
+  });
 }
 
 const COLUMNS = [
-  { title: "partition", kind: "number", of: (event) => event.partition },
-  { title: "offset", kind: "number", of: (event) => event.offset },
-  { title: "key", of: (event) => event.key },
-  { title: "type", of: (event) => event.event_type },
-  { title: "published", kind: "time", hide: true, of: (event) => event.created_ts && new Date(event.created_ts).toLocaleTimeString() },
-  { title: "payload", of: (event) => payload(event) },
+  { title: "topic", of: (each) => el("a", { href: href(each) }, each.topic) },
+  { title: "partitions", kind: "number", hide: true, of: (each) => count(each.partition_count), by: (each) => each.partition_count },
+  { title: "events", kind: "number", of: (each) => count(each.events), by: (each) => each.events },
+  { title: "ev/s", kind: "number", of: (each) => rate(each.rate), by: (each) => each.rate ?? -1 },
+  { title: "pending", kind: "number", hide: true, of: (each) => count(each.pending), by: (each) => each.pending ?? -1 },
+  { title: "groups", kind: "number", of: (each) => count(each.groups.length), by: (each) => each.groups.length },
+  { title: "behind", kind: "number", of: (each) => count(each.lag), by: (each) => each.lag },
+  { title: "state", of: (each) => (each.worst ? state(each.worst) : el("span", { class: "quiet" }, "nobody reads")), by: (each) => (each.worst ? rank(each.worst) : -1) },
 ];
 
-/** The payload as text, short until it is opened. */
-function payload(event) {
-  const text = JSON.stringify(event.payload);
-  if (text === undefined) return "–";
-  if (text.length <= 160) return el("code", {}, text);
-  return el("details", {}, el("summary", {}, el("code", {}, text.slice(0, 120), " …")), el("pre", {}, JSON.stringify(event.payload, null, 2)));
+function topics({ main, query }) {
+  const list = { filter: query.get("filter") || "", by: COLUMNS.find(({ title }) => title === query.get("by")) || COLUMNS[0] };
+  const live = el("div");
+  let status = null;
+  const draw = () => status && show(live, found(status, list, choose));
+  const keep = () => {
+    const wanted = Object.entries({ filter: list.filter, by: list.by === COLUMNS[0] ? "" : list.by.title }).filter(([, value]) => value);
+    history.replaceState(null, "", `#/topics${wanted.length ? `?${new URLSearchParams(wanted)}` : ""}`);
+    draw();
+  };
+  const choose = (column) => {
+    list.by = column;
+    keep();
+  };
+  const input = el("input", { name: "filter", type: "search", placeholder: "part of a name", autocomplete: "off", spellcheck: "false", value: list.filter });
+  input.addEventListener("input", () => {
+    list.filter = input.value;
+    keep();
+  });
+  main.append(el("h1", {}, "Topics"), el("div", { class: "buttons" }, el("label", {}, "filter", input), creating()), live);
+  return (look) => {
+    status = look;
+    draw();
+  };
 }
 
-function search(topic, results, signal) {
-  const field = (title, given, type = "text") => el("label", {}, title, el("input", { name: given, type, autocomplete: "off", spellcheck: "false" }));
-  const form = el("form", {},
-    field("key", "key"), field("transaction", "transaction_id"), field("type", "types"), field("from", "since", "datetime-local"), field("until", "until", "datetime-local"),
-    el("button", { class: "main" }, "Search"));
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const given = Object.fromEntries(new FormData(form));
-    for (const time of ["since", "until"]) if (given[time]) given[time] = new Date(given[time]).toISOString();
-    show(results, el("p", { class: "quiet" }, "searching …"));
+/** The topics that a filter finds, in the order of a column: names from a to z, numbers from the highest. */
+function found(status, { filter, by }, choose) {
+  const rows = rowsOf(status).filter((each) => each.topic.toLowerCase().includes(filter.toLowerCase()));
+  rows.sort((a, b) => (by.by ? by.by(b) - by.by(a) : 0) || a.topic.localeCompare(b.topic));
+  const made = table(COLUMNS, rows, { href, dense: true, empty: filter ? "No topic has that in its name." : "No topic yet: create one, or gapless topics create NAME." });
+  made.querySelectorAll("th").forEach((title, i) => {
+    title.setAttribute("aria-sort", COLUMNS[i] !== by ? "none" : by.by ? "descending" : "ascending");
+    title.replaceChildren(el("button", { type: "button", class: "sort", onclick: () => choose(COLUMNS[i]) }, COLUMNS[i].title));
+  });
+  return made;
+}
+
+const given = (fields) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "" && value !== undefined));
+
+function creating() {
+  return action("Create a topic …", {
+    question: "Create a topic?",
+    fields: [
+      { name: "name", title: "name: letters, digits, dots, dashes and underscores", required: true },
+      { name: "total_partitions", title: "partitions (empty: as configured)", type: "number" },
+      { name: "retention", title: "retention: 12h, 7d, forever (empty: as configured)" },
+    ],
+    yes: "Create",
+    done: (made) => (made.created ? `created topic ${made.topic} with ${plural(made.partitions, "partition")}` : `topic ${made.topic} is there already`),
+  }, ({ total_partitions: partitions, ...rest }) => post("/v1/topics", given({ ...rest, total_partitions: partitions && Number(partitions) })));
+}
+
+const COMPACTION = { "as it is": {}, "keep the newest event of each key": { compact: true }, "keep it no longer": { no_compact: true } };
+
+function altering(topic) {
+  return action("Alter …", {
+    question: `Alter topic ${topic}?`,
+    text: "Empty fields stay as they are. After a change of their number, events that are there are finished where they are; then the same keys continue in the new partitions.",
+    fields: [
+      { name: "partitions", title: "partitions: more or fewer", type: "number" },
+      { name: "retention", title: "retention: 12h, 7d, forever" },
+      { name: "dedupe_window", title: "dedupe window: 15m, 12h, 7d" },
+      { name: "compaction", title: "compaction", options: Object.keys(COMPACTION) },
+    ],
+    yes: "Alter",
+    done: "altered",
+  }, async ({ partitions, compaction, ...rest }) => {
+    const settings = { ...given(rest), ...COMPACTION[compaction] };
+    if (Object.keys(settings).length || !partitions) await post(`${path("topics", topic)}/alter`, settings);
+    if (partitions) await post(`${path("topics", topic)}/alter`, { partitions: Number(partitions) }); // in a transaction of its own
+  });
+}
+
+const VIEWS = { "": "Events", groups: "Groups", partitions: "Partitions", rates: "Rates", settings: "Settings" };
+
+function topic({ main, parts: [topic], query, signal }) {
+  const view = query.get("view") || "";
+  const live = el("div");
+  const body = el("div");
+  const published = el("div", { "aria-live": "polite" });
+  const tabs = Object.entries(VIEWS).map(([name, title]) => el("a", { href: href({ topic }) + (name && `?view=${name}`), "aria-current": name === view ? "page" : null }, title));
+  main.append(el("h1", {}, topic), live, el("div", { class: "buttons" }, publishing(topic, published), altering(topic)), published, el("nav", { class: "tabs", "aria-label": "of the topic" }, tabs), body);
+  const update = { "": events, groups, partitions, rates: charts, settings }[view]?.({ body, topic, query, signal });
+  if (!VIEWS[view]) show(body, el("p", { class: "empty" }, "There is no such view of a topic."));
+  return (status) => {
+    const found = status.topics.find((each) => each.topic === topic);
+    if (!found) return show(live, el("p", { class: "empty" }, "There is no such topic."));
+    const row = rowsOf(status).find((each) => each.topic === topic);
+    show(live, el("p", {}, `${plural(row.events, "event")} in ${plural(row.partition_count, "partition")}, ${rate(row.rate)} a second; `,
+      row.pending > 0 && `${plural(row.pending, "event")} without an offset yet; `,
+      row.groups.length ? ["read by ", row.groups.map((each, i) => [i ? ", " : "", el("a", { href: groupHref(each) }, each.group), " (", state(each), each.lag > 0 && `, ${count(each.lag)} behind`, ")"])] : "nobody reads it"));
+    update?.(status);
+  };
+}
+
+const events = ({ body, topic, query, signal }) => void body.append(...newest(topic, filtersIn(query), signal).flat(Infinity).filter(Boolean));
+
+const groups = ({ body, topic }) => (status) => show(body, table([
+  { title: "group", of: (each) => el("a", { href: groupHref(each) }, each.group) },
+  { title: "mode", hide: true, of: (each) => each.mode },
+  { title: "state", of: state },
+  { title: "behind", kind: "number", of: (each) => count(each.lag) },
+  { title: "oldest", kind: "number", of: (each) => (each.lag ? age(each.lag_s) : "–") },
+  { title: "catch up", kind: "number", hide: true, of: catchUp },
+  { title: "ev/s", kind: "number", of: (each) => rate(each.handled_per_s) },
+  { title: "dead", kind: "number", of: (each) => el("a", { href: `#/dead?${new URLSearchParams({ group: each.group, topic })}` }, count(each.dead_letters)) },
+], status.groups.filter((each) => each.topic === topic), { href: groupHref, empty: "No group reads the topic." }));
+
+const partitions = ({ body, topic, signal }) => {
+  const read = async () => {
     try {
-      const found = await getEvents(path("topics", topic, "search"), { ...given, limit: 100 }, signal);
-      show(results,
-        el("p", { class: "quiet" }, found.is_complete ? plural(found.events.length, "event") : `the newest ${plural(found.events.length, "event")} of those looked at; narrow the time to see others`),
-        table(COLUMNS, found.events, { empty: "no such event" }));
+      const rows = await get(path("topics", topic), {}, signal);
+      show(body, table([
+        { title: "partition", kind: "number", of: (each) => el("a", { href: `${href({ topic })}?at=${each.partition}` }, each.partition) },
+        { title: "oldest offset", kind: "number", of: (each) => count(each.log_start_offset) },
+        { title: "log end offset", kind: "number", of: (each) => count(each.log_end_offset) },
+        { title: "events", kind: "number", of: (each) => count(each.events) },
+        { title: "state", of: (each) => each.state },
+      ], rows, { dense: true }));
     } catch (error) {
-      show(results, el("p", { class: "bad" }, error.message));
+      if (!signal.aborted) show(body, el("p", { class: "bad" }, error.message));
     }
-  });
-  return form;
+  };
+  return read;
+};
+
+const charts = ({ body, topic, signal }) => void body.append(historyChart({ topic }, [
+  { of: "published_per_s", title: "published", unit: "events/s" },
+  { of: "lag", title: "lag", unit: "events" },
+], signal));
+
+function settings({ body, topic, signal }) {
+  let own = null; // facts
+  let status = null;
+  const draw = () => own && status && show(body, facts([...own, ...factsOf(topic, status)]));
+  const read = () => get("/v1/topics", {}, signal).then((all) => {
+    const each = all.find((one) => one.topic === topic);
+    own = each && [
+      ["partitions", count(each.partitions)],
+      ["retention", each.retention_s === null ? "forever" : `${age(each.retention_s)}, at least`],
+      ["archive", each.archive ? `pipeline ${each.archive} has to have read the events first` : "–"],
+      ["does not wait for", each.overrun.join(", ") || "–"],
+      ["dedupe window", each.dedupe_window],
+      ["compacted", each.compacted ? "the newest event of each key stays" : "no"],
+      ["direct messages", each.direct ? "yes" : "no"],
+      ["created", when(each.created)],
+    ];
+    draw();
+  }, (error) => signal.aborted || show(body, el("p", { class: "bad" }, error.message)));
+  read();
+  addEventListener("look", read, { signal }); // after a change
+  return (look) => {
+    status = look;
+    draw();
+  };
 }
 
-function tail(topic, signal) {
-  const state = el("span", { class: "quiet" }, "not started");
-  const types = el("input", { name: "types", placeholder: "order.*", autocomplete: "off" });
-  const start = el("button", { type: "submit", class: "main" }, "Watch");
-  const body = el("tbody");
-  const rows = el("table", { class: "cards" }, head(COLUMNS), body);
-  let watching = null;
-  signal.addEventListener("abort", () => watching?.abort());
-  const form = el("form", {}, el("label", {}, "types", types), start, state);
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    if (watching) {
-      watching.abort();
-      watching = null;
-      start.textContent = "Watch";
-      state.textContent = "stopped";
-      return;
-    }
-    watching = new AbortController();
-    start.textContent = "Stop";
-    body.replaceChildren();
-    stream(path("topics", topic, "stream"), { types: types.value }, (event) => {
-      body.prepend(el("tr", { class: "new" }, cells(COLUMNS, exact(event.data))));
-      while (body.rows.length > TAIL_ROWS) body.lastChild.remove();
-    }, (text) => (state.textContent = text), watching.signal);
-  });
-  return [form, rows];
+/** Facts that a look knows of a topic. */
+function factsOf(topic, status) {
+  const checked = (status.checked || []).find((each) => each.topic === topic);
+  const expiring = (status.expiring || []).filter((each) => status.groups.some((group) => group.group === each.group && group.topic === topic));
+  return [
+    ["schemas", checked ? `${plural(checked.types, "type")} of events: gapless schemas list ${topic}` : "payloads are not checked"],
+    ["groups that expire", expiring.length ? expiring.map((each) => `${each.group} in ${age(each.left_s)}`).join(", ") : "–"],
+    ["the log is held by", status.held.length ? status.held.join("; ") : "nothing"],
+  ];
 }

@@ -1,0 +1,28 @@
+-- name: unit
+-- The first and the last offset of the unit in which an event is.
+select
+  gapless.unit_start(t.topic_id, %(partition)s::int, %(offset)s::bigint),
+  (gapless.unit_end(t.topic_id, %(partition)s::int, %(offset)s::bigint)).last_offset
+from gapless.topic t
+where t.name = %(topic)s
+
+-- name: groups
+-- The state of an event in each group of its topic. A group with an order has handled a unit as a whole, a queue each
+-- event by itself.
+-- returns: gapless.ops.event:EventInGroup
+select
+  g.group_id as "group", g.mode, s.state, s.next_offset,
+  case when s.state = 'pending' then %(offset)s::bigint - s.next_offset + 1 else 0 end as behind,
+  d.first_offset as unit, s.letter, s.reason, s.attempts
+from gapless.topic t
+join gapless.consumer_group g on g.topic_id = t.topic_id and not g.is_scratch
+cross join lateral gapless.unit_state(
+  g.group_id, t.topic_id, %(partition)s::int,
+  case g.mode when 'queue' then %(offset)s::bigint else %(first_offset)s::bigint end,
+  case g.mode when 'queue' then %(offset)s::bigint else %(last_offset)s::bigint end
+) s
+left join gapless.dead_letter_event d
+  on d.group_id = g.group_id and d.topic_id = t.topic_id and d.partition_id = %(partition)s::int
+  and d.c_offset = %(offset)s::bigint and s.letter is not null
+where t.name = %(topic)s
+order by g.group_id

@@ -1,0 +1,173 @@
+// The newest events of a topic, as they come, with filters that are in the address.
+
+import { exact, getEvents, path, stream } from "../api.js";
+import { cells, el, head, show } from "../dom.js";
+import { short } from "../payload.js";
+import { when } from "../reading.js";
+import { count, plural } from "../words.js";
+import { eventAddress, filterAddress } from "./event.js";
+
+const PAGE = 50;
+const ROWS = 1_000; // at most; the oldest ones go first
+const ARRIVED = 200; // events between two drawings
+const DRAW_MS = 250;
+const SHORT_CHARACTERS = 200;
+const NO_OFFSET = "999999999999999999";
+
+const FIELDS = [
+  { name: "key", title: "key" },
+  { name: "types", title: "type", hint: "order.*, mail.sent" },
+  { name: "where", title: "payload", hint: "$.total > 100" },
+  { name: "at", title: "offset", hint: "3@17, or 3: a partition" },
+  { name: "since", title: "from", type: "datetime-local" },
+  { name: "until", title: "until", type: "datetime-local" },
+  { name: "transaction_id", title: "transaction" },
+];
+const ofPlace = (event) => `${event.partition}@${event.offset}`;
+
+/** The filters of an address. */
+export const filtersIn = (query) => Object.fromEntries(FIELDS.map(({ name }) => [name, query.get(name)]).filter(([, value]) => value));
+
+/** A time for an input, by the reader's clock. */
+function localTime(text) {
+  const at = new Date(text);
+  return Number.isNaN(at.getTime()) ? "" : new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
+/** A form that puts its values into the address, and a chip for each of these, which takes it out. */
+function filters(topic, given) {
+  const form = el("form", { class: "filters" }, FIELDS.map(({ name, title, hint, type = "text" }) => el("label", {}, title,
+    el("input", { name, type, step: type === "text" ? null : "1", placeholder: hint, autocomplete: "off", spellcheck: "false", value: type === "text" ? given[name] : given[name] && localTime(given[name]) }))),
+  el("button", { class: "main" }, "Filter"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    const wanted = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
+    for (const time of ["since", "until"]) if (wanted[time]) wanted[time] = new Date(wanted[time]).toISOString();
+    location.hash = filterAddress(topic, wanted);
+  });
+  const chips = FIELDS.filter(({ name }) => given[name]).map(({ name, title, type }) => {
+    const { [name]: _, ...rest } = given;
+    return el("a", { class: "chip", href: filterAddress(topic, rest), "aria-label": `without the filter ${title}` }, `${title}: `, type ? when(given[name]) : given[name], " ×");
+  });
+  const isOpen = matchMedia("(min-width: 701px)").matches;
+  return [el("details", { open: isOpen }, el("summary", {}, "Filter"), form), chips.length > 0 && el("p", { class: "chips" }, chips)];
+}
+
+/** The parameters of a search for these filters. Throws an error of one sentence. */
+function parameters({ at, ...given }) {
+  const place = /^(\d{1,4})(?:@(\d{1,17}))?$/.exec(at ?? "");
+  if (at && !place) throw new Error(`${at} is no place: write partition@offset, such as 3@17, or the number of a partition.`);
+  if (given.since && given.until && given.since > given.until) throw new Error("The time from is after the time until, so no event is between them.");
+  return { ...given, before: place ? `${place[1]}@${place[2] ? Number(place[2]) + 1 : NO_OFFSET}` : "" };
+}
+
+/** Whether new events may be among the wanted ones. */
+const mayGrow = ({ until, transaction_id: transaction, at }) => !until && !transaction && !(at || "").includes("@");
+
+export function newest(topic, given, signal) {
+  const columns = [
+    { title: "place", kind: "time", of: (event) => el("a", { href: eventAddress(topic, event.partition, event.offset) }, ofPlace(event)) },
+    { title: "published", kind: "time", of: (event) => when(event.created_ts) },
+    { title: "key", of: (event) => event.key ?? event.host_id },
+    { title: "type", of: (event) => event.event_type },
+    { title: "payload", of: short },
+  ];
+  const body = el("tbody");
+  const state = el("output", { class: "quiet" });
+  const pause = el("button", { type: "button", "aria-pressed": "false" }, "Pause");
+  const foot = el("div");
+  const list = { body, columns, topic, rows: new Map(), older: new Map() };
+  const arrived = []; // and not drawn yet
+  let told = "";
+  let isRead = false; // the newest ones are there
+  let drawing = 0;
+  const isPaused = () => pause.getAttribute("aria-pressed") === "true";
+  const say = () => show(state, isPaused() ? `paused, ${plural(arrived.length, "new event")}` : told);
+  const draw = () => {
+    drawing = 0;
+    if (!isRead || signal.aborted) return;
+    if (!isPaused()) {
+      for (const event of arrived.splice(0)) add(list, event, true);
+      while (body.rows.length > ROWS) drop(list, body.lastChild.event);
+    }
+    say();
+    ending(list, foot, more);
+  };
+  const more = async () => {
+    const isFirst = !isRead;
+    try {
+      const before = isFirst ? parameters(given).before : [...list.older].map((each) => each.join("@")).join(",");
+      const found = await getEvents(path("topics", topic, "search"), { ...parameters(given), before, limit: PAGE, payload_chars: SHORT_CHARACTERS }, signal);
+      list.older = new Map((found.older || "").split(",").filter(Boolean).map((each) => each.split("@").map(Number)));
+      list.isCut = !found.is_complete && !found.older;
+      list.lookedAt = found.looked_at;
+      for (const event of found.events) add(list, event, false);
+      isRead = true;
+      draw();
+    } catch (error) {
+      if (!signal.aborted) show(foot, el("p", { class: "bad" }, error.message));
+    }
+  };
+  pause.addEventListener("click", () => {
+    pause.setAttribute("aria-pressed", String(!isPaused()));
+    pause.textContent = isPaused() ? "Continue" : "Pause";
+    draw();
+  });
+  const isLive = mayGrow(given);
+  show(foot, el("p", { class: "quiet" }, "reading …"));
+  begin();
+  return [filters(topic, given), isLive && el("div", { class: "buttons follows" }, pause, state), el("table", { class: "cards" }, head(columns), body), foot];
+
+  /** Follow first, then read: so no event is between them. */
+  async function begin() {
+    try {
+      parameters(given);
+    } catch (error) {
+      return show(foot, el("p", { class: "bad" }, error.message));
+    }
+    if (isLive) await new Promise((follows) => {
+      const wanted = { types: given.types, where: given.where, partition: given.at };
+      stream(path("topics", topic, "stream"), wanted, (each) => {
+        const event = exact(each.data);
+        if (given.key && (event.key ?? event.host_id) !== given.key) return;
+        arrived.push(event);
+        if (arrived.length > ARRIVED) drop(list, arrived.shift());
+        drawing ||= setTimeout(draw, DRAW_MS);
+      }, (text) => {
+        told = text;
+        say();
+        follows();
+      }, signal).then(follows);
+    });
+    await more();
+  }
+}
+
+/** Show an event, unless it is there. */
+function add({ body, columns, topic, rows }, event, isNew) {
+  if (rows.has(ofPlace(event))) return;
+  const row = el("tr", { class: isNew ? "new" : null, "data-href": eventAddress(topic, event.partition, event.offset), tabindex: "0" }, cells(columns, event));
+  row.event = { partition: event.partition, offset: event.offset };
+  rows.set(ofPlace(event), row);
+  if (isNew) body.prepend(row);
+  else body.append(row);
+}
+
+/** Let go of an event: the next page of older ones has it. */
+function drop({ older, rows }, event) {
+  older.set(event.partition, Math.max(older.get(event.partition) || 0, event.offset + 1));
+  rows.get(ofPlace(event))?.remove();
+  rows.delete(ofPlace(event));
+}
+
+/** The end of the list: more events, or their absence. */
+function ending({ body, older, isCut, lookedAt }, foot, more) {
+  const none = body.rows.length === 0;
+  const looked = `${none ? "No such event" : "No more"} among the newest ${count(lookedAt)} events; `;
+  const button = older.size > 0 && el("button", { type: "button", onclick: more }, none ? "Search older ones" : "Older events");
+  show(foot,
+    none && !older.size && !isCut && el("p", { class: "empty" }, "No such event."),
+    none && older.size > 0 && el("p", { class: "empty" }, looked, "older ones may be."),
+    isCut && el("p", { class: "quiet" }, "There may be older ones: narrow the time, or name a partition."),
+    button);
+}

@@ -1,0 +1,75 @@
+// A test event: asked for in a dialog, checked before it is sent, and its place told as a link.
+
+import { exact, post, path, session } from "../api.js";
+import { ask } from "../ask.js";
+import { el, show } from "../dom.js";
+import { plural } from "../words.js";
+import { eventAddress, filterAddress } from "./event.js";
+
+const drafts = new Map(); // by topic: the newest try, to be tried again
+
+/** Whether a scope lets its bearer publish to a topic; a * at its end stands for any end. */
+function allows(scope, topic) {
+  const [, name] = /^publish:(.*)$/s.exec(scope) || [];
+  return name !== undefined && (name.endsWith("*") ? topic.startsWith(name.slice(0, -1)) : name === topic);
+}
+
+const mayPublish = (topic) => !session().asks_keys || session().scopes.some((scope) => allows(scope, topic));
+
+function json(text) {
+  try {
+    exact(text);
+    return "";
+  } catch (error) {
+    return `not JSON: ${error.message}`;
+  }
+}
+
+const headers = (text) => (text.trim() === "" ? "" : json(text) || (/^\s*\{/.test(text) ? "" : "headers are an object"));
+
+/** Let the open dialog say what is wrong with a field, and stay open. */
+function check(name, complaint) {
+  const field = document.querySelector(`#dialog [name=${name}]`);
+  const look = () => field.setCustomValidity(complaint(field.value));
+  field.addEventListener("input", look);
+  look();
+}
+
+/** A button that publishes an event; result: an element for its place, or the reason of a refusal. */
+export function publishing(topic, result) {
+  if (!mayPublish(topic)) return null;
+  return el("button", { type: "button", onclick: async () => {
+    const draft = drafts.get(topic) || { payload: "{}" };
+    const answer = ask(`Publish an event to ${topic}?`, {
+      text: "Every group of the topic handles it, as any other event.",
+      fields: [
+        { name: "payload", title: "payload: JSON", rows: 8, value: draft.payload },
+        { name: "key", title: "key", value: draft.key },
+        { name: "event_type", title: "type", value: draft.event_type },
+        { name: "headers", title: "headers: a JSON object, or nothing", value: draft.headers },
+      ],
+      yes: "Publish",
+    });
+    check("payload", json);
+    check("headers", headers);
+    const given = await answer;
+    if (given === null) return;
+    drafts.set(topic, given);
+    try {
+      show(result, el("p", {}, await publish(topic, given)));
+    } catch (error) {
+      show(result, el("p", { class: "bad" }, error.message));
+    }
+  } }, "Publish an event …");
+}
+
+async function publish(topic, { payload, key, event_type: type, headers: more }) {
+  const event = { payload: exact(payload) };
+  if (key) event.key = key;
+  if (type) event.event_type = type;
+  if (more.trim()) event.headers = exact(more);
+  const done = await post(`${path("topics", topic)}/events`, event, { wait: "offset" });
+  const places = (done.places || []).map((each) => el("a", { href: eventAddress(topic, each.partition, each.first_offset) }, `${topic}/${each.partition}@${each.first_offset}`));
+  if (places.length) return ["Published at ", places];
+  return ["Published, without an offset yet, in ", el("a", { href: filterAddress(topic, { transaction_id: done.transaction_id }) }, `transaction ${done.transaction_id}`), ` (${plural(done.events, "event")})`];
+}
