@@ -68,11 +68,6 @@ def _is_needed(argument: Argument) -> bool:
     return bool(argument.options.get("required", not is_flag and "nargs" not in argument.options))
 
 
-def _is_needed(argument: Argument) -> bool:
-    is_flag = argument.names[0].startswith("-")
-    return bool(argument.options.get("required", not is_flag and "nargs" not in argument.options))
-
-
 def _shape(argument: Argument) -> Shape:
     about, kind = argument.options.get("help", ""), argument.options.get("type")
     if argument.options.get("action") == "store_true":
