@@ -33,9 +33,9 @@ INSTALLS = (
     "Installing collected packages: pip\nCollecting rich\nInstalling collected packages: a, b, c\n"
 )
 PROGRAM = """
-import os, subprocess
+import os
 def run(script):
-    return subprocess.run(["sh", script]).returncode
+    os.execvp("sh", ["sh", script])
 """
 
 
