@@ -107,7 +107,7 @@ def _page(of: str) -> list[str]:
         ]
     file, begins = {
         "the log": ("server.js", "function machinery("),
-        "topics": ("topics.js", "function topics("),
+        "topics": ("topics.js", "const COLUMNS = ["),
         "groups": ("overview.js", "function groupColumns("),
         "partitions": ("group.js", "function partitions("),
         "members": ("server.js", "function members("),
@@ -115,7 +115,7 @@ def _page(of: str) -> list[str]:
     }[of]
     text = (PAGE / "pages" / file).read_text(encoding="utf-8").partition(begins)[2]
     title = r"\btile\(\"(\w+)\"" if of == "the log" else r"\{ title: \"([^\"]+)\""
-    return re.findall(title, text.partition("\n}\n" if of != "units" else "\n];\n")[0])
+    return re.findall(title, text.partition("\n];\n" if begins.startswith("const") else "\n}\n")[0])
 
 
 def _help(of: str) -> list[str]:

@@ -278,7 +278,7 @@ def test_each_kind_is_there() -> None:
     }
     for path in (HERE.parents[1] / "sql").rglob("functions/**/*.sql"):
         kinds |= set(re.findall(r"errcode = '(GL\d+)'", path.read_text()))
-    assert not lacks
+    assert not lacks, "\n".join(" ".join(each) for each in lacks)
     assert [
         each
         for each in sorted(kinds - ELSEWHERE)

@@ -59,9 +59,9 @@ class Argument:
 
     def value(self, said: Any) -> Any:
         """Return the value of an argument that a program gives: text, number, boolean or None."""
-        kind = self.options.get("type")
         if self.options.get("action") == "append":  # a program gives one text, with commas
             return said.split(",") if said else None
+        kind = self.options.get("type")
         try:
             return kind(said) if kind is not None and isinstance(said, str) else said
         except argparse.ArgumentTypeError as error:
@@ -193,10 +193,9 @@ class Verb:
     act: gets a connection, in autocommit, and the arguments, with `loaded`, the settings, and
     `given`, the values by the names of parameters; without `connects` it gets the arguments alone.
     check: called with the arguments before that. as_settings: arguments that are settings.
-    json: whether it takes `--json`. usage: replaces argparse's own. shows_log: it shows how far
-    the log or a group is, so events without an offset are mentioned. route: of the gateway, which
-    does the same and answers as with --json: method, path with positional arguments, and a name.
-    reads: it changes nothing, so that a right to read is enough for its route, whatever the method.
+    json: whether it takes `--json`. usage: replaces argparse's own. shows_log: events without an
+    offset are mentioned. route: of the gateway, which answers as with --json: method, path with
+    positional arguments, and a name. reads: it changes nothing, its route takes a right to read.
     """
 
     act: Act

@@ -47,6 +47,7 @@ _ONCE = ("tables", "migrations")
 _PARTS = "parts"
 _REPEATABLE = ("functions", "views", _PARTS, "roles")
 
+Told = Callable[[int, int], None]
 _BEGIN_ANEW = (
     "save its events with psql and gapless.read(), then gapless uninstall, gapless init, "
     "and gapless publish TOPIC --file FILE (docs/run/operations.md, Earlier checkouts)"
@@ -69,16 +70,13 @@ class _File:
     digest: str  # of the source: it is the same in each schema
 
 
-def migrate(
-    conn: Connection, *, tell: Callable[[int, int], None] = lambda *_: None
-) -> list[SchemaChange]:
+def migrate(conn: Connection, *, tell: Told = lambda *_: None) -> list[SchemaChange]:
     """Bring the schema up to this program; return the changes, an empty list if there were none.
 
     Before: `conn` is in autocommit, outside a transaction. Again: safe to repeat. tell: is called
     with the number of files applied so far, and of all; the last of them commits.
-    Raises SchemaError when the database was made by a newer gapless, the file of an applied
-    migration has changed, the schema holds foreign objects, or the database cannot store every
-    text.
+    Raises SchemaError when another gapless made the database, the schema holds foreign objects, or
+    the database cannot store every text.
     """
     if not _due(conn):
         return []
@@ -98,7 +96,7 @@ def migrate(
             sleep(_PAUSE_S)  # let the sessions pass that waited behind us
 
 
-def _migrate(conn: Connection, tell: Callable[[int, int], None]) -> list[_File]:
+def _migrate(conn: Connection, tell: Told) -> list[_File]:
     with conn.transaction():
         _refuse_encoding(conn)
         refuse_stranger(conn)

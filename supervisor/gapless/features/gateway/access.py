@@ -71,7 +71,8 @@ def _given_by(request: Request) -> str:
 class Access:
     """Decides whether a request may continue.
 
-    asks_keys, tokens: a request needs a key, or a token. operates: an operator may change things.
+    asks_keys, tokens: a request needs a key, or a token; asks: one of them. operates: an operator
+    may change things.
     """
 
     def __init__(
@@ -85,14 +86,10 @@ class Access:
         self._sessions = sessions
         self._asks_keys = asks_keys
         self._tokens = tokens
+        self.asks = asks_keys or tokens is not None
         self.operates = operates
         self._known: OrderedDict[str, tuple[float, FoundKey | None]] = OrderedDict()
         self._buckets: OrderedDict[tuple[str, str], _Bucket] = OrderedDict()
-
-    @property
-    def asks(self) -> bool:
-        """Tell whether requests need a key or a token."""
-        return self._asks_keys or self._tokens is not None
 
     async def check(self, request: Request, scope: str) -> None:
         """Raise Problem: 401 without a valid key, 403 without the scope, 429 for too many requests.
@@ -105,6 +102,8 @@ class Access:
             raise Problem(
                 403, "this gateway does nothing of an operator's: start it with --operate"
             )
+        if not self.asks:
+            return
         await self.admit(request)
         names = {name: text_in(request.path_params, name) for name in request.path_params}
         needed = scope.format_map(names)

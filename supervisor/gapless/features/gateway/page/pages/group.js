@@ -121,15 +121,15 @@ function partitions(rows, work) {
   const by = Object.fromEntries(work.filter((each) => each.partition !== null).map((each) => [each.partition, each]));
   const columns = [
     { title: "partition", kind: "number", of: (row) => row.partition },
-    { title: "state", of: (row) => el("span", { class: row.error ? "bad" : ["unserved", "lost", "paused"].includes(row.state) ? "warn" : null }, row.state) },
     { title: "member", of: (row) => row.member || "nobody" },
     { title: "session", kind: "number", hide: true, of: (row) => by[row.partition]?.pid },
     { title: "work", of: (row) => work.length > 0 && occupation(row, by[row.partition]) },
-    { title: "offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
-    { title: "end", kind: "number", hide: true, of: (row) => count(row.log_end_offset) },
+    { title: "current offset", kind: "number", hide: true, of: (row) => count(row.current_offset) },
+    { title: "log end offset", kind: "number", hide: true, of: (row) => count(row.log_end_offset) },
     { title: "lag", kind: "number", of: (row) => count(row.lag) },
     { title: "behind", kind: "number", of: (row) => (row.lag ? age(row.lag_s) : "–") },
     { title: "dead", kind: "number", of: (row) => count(row.dead_letters) },
+    { title: "state", of: (row) => el("span", { class: row.error ? "bad" : ["unserved", "lost", "paused"].includes(row.state) ? "warn" : null }, row.state) },
   ];
   const needy = [...rows].sort((a, b) => !!b.error - !!a.error || b.lag - a.lag || a.partition - b.partition);
   return table(columns, needy);
