@@ -6,9 +6,8 @@
     def _remove(conn: Conn, args: Args) -> int:
         return answer(args, "done", removed=ops.release_capture(conn, **args.given))
 
-A verb has the name of its function without the underscore; the first verb is the default. The
-function returns the exit code. Arguments are rows: a bare word is an argument without help.
-`args.given` has the values by the names (dest) of the rows, for a function of gapless.ops.
+A verb has its function's name without the underscore; the first is the default. It returns the exit
+code. Arguments are rows: a bare word is one without help. `args.given` has values by name (dest).
 """
 
 from __future__ import annotations
