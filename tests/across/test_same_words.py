@@ -110,7 +110,7 @@ def _page(of: str) -> list[str]:
         "topics": ("topics.js", "const COLUMNS = ["),
         "groups": ("overview.js", "function groupColumns("),
         "partitions": ("group.js", "function partitions("),
-        "members": ("server.js", "function members("),
+        "members": ("members.js", "const COLUMNS = ["),
         "units": ("dead.js", "const COLUMNS = ["),
     }[of]
     text = (PAGE / "pages" / file).read_text(encoding="utf-8").partition(begins)[2]

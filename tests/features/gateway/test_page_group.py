@@ -97,7 +97,7 @@ def test_from_causes_to_a_redrive_until_it_is_handled(
     page.click("a:text-is('by error')")
     page.click("td a:has-text('order # is late')")
     shows(page, "cause: ", ".chips")
-    page.click("a[aria-label='remove the filter type late']")
+    page.click("a[aria-label='without the filter type']")
     page.wait_for_url(lambda url: "type=" not in str(url))
     shows(page, "60 units")
     # Another program discards one of them under the question: refused, in a sentence.
@@ -128,7 +128,7 @@ def test_a_letter_leads_to_its_group_and_its_like(page: Any, dead: None, conn: C
     (lost,) = ops.list_units(conn, ops.DlqFilter(event_type="lost"))
     place = lost.place
     go(page, f"#/dead/billing/orders/{place.partition}/{place.offset}", "Attempts")
-    shows(page, "1.50", ".tree")  # as it was published
+    shows(page, "1.50", ".payload")  # as it was published
     shows(page, f"order {lost.offset} is lost", ".frames + details, .error")
     assert "test_page_group.py" in page.inner_text(".frames li:first-child")
     page.click("a:text-is('1 unit of this group')")
@@ -166,7 +166,7 @@ def test_a_group_says_its_state_and_what_applies(
     shows(page, "0 events will be handled again, 5 events never.")
     ops.pause(conn, place, reason="deploy")
     shows(page, "Paused since")
-    shows(page, "deploy", ".state")
+    shows(page, "deploy", ".standing")
     page.locator("button:text-is('Resume')").wait_for()
     assert "Pause …" not in page.locator(buttons).all_inner_texts()
     ops.resume(conn, place)

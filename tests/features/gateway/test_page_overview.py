@@ -291,8 +291,8 @@ def test_the_menu_of_a_phone_and_a_page_that_is_stale(page: Any) -> None:
         page.evaluate("where => { location.hash = where }", where)
         page.wait_for_selector("main h2")
         assert page.evaluate("document.scrollingElement.scrollWidth") <= 400, where
-    page.route("**/v1/status", lambda route: route.abort())
+    page.route("**/v1/status?*", lambda route: route.abort())
     shows(page, re.compile(r"Stale since .*: the gateway does not answer"), "#stale")
     shows(page, "PostgreSQL")  # the last look stays
-    page.unroute("**/v1/status")
+    page.unroute("**/v1/status?*")
     page.wait_for_selector("#stale", state="hidden")

@@ -280,7 +280,7 @@ def test_topics_are_created_altered_and_found(page: Any, conn: Connection, order
     page.wait_for_selector("main a:text-is('bills')")
     page.click("th button:text-is('events')")
     assert page.inner_text("main tbody td") == "orders"
-    page.fill("main input[name=filter]", "BIL")
+    page.fill("main input[name=find]", "BIL")
     assert rows(page, 1) == ["nobody reads"]
     page.reload()
     rows(page, 1)

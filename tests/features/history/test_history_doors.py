@@ -108,7 +108,7 @@ def test_what_is_refused(
         answer = gateway.get("/v1/history", params=asked)
         assert sentence in problem(answer, status)["detail"], asked
     record(conn, last + 1, 0)
-    assert "it is switched off" in problem(gateway.get("/v1/history"), 400)["detail"]
+    assert "it is switched off" in problem(gateway.get("/v1/history"), 404)["detail"]
 
 
 def test_nothing_recorded_yet_is_said(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from gapless.db.queries import query
-from gapless.errors import UsageError
+from gapless.errors import RefusedError, UsageError
 from gapless.ops.place import read_since
 from gapless.ops.rows import row, rows
 from gapless.ops.text import age_text, stamp
@@ -98,18 +98,19 @@ def history(
     group: "" is topics without their groups, and with a topic of "" the database alone. since: a
     timedelta ago, a time, or one of both as text, such as 6h. until: a timedelta ago, or as since;
     None: now. points: at most so many steps, of whole minutes each: 1 to 720.
-    Raises UsageError for a range that is empty or begins before the minutes that are kept, and
-    where none is; RefusedError (GL404) for an unknown group or topic.
+    Raises UsageError for a range that is empty or begins before the minutes that are kept;
+    RefusedError (GL404) for an unknown group or topic, and where no history is.
     """
     if not 1 <= points <= POINTS_MAX:
         raise UsageError(f"points: {points} must be from 1 to {POINTS_MAX}")
     row(conn, query("history", "known"), group=group or None, topic=topic or None)
     (state,) = rows(conn, _State, query("history", "state"))
     if not state.kept_hours:
-        raise UsageError(
+        raise RefusedError(
             "there is no history yet: gapless run writes it each minute"
             if state.kept_hours is None
-            else "there is no history: it is switched off (historyHours: 0)"
+            else "there is no history: it is switched off (historyHours: 0)",
+            sqlstate="GL404",
         )
     first, last = _range(state, since, until)
     range_s = int((last - first).total_seconds())

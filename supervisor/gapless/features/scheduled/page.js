@@ -3,7 +3,7 @@
 import { path, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, show, table } from "../dom.js";
-import { filterForm, filterOf } from "../filter.js";
+import { addressOf, filterForm } from "../filter.js";
 import { reading, when } from "../reading.js";
 import { count, plural } from "../words.js";
 
@@ -18,9 +18,9 @@ const FIELDS = [
 function later(page) {
   const chosen = new Set(); // the ids of events with a check mark
   reading(page, "For later", [["Schedules", "/v1/schedules", schedules]]);
-  const wanted = { ...filterOf(page.query, FIELDS), limit: EVENTS };
+  const wanted = { ...Object.fromEntries(page.query), limit: EVENTS };
   page.main.append(...[addition(page)].filter(Boolean));
-  reading(page, "", [["Events that wait for their time", "/v1/later", (events) => waiting(events, chosen), wanted]], filterForm("later", page.query, FIELDS));
+  reading(page, "", [["Events that wait for their time", "/v1/later", (events) => waiting(events, chosen), wanted]], filterForm(FIELDS, wanted, (given) => addressOf("later", given)));
 }
 
 function schedules(all) {

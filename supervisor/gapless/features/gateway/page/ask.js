@@ -15,6 +15,16 @@ export function tell(text, isBad = false) {
   forget = setTimeout(() => (toast.textContent = ""), isBad ? 15_000 : 6_000);
 }
 
+/** Put a text into the clipboard; where the browser has none, which is so without TLS, say how to copy it. */
+export async function copy(text, said = "copied") {
+  try {
+    await navigator.clipboard.writeText(text);
+    tell(said);
+  } catch {
+    tell("This browser does not let the page copy: select the text, and copy it by keyboard.", true);
+  }
+}
+
 /** Ask, with fields ({name, title, value, rows, type, options}); resolves to their values, or null for no. */
 export function ask(title, { text = "", fields = [], yes = "Yes", danger = false } = {}) {
   const inputs = fields.map((field) => [field.name, input(field)]);

@@ -1,7 +1,6 @@
 // What the looks before said, so that lag has a past: kept while the page is open.
 
 import { name } from "./words.js";
-import { svg } from "./dom.js";
 
 const LOOKS = 300;
 const kept = new Map(); // "group/topic", or "" for the whole database => {group, topic, looks: [{at, lag, …}]}
@@ -62,21 +61,3 @@ export function withRates(status, before) {
 }
 
 export const looksOf = (of) => kept.get(of)?.looks || [];
-
-/** A line of lag over time, `wide` with an axis in words. */
-export function plot(looks, { width = 120, height = 24 } = {}) {
-  const drawing = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "plot", role: "img", preserveAspectRatio: "none" });
-  if (looks.length < 2) return drawing;
-  const most = Math.max(1, ...looks.map((look) => look.lag));
-  const [first, last] = [looks[0].at, looks[looks.length - 1].at];
-  const points = looks.map((look) => {
-    const x = ((look.at - first) / Math.max(1, last - first)) * width;
-    return `${x.toFixed(1)},${(height - 1 - (look.lag / most) * (height - 2)).toFixed(1)}`;
-  });
-  drawing.append(
-    svg("title", {}, `lag, at most ${most}`),
-    svg("polygon", { points: `0,${height} ${points.join(" ")} ${width},${height}`, class: "area" }),
-    svg("polyline", { points: points.join(" "), class: "line" }),
-  );
-  return drawing;
-}

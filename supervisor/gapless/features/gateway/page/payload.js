@@ -2,7 +2,7 @@
 
 import { el, show } from "./dom.js";
 import { bytes, plural } from "./words.js";
-import { tell } from "./ask.js";
+import { copy } from "./ask.js";
 
 export const SHOWN_CHARACTERS = 100_000; // of a payload, until somebody wants all
 const SHORT_CHARACTERS = 160;
@@ -27,16 +27,7 @@ export function short(event) {
 }
 
 /** A button that copies a text. */
-export function copy(title, text) {
-  return el("button", { type: "button", onclick: async () => {
-    try {
-      await navigator.clipboard.writeText(text());
-      tell("copied");
-    } catch { // without TLS browsers have no clipboard
-      tell("This browser does not let the page copy: select the text, and copy it by keyboard.", true);
-    }
-  } }, title);
-}
+export const copyButton = (title, text) => el("button", { type: "button", onclick: () => copy(text()) }, title);
 
 /** A payload as a tree and as text; of one that was cut its beginning. all: () => shows all of it. */
 export function payload(event, all) {
@@ -61,7 +52,7 @@ export function payload(event, all) {
     el("div", { class: "buttons" }, buttons,
       isTree && el("button", { type: "button", onclick: open(true) }, "Expand"),
       isTree && el("button", { type: "button", onclick: open(false) }, "Collapse"),
-      copy("Copy payload", () => written(event.payload))),
+      copyButton("Copy payload", () => written(event.payload))),
     body,
   ];
 }

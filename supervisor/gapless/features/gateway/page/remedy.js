@@ -1,6 +1,6 @@
 // The remedy of a problem: a link to the page where it can be done, a command to copy.
 
-import { tell } from "./ask.js";
+import { copy } from "./ask.js";
 import { el } from "./dom.js";
 import { address } from "./words.js";
 
@@ -9,7 +9,7 @@ export function remedyOf({ remedy, page, command }) {
   const words = withCode(remedy, command);
   return [
     page.length ? el("a", { href: address(page) }, words, " ›") : el("span", {}, words),
-    command && el("button", { type: "button", class: "copy", title: `copy ${command}`, "aria-label": `copy ${command}`, onclick: () => copy(command) }, "copy"),
+    command && el("button", { type: "button", class: "copy", title: `copy ${command}`, "aria-label": `copy ${command}`, onclick: () => copy(command, `copied: ${command}`) }, "copy"),
   ];
 }
 
@@ -17,14 +17,4 @@ export function remedyOf({ remedy, page, command }) {
 function withCode(remedy, command) {
   const at = command ? remedy.indexOf(command) : -1;
   return at < 0 ? remedy : [remedy.slice(0, at), el("code", {}, command), remedy.slice(at + command.length)];
-}
-
-/** Put a text into the clipboard, or show it where the browser does not allow that. */
-export async function copy(text) {
-  try {
-    await navigator.clipboard.writeText(text);
-    tell(`copied: ${text}`);
-  } catch {
-    tell(text);
-  }
 }

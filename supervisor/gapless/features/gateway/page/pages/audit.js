@@ -1,7 +1,7 @@
 // The audit: changes with their author, time and object, filtered and in pages.
 
 import { get } from "../api.js";
-import { filterForm, filterOf } from "../filter.js";
+import { addressOf, filterForm } from "../filter.js";
 import { cells, el, head, show } from "../dom.js";
 import { when } from "../reading.js";
 
@@ -36,7 +36,7 @@ function audit({ main, query, signal }) {
   const rows = el("table", { class: "cards" }, head(COLUMNS), list);
   const more = el("button", { type: "button", onclick: () => load(list.lastChild.id.slice(1)) }, "Older changes");
   const state = el("div");
-  const wanted = filterOf(query, FIELDS);
+  const wanted = Object.fromEntries(query);
   const load = async (before) => {
     try {
       const found = await get("/v1/audit", { ...wanted, limit: ROWS, before }, signal);
@@ -51,6 +51,6 @@ function audit({ main, query, signal }) {
   };
   more.hidden = true;
   addEventListener("look", () => load(), { signal });
-  main.append(el("h1", {}, "Audit"), filterForm("audit", query, FIELDS), state, rows, more);
+  main.append(el("h1", {}, "Audit"), filterForm(FIELDS, wanted, (given) => addressOf("audit", given)), state, rows, more);
   load();
 }

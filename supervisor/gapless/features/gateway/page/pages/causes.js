@@ -1,13 +1,14 @@
 // Units set aside, counted by the cause that they have in common.
 
 import { el, table } from "../dom.js";
+import { addressOf } from "../filter.js";
 import { when } from "../reading.js";
 import { count } from "../words.js";
 
 export const OPEN = "dead,waiting,parked"; // the states of units that are not done with
 
 /** The address of the list with a filter; what is empty is left out. */
-export const deadAddress = (wanted) => `#/dead?${new URLSearchParams(Object.entries(wanted).filter(([, value]) => value !== undefined && value !== null && value !== ""))}`;
+export const deadAddress = (wanted) => addressOf("dead", wanted);
 
 /** The filter that chooses the units of a cause. */
 function chosen(row, by) {

@@ -3,6 +3,7 @@
 import { get, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, section, show, table } from "../dom.js";
+import { chips, filterForm } from "../filter.js";
 import { when } from "../reading.js";
 import { count, plural } from "../words.js";
 import { causes, deadAddress, OPEN } from "./causes.js";
@@ -13,8 +14,12 @@ export default { name: "dead", title: "Dead letters", key: "d", pages: { 0: dead
 const PAGE = 50; // units of a page
 const CHANGED_MAX = 10_000; // of one request
 const CAUSES_SHOWN = 20;
-const FILTERS = [["group"], ["topic"], ["key"], ["error", "error contains"], ["type"], ["since", "since (time, 2h, 7d)"], ["until", "until (time)"]];
 const STATES = [["dead"], ["waiting"], ["parked"], ["redriven"], ["discarded"], [OPEN, "dead, waiting, parked"]];
+const FIELDS = [
+  { name: "group", title: "group" }, { name: "topic", title: "topic" }, { name: "key", title: "key" }, { name: "error", title: "error contains" },
+  { name: "type", title: "type" }, { name: "since", title: "since (time, 2h, 7d)" }, { name: "until", title: "until (time)" },
+];
+const CAUSE = { name: "cause", title: "cause" }; // chosen in the table of causes
 const at = (unit) => ["dead", unit.group, unit.topic, unit.partition, unit.offset].map(encodeURIComponent).join("/");
 const place = (unit) => `${unit.group}/${unit.topic}/${unit.partition}@${unit.offset}`;
 
@@ -37,32 +42,10 @@ function dead({ main, query, signal }) {
   };
   const follow = following(outcome, { group: wanted.group, topic: wanted.topic }, signal);
   addEventListener("look", load, { signal });
-  main.append(el("h1", {}, "Dead letters"), form(address, wanted, load), chips(address), outcome, counted, list);
+  main.append(...[el("h1", {}, "Dead letters"), filterForm([...FIELDS, { name: "states", title: "state", options: STATES }], wanted, (given) => deadAddress({ cause: address.cause, by: address.by, ...given })),
+    chips([...FIELDS, CAUSE], address, ({ from: _, ...rest }) => deadAddress(rest)), outcome, counted, list].filter(Boolean));
   load();
   follow.soon();
-}
-
-/** The filter; it goes into the address. */
-function form(address, wanted, load) {
-  const field = ([name, title = name]) => el("label", {}, title, el("input", { name, value: address[name] || "", autocomplete: "off" }));
-  const states = el("select", { name: "states" }, STATES.map(([state, title = state]) => el("option", { value: state, selected: state === wanted.states }, title)));
-  const made = el("form", {}, FILTERS.map(field), el("label", {}, "state", states), el("button", { class: "main" }, "Show"));
-  made.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const asked = deadAddress({ cause: address.cause, by: address.by, ...Object.fromEntries(new FormData(made)) });
-    if (location.hash === asked) load();
-    else location.hash = asked;
-  });
-  return made;
-}
-
-/** The parts of the filter, each with the address of the list without it. */
-function chips(address) {
-  const given = Object.entries(address).filter(([name, value]) => value && !["by", "from", "states"].includes(name));
-  return el("p", { class: "chips" }, given.map(([name, value]) => {
-    const { from, [name]: removed, ...rest } = address;
-    return el("a", { class: "chip", href: deadAddress(rest), "aria-label": `remove the filter ${name} ${value}` }, `${name}: ${value} ×`);
-  }));
 }
 
 function groups(rows, address, wanted, by) {

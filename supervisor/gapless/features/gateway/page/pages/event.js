@@ -2,7 +2,7 @@
 
 import { get, getEvents, path } from "../api.js";
 import { el, facts, section, show, table } from "../dom.js";
-import { copy, payload, SHOWN_CHARACTERS } from "../payload.js";
+import { copyButton, payload, SHOWN_CHARACTERS } from "../payload.js";
 import { when } from "../reading.js";
 import { bytes, count, plural } from "../words.js";
 
@@ -58,7 +58,7 @@ function parts(topic, found, groups, signal, all) {
     el("nav", { class: "buttons follows", "aria-label": "other events" },
       at(found.previous, "← previous", "it is the oldest"), at(found.next, "next →", "it is the newest"),
       at(found.previous_of_key, "← previous of the key", far), at(found.next_of_key, "next of the key →", far),
-      copy("Copy place", () => place)),
+      copyButton("Copy place", () => place)),
     facts([
       ["key", by("key", event.key) || "–"],
       ["type", by("types", event.event_type) || "–"],

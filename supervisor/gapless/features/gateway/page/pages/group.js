@@ -84,7 +84,7 @@ function readers(place, parts, signal) {
 function stateOf(line, rows) {
   const first = (of) => rows.map((row) => row[of]).filter(Boolean).sort()[0];
   const some = (n) => (n === line.partitions ? "" : ` in ${n} of ${plural(line.partitions, "partition")}`);
-  const said = (kind, ...words) => el("p", { class: `state ${kind}` }, words);
+  const said = (kind, ...words) => el("p", { class: `standing ${kind}` }, words);
   if (line.stopped) return said("bad", `Stopped${some(line.stopped)} since `, when(first("error_at")), ": ", rows.find((row) => row.error).error);
   if (line.paused) return said("warn", `Paused${some(line.paused)} since `, when(first("paused_at")), `, by ${rows.find((row) => row.pause).pause}`);
   if (line.unserved) return said(line.lag ? "bad" : "warn", `No supervisor works on it${some(line.unserved)}${line.lag ? `, ${behind(line)}` : ""}: start gapless run`);

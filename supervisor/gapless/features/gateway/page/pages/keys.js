@@ -1,8 +1,9 @@
 // Keys of the gateway: their scopes and last use; a new one is shown once.
 
 import { path, post } from "../api.js";
-import { action, ask, tell } from "../ask.js";
+import { action, ask } from "../ask.js";
 import { el, table } from "../dom.js";
+import { copyButton } from "../payload.js";
 import { reading, when } from "../reading.js";
 
 export default { name: "keys", title: "Keys", menu: "more", pages: { 0: keys } };
@@ -52,15 +53,6 @@ function state(each) {
 /** Show the secret until the dialog is closed; then it is in no element any more. */
 async function showOnce(name, { key }) {
   const secret = el("code", { id: "secret", tabindex: "0" }, key);
-  const copy = el("button", { type: "button", onclick: async () => {
-    try {
-      await navigator.clipboard.writeText(key);
-      tell("copied");
-    } catch {
-      getSelection().selectAllChildren(secret);
-      tell("selected: copy it with the keyboard", true);
-    }
-  } }, "Copy");
-  await ask(`Key of ${name}`, { text: el("div", {}, el("p", {}, "It is shown this once: keep it where secrets are."), el("p", {}, secret), copy), yes: "I have it" });
+  await ask(`Key of ${name}`, { text: el("div", {}, el("p", {}, "It is shown this once: keep it where secrets are."), el("p", {}, secret), copyButton("Copy", () => key)), yes: "I have it" });
   document.getElementById("dialog").replaceChildren();
 }

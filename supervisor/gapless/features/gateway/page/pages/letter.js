@@ -3,6 +3,7 @@
 import { exact, get, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, facts, section, show } from "../dom.js";
+import { payload } from "../payload.js";
 import { when } from "../reading.js";
 import { count, plural } from "../words.js";
 import { deadAddress, OPEN } from "./causes.js";
@@ -40,9 +41,7 @@ function details({ unit, events, behind, ahead, alike }, place) {
     ].filter(([, value]) => value)),
     section("Error", el("p", { class: "bad error" }, unit.reason || "–"), frames(unit.exception || "")),
     section("Attempts", el("ol", { class: "past" }, past(unit).map(([time, words]) => el("li", {}, when(time), ` ${words}`)))),
-    events.map((event) => section(`Payload of ${event.offset}`,
-      event.payload === null ? el("p", {}, "null") : el("div", { class: "tree" }, tree(exact(event.payload))),
-      el("details", {}, el("summary", {}, "as text"), el("pre", {}, pretty(event.payload))),
+    events.map((event) => section(`Payload of ${event.offset}`, payload({ payload: exact(event.payload ?? "null") }),
       event.headers && el("details", { open: true }, el("summary", {}, "headers"), el("pre", {}, pretty(event.headers))))),
     unit.events > events.length && el("p", { class: "quiet" }, `and ${plural(unit.events - events.length, "more event")}: gapless dlq show ${place}`),
   ];
@@ -81,21 +80,6 @@ function frames(exception) {
     own.length > 0 && el("ol", { class: "frames" }, own.map(([, file, line, name, code]) => el("li", {}, `${file}:${line} in ${name}`, code && el("pre", {}, code.trim())))),
     exception && el("details", { open: own.length === 0 }, el("summary", {}, "Traceback"), el("pre", {}, exception)),
   ];
-}
-
-const DEPTH_MAX = 60; // below it, and behind so many items, the text is read more easily
-const ITEMS_MAX = 500;
-
-/** A JSON value as a tree; a number stays as it was written. */
-function tree(value, name = null, depth = 0) {
-  const before = name === null ? "" : `${name}: `;
-  if (value === null || typeof value !== "object" || JSON.isRawJSON?.(value) || depth === DEPTH_MAX) return el("div", {}, before, el("code", {}, JSON.stringify(value)));
-  const inside = Object.entries(value);
-  const words = Array.isArray(value) ? `[${plural(inside.length, "item")}]` : `{${plural(inside.length, "field")}}`;
-  if (inside.length === 0) return el("div", {}, before, el("code", {}, JSON.stringify(value)));
-  return el("details", { open: depth < 3 && inside.length <= 100 }, el("summary", {}, `${before}${words}`),
-    inside.slice(0, ITEMS_MAX).map(([key, each]) => tree(each, JSON.stringify(Array.isArray(value) ? Number(key) : key), depth + 1)),
-    inside.length > ITEMS_MAX && el("p", { class: "quiet" }, `and ${count(inside.length - ITEMS_MAX)} more, below as text`));
 }
 
 /** JSON text on several lines, or as it was written where parsing would change its numbers. */

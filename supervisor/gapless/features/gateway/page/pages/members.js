@@ -7,6 +7,15 @@ import { age, count } from "../words.js";
 export default { name: "members", title: "Members", key: "m", menu: "more", pages: { 0: members } };
 
 const STATES = { active: "good", draining: "warn" };
+const COLUMNS = [
+  { title: "member", of: (each) => each.member },
+  { title: "state", of: (each) => el("span", { class: `state ${STATES[each.state] || "bad"}` }, each.state) },
+  { title: "kind", of: (each) => each.kind },
+  { title: "partitions", kind: "number", of: (each) => (each.assigned || each.partitions ? `${count(each.partitions)} of ${count(each.assigned)}` : "–") },
+  { title: "heartbeat", kind: "number", of: (each) => `${age(each.heartbeat_s)} of ${age(each.ttl_s)}` },
+  { title: "up", of: (each) => [age(each.up_s), " since ", when(each.began)] },
+  { title: "groups", of: (each) => each.groups.join(", ") },
+];
 
 function members({ main, signal }) {
   const live = el("div");
@@ -20,19 +29,10 @@ function members({ main, signal }) {
     { title: "since", of: (each) => when(each.since) },
   ], all, { empty: "None: not even this gateway has a session." })]]);
   return ({ members: all, evictions, taken_at: taken }) => {
-    const began = (each) => new Date(new Date(taken) - each.up_s * 1000).toISOString();
-    const columns = [
-      { title: "member", of: (each) => each.member },
-      { title: "kind", of: (each) => each.kind },
-      { title: "state", of: (each) => el("span", { class: STATES[each.state] || "bad" }, each.state) },
-      { title: "partitions", kind: "number", of: (each) => (each.assigned || each.partitions ? `${count(each.partitions)} of ${count(each.assigned)}` : "–") },
-      { title: "heartbeat", kind: "number", of: (each) => `${age(each.heartbeat_s)} of ${age(each.ttl_s)}` },
-      { title: "since", of: (each) => [when(began(each)), ` (${age(each.up_s)})`] },
-      { title: "groups", of: (each) => each.groups.join(", ") },
-    ];
+    const rows = all.map((each) => ({ ...each, began: new Date(new Date(taken) - each.up_s * 1000).toISOString() }));
     show(live, el("h1", {}, "Members"),
       el("p", { class: "quiet" }, "A supervisor is named by its host and process. A member whose heartbeat is older than its time to live loses its partitions to the others."),
-      table(columns, all, { empty: "No supervisor is running: start gapless run." }),
+      table(COLUMNS, rows, { empty: "No supervisor is running: start gapless run." }),
       evictions.length > 0 && section("Given up lately", table([
         { title: "at", kind: "time", of: (each) => when(each.at) },
         { title: "member", of: (each) => each.member },

@@ -2,6 +2,7 @@
 
 import { exact, getEvents, path, stream } from "../api.js";
 import { cells, el, head, show } from "../dom.js";
+import { chips, filterForm } from "../filter.js";
 import { short } from "../payload.js";
 import { when } from "../reading.js";
 import { count, plural } from "../words.js";
@@ -28,29 +29,11 @@ const ofPlace = (event) => `${event.partition}@${event.offset}`;
 /** The filters of an address. */
 export const filtersIn = (query) => Object.fromEntries(FIELDS.map(({ name }) => [name, query.get(name)]).filter(([, value]) => value));
 
-/** A time for an input, by the reader's clock. */
-function localTime(text) {
-  const at = new Date(text);
-  return Number.isNaN(at.getTime()) ? "" : new Date(at - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
-}
-
 /** A form that puts its values into the address, and a chip for each of these, which takes it out. */
 function filters(topic, given) {
-  const form = el("form", { class: "filters" }, FIELDS.map(({ name, title, hint, type = "text" }) => el("label", {}, title,
-    el("input", { name, type, step: type === "text" ? null : "1", placeholder: hint, autocomplete: "off", spellcheck: "false", value: type === "text" ? given[name] : given[name] && localTime(given[name]) }))),
-  el("button", { class: "main" }, "Filter"));
-  form.addEventListener("submit", (event) => {
-    event.preventDefault();
-    const wanted = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]).filter(([, value]) => value));
-    for (const time of ["since", "until"]) if (wanted[time]) wanted[time] = new Date(wanted[time]).toISOString();
-    location.hash = filterAddress(topic, wanted);
-  });
-  const chips = FIELDS.filter(({ name }) => given[name]).map(({ name, title, type }) => {
-    const { [name]: _, ...rest } = given;
-    return el("a", { class: "chip", href: filterAddress(topic, rest), "aria-label": `without the filter ${title}` }, `${title}: `, type ? when(given[name]) : given[name], " ×");
-  });
+  const address = (wanted) => filterAddress(topic, wanted);
   const isOpen = matchMedia("(min-width: 701px)").matches;
-  return [el("details", { open: isOpen }, el("summary", {}, "Filter"), form), chips.length > 0 && el("p", { class: "chips" }, chips)];
+  return [el("details", { open: isOpen }, el("summary", {}, "Filter"), filterForm(FIELDS, given, address)), chips(FIELDS, given, address)];
 }
 
 /** The parameters of a search for these filters. Throws an error of one sentence. */

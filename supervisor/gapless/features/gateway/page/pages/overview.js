@@ -1,16 +1,15 @@
 // The overview: problems with their age and remedy, charts of the whole log, groups, the last errors.
 
-import { keep, kept } from "../address.js";
 import { follow, historyChart, sparkline } from "../chart.js";
-import { cells, el, section, show, table } from "../dom.js";
+import { el, section, show, table } from "../dom.js";
 import { looksOf } from "../history.js";
 import { when } from "../reading.js";
 import { remedyOf } from "../remedy.js";
+import { sortedTable } from "../sorted.js";
 import { address, age, byNeed, catchUp, count, name, plural, rate, stateOf } from "../words.js";
 
 export default { name: "", title: "Overview", key: "o", pages: { 0: overview } };
 
-const ROWS = 200; // at most, until all are asked for
 const PROBLEMS = 12;
 const CHARTS = [
   { of: "published_per_s", title: "published", unit: "/s" },
@@ -62,7 +61,6 @@ function tiles({ totals, later }) {
     later && tile("later", count(later.scheduled), "#/later"));
 }
 
-// A column: {title, of, kind, hide, by: the value that it sorts by, up: ascending first}.
 function groupColumns(lagsOf) {
   return [
     { title: "group", by: name, up: true, of: (group) => el("a", { href: href(group) }, name(group)) },
@@ -87,90 +85,19 @@ function groupColumns(lagsOf) {
 const RANKS = ["broken", "nobody", "paused", "behind", "running", "idle"];
 const href = (group) => address(["groups", group.group, group.topic]);
 
-/** The table of groups: sorted and filtered as the address says; each look draws only the rows that changed. */
+/** The table of groups; its small charts are of the last hour. */
 function groupList(signal) {
-  let groups = [];
-  let isAll = false;
-  let lags = null; // of the last range, by name; null: those of the looks
+  let lags = null; // by name; null: those of the looks
   const columns = groupColumns((group) => (lags ? lags.get(name(group)) || [] : looksOf(name(group)).map((look) => look.lag)));
-  const find = el("input", { name: "find", type: "search", placeholder: "filter groups", "aria-label": "filter groups", autocomplete: "off", spellcheck: "false" });
-  const head = el("tr");
-  const body = el("tbody");
-  const list = el("table", {}, el("thead", {}, head), body);
-  const foot = el("div");
-  const drawn = new Map(); // by name: {row, words}
-
-  const draw = () => {
-    const [sort, isUp] = sorting(columns);
-    const wanted = find.value.trim().toLowerCase();
-    const found = groups.filter((group) => name(group).toLowerCase().includes(wanted));
-    found.sort(sort ? (a, b) => (isUp ? 1 : -1) * compare(sort.by(a), sort.by(b)) || byNeed(a, b) : byNeed);
-    const rows = isAll ? found : found.slice(0, ROWS);
-    list.hidden = !rows.length;
-    show(head, columns.map((column) => heading(column, column === sort, isUp, draw)));
-    place(body, rows.map((group) => drawnRow(drawn, group, columns)));
-    const there = new Set(groups.map(name));
-    for (const each of drawn.keys()) if (!there.has(each)) drawn.delete(each);
-    show(foot, !groups.length ? el("p", { class: "empty" }, "No group yet: a handler makes one when gapless run starts.")
-      : !rows.length ? el("p", { class: "empty" }, `No group of ${count(groups.length)} has “${wanted}” in its name.`)
-      : rows.length < found.length && el("p", { class: "quiet" }, `${count(ROWS)} of ${count(found.length)} groups `,
-        el("button", { type: "button", onclick: () => ((isAll = true), draw()) }, "Show all")));
-  };
-  find.value = kept("find") || "";
-  find.addEventListener("input", () => {
-    keep({ find: find.value.trim() });
-    draw();
+  const { find, element, use, draw } = sortedTable({
+    word: "group", nameOf: name, href, columns, order: byNeed, empty: "No group yet: a handler makes one when gapless run starts.",
   });
   follow({ of: "lag", points: 60 }, signal, (found) => {
     if (found === undefined) return;
     lags = found && new Map(found.series.filter((each) => each.group !== null).map((each) => [name(each), each.lag]));
     draw();
   });
-  return {
-    element: el("section", {}, el("div", { class: "titled" }, el("h2", {}, "Groups"), find), list, foot),
-    use: (newest) => ((groups = newest), draw()),
-  };
-}
-
-const compare = (a, b) => (typeof a === "string" ? a.localeCompare(b) : a - b);
-
-/** The column that the address sorts by, if any, and whether it goes up. */
-function sorting(columns) {
-  const [title, way] = (kept("sort") || "").split(":");
-  const column = columns.find((each) => each.title === title);
-  return [column, way === "up"];
-}
-
-/** A title that sorts: first the way that is asked for most, then the other, then by need again. */
-function heading(column, isSorted, isUp, draw) {
-  const next = !isSorted ? (column.up ? "up" : "down") : isUp === !!column.up ? (isUp ? "down" : "up") : "";
-  const sort = isSorted ? (isUp ? "ascending" : "descending") : null;
-  return el("th", { class: [column.kind, column.hide && "wide"].filter(Boolean).join(" ") || null, scope: "col", "aria-sort": sort },
-    el("button", { type: "button", onclick: () => (keep({ sort: next && `${column.title}:${next}` }), draw()) }, column.title));
-}
-
-/** The row of a group as it was drawn, with new contents in the cells that say something else. */
-function drawnRow(drawn, group, columns) {
-  const made = cells(columns, group);
-  const words = made.map((each) => each.innerHTML);
-  const before = drawn.get(name(group));
-  const row = before?.row || el("tr", { "data-href": href(group), tabindex: "0" }, made);
-  before?.words.forEach((each, i) => each !== words[i] && show(row.cells[i], [...made[i].childNodes]));
-  drawn.set(name(group), { row, words });
-  return row;
-}
-
-/** Put rows into a body in this order, and move only those that are elsewhere: the focus stays. */
-function place(body, rows) {
-  const wanted = new Set(rows);
-  const focused = document.activeElement;
-  for (const each of [...body.children]) if (!wanted.has(each)) each.remove();
-  let at = body.firstChild;
-  for (const row of rows) {
-    if (row === at) at = at.nextSibling;
-    else body.insertBefore(row, at);
-  }
-  if (body.contains(focused)) focused.focus({ preventScroll: true }); // an element that is moved loses it
+  return { element: el("section", {}, el("div", { class: "titled" }, el("h2", {}, "Groups"), find), element), use };
 }
 
 function lately({ dead_letters: letters, evictions }) {

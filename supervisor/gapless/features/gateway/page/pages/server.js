@@ -1,6 +1,6 @@
-// The server: the database, the sequencer, the log's chunks, members, and those that were given up.
+// The server: the database, the sequencer, and the log's chunks.
 
-import { el, facts, section, show, table } from "../dom.js";
+import { el, facts, section, show } from "../dom.js";
 import { when } from "../reading.js";
 import { age, count, plural, rate } from "../words.js";
 
@@ -11,7 +11,7 @@ function server({ main }) {
   const body = el("div");
   main.append(body);
   show(body, el("p", { class: "empty" }, "looking at the log …"));
-  return (status) => show(body, database(status), machinery(status), members(status), evicted(status));
+  return (status) => show(body, database(status), machinery(status));
 }
 
 function database({ database, taken_at }) {
@@ -45,26 +45,4 @@ function machinery({ totals, sequencer, held, chunks, later, topics }) {
       ["topics", count(topics.length)],
       ...held.map((reason) => ["retention waits", reason]),
     ].map(([title, ...values]) => [title, el("span", {}, values)])));
-}
-
-function members({ members }) {
-  const columns = [
-    { title: "member", of: (each) => each.member },
-    { title: "state", of: (each) => el("span", { class: `state ${each.state === "active" ? "good" : each.state === "draining" ? "warn" : "bad"}` }, each.state) },
-    { title: "kind", hide: true, of: (each) => each.kind },
-    { title: "partitions", kind: "number", of: (each) => (each.assigned || each.partitions ? `${each.partitions} of ${each.assigned}` : "–") },
-    { title: "heartbeat", kind: "number", of: (each) => age(each.heartbeat_s) },
-    { title: "up", kind: "number", hide: true, of: (each) => age(each.up_s) },
-    { title: "groups", hide: true, of: (each) => each.groups.join(", ") },
-  ];
-  return section("Members", table(columns, members, { empty: "No supervisor is running: start gapless run." }));
-}
-
-function evicted({ evictions }) {
-  const columns = [
-    { title: "member", of: (each) => each.member },
-    { title: "given up", kind: "time", of: (each) => when(each.at) },
-    { title: "reason", of: (each) => each.reason },
-  ];
-  return section("Evictions", table(columns, evictions, { empty: "No member was given up by the others." }));
 }

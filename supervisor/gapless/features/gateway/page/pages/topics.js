@@ -5,6 +5,7 @@ import { action } from "../ask.js";
 import { historyChart } from "../chart.js";
 import { el, facts, show, table } from "../dom.js";
 import { when } from "../reading.js";
+import { sortedTable } from "../sorted.js";
 import { age, catchUp, count, plural, rate, stateOf } from "../words.js";
 import { event } from "./event.js";
 import { filtersIn, newest } from "./newest.js";
@@ -47,7 +48,7 @@ function rowsOf(status) {
 }
 
 const COLUMNS = [
-  { title: "topic", of: (each) => el("a", { href: href(each) }, each.topic) },
+  { title: "topic", by: (each) => each.topic, up: true, of: (each) => el("a", { href: href(each) }, each.topic) },
   { title: "partitions", kind: "number", hide: true, of: (each) => count(each.partition_count), by: (each) => each.partition_count },
   { title: "events", kind: "number", of: (each) => count(each.events), by: (each) => each.events },
   { title: "ev/s", kind: "number", of: (each) => rate(each.rate), by: (each) => each.rate ?? -1 },
@@ -57,42 +58,13 @@ const COLUMNS = [
   { title: "state", of: (each) => (each.worst ? state(each.worst) : el("span", { class: "quiet" }, "nobody reads")), by: (each) => (each.worst ? rank(each.worst) : -1) },
 ];
 
-function topics({ main, query }) {
-  const list = { filter: query.get("filter") || "", by: COLUMNS.find(({ title }) => title === query.get("by")) || COLUMNS[0] };
-  const live = el("div");
-  let status = null;
-  const draw = () => status && show(live, found(status, list, choose));
-  const keep = () => {
-    const wanted = Object.entries({ filter: list.filter, by: list.by === COLUMNS[0] ? "" : list.by.title }).filter(([, value]) => value);
-    history.replaceState(null, "", `#/topics${wanted.length ? `?${new URLSearchParams(wanted)}` : ""}`);
-    draw();
-  };
-  const choose = (column) => {
-    list.by = column;
-    keep();
-  };
-  const input = el("input", { name: "filter", type: "search", placeholder: "part of a name", autocomplete: "off", spellcheck: "false", value: list.filter });
-  input.addEventListener("input", () => {
-    list.filter = input.value;
-    keep();
+function topics({ main }) {
+  const { find, element, use } = sortedTable({
+    word: "topic", nameOf: (each) => each.topic, href, columns: COLUMNS, order: (a, b) => a.topic.localeCompare(b.topic),
+    empty: "No topic yet: create one, or gapless topics create NAME.",
   });
-  main.append(el("h1", {}, "Topics"), el("div", { class: "buttons" }, el("label", {}, "filter", input), creating()), live);
-  return (look) => {
-    status = look;
-    draw();
-  };
-}
-
-/** The topics that a filter finds, in the order of a column: names from a to z, numbers from the highest. */
-function found(status, { filter, by }, choose) {
-  const rows = rowsOf(status).filter((each) => each.topic.toLowerCase().includes(filter.toLowerCase()));
-  rows.sort((a, b) => (by.by ? by.by(b) - by.by(a) : 0) || a.topic.localeCompare(b.topic));
-  const made = table(COLUMNS, rows, { href, dense: true, empty: filter ? "No topic has that in its name." : "No topic yet: create one, or gapless topics create NAME." });
-  made.querySelectorAll("th").forEach((title, i) => {
-    title.setAttribute("aria-sort", COLUMNS[i] !== by ? "none" : by.by ? "descending" : "ascending");
-    title.replaceChildren(el("button", { type: "button", class: "sort", onclick: () => choose(COLUMNS[i]) }, COLUMNS[i].title));
-  });
-  return made;
+  main.append(el("h1", {}, "Topics"), el("div", { class: "buttons" }, find, ...[creating()].filter(Boolean)), element);
+  return (status) => use(rowsOf(status));
 }
 
 const given = (fields) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== "" && value !== undefined));
