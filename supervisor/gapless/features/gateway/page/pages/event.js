@@ -87,8 +87,8 @@ function standing(topic, found, status) {
     return el("span", { class: "good" }, takesSome.has(each.group) ? "passed: handled, or not wanted by its filter" : "handled");
   };
   return table([
-    { title: "group", of: (each) => el("a", { href: `#/groups/${encodeURIComponent(each.group)}/${encodeURIComponent(topic)}` }, each.group) },
-    { title: "mode", hide: true, of: (each) => each.mode },
+    { title: "group", kind: "place", of: (each) => el("a", { href: `#/groups/${encodeURIComponent(each.group)}/${encodeURIComponent(topic)}` }, each.group) },
+    { title: "mode", kind: "place", hide: true, of: (each) => each.mode },
     { title: "state", of: state },
     { title: "attempts", kind: "number", hide: true, of: (each) => each.attempts && count(each.attempts) },
     { title: "reason", of: (each) => each.reason ?? "" },

@@ -16,7 +16,7 @@ const CAUSES_MS = 10_000; // counting letters costs more than a look
 function group({ main, parts: [groupName, topic], signal }) {
   const place = { group: groupName, topic };
   const parts = Object.fromEntries(["state", "buttons", "facts", "errors", "partitions", "workers", "members", "filter"].map((each) => [each, el("div")]));
-  const charts = section("History", LINES.map((lines) => historyChart(place, lines, signal)));
+  const charts = historyChart(place, LINES, signal);
   const found = el("div", {}, parts.state, parts.buttons, parts.facts, charts, parts.errors, parts.partitions, parts.workers, parts.members, parts.filter);
   const absent = el("p", { class: "empty", hidden: true }, "There is no such group.");
   main.append(el("h1", {}, `${groupName}/${topic}`), absent, found);
@@ -30,6 +30,7 @@ function group({ main, parts: [groupName, topic], signal }) {
     show(parts.state, stateOf(line, rows));
     if (drawn !== line.paused) show(parts.buttons, buttons(groupName, topic, line));
     drawn = line.paused;
+    charts.live(line);
     show(parts.facts, facts(figures(line, rows.some((row) => row.dead_letters >= COUNT_MAX))));
     show(parts.members, section("Members", members(status.members.filter((each) => each.groups.includes(groupName)))));
     read(rows);
@@ -37,10 +38,8 @@ function group({ main, parts: [groupName, topic], signal }) {
 }
 
 const LINES = [
-  [{ of: "lag", title: "lag", unit: "events" }],
-  [{ of: "lag_s", title: "oldest event", unit: "s" }],
-  [{ of: "handled_per_s", title: "handled", unit: "events/s" }],
-  [{ of: "dead_letters", title: "dead letters", unit: "units" }, { of: "members", title: "members", unit: "" }],
+  { of: "lag", title: "lag", unit: "events" }, { of: "lag_s", title: "behind", unit: "s" }, { of: "handled_per_s", title: "handled", unit: "/s" },
+  { of: "dead_letters", title: "dead letters", unit: "units" }, { of: "members", title: "members", unit: "" },
 ];
 
 /** Read the rest of the page: the work with each look, errors and the filter now and then. */

@@ -52,7 +52,7 @@ export function newest(topic, given, signal) {
     { title: "place", kind: "time", of: (event) => el("a", { href: eventAddress(topic, event.partition, event.offset) }, ofPlace(event)) },
     { title: "published", kind: "time", of: (event) => when(event.created_ts) },
     { title: "key", of: (event) => event.key ?? event.host_id },
-    { title: "type", of: (event) => event.event_type },
+    { title: "type", kind: "place", of: (event) => event.event_type },
     { title: "payload", of: short },
   ];
   const body = el("tbody");
