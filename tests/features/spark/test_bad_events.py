@@ -1,11 +1,12 @@
 """Bad events are counted and set aside with the batch's position, or not at all, and redriven."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from psycopg import Connection
 
-from gapless.errors import GaplessError
+from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.pipeline import position
 from gapless.features.spark.pipeline.bad import Redriven
 from gapless.features.spark.pipeline.document import Pipeline, TargetSpec
@@ -138,6 +139,9 @@ def asked(log: Connection, bad: Any, gapless: Any) -> list[Redriven]:
     end(log, [bad, (topic, partition, 4)])
     assert position.next_batch(log, PIPELINE).aside.redriven == []
     gapless("dlq", "redrive", "--group", "pipeline.p", "--yes")
+    lake = replace(PIPELINE, target=TargetSpec(kind="iceberg", where="orders"))
+    with pytest.raises(UsageError, match="redriven, and iceberg orders takes none"):
+        position.require_target(log, lake)
     found = list(position.next_batch(log, PIPELINE).aside.redriven)
     assert [each.place for each in found] == [bad, (topic, partition, 4)]
     return found

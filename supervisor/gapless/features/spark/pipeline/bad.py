@@ -18,7 +18,7 @@ from psycopg import Connection
 from psycopg.rows import class_row
 
 from gapless.db.queries import query
-from gapless.errors import GaplessError
+from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.columns import schema_ddl
 from gapless.features.spark.pipeline.document import Pipeline
 
@@ -116,6 +116,16 @@ def redriven_events(conn: Connection[Any], pipeline: Pipeline) -> list[Redriven]
                 "events_max": REDRIVEN_MAX,
             },
         ).fetchall()
+
+
+def require_taken(conn: Connection[Any], pipeline: Pipeline) -> None:
+    """Raise UsageError for dead letters that were redriven, if the target takes none."""
+    if pipeline.target.commits_apart and redriven_events(conn, pipeline):
+        raise UsageError(
+            f"pipeline {pipeline.name} has dead letters that were redriven, and {pipeline.target} "
+            "takes none: run it with --once as it was, or give them up: gapless dlq discard "
+            f"--group pipeline.{pipeline.name}"
+        )
 
 
 def columns_to_read(pipeline: Pipeline) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from gapless.db.queries import query
 from gapless.errors import GaplessError, UsageError
 from gapless.features.spark.offsets import Offsets, count, from_json, to_json
 from gapless.features.spark.options import read_options
-from gapless.features.spark.pipeline.bad import Aside, redriven_events
+from gapless.features.spark.pipeline.bad import Aside, redriven_events, require_taken
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.lease import locked_pipeline
 from gapless.features.spark.place import End, cut, find_ends, latest, require_kept, wait_for_offsets
@@ -113,7 +113,7 @@ def register_pipeline(conn: Connection[Any], pipeline: Pipeline) -> None:
 
 
 def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
-    """Raise UsageError if a batch is under way into a target of another kind."""
+    """Raise UsageError for work that only its former target takes: a batch, redriven letters."""
     files = state(conn, pipeline.name).files
     form = files.get("form", "delta") if isinstance(files, dict) else "parquet"
     if files is not None and form != pipeline.target.form:
@@ -121,6 +121,7 @@ def require_target(conn: Connection[Any], pipeline: Pipeline) -> None:
             f"pipeline {pipeline.name} has a batch whose files are on their way into {form}: run "
             "it with --once as it was, then change its target"
         )
+    require_taken(conn, pipeline)
 
 
 def state(conn: Connection[Any], name: str) -> PipelineState:
