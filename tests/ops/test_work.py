@@ -77,6 +77,9 @@ def test_workers_of_a_queue(conn: Connection, dsn: str) -> None:
         with worker.transaction():
             worker.execute(lock)
             assert says("in a unit")
+            conn.execute("set role gapless_operator")
+            assert says("not visible")
+            conn.execute("reset role")
         with conn.transaction():
             conn.execute(lock)
             waits = threading.Thread(target=worker.execute, args=(lock,))

@@ -63,7 +63,7 @@ select
   count(*) filter (where d.state = 'redriven') as handled,
   count(*) filter (where d.state = 'dead' or d.state = 'waiting' and d.last_failed_ts > d.redriven_ts) as failed,
   count(*) filter (where d.state = 'waiting' and d.last_failed_ts <= d.redriven_ts) as unhandled,
-  max(d.closed_ts) as handled_last
+  max(d.closed_ts) filter (where d.state = 'redriven') as handled_last
 from gapless.dead_letter d
 join gapless.topic t using (topic_id)
 where d.redriven_ts >= coalesce(%(since)s::timestamptz, now() - %(age)s::interval)

@@ -49,6 +49,7 @@ union all
 select
   %(group)s, null, null, null, a.pid,
   case
+    when a.state is null then 'not visible'
     when a.wait_event_type = 'Lock' then 'waiting for a lock'
     when a.xact_start is not null then 'in a unit'
     else 'at rest'

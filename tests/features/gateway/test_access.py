@@ -124,6 +124,26 @@ def test_what_other_groups_do_is_no_producers_affair(locked: Client, conn: Conne
     problem(locked.post(EVENTS, json={"payload": 1}, params=params, headers=bearer(key)), 403)
 
 
+def test_what_groups_do_with_an_event_needs_more_than_its_topic(
+    locked: Client, conn: Connection
+) -> None:
+    """Their names, their dead letters and the errors of these."""
+    for group in ("billing", "letters"):
+        conn.execute("select gapless.create_group(%s, 'orders')", [group])
+    headers = bearer(ops.create_key(conn, "shop", ["publish:orders"]).key)
+    done = locked.post(EVENTS, json={"payload": 1}, params={"wait": "offset"}, headers=headers)
+    path = f"/v1/topics/orders/events/{done.json()['places'][0]['partition']}/1"
+    for scopes, seen in (
+        (["read:orders"], []),
+        (["read:ord*", "consume:letters"], ["letters"]),
+        (["read:*"], ["billing", "letters"]),
+        (["operate"], ["billing", "letters"]),
+    ):
+        key = ops.create_key(conn, "shop", scopes).key
+        told = locked.get(path, headers=bearer(key)).json()
+        assert [each["group"] for each in told["groups"]] == seen, scopes
+
+
 def test_a_request_that_lasts_ends_with_its_key(
     locked: Client, conn: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -87,6 +87,9 @@ def test_a_redrive_is_followed(operated: Client, conn: Connection, dsn: str) -> 
     (done,) = operated.get("/v1/dlq/redrives").json()
     assert (done["units"], done["unhandled"], done["handled"], done["failed"]) == (3, 0, 2, 1)
     assert operated.get("/v1/dlq/redrives", params={"group": "letters"}).json() == []
+    (left,) = places(conn)
+    operated.post("/v1/dlq/discard", json={"place": left, "reason": "test"})
+    assert operated.get("/v1/dlq/redrives", params={"since": ""}).json() == [{**done, "failed": 0}]
 
 
 def test_a_filter_is_set_and_cleared(operated: Client) -> None:

@@ -175,6 +175,31 @@ def test_a_unit_is_edited_and_handled_again(
     assert ops.list_units(conn, ops.DlqFilter(group="billing")) == []
 
 
+def test_an_event_that_nobody_edits_stays_as_it_was_written(
+    page: Any, orders: Topic, conn: Connection, dsn: str
+) -> None:
+    numbers = b'{"n": 123456789.123456789}'
+    publish(conn, "orders", [NewEvent(payload=each, key="a") for each in (b'{"n": 1}', numbers)])
+    seen: list[bytes | None] = []
+
+    @gapless.handler(topic="orders", group="billing")
+    def take(unit: gapless.Unit, conn: object) -> None:
+        seen[:] = [event.payload_json for event in unit]
+        if b'{"mended": 1.50}' not in seen:
+            raise ValueError("not yet")
+
+    drain(dsn, take)
+    go(page, address(ops.list_units(conn, ops.DlqFilter(group="billing"))[0].place), "Traceback")
+    page.click("button:has-text('Edit and redrive')")
+    edited, other = page.locator("dialog textarea").all()
+    assert "123456789.123456789" in other.input_value()
+    edited.fill('{"mended": 1.50}')
+    page.click("dialog button[value=yes]")
+    shows(page, "new payload", "#toast")
+    drain(dsn, take)
+    assert seen == [b'{"mended": 1.50}', numbers]
+
+
 def test_discard_asks_for_a_reason(page: Any, dead: ops.GroupPlace, conn: Connection) -> None:
     go(page, address(dead), "Traceback")
     page.click("button:has-text('Discard')")

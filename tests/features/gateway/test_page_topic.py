@@ -264,6 +264,8 @@ def test_a_test_event_is_checked_and_its_place_is_told(
     page.click("main p:has-text('Published at') a")
     shows(page, "Chain")
     assert '"total": 1.50' in page.inner_text(".payload")
+    written = conn.execute("select payload::text from gapless.outbox_message_t").fetchall()
+    assert written == [('{"total": 1.50}',)], "as a person wrote it"
     shown = page.inner_text("dl")
     assert HOSTILE in shown
     assert "a person" in shown

@@ -117,8 +117,10 @@ def test_nobody_is_told_where_the_database_is(caplog: pytest.LogCaptureFixture) 
     limits = Limits(event_bytes_max=1000, batch_bytes_max=1000, batch_events_max=10)
     inside = Inside("host=/nowhere/sockets dbname=secret user=somebody", limits, 1)
     try:
-        for path in ("/readyz", "/v1/status", "/v1/topics/orders/stream", "/metrics"):
-            done = inside.client.get(path)
+        paths = ("/readyz", "/v1/status", "/v1/topics/orders/stream", "/metrics", "/v1/doctor")
+        for path in paths:
+            is_asked = path == "/v1/doctor"
+            done = inside.client.post(path, json={}) if is_asked else inside.client.get(path)
             assert (done.status_code == 503) == (path != "/metrics"), path
             assert not {"/nowhere", "secret", "somebody"} & {
                 *re.split(r"[^/\w]|/sockets", done.text)

@@ -7,10 +7,12 @@ from psycopg import Connection
 
 import gapless
 from gapless import ops
+from gapless.errors import ConfigError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
+from gapless.settings import Loaded
 from gapless.testing import drain
 from support.gateways import Client, Open, problem
 
@@ -141,6 +143,17 @@ def test_create_and_alter(operated: Client, conn: Connection[Any]) -> None:
     problem(operated.post("/v1/topics", json={}), 400)
     problem(operated.post("/v1/topics", json={"name": "no/topic"}), 400)
     problem(operated.post("/v1/topics", json={"name": "bills", "total_partitions": 4}), 409)
+
+
+def test_a_broken_configuration_stops_only_what_needs_it(open_gateway: Open, orders: Topic) -> None:
+    def load(**_: object) -> Loaded:
+        raise ConfigError("line 3: no YAML")
+
+    gateway = open_gateway(operates=True, load=load)
+    for path in ("/v1/groups", "/v1/topics/orders", "/v1/audit"):
+        assert gateway.get(path).status_code == 200, path
+    problem(gateway.post("/v1/groups/nobody/pause", json={"reason": "test"}), 404)
+    problem(gateway.post("/v1/topics", json={"name": "bills"}), 400)
 
 
 def test_only_an_operator_creates_or_alters(open_gateway: Open, orders: Topic) -> None:

@@ -123,11 +123,15 @@ class Access:
 
     def require_any(self, request: Request, *needed: str) -> None:
         """Raise Problem (403) for a request that was let in and has none of these scopes."""
-        scopes: list[str] | None = getattr(request.state, "scopes", None)
-        if scopes is not None and not any(allows(scopes, each) for each in needed):
+        if not self.has_any(request, *needed):
             raise Problem(
                 403, f"{request.state.caller} has no scope for it: it needs {' or '.join(needed)}"
             )
+
+    def has_any(self, request: Request, *needed: str) -> bool:
+        """Tell whether a request that was let in has one of these scopes, or needs none."""
+        scopes: list[str] | None = getattr(request.state, "scopes", None)
+        return scopes is None or any(allows(scopes, each) for each in needed)
 
     async def end_of(self, request: Request) -> None:
         """Return when the key or the token of a request that was let in is no longer valid."""

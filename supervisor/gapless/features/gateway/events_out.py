@@ -150,11 +150,17 @@ async def read_events(gateway: Gateway, request: Request, asked: Asked) -> Respo
     query=takes(payload_chars=PAYLOAD_CHARS),
     answers={200: AnswerShape("It.", _ONE)},
 )
-async def one_event(gateway: Gateway, _request: Request, asked: Asked) -> Response:
-    """Return one event, the offsets around it, and its state in each group of its topic."""
+async def one_event(gateway: Gateway, request: Request, asked: Asked) -> Response:
+    """Return one event, the offsets around it, and its state in the groups that may be read.
+
+    That needs read:*, or consume of the group.
+    """
     topic, partition, offset = (asked[each] for each in ("topic", "partition", "offset"))
     found = await gateway.sessions.run(lambda conn: show_event(conn, topic, partition, offset))
-    beside = {name: value for name, value in asdict(found).items() if name != "entry"}
+    may = partial(gateway.access.has_any, request, "read:*")
+    groups = [each for each in found.groups if may(f"consume:{each.group}")]
+    beside = asdict(replace(found, groups=groups))
+    del beside["entry"]
     beside["payload_bytes"] = len((found.entry.payload or "").encode())
     event = cut_json(topic, found.entry, asked["payload_chars"])
     body = f'{{"event": {event}, {json_text(beside)[1:]}'

@@ -14,9 +14,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
+from gapless.errors import ConnectError
 from gapless.features.gateway.examination import Examination
 from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import said
+from gapless.features.gateway.problem import away
 from gapless.features.gateway.shape import NOTHING
 from gapless.features.gateway.way import Asked, Ways
 from gapless.ops.doctor.rounds import diagnose
@@ -58,6 +60,9 @@ async def programs(gateway: Gateway, _request: Request, _asked: Asked) -> Respon
 
 
 def _examined(dsn: str, connect_timeout_s: int) -> dict[str, Any]:
+    """Return a report. Raises Problem (503) without a session: the reason is for the log alone."""
     began_s = monotonic()
     found = [asdict(each) for each in diagnose(dsn, connect_timeout_s=connect_timeout_s)]
+    if found[0]["name"] == "connection" and found[0]["level"] == "FAIL":
+        raise away(ConnectError(found[0]["text"]))
     return {"took_s": round(monotonic() - began_s, 3), "findings": found}

@@ -41,7 +41,7 @@ def part_in(path: Mapping[str, Any], name: str, shape: Shape, route: str) -> Any
 
 
 def value_in(query: Mapping[str, Any], name: str, values: Values) -> Any:
-    """Return a value of a query by its shape; None for an optional one that is empty."""
+    """Return a value of a query by its shape; of an optional one that is empty its default."""
     shape, is_needed = values.shapes[name], name in values.needed
     if "enum" in shape:
         return choice_in(query, name, shape["enum"])
@@ -52,7 +52,7 @@ def value_in(query: Mapping[str, Any], name: str, values: Values) -> Any:
     if shape["type"] == "number":
         return seconds_in(query, name, shape["maximum"])
     found = text_in(query, name, None, shape.get("maxLength", TEXT_CHARACTERS_MAX))
-    return found if is_needed else found or None
+    return found if is_needed else found or shape.get("default")
 
 
 def text_in(

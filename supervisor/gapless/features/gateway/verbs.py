@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache, partial
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from gapless.features.gateway.gateway import Gateway
 from gapless.features.gateway.operate import done_by, said
 from gapless.features.gateway.shape import Shape, Values, text, truth, whole
 from gapless.features.gateway.way import Asked, Route, made
+from gapless.settings import Loaded
 
 _COMMANDS = ("topics", "groups", "pause", "resume", "audit")  # and those of features
 _VERB = "{verb}"
@@ -30,6 +32,16 @@ class _Told(NamedTuple):
 
     def __str__(self) -> str:
         return self.words
+
+
+class _Configured:
+    """The configuration, loaded when a verb asks for it: its errors stop no other verb."""
+
+    def __init__(self, load: Callable[[], Loaded]) -> None:
+        self._load = cache(load)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._load(), name)
 
 
 def ways() -> Iterator[Route]:
@@ -103,7 +115,8 @@ def _call(
     """Return the work. Raises UsageError for arguments that do not parse."""
     verb = verbs[asked["verb"]] if "verb" in asked else next(iter(verbs.values()))
     args = verb.args_of(asked)
-    args.loaded = gateway.load(overrides={name: getattr(args, name) for name in verb.as_settings})
+    said = {name: getattr(args, name) for name in verb.as_settings}
+    args.loaded = _Configured(partial(gateway.load, overrides=said))
 
     def work(conn: Connection[Any]) -> _Told:
         told: list[_Told] = []

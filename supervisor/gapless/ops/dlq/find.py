@@ -104,11 +104,15 @@ def find_unit(conn: Connection[Any], place: GroupPlace) -> DlqUnit:
     """
     found = rows(conn, DlqUnit, query("dlq", "unit"), **place.event)
     if not found:
-        raise RefusedError(
-            f"there is no dead letter {place}: gapless dlq list --state all shows all units",
-            sqlstate="GL404",
-        )
+        raise _absent(place)
     return found[0]
+
+
+def _absent(place: GroupPlace) -> RefusedError:
+    return RefusedError(
+        f"there is no dead letter {place}: gapless dlq list --state all shows all units",
+        sqlstate="GL404",
+    )
 
 
 def list_events(conn: Connection[Any], unit: DlqUnit, *, limit: int = EVENTS_MAX) -> list[DlqEvent]:
@@ -126,12 +130,16 @@ def show_unit(conn: Connection[Any], place: GroupPlace, *, events_max: int = 50)
     unit = find_unit(conn, place)
     where = unit.place.event
     kin = query("dlq", "kin")
+    events = list_events(conn, unit, limit=events_max)
+    alike = rows(conn, SameError, query("dlq", "alike"), **where)
+    if not alike:  # a worker has handled it in the meantime
+        raise _absent(place)
     return DlqDetails(
         unit=unit,
-        events=list_events(conn, unit, limit=events_max),
+        events=events,
         behind=rows(conn, ParkedBehind, query("dlq", "behind"), **where),
         ahead=find_ahead(conn, unit),
-        alike=rows(conn, SameError, query("dlq", "alike"), **where)[0],
+        alike=alike[0],
         same_transaction=rows(conn, SameTransaction, kin, **where, transaction=unit.transaction_id),
     )
 

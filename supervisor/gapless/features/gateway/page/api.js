@@ -17,7 +17,7 @@ const query = (parameters) => {
 
 async function call(method, where, parameters, body, signal) {
   const headers = body === undefined ? {} : { "content-type": "application/json" };
-  const init = { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) };
+  const init = { method, headers, signal, body: typeof body === "string" ? body : JSON.stringify(body) };
   const answer = await fetch(where + query(parameters), init);
   if (answer.ok) return answer;
   const problem = await answer.json().catch(() => ({}));
@@ -47,7 +47,7 @@ export function exact(text) {
   }
 }
 
-/** Change something. */
+/** Change something. body: a document, or its JSON text, which is sent as it is written. */
 export async function post(where, body = {}, parameters) {
   const answer = await call("POST", where, parameters, body);
   const text = await answer.text();

@@ -3,6 +3,7 @@
 import { name } from "./words.js";
 
 const LOOKS = 300;
+export const LATE_MS = 60_000; // an answer is at most so much older than one that came before it
 const kept = new Map(); // "group/topic", or "" for the whole database => {group, topic, looks: [{at, lag, …}]}
 let newest = 0; // the moment (ms) of the last look
 const FIELDS = ["lag", "lag_s", "handled_per_s", "published_per_s", "dead_letters", "members"];
@@ -10,7 +11,8 @@ const FIELDS = ["lag", "lag_s", "handled_per_s", "published_per_s", "dead_letter
 /** Keep a look, with its rates. */
 export function remember(status) {
   const at = Date.parse(status.taken_at);
-  if (!(at > newest)) return;
+  if (!(at > newest) && !(newest - at > LATE_MS)) return;
+  if (at < newest) kept.clear(); // the clock of the database was set back, or it is another server's
   newest = at;
   const all = [...status.groups.map((group) => [name(group), group]), ["", { ...status.totals, members: status.members.length }]];
   for (const [of, found] of all) {

@@ -55,9 +55,12 @@ function buttons(unit, events, place) {
     action("Redrive", { question: `Redrive ${one}?`, text: "It is handled again.", done: "it is handled again" }, () => post("/v1/dlq/redrive", { place })),
     events.length === unit.events && action("Edit and redrive", {
       question: `Redrive ${one}, with this payload?`, text: "Only this group sees the change: the log stays as it is.", fields, yes: "Redrive", done: "it is handled again, with the new payload",
-    }, (payloads) => post("/v1/dlq/edit", { place, payloads })),
+    }, (given) => post("/v1/dlq/edit", { place, payloads: changed(given, fields) })),
     action("Discard", { question: `Discard ${one} for good?`, danger: true, fields: [{ name: "reason", title: "reason", required: true }], done: "discarded" }, (given) => post("/v1/dlq/discard", { place, reason: given.reason })));
 }
+
+/** The fields that somebody has edited: the other events stay just as they were published. */
+const changed = (given, fields) => Object.fromEntries(fields.filter(({ name, value }) => given[name] !== value).map(({ name }) => [name, given[name]]));
 
 /** The times of a unit, the first one first. */
 function past(unit) {
@@ -82,9 +85,12 @@ function frames(exception) {
   ];
 }
 
-/** JSON text on several lines, or as it was written where parsing would change its numbers. */
+/** JSON text on several lines with its numbers as they were written, or else as it is. */
 function pretty(text) {
   if (text === null) return "null";
-  const parsed = JSON.parse(text);
-  return /[0-9]{16}|[.][0-9]*0\b|[0-9][eE]/.test(text) ? text : JSON.stringify(parsed, null, 2);
+  try {
+    return JSON.rawJSON ? JSON.stringify(exact(text), null, 2) : text;
+  } catch {
+    return text; // nested too deep
+  }
 }

@@ -4,6 +4,7 @@ import { get, path, post } from "../api.js";
 import { action } from "../ask.js";
 import { historyChart } from "../chart.js";
 import { el, facts, show, table } from "../dom.js";
+import { LATE_MS } from "../history.js";
 import { when } from "../reading.js";
 import { sortedTable } from "../sorted.js";
 import { age, catchUp, count, plural, rate, stateOf } from "../words.js";
@@ -29,9 +30,10 @@ function state(group) {
 const ends = { at: 0, of: new Map(), rates: new Map() };
 function rates(status) {
   const at = Date.parse(status.taken_at);
-  if (at > ends.at) {
+  if (at > ends.at || ends.at - at > LATE_MS) {
     const now = new Map(status.topics.map((each) => [each.topic, each.partitions.reduce((sum, one) => sum + one.log_end_offset, 0)]));
-    if (ends.at) ends.rates = new Map([...now].filter(([name]) => ends.of.has(name)).map(([name, end]) => [name, Math.max(0, end - ends.of.get(name)) / ((at - ends.at) / 1000)]));
+    ends.rates = new Map();
+    if (ends.at && at > ends.at) ends.rates = new Map([...now].filter(([name]) => ends.of.has(name)).map(([name, end]) => [name, Math.max(0, end - ends.of.get(name)) / ((at - ends.at) / 1000)]));
     Object.assign(ends, { at, of: now });
   }
   return ends.rates;
