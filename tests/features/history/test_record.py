@@ -40,6 +40,19 @@ def test_numbers_of_a_minute(conn: Connection[Any]) -> None:
     ]
 
 
+def test_an_event_that_is_missing_has_no_age(conn: Connection[Any]) -> None:
+    conn.execute("delete from gapless.outbox_message_t")
+    record(conn, 0)
+    assert [(each.lag, each.lag_s) for each in read(conn).values()] == [(10, None)]
+
+
+def test_new_partitions_are_no_handled_events(conn: Connection[Any]) -> None:
+    record(conn, 0)
+    conn.execute("select gapless.set_partitions('orders', 8)")
+    record(conn, 1)
+    assert [each.handled for each in read(conn).values()] == [None, 0]
+
+
 def test_nothing_is_written_while_nothing_changes(conn: Connection[Any]) -> None:
     """A group that stands still is as idle as one that has handled all: its age is a time."""
     record(conn, 0)
@@ -94,6 +107,20 @@ def test_a_clock_that_is_set_back_writes_no_minute_again(conn: Connection[Any]) 
     record(conn, 40)
     record(conn, 65)
     assert list(read(conn)) == [40, *range(55, 66)], "its hour was packed before"
+
+
+def test_a_clock_that_is_set_back_into_a_forgotten_hour_is_packed(conn: Connection[Any]) -> None:
+    start = now(conn) // 60 * 60 - 60 * 24
+    for minute in (30, 31, 180):
+        record(conn, start + minute, 1)
+    handle(conn, 3)
+    for minute in (30, 181, 182):
+        record(conn, start + minute, 1)
+    assert [(n - start, each.lag) for n, each in read(conn, first=start + 120).items()] == [
+        (180, 10),
+        (181, 7),
+        (182, 7),
+    ]
 
 
 def test_a_clock_that_is_ahead_for_a_moment_deletes_nothing(conn: Connection[Any]) -> None:
@@ -162,7 +189,7 @@ def test_only_a_role_that_sequences_records_and_only_the_present(
 
 
 def test_hours_out_of_bounds_are_refused(conn: Connection[Any]) -> None:
-    for hours in (-1, 8761):
+    for hours in (-1, 8761, None):
         with pytest.raises(psycopg.Error, match="0 to 8760 hours"):
             conn.execute("select gapless.record_history(%s)", [hours])
 
