@@ -142,6 +142,17 @@ def test_moves_by_people_are_no_rate(conn: Connection[Any]) -> None:
     assert [each.lag for each in read(conn).values()] == [10, 0, 10, 10]
 
 
+def test_events_that_retention_dropped_are_no_rate(conn: Connection[Any]) -> None:
+    for minute in range(now(conn), now(conn) + 2):
+        record(conn, minute)
+        handle(conn, 5)
+        conn.execute(
+            "insert into gapless.audit (action, group_id, topic_id)"
+            " select 'overrun', group_id, topic_id from gapless.consumer_group"
+        )
+    assert [each.handled for each in read(conn).values()] == [None, None]
+
+
 def test_it_goes_with_its_group_and_another_of_that_name_has_its_own(conn: Connection[Any]) -> None:
     for minute in (0, 1, 60):
         record(conn, minute)
