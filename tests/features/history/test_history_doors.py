@@ -144,6 +144,9 @@ def test_status_since_has_the_course_of_each_group(
     assert header.split()[:6] == ["TREND", "GROUP", "TOPIC", "LAG", "LAG-MIN", "LAG-MAX"]
     assert "billing" in row
     assert any(sign in row for sign in "█#")
+    assert main(["history", "--dsn", dsn]) == 0
+    header, *_ = capsys.readouterr().out.splitlines()
+    assert 0 < header.index("GROUP") <= 26, "a row fits a terminal"
 
 
 def test_the_console_opens_with_a_past(conn: Connection[Any], last: int) -> None:
