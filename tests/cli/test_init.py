@@ -11,8 +11,10 @@ import pytest
 from psycopg import sql
 from psycopg.conninfo import make_conninfo
 
+from gapless.cli.main import main
 from gapless.db.connect import connect
 from gapless.db.migrate import require_schema
+from gapless.ops.install import is_installed
 from support.servers import until
 
 
@@ -34,6 +36,25 @@ def test_init_says_what_it_did_and_then_nothing(empty, empty_dsn: str) -> None:
     assert again.out.startswith("nothing to do: ")
     with connect(empty_dsn, role="test") as conn:
         require_schema(conn)
+
+
+def test_init_that_is_interrupted_claims_no_part(
+    empty_dsn: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Files are applied in one transaction: of an interruption nothing stays."""
+
+    def third(_conn, file) -> None:
+        files.append(file)
+        if len(files) == 3:
+            raise KeyboardInterrupt
+
+    files: list[object] = []
+    monkeypatch.setattr("gapless.db.migrate._apply", third)
+    assert main(["init", "--dsn", empty_dsn]) == 130
+    assert "as a whole or not at all" in (said := capsys.readouterr().err)
+    assert " done" not in said
+    with connect(empty_dsn, role="test") as conn:
+        assert not is_installed(conn)
 
 
 @pytest.mark.long

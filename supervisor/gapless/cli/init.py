@@ -47,11 +47,14 @@ def _init(args: Args) -> int:
                 return 0
             if args.plan:
                 return told(args, plan_upgrade(conn))
-            advice, quiet = "; the same again does the rest", is_quiet(args)
-            with Steps("init", None, "file", advice, is_quiet=quiet) as steps:
+            with Steps("init", None, "file", is_quiet=is_quiet(args)) as steps:
                 done = install_as_configured(conn, loaded, tell=steps.show_of)
     except InsufficientPrivilege as error:
         raise UsageError(needs_owner(error)) from error
+    except KeyboardInterrupt:
+        if not (args.sql or args.plan):
+            remark("init interrupted: the schema changes as a whole or not at all; repeat it")
+        raise
     if done.installed.chunks_made is None:
         remark("warning: no chunk was made, a session reads the default chunk; the sequencer will")
     return answer(args, str(done), done.record())

@@ -75,15 +75,21 @@ def test_steps_are_as_many_as_asked_and_fields_those(
     assert said["step_s"] % 60 == 0
     (only,) = said["series"]
     assert set(only) == {"group", "topic", "lag", "members"}
-    assert len(only["lag"]) == 2
+    assert len(only["lag"]) <= 2
     assert max(lag for lag in only["lag"] if lag is not None) == 190, "the most of a step"
     for only_of, names in (("database", [None]), ("topics", [None, "orders"])):
         of = gateway.get("/v1/history", params={"only": only_of}).json()["series"]
         assert [each["topic"] for each in of] == names
-    for points in (1, 7, 180, 720):
-        past = ops.history(conn, since="72h", points=points)
+    for points in (1, 2, 7, 180, 720):
+        since = HOUR + timedelta(minutes=last - 60 * 71)
+        past = ops.history(conn, since=since, points=points)
         assert {len(each.lag) for each in past.series} <= {points, *range(points)}
         assert past.step_s % 60 == 0
+        assert past.since <= since, "the steps cover the range"
+    hour = ops.history(conn, since="1h", points=60)
+    assert (hour.step_s, len(hour.series[0].lag)) == (60, 60)
+    until = hour.since + timedelta(minutes=30)
+    assert ops.history(conn, since=hour.since, until=until).until == until, "to before then"
 
 
 def test_what_is_refused(
@@ -138,6 +144,9 @@ def test_status_since_has_the_course_of_each_group(
     assert header.split()[:6] == ["TREND", "GROUP", "TOPIC", "LAG", "LAG-MIN", "LAG-MAX"]
     assert "billing" in row
     assert any(sign in row for sign in "█#")
+    assert main(["history", "--dsn", dsn]) == 0
+    header, *_ = capsys.readouterr().out.splitlines()
+    assert 0 < header.index("GROUP") <= 26, "a row fits a terminal"
 
 
 def test_the_console_opens_with_a_past(conn: Connection[Any], last: int) -> None:

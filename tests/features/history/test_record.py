@@ -40,6 +40,19 @@ def test_numbers_of_a_minute(conn: Connection[Any]) -> None:
     ]
 
 
+def test_an_event_that_is_missing_has_no_age(conn: Connection[Any]) -> None:
+    conn.execute("delete from gapless.outbox_message_t")
+    record(conn, 0)
+    assert [(each.lag, each.lag_s) for each in read(conn).values()] == [(10, None)]
+
+
+def test_new_partitions_are_no_handled_events(conn: Connection[Any]) -> None:
+    record(conn, 0)
+    conn.execute("select gapless.set_partitions('orders', 8)")
+    record(conn, 1)
+    assert [each.handled for each in read(conn).values()] == [None, 0]
+
+
 def test_nothing_is_written_while_nothing_changes(conn: Connection[Any]) -> None:
     """A group that stands still is as idle as one that has handled all: its age is a time."""
     record(conn, 0)
@@ -96,6 +109,20 @@ def test_a_clock_that_is_set_back_writes_no_minute_again(conn: Connection[Any]) 
     assert list(read(conn)) == [40, *range(55, 66)], "its hour was packed before"
 
 
+def test_a_clock_that_is_set_back_into_a_forgotten_hour_is_packed(conn: Connection[Any]) -> None:
+    start = now(conn) // 60 * 60 - 60 * 24
+    for minute in (30, 31, 180):
+        record(conn, start + minute, 1)
+    handle(conn, 3)
+    for minute in (30, 181, 182):
+        record(conn, start + minute, 1)
+    assert [(n - start, each.lag) for n, each in read(conn, first=start + 120).items()] == [
+        (180, 10),
+        (181, 7),
+        (182, 7),
+    ]
+
+
 def test_a_clock_that_is_ahead_for_a_moment_deletes_nothing(conn: Connection[Any]) -> None:
     record(conn, 0)
     conn.execute("update gapless.clock_look set looked_ts = clock_timestamp()")
@@ -113,6 +140,17 @@ def test_moves_by_people_are_no_rate(conn: Connection[Any]) -> None:
             ops.seek(conn, ops.GroupPlace(group="billing"), ops.Point(end=end))
     assert [each.handled for each in read(conn).values()][:3] == [None] * 3
     assert [each.lag for each in read(conn).values()] == [10, 0, 10, 10]
+
+
+def test_events_that_retention_dropped_are_no_rate(conn: Connection[Any]) -> None:
+    for minute in range(now(conn), now(conn) + 2):
+        record(conn, minute)
+        handle(conn, 5)
+        conn.execute(
+            "insert into gapless.audit (action, group_id, topic_id)"
+            " select 'overrun', group_id, topic_id from gapless.consumer_group"
+        )
+    assert [each.handled for each in read(conn).values()] == [None, None]
 
 
 def test_it_goes_with_its_group_and_another_of_that_name_has_its_own(conn: Connection[Any]) -> None:
@@ -162,7 +200,7 @@ def test_only_a_role_that_sequences_records_and_only_the_present(
 
 
 def test_hours_out_of_bounds_are_refused(conn: Connection[Any]) -> None:
-    for hours in (-1, 8761):
+    for hours in (-1, 8761, None):
         with pytest.raises(psycopg.Error, match="0 to 8760 hours"):
             conn.execute("select gapless.record_history(%s)", [hours])
 

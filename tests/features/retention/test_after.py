@@ -124,6 +124,8 @@ def test_a_pipeline_that_was_overrun_is_told_of_a_reset(world: World) -> None:
     with pytest.raises(HoleError, match="in the log; gapless pipeline reset cold begins anew with"):
         next_batch(world.conn, cold)
     reset_pipeline(world.conn, "cold")
+    seek = "select detail ->> 'to' from gapless.audit where action = 'seek'"
+    assert world.value(seek) == "earliest"
     assert next_batch(world.conn, cold).start == {"orders": {0: 13, 1: 13}}
 
 

@@ -1,8 +1,8 @@
 -- Return the recorded minutes of a group, a topic or all, from `since` to before `until`; minutes that nobody recorded
 -- are missing. A row without group_id is of a topic; one without a topic of the whole database, and has the sums.
 -- of_group, of_topic: null is all, '' is rows without one.
--- lag_s: the age of the oldest unhandled event when the minute began. handled, published: events in that minute; null:
--- unknown.
+-- lag_s: the age of the oldest unhandled event when the minute began; null: that event is missing. handled, published:
+-- events in that minute; null: unknown.
 -- index: the primary keys of history_hour and history_minute, a range for each series
 create or replace function gapless.history(
   of_group text default null, of_topic text default null,
@@ -52,7 +52,10 @@ language sql stable set search_path = pg_catalog, pg_temp set jit = off as $$
     select x.*, lead(x.minute) over (partition by x.series_no order by x.minute) as next from told x
   )
   select s.group_id, s.topic, to_timestamp(m * 60::bigint), x.lag,
-    case when x.lag is not null then greatest(m * 60::bigint - x.oldest, 0) end,
+    case
+      when x.lag = 0 then 0
+      when x.oldest is not null then greatest(m * 60::bigint - x.oldest, 0)
+    end,
     x.handled, x.dead_letters, x.members, x.published
   from spans x
   join series s using (series_no)

@@ -11,7 +11,7 @@ declare
   past int;
   told int;
 begin
-  if _keep_hours not between 0 and 8760 then
+  if (_keep_hours between 0 and 8760) is not true then
     raise exception 'history is kept for 0 to 8760 hours, not %', _keep_hours using errcode = 'GL400';
   end if;
   select s.* into strict state from gapless.history_state s for no key update;

@@ -1,5 +1,6 @@
 -- Write the rows of a minute: a part of record_history(); return their number. goes_on: the minute before was recorded.
--- Groups that were moved since that time have no count of handled events.
+-- Groups that were moved since that time, by a person or past events that retention dropped, have no count of handled
+-- events.
 create or replace function gapless.record_series(_minute int, _goes_on boolean, _since_ts timestamptz) returns int
 language plpgsql security definer set search_path = pg_catalog, pg_temp set jit = off as $$
 declare
@@ -17,7 +18,7 @@ begin
   );
   with moved as materialized (
     select distinct a.group_id, a.topic_id from gapless.audit a
-    where a.at_ts >= _since_ts and a.action in ('seek', 'skip', 'restore')
+    where a.at_ts >= _since_ts and a.action in ('seek', 'skip', 'restore', 'overrun')
   ),
   seen as materialized (
     select s.series_no, n.*,

@@ -1,7 +1,7 @@
 -- Return the present numbers of each group and topic that is not a replay's, for record_history(). done: the sum of the
--- group's next offsets, of a topic (group_id null) that of the last ones. oldest: in seconds since 1970, of the oldest
--- unhandled event. Dead letters are counted up to 100000 of a group. members: supervisors that own a partition; of a
--- queue: that serve the group.
+-- offsets that the group has passed (a new partition adds none), of a topic (group_id null) of the last ones. oldest:
+-- in seconds since 1970, of the oldest unhandled event. Dead letters are counted up to 100000 of a group. members:
+-- supervisors that own a partition; of a queue: that serve the group.
 -- index: a few look-ups for each partition, as in the views all_offsets and lag; the end of the log once a partition
 create or replace function gapless.sample_history()
 returns table (
@@ -43,7 +43,7 @@ language sql stable security definer set search_path = pg_catalog, pg_temp set j
     case when g.mode = 'queue' then q.members else coalesce(o.members, 0) end
   from gapless.consumer_group g
   join (
-    select s.group_id, s.topic_id, sum(s.next_offset)::bigint as done, sum(s.lag)::bigint as lag,
+    select s.group_id, s.topic_id, sum(s.next_offset - 1)::bigint as done, sum(s.lag)::bigint as lag,
       min(w.oldest) filter (where s.lag > 0) as oldest
     from standings s
     left join waiting w using (topic_id, partition_id, next_offset)

@@ -7,7 +7,7 @@ create table gapless.history_series (
   series_no int generated always as identity primary key,
   topic_id int references gapless.topic on delete cascade,
   group_id text,
-  done bigint,                         -- the sum of the group's next offsets, or of the topic's last ones
+  done bigint,                         -- the sum of the offsets that the group has passed, or of the topic's last ones
   lag bigint,
   oldest bigint,
   handled bigint,

@@ -1,5 +1,5 @@
--- Move a pipeline to the beginning or the end of the log; the caller holds its run lock. Raises GL409 while a batch's
--- files are being moved.
+-- Move a pipeline to the beginning or the end of the log; the caller holds its run lock. gapless.audit has a seek for
+-- each of its topics. Raises GL409 while a batch's files are being moved.
 create or replace function gapless.reset_pipeline(_name text, _goal text) returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
@@ -24,6 +24,10 @@ begin
   perform gapless.forget_letters(c.group_id, c.topic_id, c.partition_id, c.next_offset)
   from gapless.consumer_offsets c
   where c.group_id = 'pipeline.' || _name;
+  insert into gapless.audit (action, group_id, topic_id, detail)
+  select 'seek', g.group_id, g.topic_id, jsonb_build_object('to', _goal)
+  from gapless.consumer_group g
+  where g.group_id = 'pipeline.' || _name;
   update gapless.pipeline p set begun = gapless.pipeline_place(p.name)
   where p.name = _name;
 end

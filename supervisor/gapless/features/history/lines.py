@@ -41,9 +41,12 @@ class CourseLine:
 
     @property
     def trend(self) -> str:
-        """The lag as a sparkline, in signs that the output can show."""
+        """The lag as a sparkline: at most 24 signs that the output can show."""
         can = (sys.stdout.encoding or "").lower().startswith("utf")
-        return sparkline(self.lags, len(self.lags), UNICODE if can else PLAIN)
+        size = max(1, -(-len(self.lags) // _TREND_POINTS))
+        parts = [self.lags[n : n + size] for n in range(0, len(self.lags), size)]
+        points = [max(_known(part), default=None) for part in parts]
+        return sparkline(points, len(points), UNICODE if can else PLAIN)
 
 
 def course_line(course: Course) -> CourseLine:

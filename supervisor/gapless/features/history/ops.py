@@ -112,13 +112,8 @@ def history(
             else "there is no history: it is switched off (historyHours: 0)",
             sqlstate="GL404",
         )
-    first, last = _range(state, since, until)
-    range_s = int((last - first).total_seconds())
-    step_s = _MINUTE_S * -(-range_s // (_MINUTE_S * points))
-    number = -(-range_s // step_s)
-    # Steps begin at multiples of their length, so a chart that is drawn again looks the same.
-    last = datetime.fromtimestamp(-(-int(last.timestamp()) // step_s) * step_s, UTC)
-    first = last - timedelta(seconds=number * step_s)
+    first, step_s, number = _cover(*_range(state, since, until), points)
+    last = first + timedelta(seconds=number * step_s)
     found = rows(
         conn,
         _Steps,
@@ -141,7 +136,10 @@ def history(
 def _range(
     state: _State, since: str | datetime | timedelta, until: str | datetime | timedelta | None
 ) -> tuple[datetime, datetime]:
-    """Return the first minute of a range, and the one after its last. Raises UsageError."""
+    """Return the first minute that begins in a range, and the one after its last.
+
+    Raises UsageError.
+    """
     now, kept_hours = state.now_ts, state.kept_hours or 0
     first, last = _time(since, now), now if until is None else min(_time(until, now), now)
     if first > now:
@@ -153,7 +151,23 @@ def _range(
             f"since: {stamp(first)} is too long ago: history is kept for "
             f"{age_text(kept_hours * _HOUR_S)} (historyHours)"
         )
-    return _minute(first), _minute(last) + timedelta(minutes=1)
+    last = _minute(last)
+    return min(_minute(first), last - timedelta(minutes=1)), last
+
+
+def _cover(first: datetime, last: datetime, points: int) -> tuple[datetime, int, int]:
+    """Return the begin, the length in seconds and the number of the steps that cover a range.
+
+    They begin at multiples of their length, so a chart that is drawn again looks the same: one more
+    than fills the range may be needed.
+    """
+    minutes = int((last - first).total_seconds()) // _MINUTE_S
+    if points == 1:
+        return first, minutes * _MINUTE_S, 1
+    step_s = _MINUTE_S * (1 if minutes <= points else -(-minutes // (points - 1)))
+    begin_s = int(first.timestamp()) // step_s * step_s
+    number = -(-(int(last.timestamp()) - begin_s) // step_s)
+    return datetime.fromtimestamp(begin_s, UTC), step_s, number
 
 
 def _time(said: str | datetime | timedelta, now: datetime) -> datetime:
@@ -166,7 +180,9 @@ def _time(said: str | datetime | timedelta, now: datetime) -> datetime:
 
 
 def _minute(time: datetime) -> datetime:
-    return time.astimezone(UTC).replace(second=0, microsecond=0)
+    """Return the first minute that begins then or later."""
+    begun = time.astimezone(UTC).replace(second=0, microsecond=0)
+    return begun if begun == time else begun + timedelta(minutes=1)
 
 
 def _course(found: _Steps, number: int) -> Course:

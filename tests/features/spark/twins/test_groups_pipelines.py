@@ -230,6 +230,9 @@ def test_a_pipeline_is_put_to_an_end_of_the_log(pipelines: Twins, goal: str) -> 
     )
     pipeline = changed.pop("pipeline crm")
     assert (pipeline["batch"], pipeline["error"]) == ((4, 5), ("no", None))
+    for topic in ends:
+        audited = changed.pop(f"audit seek pipeline.crm {topic} None")
+        assert audited["detail"] == (None, f'{{"to": "{goal}"}}')
     changed = {name: row for name, row in changed.items() if not name.startswith("guard_keys ")}
     assert changed == {
         f"consumer_offsets pipeline.crm {topic} {n}": {"next_offset": (4, offset)}

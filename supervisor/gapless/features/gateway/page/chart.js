@@ -38,14 +38,14 @@ const OF_LOOKS = "The database has kept too little of this time: these are the l
 const KEPT_MIN = 3; // moments, to draw a line that says more than a dot
 
 /**
- * Read history now, each minute, and when the range changes: use(found, note). null: the database has kept too little;
+ * Read history of the range, or of parameters.since, now, each minute, and when the range changes: use(found, note). null: the database has kept too little;
  * undefined: it could not be read, so the last one stays.
  */
 export function follow(parameters, signal, use) {
   let isKept = true;
   const read = async () => {
     try {
-      const found = await get("/v1/history", { ...parameters, since: range() }, signal);
+      const found = await get("/v1/history", { since: range(), ...parameters }, signal);
       const known = (values) => (Array.isArray(values) ? values.filter((value) => value !== null).length : 0);
       isKept = found.series.some((each) => Object.values(each).some((values) => known(values) >= KEPT_MIN));
       use(isKept ? found : null, isKept ? "" : OF_LOOKS);

@@ -92,7 +92,7 @@ function groupList(signal) {
   const { find, element, use, draw } = sortedTable({
     word: "group", nameOf: name, href, columns, order: byNeed, empty: "No group yet: a handler makes one when gapless run starts.",
   });
-  follow({ of: "lag", points: 60 }, signal, (found) => {
+  follow({ of: "lag", since: "1h", points: 60 }, signal, (found) => {
     if (found === undefined) return;
     lags = found && new Map(found.series.filter((each) => each.group !== null).map((each) => [name(each), each.lag]));
     draw();
