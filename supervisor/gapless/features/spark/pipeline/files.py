@@ -16,7 +16,7 @@ from psycopg import Connection
 
 from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
-from gapless.features.spark.pipeline.compact import batches_of
+from gapless.features.spark.pipeline.compact import BatchFile, batches_of
 from gapless.features.spark.pipeline.days import with_days
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.folder import Folder
@@ -60,13 +60,18 @@ class Files:
         below = f"{self._pipeline.name}/{uuid4().hex}"
         files = write_parquet(df, self._staging, below, self._pipeline, batch)
         moves = []
+        merged: dict[str, list[BatchFile]] = {}
         for number, file in enumerate(files):
             parts = file.name.split("/")[:-1]
             name = f"{self._pipeline.name}-{batch.number:010d}-{number:05d}.parquet"
             place = "/".join([*parts, name])
             goal = f"{self._target.where}/{place}"
-            # A move does nothing to an existing file, which would pass for this batch's.
-            if self._is_there(batch, "/".join(parts), name):
+            # A move does nothing to an existing file, which would pass for this batch's; one that
+            # was merged has another name.
+            folder = "/".join(parts)
+            if folder not in merged:
+                merged[folder] = self._merged(folder)
+            if self._target.exists(place) or any(m.covers(batch.number) for m in merged[folder]):
                 raise GaplessError(
                     f"{goal} is there already, and is not of this database: was the database "
                     "restored, the pipeline removed, or does another one have a pipeline "
@@ -77,10 +82,13 @@ class Files:
         plan_files(conn, self._pipeline.name, batch, moves)
         hit("pipeline.written")
 
-    def _is_there(self, batch: MicroBatch, folder: str, name: str) -> bool:
-        """Tell whether there is such a file, or one into which it was merged."""
-        there = [batches_of(self._pipeline.name, each) for each in self._target.names(folder)]
-        return any(each.name == name or each.covers(batch.number) for each in there if each)
+    def _merged(self, folder: str) -> list[BatchFile]:
+        """Return the merged files of this pipeline in a folder; only local ones have any."""
+        if "://" in self._target.uri:
+            return []
+        there = self._target.names(folder, f"{self._pipeline.name}-*+*.parquet")
+        found = [each for each in map(batches_of, there) if each is not None]
+        return [each for each in found if each.pipeline == self._pipeline.name]
 
     def finish(self, conn: Connection[Any], batch: MicroBatch) -> None:
         """Move the recorded files, and the pipeline past the batch."""
