@@ -24,7 +24,7 @@ import pyarrow.dataset as ds  # noqa: E402 - after the skip
 import pyarrow.parquet as pq  # noqa: E402
 
 from gapless.features.spark.archive import open_archive  # noqa: E402
-from gapless.features.spark.pipeline import compact, lease, merged  # noqa: E402
+from gapless.features.spark.pipeline import compact, lease, merged, verify  # noqa: E402
 from gapless.features.spark.pipeline.compact import compact_pipeline  # noqa: E402
 
 Gapless = Callable[..., Any]
@@ -245,6 +245,28 @@ def test_files_that_do_not_fit_in_one_stay_apart(
     (done,) = compact_pipeline(cold.conn, "cold")
     assert (done.files, done.merged) == (6, 3)
     assert cold.rows() == before + Counter(range(510, 520))
+
+
+def test_a_check_that_listed_the_small_files_reads_again(
+    cold: Cold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+
+    def slow(folder: str) -> Any:
+        found = open_archive(folder)
+        opened.append(Path(folder))
+        compact_pipeline(cold.conn, "cold")
+        return found
+
+    for day in (OLD, TODAY):
+        for each in (cold.folder / day).glob("*.parquet"):
+            rows = pq.read_table(each, partitioning=None).append_column(
+                "topic", pa.array(["outbox"] * 10)
+            )
+            pq.write_table(rows.append_column("partition", pa.array([0] * 10, pa.int32())), each)
+    monkeypatch.setattr(verify, "open_archive", slow)
+    assert verify._problem(str(cold.folder), "outbox", 0, 0, 9) is None
+    assert len(opened) == 2
 
 
 def test_a_column_that_is_new_is_null_in_older_rows(cold: Cold) -> None:
