@@ -161,9 +161,8 @@ def _compact(conn: Connection[Any], name: str, folder: Path) -> CompactedFolder 
     if not groups:
         return None
     fresh = _beside(folder)
-    fresh.mkdir()
+    fresh.mkdir(0o700)
     try:
-        _let_alike(folder, fresh)
         merged = []
         for number, group in enumerate(groups):
             goal = fresh / _merged_name(name, group, _names(folder) | _names(fresh), number)
@@ -175,6 +174,7 @@ def _compact(conn: Connection[Any], name: str, folder: Path) -> CompactedFolder 
         size = sum(each.stat().st_size for each in merged)
         with files_locked(conn, name):
             _link_others(folder, fresh, gone)
+            _let_alike(folder, fresh)
             hit("compact.linked")
             _exchange(fresh, folder)
             hit("compact.swapped")
@@ -214,16 +214,18 @@ def _merged_name(pipeline: str, group: Sequence[BatchFile], taken: set[str], num
 
 def _let_alike(model: Path, made: Path) -> None:
     """Give a file or folder the owner and the mode of another: those who use it go on with it."""
-    wanted, has = model.stat(), made.stat()
-    if (wanted.st_uid, wanted.st_gid) != (has.st_uid, has.st_gid):
-        try:
-            os.chown(made, wanted.st_uid, wanted.st_gid)
-        except PermissionError:
-            raise MergeError(
-                f"{model.name} is of user {wanted.st_uid} and group {wanted.st_gid}: run this as "
-                "that user"
-            ) from None
-    made.chmod(stat.S_IMODE(wanted.st_mode))
+    wanted = model.stat()
+    number = os.open(made, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        has = os.fstat(number)
+        if (wanted.st_uid, wanted.st_gid) != (has.st_uid, has.st_gid):
+            os.fchown(number, wanted.st_uid, wanted.st_gid)
+        os.fchmod(number, stat.S_IMODE(wanted.st_mode))
+    except PermissionError:
+        owner = f"user {wanted.st_uid} and group {wanted.st_gid}"
+        raise MergeError(f"{model.name} is of {owner}: run this as that user") from None
+    finally:
+        os.close(number)
 
 
 def _link_others(folder: Path, fresh: Path, gone: set[str]) -> None:
