@@ -71,12 +71,9 @@ class Files:
             folder = "/".join(parts)
             if folder not in merged:
                 merged[folder] = self._merged(folder)
-            if self._target.exists(place) or any(m.covers(batch.number) for m in merged[folder]):
-                raise GaplessError(
-                    f"{goal} is there already, and is not of this database: was the database "
-                    "restored, the pipeline removed, or does another one have a pipeline "
-                    f"{self._pipeline.name}? Name another folder, or take the file away"
-                )
+            into = next((m.name for m in merged[folder] if m.covers(batch.number)), None)
+            if into is not None or self._target.exists(place):
+                raise _is_there(self._pipeline.name, goal, into)
             moves.append([f"{self._staging.where}/{below}/{file.name}", goal])
         hit("pipeline.staged")
         plan_files(conn, self._pipeline.name, batch, moves)
@@ -111,3 +108,14 @@ class Files:
         """
         for each in staged:
             self._staging.remove(f"{self._pipeline.name}/{each}")
+
+
+def _is_there(name: str, goal: str, into: str | None) -> GaplessError:
+    """Return the error of a file that is there, or was merged into another one."""
+    merged = "" if into is None else f" (it was merged into {into}, with other batches)"
+    remedy = ", or take the file away" if into is None else ""
+    return GaplessError(
+        f"{goal} is there already, and is not of this database{merged}: was the database restored, "
+        f"the pipeline removed, or does another one have a pipeline {name}? Name another folder"
+        f"{remedy}"
+    )
