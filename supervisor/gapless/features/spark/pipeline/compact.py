@@ -213,7 +213,7 @@ def _merged_name(pipeline: str, group: Sequence[BatchFile], taken: set[str], num
 
 
 def _let_alike(model: Path, made: Path) -> None:
-    """Give a file or folder the owner and the mode of another: those who use it go on with it."""
+    """Give a file or folder the owner and the mode of another, for those who use that."""
     wanted = model.stat()
     number = os.open(made, os.O_RDONLY | os.O_NOFOLLOW)
     try:

@@ -23,7 +23,7 @@ class MergeError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class _Footers:
-    """What the footers of files say: their different schemas, rows, and bytes in memory."""
+    """The footers of files: their different schemas, rows, and bytes in memory."""
 
     schemas: list[pa.Schema] = field(default_factory=list)
     rows: int = 0
