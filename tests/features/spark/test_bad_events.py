@@ -142,6 +142,8 @@ def asked(log: Connection, bad: Any, gapless: Any) -> list[Redriven]:
     lake = replace(PIPELINE, target=TargetSpec(kind="iceberg", where="orders"))
     with pytest.raises(UsageError, match="redriven, and iceberg orders takes none"):
         position.require_target(log, lake)
+    with pytest.raises(UsageError, match="redriven, and iceberg orders takes none"):
+        position.next_batch(log, lake)
     found = list(position.next_batch(log, PIPELINE).aside.redriven)
     assert [each.place for each in found] == [bad, (topic, partition, 4)]
     return found

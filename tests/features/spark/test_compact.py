@@ -1,6 +1,7 @@
 """Small files of days that are over become one, and every reader finds each row once at any moment."""
 
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -23,7 +24,7 @@ import pyarrow.dataset as ds  # noqa: E402 - after the skip
 import pyarrow.parquet as pq  # noqa: E402
 
 from gapless.features.spark.archive import open_archive  # noqa: E402
-from gapless.features.spark.pipeline import compact, lease  # noqa: E402
+from gapless.features.spark.pipeline import compact, lease, merged, verify  # noqa: E402
 from gapless.features.spark.pipeline.compact import compact_pipeline  # noqa: E402
 
 Gapless = Callable[..., Any]
@@ -47,7 +48,9 @@ class Cold:
             for batch in range(BATCHES):
                 self.put(day, batch)
 
-    def put(self, day: str, batch: int, *, number: int = 0, **columns: Any) -> None:
+    def put(
+        self, day: str, batch: int, *, number: int = 0, name: str = "cold", **columns: Any
+    ) -> None:
         first = batch * 100 + (50 if day == TODAY else 0) + number * 10
         rows = {
             "offset": list(range(first, first + 10)),
@@ -55,7 +58,7 @@ class Cold:
             "value": [f"x{n}" for n in range(10)],
             **{name: [value] * 10 for name, value in columns.items()},
         }
-        place = self.folder / day / f"cold-{batch:010d}-{number:05d}.parquet"
+        place = self.folder / day / f"{name}-{batch:010d}-{number:05d}.parquet"
         place.parent.mkdir(parents=True, exist_ok=True)
         pq.write_table(pa.table(rows), place, use_deprecated_int96_timestamps=True)
         place.with_name(f".{place.name}.crc").write_bytes(b"crc")
@@ -88,6 +91,7 @@ def test_files_of_days_that_are_over_become_one(cold: Cold, gapless: Gapless) ->
     assert cold.names() == [MERGED, f"cold-{BATCHES:010d}-00000.parquet"]
     assert cold.names(TODAY) == of_today
     assert cold.rows() == before + Counter(range(600, 610))
+    assert pq.read_metadata(cold.folder / OLD / MERGED).num_row_groups == 1
     columns = pq.ParquetFile(cold.folder / OLD / MERGED).schema
     assert columns.column(1).physical_type == "INT96", "as Spark has written it"
     assert not [each for each in (cold.folder / OLD).iterdir() if "crc" in each.name][1:]
@@ -154,6 +158,83 @@ def test_killed_at_each_point_every_row_is_there_once(cold: Cold, point: str) ->
     assert not [each for each in cold.folder.iterdir() if each.name.startswith(".")]
 
 
+@pytest.mark.parametrize("point", ["linked", "swapped"])
+def test_pipelines_may_share_a_folder(cold: Cold, point: str) -> None:
+    """The run of one clears away what a killed run of the other has left, and brings nothing back."""
+    cold.conn.execute(
+        "select gapless.register_pipeline('warm', array['outbox'], 'earliest', %s)",
+        [f"parquet {cold.folder}"],
+    )
+    cold.conn.execute("update gapless.pipeline set batch = %s", [BATCHES])
+    for batch in (0, 1):
+        cold.put(OLD, batch, number=1, name="warm")
+    before = cold.rows()
+
+    def stop(point: str) -> None:
+        raise KeyboardInterrupt(point)
+
+    failpoints.arm({f"compact.{point}": stop})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compact, "_sweep", lambda *_: None)  # as if it was killed
+        with pytest.raises(KeyboardInterrupt):
+            compact_pipeline(cold.conn, "cold")
+    failpoints.arm({})
+    (done,) = compact_pipeline(cold.conn, "warm")
+    assert done.files == 2
+    assert cold.rows() == before
+    compact_pipeline(cold.conn, "cold")
+    assert cold.rows() == before
+    assert cold.names() == [MERGED, "warm-0000000000+0000000001-00000.parquet"]
+    with compact._alone(cold.folder), pytest.raises(UsageError, match="are being merged"):
+        compact_pipeline(cold.conn, "warm")
+
+
+def test_the_new_folder_and_files_are_as_open_as_the_old_ones(cold: Cold) -> None:
+    folder = cold.folder / OLD
+    folder.chmod(0o2775)
+    for each in folder.iterdir():
+        each.chmod(0o664)
+    if os.geteuid() == 0:
+        os.chown(folder, 4711, 4712)
+        os.chown(folder / cold.names()[0], 4711, 4712)
+    wanted = folder.stat(), (folder / cold.names()[0]).stat()
+    mask = os.umask(0o077)
+    try:
+        compact_pipeline(cold.conn, "cold")
+    finally:
+        os.umask(mask)
+    for has, was in zip((folder.stat(), (folder / MERGED).stat()), wanted, strict=True):
+        assert (has.st_mode, has.st_uid, has.st_gid) == (was.st_mode, was.st_uid, was.st_gid)
+
+
+def test_a_day_may_have_more_files_than_a_process_may_open(cold: Cold) -> None:
+    for number in range(1, 10):
+        for batch in range(BATCHES):
+            cold.put(OLD, batch, number=number)
+    before = cold.rows()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken + 20, hard))
+    try:
+        compact_pipeline(cold.conn, "cold")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert cold.rows() == before
+    assert pq.read_metadata(cold.folder / OLD / MERGED).num_row_groups == 1
+
+
+def test_row_groups_have_a_size(cold: Cold, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(merged, "_GROUP_BYTES", 400)
+    before = cold.rows()
+    compact_pipeline(cold.conn, "cold")
+    found = pq.read_metadata(cold.folder / OLD / MERGED)
+    sizes = [found.row_group(n).num_rows for n in range(found.num_row_groups)]
+    assert len(sizes) > 1
+    assert len(set(sizes[:-1])) == 1
+    assert sizes[-1] <= sizes[0]
+    assert cold.rows() == before
+
+
 def test_files_that_do_not_fit_in_one_stay_apart(
     cold: Cold, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -164,6 +245,28 @@ def test_files_that_do_not_fit_in_one_stay_apart(
     (done,) = compact_pipeline(cold.conn, "cold")
     assert (done.files, done.merged) == (6, 3)
     assert cold.rows() == before + Counter(range(510, 520))
+
+
+def test_a_check_that_listed_the_small_files_reads_again(
+    cold: Cold, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[Path] = []
+
+    def slow(folder: str) -> Any:
+        found = open_archive(folder)
+        opened.append(Path(folder))
+        compact_pipeline(cold.conn, "cold")
+        return found
+
+    for day in (OLD, TODAY):
+        for each in (cold.folder / day).glob("*.parquet"):
+            rows = pq.read_table(each, partitioning=None).append_column(
+                "topic", pa.array(["outbox"] * 10)
+            )
+            pq.write_table(rows.append_column("partition", pa.array([0] * 10, pa.int32())), each)
+    monkeypatch.setattr(verify, "open_archive", slow)
+    assert verify._problem(str(cold.folder), "outbox", 0, 0, 9) is None
+    assert len(opened) == 2
 
 
 def test_a_column_that_is_new_is_null_in_older_rows(cold: Cold) -> None:
@@ -179,11 +282,14 @@ def test_refusals_say_why_and_change_nothing(cold: Cold, tmp_path: Path) -> None
         with pytest.raises(UsageError, match="files of pipeline cold are being merged, here or"):
             compact_pipeline(cold.conn, "cold")
     cold.put(OLD, 5, number=1, value=7)
+    for number in (2, 3):
+        cold.put("day=2026-01-02", 5, number=number)
     with pytest.raises(
-        GaplessError, match=r"pipeline cold: .*day=2026-01-01: .*nothing was changed"
+        GaplessError, match=r"pipeline cold: .*day=2026-01-01: .*nothing was changed there; 1 other"
     ):
         compact_pipeline(cold.conn, "cold")
     assert cold.names() == [*before, "cold-0000000005-00001.parquet"]
+    assert len(cold.names("day=2026-01-02")) == 1, "the others are merged"
     assert not [each for each in cold.folder.iterdir() if each.name.startswith(".")]
     for target, said in {
         "delta /data": "writes a delta: only files of Parquet are merged here",

@@ -25,7 +25,7 @@ from support.chunks import next_chunk, small_chunks
 pytest.importorskip("pyarrow")
 pytest.importorskip("adbc_driver_postgresql")
 
-from gapless.features.spark import bulk
+from gapless.features.spark import bulk, latest
 from gapless.features.spark.options import read_options
 from gapless.features.spark.source import look, plan_batch, read_task
 from gapless.features.spark.stream import StreamReader
@@ -389,7 +389,21 @@ def test_beginnings_that_cannot_be(log: Log) -> None:
         read_options({"url": url, "subscribe": "prices", "endingOffsets": "latest-per-key"})
 
 
-def test_large_tables_are_read_in_even_parts_each_key_once(log: Log) -> None:
+@pytest.mark.parametrize("rows_max", [latest.QUERY_ROWS_MAX, 500, 100])
+def test_large_tables_are_read_in_even_parts_each_key_once(
+    log: Log, monkeypatch: pytest.MonkeyPatch, rows_max: int
+) -> None:
+    """A slow reader of a part has no snapshot open for all of it: each query has a few rows."""
+    monkeypatch.setattr(latest, "QUERY_ROWS_MAX", rows_max)
+    sizes: list[int] = []
+
+    def counted(*given: Any) -> Iterator[Any]:
+        sizes.append(0)
+        for batch in bulk.stream_arrow(*given):
+            sizes[-1] += batch.num_rows
+            yield batch
+
+    monkeypatch.setattr(latest, "stream_arrow", counted)
     log.conn.execute(
         "insert into gapless.outbox_message_t (topic_id, key, payload)"
         " select gapless.topic_id('prices'), n, to_json(n) from generate_series(1, 5000) n"
@@ -403,6 +417,7 @@ def test_large_tables_are_read_in_even_parts_each_key_once(log: Log) -> None:
     bulk.close()
     assert len(parts) == 10
     assert max(len(part) for part in parts) < 650
+    assert max(sizes) <= rows_max
     assert sorted(value for part in parts for _, value, *_ in part) == list(range(1, 5001))
 
 

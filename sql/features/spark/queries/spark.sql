@@ -197,8 +197,8 @@ select coalesce(sum(c.keys), 0)::bigint from gapless.compaction c where c.topic_
 -- features/spark/latest.py inserts the columns between select and from, from a fixed list.
 -- There is a row in any case, because the state of the compaction has to be that of the snapshot of the rows. problem:
 -- why there are none: ended, the compaction that began at began_us; behind, a standby has not replayed all of it yet.
--- order: by digest, so that a read that is cut continues behind the last row.
--- plan: offset 0, or the state is found again for each row.
+-- order: by digest, so that a read that is cut, or has had rows_max rows, continues behind the last row.
+-- plan: offset 0, or the state is found again for each row; order and limit inside, or all rows are sorted.
 -- index: latest_pkey
 select l.id
 from (
@@ -230,6 +230,8 @@ left join lateral (
       %(where)s::text is null
       or gapless.condition_error(o.payload, %(where)s::text::jsonpath, %(params)s::text::jsonb) is not null
     )
+  order by o.key_digest
+  limit %(rows_max)s::int
 ) l on true
 order by l.key_digest
 

@@ -37,6 +37,7 @@ from gapless.features.spark.tries import CutError, Tries
 if TYPE_CHECKING:
     import pyarrow as pa
 
+QUERY_ROWS_MAX = 25_000  # a query has its snapshot until its last row is taken
 _BITS = 32  # of a digest, by which parts are cut
 _PLACED = ("key_digest", "partition_id", "c_offset", "timeline")
 
@@ -142,15 +143,18 @@ def read_latest(wanted: ReadRequest, part: LatestPart) -> Generator[pa.RecordBat
 def _resumed(wanted: ReadRequest, part: LatestPart) -> Iterator[pa.RecordBatch]:
     tries = Tries(lambda: None)
     while True:
+        count = 0
         try:
             for found in _rows(wanted, part):
                 yield _shaped(wanted, part, found)
                 part = replace(part, after=found["key_digest"][-1].as_py())
+                count += found.num_rows
                 tries = Tries(lambda: None)
         except CutError as error:
             tries.again(error)
         else:
-            return
+            if count < QUERY_ROWS_MAX:
+                return
 
 
 def _rows(wanted: ReadRequest, part: LatestPart) -> Iterator[pa.Table]:
@@ -170,6 +174,7 @@ def _rows(wanted: ReadRequest, part: LatestPart) -> Iterator[pa.Table]:
         "event_types": kinds,
         "where": wanted.where,
         "params": wanted.params,
+        "rows_max": QUERY_ROWS_MAX,
     }
     _, _, tail = query("spark", "latest_between").partition("\nfrom ")
     names = [*_PLACED, *fetched(wanted.columns)]

@@ -10,10 +10,13 @@ and the last batch in it: archive-0000000003+0000000090-00000.parquet.
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import os
 import re
 import shutil
+import stat
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, date
 from pathlib import Path
@@ -35,6 +38,7 @@ __all__ = ["CompactedFolder", "compact_pipeline"]
 
 BYTES_MAX = 256 << 20  # of a merged file, as the sum of the small ones
 _DAY = re.compile(r"[^=]+=(\d{4}-\d{2}-\d{2})")
+_FILE = re.compile(r"(.+)-(\d+)(?:[+](\d+))?-\d+[.]parquet")
 _HERE = -100  # AT_FDCWD
 _EXCHANGE = 2  # RENAME_EXCHANGE
 
@@ -53,6 +57,7 @@ class CompactedFolder:
 class BatchFile:
     """A file of a pipeline: the first and last batch in it."""
 
+    pipeline: str
     first: int
     last: int
     name: str
@@ -67,10 +72,13 @@ class BatchFile:
         return self.is_merged and self.first <= batch <= self.last
 
 
-def batches_of(pipeline: str, name: str) -> BatchFile | None:
-    """Return the batches that the name of a file says; None: it is not of this pipeline."""
-    match = re.fullmatch(rf"{re.escape(pipeline)}-(\d+)(?:[+](\d+))?-\d+[.]parquet", name)
-    return match and BatchFile(first=int(match[1]), last=int(match[2] or match[1]), name=name)
+def batches_of(name: str) -> BatchFile | None:
+    """Return the pipeline and the batches that the name of a file says; None: it is of none."""
+    match = _FILE.fullmatch(name)
+    if match is None:
+        return None
+    first, last = int(match[2]), int(match[3] or match[2])
+    return BatchFile(pipeline=match[1], first=first, last=last, name=name)
 
 
 def compact_pipeline(
@@ -80,17 +88,43 @@ def compact_pipeline(
 
     Before: `conn` is in autocommit. The pipeline may run meanwhile; its unfinished batch is left
     alone. Raises UsageError for one that never ran, writes no Parquet into a folder of this
-    machine, or is compacted already; GaplessError for files that cannot be merged.
+    machine, or is compacted already; GaplessError, after all other folders, for files that cannot
+    be merged.
     """
     root = _folder(conn, name)
     before = before or find_now(conn).astimezone(UTC).date()
-    found = []
-    with compacting(conn, name):
+    found, refused = [], []
+    with compacting(conn, name), _alone(root):
         for folder in _days(root, before):
-            _sweep(folder, name)
-            if done := _compact(conn, name, folder):
-                found.append(done)
+            try:
+                _sweep(folder)
+                if done := _compact(conn, name, folder):
+                    found.append(done)
+            except MergeError as error:
+                refused.append(f"{folder}: {error}; nothing was changed there")
+            except OSError as error:
+                refused.append(f"{folder}: {error}")
+    if refused:
+        raise GaplessError(
+            f"pipeline {name}: {refused[0]}; {len(found)} other folders were merged, and "
+            f"{len(refused) - 1} were not"
+        )
     return found
+
+
+@contextmanager
+def _alone(root: Path) -> Iterator[None]:
+    """Be the only process here that merges files below a folder, which pipelines may share."""
+    number = os.open(root, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            told = f"files of another pipeline in it are being merged, or {error}"
+            raise UsageError(f"{root}: {told}") from None
+        yield
+    finally:
+        os.close(number)
 
 
 def _folder(conn: Connection[Any], name: str) -> Path:
@@ -127,34 +161,34 @@ def _compact(conn: Connection[Any], name: str, folder: Path) -> CompactedFolder 
     if not groups:
         return None
     fresh = _beside(folder)
-    fresh.mkdir()
+    fresh.mkdir(0o700)
     try:
         merged = []
         for number, group in enumerate(groups):
             goal = fresh / _merged_name(name, group, _names(folder) | _names(fresh), number)
             merge_files([folder / each.name for each in group], goal)
+            _let_alike(folder / group[0].name, goal)
             merged.append(goal)
         hit("compact.written")
         gone = {each.name for group in groups for each in group}
         size = sum(each.stat().st_size for each in merged)
         with files_locked(conn, name):
             _link_others(folder, fresh, gone)
+            _let_alike(folder, fresh)
             hit("compact.linked")
             _exchange(fresh, folder)
             hit("compact.swapped")
-    except MergeError as error:
-        raise GaplessError(f"pipeline {name}: {folder}: {error}; nothing was changed") from error
     finally:
         # Before the exchange it has copies; after it, files that were merged.
-        _sweep(folder, name)
+        _sweep(folder)
     return CompactedFolder(folder=str(folder), files=len(gone), merged=len(merged), bytes=size)
 
 
 def _finished(conn: Connection[Any], name: str, folder: Path) -> list[BatchFile]:
     """Return the files of batches that are finished, in their order: no move of them comes."""
     done = state(conn, name).batch
-    every = [batches_of(name, each) for each in _names(folder)]
-    return sorted(each for each in every if each is not None and each.last < done)
+    every = [each for each in map(batches_of, _names(folder)) if each is not None]
+    return sorted(each for each in every if each.pipeline == name and each.last < done)
 
 
 def _groups(folder: Path, files: Sequence[BatchFile]) -> list[list[BatchFile]]:
@@ -176,6 +210,22 @@ def _merged_name(pipeline: str, group: Sequence[BatchFile], taken: set[str], num
     while (name := f"{pipeline}-{first:010d}+{last:010d}-{number:05d}.parquet") in taken:
         number += 1
     return name
+
+
+def _let_alike(model: Path, made: Path) -> None:
+    """Give a file or folder the owner and the mode of another, for those who use that."""
+    wanted = model.stat()
+    number = os.open(made, os.O_RDONLY | os.O_NOFOLLOW)
+    try:
+        has = os.fstat(number)
+        if (wanted.st_uid, wanted.st_gid) != (has.st_uid, has.st_gid):
+            os.fchown(number, wanted.st_uid, wanted.st_gid)
+        os.fchmod(number, stat.S_IMODE(wanted.st_mode))
+    except PermissionError:
+        owner = f"user {wanted.st_uid} and group {wanted.st_gid}"
+        raise MergeError(f"{model.name} is of {owner}: run this as that user") from None
+    finally:
+        os.close(number)
 
 
 def _link_others(folder: Path, fresh: Path, gone: set[str]) -> None:
@@ -217,21 +267,25 @@ def _beside(folder: Path) -> Path:
     return folder.with_name(f".{folder.name}.compacting")
 
 
-def _sweep(folder: Path, pipeline: str) -> None:
+def _sweep(folder: Path) -> None:
     """Remove the folder that is left of an exchange, or of one that did not come about.
 
     A file that was put into it at the last moment, by a pipeline that did not wait for the lock,
-    comes back. Merged ones are in the folder, or never were.
+    comes back. Merged ones are in the folder, or never were. The run may have been another's.
     """
     old = _beside(folder)
     if not old.is_dir():
         return
     there = _names(folder)
-    batches = [each for each in (batches_of(pipeline, name) for name in there) if each]
+    merged = [each for each in map(batches_of, there) if each is not None and each.is_merged]
     for name in _names(old) - there:
-        batch = batches_of(pipeline, name)
+        batch = batches_of(name)
         if name.startswith(".") or (
-            batch and (batch.is_merged or any(each.covers(batch.first) for each in batches))
+            batch
+            and (
+                batch.is_merged
+                or any(m.pipeline == batch.pipeline and m.covers(batch.first) for m in merged)
+            )
         ):
             continue
         os.link(old / name, folder / name)

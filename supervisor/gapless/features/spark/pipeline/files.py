@@ -16,7 +16,7 @@ from psycopg import Connection
 
 from gapless.errors import GaplessError, UsageError
 from gapless.failpoints import hit
-from gapless.features.spark.pipeline.compact import batches_of
+from gapless.features.spark.pipeline.compact import BatchFile, batches_of
 from gapless.features.spark.pipeline.days import with_days
 from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.folder import Folder
@@ -60,27 +60,32 @@ class Files:
         below = f"{self._pipeline.name}/{uuid4().hex}"
         files = write_parquet(df, self._staging, below, self._pipeline, batch)
         moves = []
+        merged: dict[str, list[BatchFile]] = {}
         for number, file in enumerate(files):
             parts = file.name.split("/")[:-1]
             name = f"{self._pipeline.name}-{batch.number:010d}-{number:05d}.parquet"
             place = "/".join([*parts, name])
             goal = f"{self._target.where}/{place}"
-            # A move does nothing to an existing file, which would pass for this batch's.
-            if self._is_there(batch, "/".join(parts), name):
-                raise GaplessError(
-                    f"{goal} is there already, and is not of this database: was the database "
-                    "restored, the pipeline removed, or does another one have a pipeline "
-                    f"{self._pipeline.name}? Name another folder, or take the file away"
-                )
+            # A move does nothing to an existing file, which would pass for this batch's; one that
+            # was merged has another name.
+            folder = "/".join(parts)
+            if folder not in merged:
+                merged[folder] = self._merged(folder)
+            into = next((m.name for m in merged[folder] if m.covers(batch.number)), None)
+            if into is not None or self._target.exists(place):
+                raise _is_there(self._pipeline.name, goal, into)
             moves.append([f"{self._staging.where}/{below}/{file.name}", goal])
         hit("pipeline.staged")
         plan_files(conn, self._pipeline.name, batch, moves)
         hit("pipeline.written")
 
-    def _is_there(self, batch: MicroBatch, folder: str, name: str) -> bool:
-        """Tell whether there is such a file, or one into which it was merged."""
-        there = [batches_of(self._pipeline.name, each) for each in self._target.names(folder)]
-        return any(each.name == name or each.covers(batch.number) for each in there if each)
+    def _merged(self, folder: str) -> list[BatchFile]:
+        """Return the merged files of this pipeline in a folder; only local ones have any."""
+        if "://" in self._target.uri:
+            return []
+        there = self._target.names(folder, f"{self._pipeline.name}-*+*.parquet")
+        found = [each for each in map(batches_of, there) if each is not None]
+        return [each for each in found if each.pipeline == self._pipeline.name]
 
     def finish(self, conn: Connection[Any], batch: MicroBatch) -> None:
         """Move the recorded files, and the pipeline past the batch."""
@@ -103,3 +108,14 @@ class Files:
         """
         for each in staged:
             self._staging.remove(f"{self._pipeline.name}/{each}")
+
+
+def _is_there(name: str, goal: str, into: str | None) -> GaplessError:
+    """Return the error of a file that is there, or was merged into another one."""
+    merged = "" if into is None else f" (it was merged into {into}, with other batches)"
+    remedy = ", or take the file away" if into is None else ""
+    return GaplessError(
+        f"{goal} is there already, and is not of this database{merged}: was the database restored, "
+        f"the pipeline removed, or does another one have a pipeline {name}? Name another folder"
+        f"{remedy}"
+    )

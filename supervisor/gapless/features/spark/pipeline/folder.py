@@ -45,12 +45,16 @@ class Folder:
         """Tell whether there is a file, or a folder, of that name below this one."""
         return bool(self._fs.exists(self._path(f"{self.where}/{below}")))
 
-    def names(self, below: str = "") -> list[str]:
-        """Return the names directly in the folder, or a subfolder; none if it does not exist."""
+    def names(self, below: str = "", like: str | None = None) -> list[str]:
+        """Return the names directly in the folder, or a subfolder; none if it does not exist.
+
+        like: a pattern (a*b), for few of many: each name that is returned is some calls of the JVM.
+        """
         path = self._path(f"{self.where}/{below}" if below else self.where)
         if not self._fs.exists(path):
             return []
-        there = self._fs.listStatus(path)
+        only = () if like is None else (self._jvm.org.apache.hadoop.fs.GlobFilter(like),)
+        there = self._fs.listStatus(path, *only)
         return sorted(str(each.getPath().getName()) for each in there)
 
     def parquet_files(self, below: str) -> list[File]:

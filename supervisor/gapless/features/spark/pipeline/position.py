@@ -144,7 +144,7 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline, epoch: int = 0) -> Mic
 
     A batch whose files are already written is returned unchanged. Dead letters that a person has
     asked for come first, in a batch of their own. Raises HoleError when retention dropped events
-    that the pipeline has not read.
+    that the pipeline has not read, UsageError as require_taken().
     """
     wait_for_offsets(conn)
     at = state(conn, pipeline.name)
@@ -154,6 +154,7 @@ def next_batch(conn: Connection[Any], pipeline: Pipeline, epoch: int = 0) -> Mic
     if at.planned is not None:
         end = recorded_end(pipeline, at.planned, start)
     else:
+        require_taken(conn, pipeline)  # a person may redrive them while it runs
         if not pipeline.target.commits_apart:
             aside.redriven = redriven_events(conn, pipeline)
         end = start if aside.redriven else latest(ends)

@@ -107,17 +107,25 @@ def _ranges(start: Offsets, end: Offsets) -> Iterator[tuple[str, int, int, int]]
                 yield topic, partition, first, offset - 1
 
 
+def _offsets(folder: str, inside: Any) -> Any:
+    import numpy as np
+
+    files = open_archive(folder)
+    if not files.files:  # without a file there is no schema either
+        return np.empty(0, dtype=np.int64)
+    return files.to_table(columns=["offset"], filter=inside)["offset"].to_numpy()
+
+
 def _problem(folder: str, topic: str, partition: int, first: int, last: int) -> str | None:
     import numpy as np
     import pyarrow.dataset as ds
 
     inside = (ds.field("topic") == topic) & (ds.field("partition") == partition)
     try:
-        files = open_archive(folder)
-        if files.files:  # without a file there is no schema either
-            offsets = files.to_table(columns=["offset"], filter=inside)["offset"].to_numpy()
-        else:
-            offsets = np.empty(0, dtype=np.int64)
+        try:
+            offsets = _offsets(folder, inside)
+        except FileNotFoundError:  # it was listed, and merged before it was opened
+            offsets = _offsets(folder, inside)
     except (OSError, ValueError, KeyError) as error:
         raise UsageError(
             f"{folder} cannot be read from here, or has not the columns {', '.join(_COLUMNS)}: "
