@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 KEYWORDS = {
     "type", "enum", "const", "pattern", "format", "minLength", "maxLength", "minimum", "maximum",
-    "exclusiveMinimum", "items", "minItems", "properties", "required", "additionalProperties", "oneOf",
+    "exclusiveMinimum", "items", "minItems", "maxItems", "properties", "required", "additionalProperties", "oneOf",
     "default", "description",
 }  # fmt: skip
 LEFT_OUT = {r"^[^\u0000]*$": "\0", r"^[^/\u0000]+$": "\0/"}  # of a text: its characters are many

@@ -72,7 +72,7 @@ def test_who_forks_has_no_thread_and_nobody_but_the_sequencer_has_one(fleet: Fle
     """A fork copies one thread, and the locks of all. The process with duties never forks."""
     a = all_acquired(fleet)
     sequencer = until(a.sequencer, "a sequences")
-    until(lambda: threads(sequencer) == 4, "what drops, what expires and the compactor")
+    until(lambda: threads(sequencer) == 5, "what drops, expires, compacts and records")
     for pid in {a.pid} | a.children() - {sequencer}:
         assert threads(pid) == 1
     assert not Path(f"/proc/{sequencer}/task/{sequencer}/children").read_text()

@@ -140,6 +140,7 @@ ELSEWHERE = {
     "retention": "features/retention/test_kills.py",
     "later": "features/scheduled/test_worker.py",
     "queue": "features/queue/test_py_points.py",
+    "compact": "features/spark/test_compact.py",
 }
 PROVOKED_BY = {point: provoke for provoke, points in POINTS.items() for point in points}
 

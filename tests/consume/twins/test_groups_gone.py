@@ -34,6 +34,7 @@ insert into gapless.classic_group (group_id, topic_id, view_name) select group_i
 insert into gapless.group_expiry (group_id, expires_after) select distinct group_id, '1 day'::interval from gapless.consumer_group;
 insert into gapless.queue_range (first_offset, last_offset, lease_no, tries)
 select 3, 4, l.lease_no, 0 from gapless.lease l;
+select gapless.record_history(72);
 delete from gapless.audit;
 """
 HAVING = """

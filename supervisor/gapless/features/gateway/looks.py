@@ -87,7 +87,7 @@ async def metrics(gateway: Gateway, request: Request, _asked: Asked) -> Response
         partitions=text(
             "The partitions in it: all, none, or those of GROUP/TOPIC; each group of the last two "
             "has current_offset, the sum of its partitions.",
-            pattern=f"^{_PARTITIONS.pattern}$",
+            pattern=f"^({_PARTITIONS.pattern})?$",
             default="all",
         )
     ),
@@ -96,7 +96,7 @@ async def metrics(gateway: Gateway, request: Request, _asked: Asked) -> Response
 )
 async def status(gateway: Gateway, _request: Request, asked: Asked) -> Response:
     """Return the document of `gapless status --json`."""
-    wanted = asked["partitions"] or "all"
+    wanted = asked["partitions"]
     if not _PARTITIONS.fullmatch(wanted):
         raise Problem(400, f"partitions={wanted[:100]}: all, none, or GROUP/TOPIC")
     document = to_document(await gateway.sessions.run(snapshot))
