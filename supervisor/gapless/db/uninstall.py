@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 
 from psycopg import Connection
+from psycopg.errors import DeadlockDetected
+from tenacity import retry, retry_if_exception_type, stop_after_attempt
 
 from gapless.db.migrate import refuse_stranger
 from gapless.db.queries import every_file, query
 from gapless.db.schema import schema
 from gapless.errors import SchemaError
+
+_TRIES = 10
 
 
 def uninstall(conn: Connection) -> list[str]:
@@ -21,6 +25,14 @@ def uninstall(conn: Connection) -> list[str]:
     """
     refuse_stranger(conn)
     _refuse_guests(conn)
+    return _drop(conn)
+
+
+# A session at work may lock the tables in another order, and this one be the victim.
+@retry(
+    retry=retry_if_exception_type(DeadlockDetected), stop=stop_after_attempt(_TRIES), reraise=True
+)
+def _drop(conn: Connection) -> list[str]:
     with conn.transaction():
         conn.execute(query("schema", "drop_schema"))
         conn.execute(query("schema", "drop_roles"))
