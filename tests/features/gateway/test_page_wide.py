@@ -244,7 +244,7 @@ def test_pages_of_much_are_small_and_quick(browser: Any, filled: Client, module_
 
         found.visits_all(look, anew=True)
         found.goes_to("#/groups/group-0000/topic-000")
-        assert found.page.locator("td:text-is('3')").count()  # it has its partitions
+        found.page.wait_for_selector("td:text-is('3')")  # it has its partitions
         large = {url: size for url, size in found.sizes.items() if size > BYTES_MAX}
         assert large == {}
         assert {where: each for where, each in times.items() if each > patience(PAINT_S)} == {}
