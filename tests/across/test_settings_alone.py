@@ -1,7 +1,7 @@
 """What is set for one group, topic or name is set there alone, as far as any table tells.
 
 There is another one of each kind, just the same: groups with filters and with subscriptions of one name on
-two topics, webhooks, schedules, keys, schemas. As test_bystanders.py, for what people set.
+two topics, webhooks, schedules, keys, schemas. As twins, for what people set.
 """
 
 import json

@@ -9,20 +9,11 @@ import pytest
 
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.read.claim import Claim, LogReader, Wanted
-from gapless.consume.read.place import (
-    forget_attempt,
-    record_attempt,
-    skip_overrun,
-    stop_beyond,
-)
 from gapless.consume.session import run, transaction
-from gapless.db.connect import connect
-from gapless.errors import BeyondError, HoleError
-from gapless.features.filters.conditions import _together, limited
+from gapless.errors import HoleError
+from gapless.features.filters.conditions import limited
 from gapless.features.filters.filtered import FilteredRanges
-from gapless.features.filters.matches import find_matches
 from gapless.features.filters.reader import FilteredReader
-from gapless.lease import hold
 from gapless.log.event import NewEvent
 from support.world import Group, World
 
@@ -251,110 +242,3 @@ def test_a_statement_has_its_own_time(place: Place) -> None:
             with limited(conn, limit_s):
                 assert timeout() == text
             assert timeout() in {before, "0"}
-
-
-def test_matches_are_put_together_by_offset() -> None:
-    assert _together([]) == ([], [])
-    found = [(2, "3"), (1, "10,9"), (2, "1"), (2, "20")]
-    assert _together(found) == ([1, 2], ["9,10", "1,3,20"])
-
-
-def test_subscriptions_are_found_by_their_numbers(place: Place) -> None:
-    group = place.group
-    subscribe = (
-        'select gapless.subscribe(%s, %s, %s, match => \'{"n": "$.n"}\', params => %s::jsonb)'
-    )
-    for name, params in (("ann", '{"n": 1}'), ("ben", '{"n": [2]}')):
-        group.world.value(subscribe, group.name, group.world.topic.name, name, params)
-    numbers = dict(
-        group.world.rows(
-            "select name, subscription_id from gapless.subscription where group_id = %s", group.name
-        )
-    )
-    ann, ben = numbers["ann"], numbers["ben"]
-    try:
-        with transaction(group.conn):
-            found = find_matches(
-                group.conn, [5, 6, 8, 9], [f"{ben},{ann}", None, f"{ann},{10**9}", f"{10**9}"]
-            )
-            assert find_matches(group.conn, [], []) == {}
-            assert find_matches(group.conn, [7], [None]) == {7: ()}
-    finally:
-        for name in numbers:
-            gone = "select gapless.unsubscribe(%s, %s, %s)"
-            group.world.value(gone, group.name, group.world.topic.name, name)
-    assert {offset: [each.name for each in some] for offset, some in found.items()} == {
-        5: ["ben", "ann"],
-        6: [],
-        8: ["ann"],
-        9: [],
-    }
-    assert [each.params for each in found[5]] == [{"n": [2]}, {"n": 1}]
-    assert [each.subscription_id for each in found[5]] == [ben, ann]
-
-
-class TestPlace:
-    """Written down in transactions of their own, by whoever has the partition."""
-
-    @pytest.fixture
-    def group(self, shared_world: World) -> Iterator[Group]:
-        world = shared_world.another_topic()
-        world.units(1, 1, 1)
-        made = world.group()
-        yield made
-        made.conn.close()
-
-    def fence(self, group: Group) -> None:
-        with connect(group.world.dsn, role="worker") as other:
-            assert hold.install(other, group.successor(other)) is not None
-
-    def row(self, group: Group, columns: str) -> Any:
-        (found,) = group.world.rows(
-            f"select {columns} from gapless.consumer_offsets where group_id = %s", group.name
-        )
-        return found
-
-    def test_attempts_are_counted_and_taken_back(self, group: Group) -> None:
-        conn, ours = group.conn, group.assignment
-        assert [record_attempt(conn, ours) for _ in range(3)] == [1, 2, 3]
-        assert self.row(group, "attempts, attempt_offset") == (3, 1)
-        forget_attempt(conn, ours)
-        assert self.row(group, "attempts") == (2,)
-        assert record_attempt(conn, ours) == 3
-        self.fence(group)
-        assert record_attempt(conn, ours) is None
-        forget_attempt(conn, ours)
-        assert self.row(group, "attempts") == (3,)
-
-    def test_a_group_beyond_the_end_stays_where_it_is(self, group: Group) -> None:
-        conn = group.world.conn
-        with conn.transaction():
-            conn.execute("select set_config('gapless.seeking', pg_current_xact_id()::text, true)")
-            conn.execute(
-                "update gapless.consumer_offsets set next_offset = 9 where group_id = %s",
-                [group.name],
-            )
-        stop_beyond(group.conn, group.assignment, 4)
-        assert self.row(group, "stopped_at, next_offset") == (4, 9)
-        with pytest.raises(BeyondError) as caught:
-            group.step()
-        place = f"{group.name}/{group.world.topic.name}/0"
-        assert str(caught.value) == (
-            "the group is at offset 9, beyond the end of the log, where the next event had offset 4:"
-            f" gapless seek {place}@4 --pause --yes"
-        )
-        assert caught.value.log_end == 4
-
-    @pytest.mark.parametrize(("to_end", "lost", "after"), [("earliest", 2, 3), ("latest", 3, 4)])
-    def test_what_retention_dropped_is_left_behind(
-        self, group: Group, to_end: str, lost: int, after: int
-    ) -> None:
-        topic_id = group.world.topic.topic_id
-        group.world.conn.execute(
-            "insert into gapless.log_start values (%s, 0, 3, now())", [topic_id]
-        )
-        found = skip_overrun(group.conn, group.assignment, to_end)
-        assert (found, self.row(group, "next_offset")) == (lost, (after,))
-        assert skip_overrun(group.conn, group.assignment, to_end) == 0
-        self.fence(group)
-        assert skip_overrun(group.conn, group.assignment, to_end) is None

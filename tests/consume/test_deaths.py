@@ -31,8 +31,8 @@ DELIVERIES = (
 class Way:
     """One way in which a unit is handled, with deaths written down for it before."""
 
-    def __init__(self, world: World, group: Group) -> None:
-        self.world, self.group = world, group
+    def __init__(self, world: World, group: Group, allowed: int = ALLOWED) -> None:
+        self.world, self.group, self.allowed = world, group, allowed
         self.called: list[int] = []
         world.units(1)
 
@@ -45,7 +45,7 @@ class Way:
     def driver(self, delivery: Any, on_failure: Any = "dead-letter") -> Driver:
         function = self.take_outside if delivery == "at-least-once" else self.take
         handler = gapless.handler(topic=TOPIC, delivery=delivery)(function)
-        policy = Policy(on_failure=on_failure, crashes_max=ALLOWED)
+        policy = Policy(on_failure=on_failure, crashes_max=self.allowed)
         return Driver(turn(self.group.conn, self.group.assignment, handler, policy=policy))
 
     def of_the_log(self, deaths: int) -> None:
@@ -78,13 +78,14 @@ WAYS: list[Callable[[Way, int], None]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+@pytest.mark.parametrize("allowed", [1, ALLOWED])
 def test_one_death_less_than_allowed_and_it_is_tried_again(
-    world: World, group: Group, way: Callable[[Way, int], None]
+    world: World, group: Group, way: Callable[[Way, int], None], allowed: int
 ) -> None:
-    one = Way(world, group)
-    way(one, ALLOWED - 1)
+    one = Way(world, group, allowed)
+    way(one, allowed - 1)
     assert one.called == [1]
     assert group.states() in ({}, {1: "redriven"})
 

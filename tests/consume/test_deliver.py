@@ -396,6 +396,7 @@ def test_calls_go_on_between_turns(world: World, group: Group) -> None:
     while driver.going_on:
         assert woken.wait(120)
         driver.rest()
+    assert not driver.has_attempt
     assert (group.next_offset(), len(calls.seen)) == (4, 3), "the last was not begun"
 
 

@@ -65,11 +65,6 @@ class Letters:
             )
         )
 
-    def due(self) -> list[int]:
-        params = [self.group.name, self.world.topic.topic_id]
-        rows = self.world.rows("select first_offset from gapless.letters_due(%s, %s, 0)", *params)
-        return [row[0] for row in rows]
-
 
 @pytest.fixture
 def letters(world: World, group: Group) -> Letters:
@@ -80,15 +75,6 @@ def letters(world: World, group: Group) -> Letters:
 def other(dsn: str) -> Iterator[psycopg.Connection]:
     with psycopg.connect(dsn) as conn:
         yield conn
-
-
-def test_redrive_is_asked_once(letters: Letters) -> None:
-    letters.aside(1, "dead")
-    assert (letters.due(), letters.redrive(1), letters.due()) == ([], "asked", [1])
-    assert letters.redrive(1) == "asked"  # it is due already
-    assert letters.redrive(2) == "absent"
-    assert letters.discard(1) == "discarded"
-    assert (letters.redrive(1), letters.discard(1)) == ("discarded", "discarded already")
 
 
 def test_two_people_at_once_do_not_wait_for_each_other(
@@ -120,44 +106,6 @@ def test_a_unit_in_a_persons_hand_is_waited_for(
         ((outcome, xid, *_),) = run(group.conn, "claim_letter", place)
         run_at_commit(group.conn, "finish_letter", {**place, "claim_xid": xid, "settings": None})
     assert outcome == "claimed"
-
-
-def test_a_discard_needs_a_reason(letters: Letters) -> None:
-    letters.aside(1, "dead")
-    with pytest.raises(psycopg.Error, match="with a reason"):
-        letters.world.conn.execute(
-            "select gapless.discard_letter(%s, %s, 0, 1, ' ')",
-            [letters.group.name, letters.world.topic.name],
-        )
-
-
-def test_the_next_due_time_bounds_the_wait(letters: Letters) -> None:
-    params = [letters.group.name, letters.world.topic.topic_id]
-    look = "select first_offset, wait_s from gapless.letters_due(%s, %s, 0)"
-    assert letters.world.rows(look, *params) == []
-    letters.aside(1, "waiting", retry_after="1 hour")
-    letters.aside(2, "waiting", retry_after="1 minute")
-    ((offset, wait_s),) = letters.world.rows(look, *params)
-    assert offset is None
-    assert 50 < wait_s <= 60
-    letters.aside(3, "waiting")
-    assert letters.world.rows(look, *params) == [(3, 0.0)]
-
-
-def test_who_is_parked_follows_one_by_one(letters: Letters) -> None:
-    letters.aside(1, "dead", parks=True)
-    letters.aside(3, "parked")
-    letters.aside(4, "parked")
-    assert letters.world.rows(
-        "select parked_offset from gapless.parked_after(%s, %s, 0, 1)",
-        letters.group.name,
-        letters.world.topic.topic_id,
-    ) == [(3,), (4,)]
-    assert letters.discard(4) == "discarded"  # from the middle: nobody moves
-    assert letters.states() == {1: "dead", 3: "parked", 4: "discarded"}
-    assert letters.discard(1) == "discarded"
-    assert letters.states() == {1: "discarded", 3: "waiting", 4: "discarded"}
-    assert letters.due() == [3]
 
 
 def test_many_parked_behind_one_key_cost_no_more_each(letters: Letters) -> None:
@@ -204,28 +152,6 @@ def test_parked_behind_one_that_is_discarded_right_now(
     other.commit()
     assert letters.discard(3) == "discarded"
     assert letters.states() == {1: "discarded", 3: "discarded", 4: "waiting"}
-
-
-def test_moving_back_forgets_what_will_be_met_again(letters: Letters) -> None:
-    for offset, state in ((1, "dead"), (2, "waiting"), (3, "dead"), (4, "parked")):
-        letters.aside(offset, state, parks=True)
-    assert (
-        letters.world.value(
-            "select gapless.forget_letters(%s, %s, 0, 3)",
-            letters.group.name,
-            letters.world.topic.topic_id,
-        )
-        == 2
-    )
-    assert letters.states() == {1: "dead", 2: "waiting"}
-    assert letters.world.rows("select c_offset from gapless.dead_letter_event order by 1") == [
-        (1,),
-        (2,),
-    ]
-    assert letters.world.rows("select first_offset from gapless.dead_letter_key order by 1") == [
-        (1,),
-        (2,),
-    ]
 
 
 def test_to_follow_costs_the_same_however_many_are_parked(world: World, group: Group) -> None:

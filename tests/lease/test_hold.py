@@ -9,15 +9,6 @@ from support.cast import Cast
 MOVE = "update gapless.lease set target = %s where partition_id = 0"
 
 
-def test_only_the_target_takes(cast: Cast) -> None:
-    a, b = cast.member("a"), cast.member("b")
-    cast.conn.execute(MOVE, [a.member_id])
-    assert hold.take(cast.session(), cast.partition(), b.member_id) is None
-    taken = hold.take(cast.session(), cast.partition(), a.member_id)
-    assert taken is not None
-    assert taken.epoch == 1
-
-
 def test_the_target_waits_while_the_owner_lives(cast: Cast) -> None:
     a, b = cast.member("a"), cast.member("b")
     cast.conn.execute(MOVE, [a.member_id])
@@ -28,36 +19,6 @@ def test_the_target_waits_while_the_owner_lives(cast: Cast) -> None:
     again = hold.take(cast.session(), cast.partition(), b.member_id)
     assert again is not None
     assert again.epoch == 2
-
-
-def test_an_evicted_member_takes_nothing(cast: Cast) -> None:
-    a = cast.member("a")
-    cast.conn.execute(MOVE, [a.member_id])
-    a.leave()
-    cast.conn.execute(MOVE, [a.member_id])
-    assert hold.take(cast.session(), cast.partition(), a.member_id) is None
-
-
-def test_the_target_takes_from_one_who_is_no_member_any_more(cast: Cast) -> None:
-    a, b = cast.member("a"), cast.member("b")
-    cast.conn.execute(MOVE, [a.member_id])
-    cast.work(a)
-    a.leave()
-    cast.conn.execute(MOVE, [b.member_id])
-    assert hold.take(cast.session(), cast.partition(), b.member_id) is not None
-
-
-def test_what_stopped_an_owner_that_died_is_not_said_of_the_next(cast: Cast) -> None:
-    a, b = cast.member("a"), cast.member("b")
-    cast.conn.execute(MOVE, [a.member_id])
-    session, taken = cast.work(a)
-    hold.report_error(session, taken, "retrying: no way")
-    hold.unlock(session, cast.lease_no())
-    a.leave()
-    cast.conn.execute(MOVE, [b.member_id])
-    cast.work(b)
-    said = cast.conn.execute("select error, error_ts from gapless.lease where partition_id = 0")
-    assert said.fetchone() == (None, None)
 
 
 def test_clean_and_unclean_ends_are_told_apart(cast: Cast) -> None:
@@ -81,18 +42,6 @@ def unclean(cast: Cast, member_id: object) -> bool:
     assert held is not None
     hold.release(session, taken, cast.lease_no())
     return held.unclean
-
-
-def test_a_fence_that_is_older_than_the_one_there_is_refused(cast: Cast) -> None:
-    a = cast.member("a")
-    cast.conn.execute(MOVE, [a.member_id])
-    session = cast.session()
-    old = hold.take(session, cast.partition(), a.member_id)
-    new = hold.take(session, cast.partition(), a.member_id)
-    assert old is not None
-    assert new is not None
-    assert hold.install(session, new) is not None
-    assert hold.install(session, old) is None
 
 
 @pytest.mark.long
@@ -145,31 +94,6 @@ def test_release_by_a_former_owner_changes_nothing(cast: Cast) -> None:
     assert row == (1,), "b's end would look clean"
 
 
-def test_disown_by_a_former_owner_changes_nothing(cast: Cast) -> None:
-    a, b = cast.member("a"), cast.member("b")
-    cast.conn.execute(MOVE, [a.member_id])
-    session, taken = cast.work(a)
-    cast.conn.execute(MOVE, [b.member_id])
-    hold.release(session, taken, cast.lease_no())
-    cast.work(b)
-    a.disown(cast.partition())
-    assert cast.lease("owner") == b.member_id
-
-
-def test_only_a_lost_owners_session_is_broken(cast: Cast) -> None:
-    a, b = cast.member("a"), cast.member("b")
-    cast.conn.execute(MOVE, [a.member_id])
-    worker, _ = cast.work(a)
-    session = cast.session()
-    assert hold.break_zombie(session, cast.partition()) == 0, "its member lives"
-    a.leave()
-    assert hold.break_zombie(session, cast.partition(1)) == 0, "another partition"
-    assert hold.break_zombie(session, cast.partition()) == 1
-    with pytest.raises(psycopg.OperationalError):
-        worker.execute("select 1")
-    assert b.beat()
-
-
 def test_lock_and_lease_are_taken_together_or_not_at_all(cast: Cast) -> None:
     """Who is not the target makes way: the lock it found free is free for the one who is."""
     a, b = cast.member("a"), cast.member("b")
@@ -181,40 +105,3 @@ def test_lock_and_lease_are_taken_together_or_not_at_all(cast: Cast) -> None:
     cast.conn.execute(MOVE, [b.member_id])
     assert hold.try_take(other, cast.lease_no(), cast.partition(), b.member_id) is None
     assert hold.install(session, taken) is not None, "the owner, which holds the lock, still is it"
-
-
-def test_the_target_takes_nothing_while_another_session_has_the_lock(cast: Cast) -> None:
-    """Its handler may be running: one at a time, whatever the lease says."""
-    a = cast.member("a")
-    cast.conn.execute(MOVE, [a.member_id])
-    session, other = cast.session(), cast.session()
-    assert hold.lock(other, cast.lease_no())
-    assert hold.try_take(session, cast.lease_no(), cast.partition(), a.member_id) is None
-    assert cast.lease("owner") is None
-    hold.unlock(other, cast.lease_no())
-    assert hold.try_take(session, cast.lease_no(), cast.partition(), a.member_id) is not None
-
-
-def test_waiting_for_a_lock_is_limited(cast: Cast) -> None:
-    """A session that waits holds back vacuum, whatever else happens."""
-    a = cast.member("a")
-    cast.conn.execute(MOVE, [a.member_id])
-    cast.work(a)
-    session = cast.session()
-    assert not hold.lock(session, cast.lease_no())
-    row = session.execute("show lock_timeout").fetchone()
-    assert row == ("0",), "handlers wait as long as they like"
-
-
-def test_ready_is_told_to_the_group_by_the_leases_number(cast: Cast) -> None:
-    cast.member("a", groups=("g", "h"))
-    listener = cast.session()
-    row = cast.conn.execute(
-        "select group_no from gapless.consumer_group where group_id = 'g'"
-    ).fetchone()
-    assert row is not None
-    listener.execute(f"listen gapless_g_{row[0]}")
-    hold.announce(cast.conn, cast.partition(2, "h"))
-    hold.announce(cast.conn, cast.partition(2))
-    said = [notify.payload for notify in listener.notifies(timeout=5, stop_after=1)]
-    assert said == [f"ready {cast.lease_no(2)}"]

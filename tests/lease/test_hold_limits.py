@@ -143,16 +143,6 @@ def test_after_a_release_the_lock_is_free_whoever_the_lease_belongs_to(
     assert cast.lease("owner") is None
 
 
-def test_why_a_partition_stands_still_is_said_and_taken_back(
-    cast: Cast, taken: tuple[Connection[Any], Assignment]
-) -> None:
-    session, assignment = taken
-    hold.report_error(session, assignment, "no way")
-    assert [cast.lease("error", n) for n in (0, 1)] == ["no way", None]
-    hold.report_error(session, assignment, None)
-    assert cast.lease("error") is None
-
-
 def test_nobody_is_a_zombie_where_all_is_well(cast: Cast, member: Member) -> None:
     session = cast.session()
     assert hold.break_zombie(session, cast.partition()) == 0

@@ -112,14 +112,6 @@ def test_a_beat_between_the_looks_saves_it(cast: Cast) -> None:
     assert a.evict() == 1
 
 
-def test_the_grace_between_the_looks_is_kept(cast: Cast) -> None:
-    a, b = cast.member("a", timing=GRACEFUL), cast.member("b")
-    cast.let_pass(b, MINUTE)
-    for _ in range(3):
-        assert a.evict() == 0
-    assert b.member_id in cast.members()
-
-
 def test_an_evicted_one_learns_it_at_its_next_beat(cast: Cast) -> None:
     a, b = cast.member("a"), cast.member("b")
     cast.let_pass(b, MINUTE)
@@ -149,15 +141,6 @@ def test_after_an_eviction_it_does_not(cast: Cast) -> None:
     assert not b.reattach(cast.session("again"))
 
 
-def test_members_of_other_groups_are_watched_too(cast: Cast) -> None:
-    a, b = cast.member("a", groups=("g",)), cast.member("b", groups=("h",))
-    assert not a.has_peers(), "nobody could take its partitions"
-    die(b)
-    until_gone(cast, b)
-    assert a.watch()
-    assert a.evict() == 1
-
-
 def test_watch_notices_a_plan_that_was_left_to_somebody_else(cast: Cast) -> None:
     """A plan may be skipped because another session is at it, who does not know the newest yet."""
     a = cast.member("a")
@@ -169,18 +152,6 @@ def test_watch_notices_a_plan_that_was_left_to_somebody_else(cast: Cast) -> None
     assert a.watch()
     a.sync()
     assert cast.lease("target") == a.member_id
-    assert not a.watch()
-
-
-def test_a_member_with_room_watches_for_the_unserved(cast: Cast) -> None:
-    a = cast.member("a", capacity=3, groups=("g", "h"))
-    b = cast.member("b", capacity=0, groups=("g", "h"))
-    a.sync()
-    assert not a.watch(), "full"
-    cast.conn.execute("update gapless.lease set target = null where group_id = 'g'")
-    assert a.watch()
-    assert not b.watch(), "not its business: it has no room"
-    a.sync()
     assert not a.watch()
 
 

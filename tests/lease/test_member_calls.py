@@ -201,18 +201,6 @@ def test_who_leaves_is_gone_and_its_partitions_are_the_others(staff: Staff) -> N
     assert set(staff.targets().values()) == {other.member_id}
 
 
-def test_the_graces_are_those_of_its_timing(staff: Staff) -> None:
-    """Of the suspect, and of one whose session ended while a worker of it lives."""
-    hour_ms = 3_600_000
-    patient = Timing(ttl_ms=60_000, suspect_grace_ms=hour_ms, reconnect_grace_ms=0)
-    made, other = staff.member(ALL[0], timing=patient), staff.member(ALL[0])
-    staff.cast.let_pass(other, timedelta(minutes=2))
-    assert [made.evict() for _ in range(3)] == [0, 0, 0]
-    made._timing = replace(patient, suspect_grace_ms=0, reconnect_grace_ms=hour_ms)
-    assert made.evict() == 1
-    assert made.watch() in {True, False}
-
-
 @pytest.mark.parametrize(
     "change",
     [

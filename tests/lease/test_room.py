@@ -6,51 +6,6 @@ from psycopg import Connection
 from gapless.errors import ConnectError
 from gapless.lease.room import Own, own_sessions, require_room
 from support.cast import Cast
-from support.fleet import until
-
-ME = (("g", "outbox"),)
-
-
-def needed(
-    conn: Connection,
-    capacity: int | None = None,
-    per_worker: int = 1,
-    pairs: tuple[tuple[str, str], ...] = ME,
-    total: int = 8,
-) -> tuple[int, int, int]:
-    """Supervisors, partitions, workers; `outbox` has 4 partitions."""
-    row = conn.execute(
-        "select supervisors, partitions, workers from gapless.sessions_needed(%s, %s, %s, %s, %s)",
-        [capacity, per_worker, [g for g, _ in pairs], [t for _, t in pairs], total],
-    ).fetchone()
-    assert row is not None
-    return row
-
-
-def test_alone(cast: Cast) -> None:
-    assert needed(cast.conn) == (1, 4, 4)
-    assert needed(cast.conn, per_worker=3) == (1, 4, 2)
-    assert needed(cast.conn, capacity=3) == (1, 3, 3)
-    assert needed(cast.conn, capacity=0) == (1, 0, 0)
-    assert needed(cast.conn, pairs=(*ME, ("h", "outbox"))) == (1, 8, 8)
-
-
-def test_topics_that_are_still_to_be_made_count(cast: Cast) -> None:
-    assert needed(cast.conn, pairs=(("g", "new"),), total=64) == (1, 64, 64)
-    assert needed(cast.conn, pairs=(("g", "new"),), total=64, per_worker=16) == (1, 64, 4)
-
-
-def test_with_others_the_partitions_are_shared(cast: Cast) -> None:
-    cast.member("a")
-    assert needed(cast.conn) == (2, 4, 4)
-    assert needed(cast.conn, per_worker=4) == (2, 4, 3), "two of a, and one of two partitions"
-    cast.member("b", groups=("h",))
-    assert needed(cast.conn) == (3, 8, 8), "groups of others take sessions too"
-
-
-def test_who_is_dead_takes_none(cast: Cast) -> None:
-    cast.member("a", groups=("h",))._conn.close()
-    until(lambda: needed(cast.conn)[1:] == (4, 4), "its session is gone")
 
 
 def require(

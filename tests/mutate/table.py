@@ -16,15 +16,15 @@ WHOLE = {"chaos", "journeys", "migration", "refused", "docs", "bench", "packagin
 NAMING_MAX = 12  # files of tests; what more of them name says nothing about them
 
 _SET = "across/test_settings_alone.py"
-_PLACES = f"consume/control/test_bystanders.py twins {_SET}"
+_PLACES = f"twins {_SET}"
 _LETTERS = (
     f"{_PLACES} consume/unit/test_policy.py consume/test_dead_letters.py consume/test_letter_sql.py"
     " consume/test_deaths.py consume/test_policies.py"
-    " consume/test_letters_and_barriers.py partitions/test_letters.py"
+    " partitions/test_letters.py"
     " worker/test_redrive.py"
 )
 _STEP = (
-    "consume/unit/test_unit.py consume/unit/test_steps.py consume/test_claim.py consume/test_fence.py"
+    "consume/unit/test_unit.py consume/test_claim.py consume/test_fence.py"
     " consume/test_deaths.py consume/test_prefetch.py consume/test_go_on.py"
     " consume/test_transient.py consume/test_dead_letters.py"
     " consume/test_deferred.py consume/test_rest.py consume/test_cut_off.py"
@@ -35,7 +35,7 @@ _STEP_TOO = (
     " consume/test_ledger.py"
 )
 _DELIVER = (
-    "consume/unit/test_window.py consume/unit/test_lookahead.py consume/unit/test_deliveries.py"
+    "consume/unit/test_window.py consume/test_beside.py consume/unit/test_agenda.py"
     " consume/test_deliver.py consume/test_deaths.py"
     " worker/test_shared_worker.py"
 )
@@ -96,7 +96,7 @@ _SPARK = "features/spark/unit/test_spark_ranges.py features/spark across/test_pl
 _READ = "log/twins/test_reads.py log/twins/test_reads_found.py log/test_read.py cli/test_tail.py cli/test_lines.py across/test_plans.py"
 
 _PLAN = (
-    f"{_LEASE} partitions consume/test_letters_and_barriers.py"
+    f"{_LEASE} partitions"
     " worker/test_kill.py worker/test_wakeups.py cli/test_topics_groups.py"
 )
 _REPLAY = "features/replay/test_replay_commands.py features/retention"

@@ -11,8 +11,6 @@ from support.group import owner
 from support.turn import one_step, one_step_alone
 from support.two_partitions import World
 
-HOLDER = "00000000-0000-0000-0000-000000000001"
-
 
 @handler(topic="orders", group="billing")
 def nothing(unit: object, conn: object) -> None:
@@ -70,59 +68,3 @@ def test_a_paused_partition_cannot_be_taken(dsn: str, conn: Connection, topic: T
         assert hold.take(session, cast.partition(0), member.member_id) is None
         conn.execute("select gapless.resume('g')")
         assert hold.take(session, cast.partition(0), member.member_id) is not None
-
-
-def test_whose_pause_is_whose(world: World) -> None:
-    """A seek takes its own back and leaves a person's; resume ends all."""
-    paused = (
-        "select gapless.is_paused('billing', topic_id, 0) from gapless.topic where name = 'orders'"
-    )
-    assert world.value("select gapless.pause('billing')") == 1
-    assert world.value("select gapless.pause('billing')") == 0
-    assert world.value("select gapless.pause('billing', holder => %s)", HOLDER) == 1
-    assert world.value("select gapless.resume('billing', holder => %s)", HOLDER) == 1
-    assert world.value(paused)
-    world.conn.execute("select gapless.pause('billing', holder => %s)", [HOLDER])
-    assert world.value("select gapless.resume('billing')") == 2
-    assert not world.value(paused)
-    assert world.value("select gapless.resume('billing')") == 0
-    actions = world.conn.execute("select action, who from gapless.audit").fetchall()
-    assert [action for action, _ in actions] == [
-        "pause",
-        "pause",
-        "resume",
-        "pause",
-        "resume",
-        "resume",
-    ]
-
-
-def test_a_part_of_a_whole(world: World) -> None:
-    world.conn.execute("select gapless.pause('billing')")
-    assert world.refused("select gapless.resume('billing', 'orders', 1)") == (
-        "GL409",
-        'group "billing" is paused as a whole: resume the group, then pause its parts',
-    )
-    world.conn.execute("select gapless.resume('billing')")
-    world.conn.execute("select gapless.pause('billing', 'orders', 1)")
-    assert world.value("select gapless.resume('billing', 'orders', 0)") == 0
-    assert world.value("select gapless.resume('billing', 'orders', 1)") == 1
-
-
-@pytest.mark.parametrize("verb", ["pause", "resume"])
-def test_what_is_not_there(world: World, verb: str) -> None:
-    assert world.refused(f"select gapless.{verb}('x')") == (
-        "GL404",
-        'there is no group "x": gapless groups lists them',
-    )
-    assert world.refused(f"select gapless.{verb}('billing', 'x')") == (
-        "GL404",
-        'group "billing" does not consume topic "x", but orders',
-    )
-    assert world.refused(f"select gapless.{verb}('billing', partition_id => 7)")[0] == "GL404"
-    world.conn.execute("select gapless.create_topic('more', 2)")
-    world.conn.execute("select gapless.create_group('billing', 'more')")
-    assert world.refused(f"select gapless.{verb}('billing', partition_id => 1)") == (
-        "GL400",
-        'group "billing" consumes several topics: say of which partition 1 is (--topic): more, orders',
-    )

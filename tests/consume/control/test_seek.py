@@ -27,19 +27,6 @@ def seek(world: World, **to: object) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.long
-def test_to_the_ends(world: World) -> None:
-    for partition in (0, 0, 1):
-        world.publish(partition)
-    assert seek(world, to_end="latest") == [(0, 1, 3, 0, 2), (1, 1, 2, 0, 1)]
-    assert world.drain().events == 0
-    assert seek(world, to_end="earliest") == [(0, 3, 1, 2, 0), (1, 2, 1, 1, 0)]
-    assert world.drain().events == 3
-    assert seek(world, to_end="earliest", partition_id=0) == [(0, 3, 1, 2, 0)]
-    assert world.drain().events == 2
-    assert world.handled() == [1, 2, 1, 2]
-
-
-@pytest.mark.long
 def test_to_an_offset_never_cuts_a_unit(world: World) -> None:
     """I5, also for a unit that spans segments of 200."""
     world.publish()
@@ -57,59 +44,6 @@ def test_to_an_offset_never_cuts_a_unit(world: World) -> None:
         (453, 453),
     ):
         assert seek(world, to_offset=offset, partition_id=0)[0][2] == start
-
-
-def test_out_of_range(world: World) -> None:
-    world.publish()
-    assert world.refused(
-        "select * from gapless.seek('billing', to_offset => 9, partition_id => 0)"
-    ) == (
-        "GL400",
-        "offset 9 is beyond the end of orders/0: the next event gets offset 2",
-    )
-    assert world.refused("select * from gapless.seek('x', to_offset => 1)")[0] == "GL404"
-    assert world.refused("select * from gapless.seek('billing', 'x', to_offset => 1)")[0] == "GL404"
-    assert world.refused(
-        "select * from gapless.seek('billing', partition_id => 7, to_offset => 1)"
-    ) == (
-        "GL404",
-        'group "billing" has no partition 7 of topic "orders": gapless groups show billing lists them',
-    )
-    state, text = world.refused("select * from gapless.seek('billing', to_time => now() + '1 h')")
-    assert state == "GL400"
-    assert "is in the future: the database's clock says" in text
-    for nothing in ("", ", to_end => 'latest', to_offset => 1", ", to_end => 'middle'"):
-        assert world.refused(f"select * from gapless.seek('billing'{nothing})")[0] == "GL400"
-    assert world.next_offsets() == [1, 1]
-
-
-@pytest.mark.long
-def test_before_retention(world: World) -> None:
-    """What is gone is named: the earliest offset, the earliest time."""
-    world.publish()
-    second = world.publish()
-    world.drain()
-    world.conn.execute(
-        "insert into gapless.log_start select topic_id, 0, 2, clock_timestamp()"
-        " from gapless.topic where name = 'orders'"
-    )
-    assert world.refused(
-        "select * from gapless.seek('billing', partition_id => 0, to_offset => 1)"
-    ) == (
-        "GL400",
-        "offset 1 of orders/0 is not there (any more): the earliest is 2",
-    )
-    state, text = world.refused(
-        "select * from gapless.seek('billing', partition_id => 0, to_time => '2020-01-01Z')"
-    )
-    assert state == "GL400"
-    oldest = world.value("select gapless.stamp(created_ts) from gapless.read('orders', 0, 2, 2)")
-    assert text == (
-        "events of orders/0 from 2020-01-01T00:00:00.000Z are not there any more: "
-        f"the earliest is of {oldest}"
-    )
-    assert seek(world, to_end="earliest", partition_id=0) == [(0, 3, 2, 1, 0)]
-    assert seek(world, to_transaction=second, partition_id=0) == [(0, 2, 2, 0, 0)]
 
 
 def test_to_a_time(world: World) -> None:
@@ -142,22 +76,6 @@ def test_a_late_commit_is_found_by_its_time(world: World, dsn: str) -> None:
     assert seek(world, to_time=last, partition_id=0)[0][2] == 3
 
 
-def test_to_a_transaction(world: World) -> None:
-    world.publish(0)
-    wanted = world.publish(0, events=3)
-    world.publish(1)
-    world.drain()
-    assert seek(world, to_transaction=wanted) == [(0, 5, 2, 3, 0), (1, 2, 2, 0, 0)]
-    unknown = "11111111-1111-1111-1111-111111111111"
-    state, text = world.refused(
-        f"select * from gapless.seek('billing', to_transaction => '{unknown}')"
-    )
-    assert (state, text) == (
-        "GL404",
-        f'no event of transaction {unknown} is in a topic of group "billing"',
-    )
-
-
 def test_letters_of_what_is_handled_again_are_gone(world: World) -> None:
     """I9: nothing is both handled and dead; letters before the place stay."""
     for payload in ("refuse", 1, "refuse", 2):
@@ -178,33 +96,6 @@ def test_letters_of_what_is_handled_again_are_gone(world: World) -> None:
     assert (detail["from"], detail["to"]) == (5, 2)
     assert world.drain().dead == 1
     assert world.handled() == [2, 4, 2, 4]
-
-
-def test_keys_of_forgotten_letters_park_nobody(world: World) -> None:
-    world.publish(payload="refuse")
-    world.drain()
-    world.conn.execute(
-        "insert into gapless.dead_letter_key values ('billing', %s, 0, 'x', 1)",
-        [require_topic(world.conn, "orders").topic_id],
-    )
-    seek(world, to_end="earliest")
-    assert world.value("select count(*) from gapless.dead_letter_key") == 0
-
-
-def test_a_letter_of_merged_units_is_not_cut(world: World) -> None:
-    """groupBy user set two units aside as one: who goes to the second goes to the first."""
-    world.publish()
-    world.publish()
-    world.drain()
-    ids = world.value(
-        "select array_agg(message_id order by c_offset) from gapless.read('orders', 0)"
-    )
-    topic_id = require_topic(world.conn, "orders").topic_id
-    world.conn.execute(
-        "select gapless.dead_letter('billing', %s, 0, 1, %s, 'broken')", [topic_id, ids]
-    )
-    assert seek(world, to_offset=2, partition_id=0) == [(0, 3, 1, 2, 0)]
-    assert world.letters() == []
 
 
 def test_refused_while_a_worker_owns_the_partition(world: World) -> None:

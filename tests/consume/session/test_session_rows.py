@@ -68,22 +68,6 @@ def test_what_raises_leaves_nothing(
     assert session.effects == [2]
 
 
-def test_what_a_handler_writes_behind_its_rollback_is_not_committed(session: StepSession) -> None:
-    with pytest.raises(ValueError, match="no"), transaction(session.conn):
-        session.write(1)
-        session.conn.execute("rollback")
-        session.write(2)
-        raise ValueError("no")
-    assert (session.effects, session.is_idle) == ([], True)
-
-
-def test_an_aborted_transaction_is_rolled_back(session: StepSession) -> None:
-    with pytest.raises(psycopg.errors.DivisionByZero), transaction(session.conn):
-        session.write(1)
-        session.conn.execute("select 1 / 0")
-    assert (session.effects, session.is_idle, session.conn.closed) == ([], True, False)
-
-
 def test_a_block_that_was_left_open_ends_the_session(session: StepSession) -> None:
     with pytest.raises(psycopg.OperationalError, match=LEFT_OPEN), transaction(session.conn):
         session.write(1)
@@ -95,25 +79,6 @@ def test_a_block_that_was_left_open_ends_the_session(session: StepSession) -> No
         transaction(session.conn),
     ):
         raise AssertionError("it is not begun")
-
-
-def test_a_command_that_was_left_running_ends_the_session(session: StepSession) -> None:
-    with pytest.raises(psycopg.OperationalError), transaction(session.conn):
-        run(session.conn, "settings")
-        session.write(1)
-        session.conn.pgconn.send_query(b"select pg_sleep(9)")
-        raise ValueError("no")
-    assert (session.effects, session.conn.closed) == ([], True)
-
-
-def test_a_session_that_was_lost(session: StepSession) -> None:
-    with pytest.raises(psycopg.OperationalError), transaction(session.conn):
-        session.write(1)
-        session.looker.execute(
-            "select pg_terminate_backend(%s, 5000)", [session.conn.info.backend_pid]
-        )
-        session.write(2)
-    assert (session.effects, session.conn.closed) == ([], True)
 
 
 def xid(session: StepSession) -> str:

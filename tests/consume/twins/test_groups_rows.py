@@ -2,7 +2,6 @@
 
 import pytest
 
-from gapless.db.connect import connect
 from support.twins import Twins
 
 NOBODY = "00000000-0000-0000-0000-000000000000"
@@ -135,33 +134,6 @@ def test_a_group_with_subscriptions_keeps_its_filter(twins: Twins, there: tuple[
         assert twins.value(CLEAR) is True, "it takes nothing no more"
     else:
         assert twins.value(CLEAR) is False
-
-
-@pytest.mark.parametrize(
-    "call", ["set_filter('nobody', 'orders', '{a}')", "clear_filter('nobody', 'orders')"]
-)
-def test_no_group_no_filter(twins: Twins, call: str) -> None:
-    assert twins.refused(f"select gapless.{call}")[0] == "GL404"
-
-
-LOCKS: dict[str, str] = {
-    "set_filter": "set_filter('billing', 'orders', '{a}')",
-    "clear_filter": "clear_filter('billing', 'orders')",
-}
-
-
-@pytest.mark.parametrize("name", LOCKS)
-def test_one_filter_at_a_time(twins: Twins, module_dsn: str, name: str) -> None:
-    """Who sets or takes it away has the group's row; other groups are free."""
-    twins.conn.execute(f"select gapless.{LOCKS[name]}")
-    free = (
-        "select g.group_id, t.name from gapless.consumer_group g join gapless.topic t using (topic_id)"
-        " for no key update of g skip locked"
-    )
-    with connect(module_dsn, role="test") as conn, conn.transaction(force_rollback=True):
-        others = conn.execute(free).fetchall()
-    assert len(others) == 2 * 4 - 1
-    assert ("billing", "orders") not in others
 
 
 @pytest.mark.parametrize("is_filtered", [True, False])

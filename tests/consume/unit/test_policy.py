@@ -1,9 +1,5 @@
 """What becomes of a unit that failed, as a pure function."""
 
-import pickle
-from datetime import timedelta
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -46,18 +42,3 @@ def test_the_handler_has_the_last_word(policy: Policy, failed: int, redriven: bo
 @given(POLICIES, st.integers(1, 10))
 def test_what_a_person_redrives_dies_again_at_once(policy: Policy, failed: int) -> None:
     assert judge(policy, ERROR, failed, redriven=True) == Verdict(state="dead")
-
-
-def test_wishes_are_checked_and_survive_a_process_border() -> None:
-    for after in (-1, 1e12):
-        with pytest.raises(ValueError, match="seconds"):
-            gapless.Retry(after=after)
-    after_what: object
-    for after_what in ("5", None, True, [1]):
-        with pytest.raises(TypeError, match="a number of seconds, or a timedelta"):
-            gapless.Retry(after=after_what)  # type: ignore[arg-type]
-    assert gapless.Retry(after=timedelta(minutes=1)).after == 60
-    with pytest.raises(ValueError, match="0 to"):
-        gapless.Retry(after=float("nan"))
-    wish = pickle.loads(pickle.dumps(gapless.Retry("later", after=3)))
-    assert (str(wish), wish.after) == ("later", 3)

@@ -3,7 +3,6 @@
 import copy
 from collections.abc import Callable
 from dataclasses import replace
-from itertools import chain, pairwise
 from pickle import dumps, loads
 from uuid import UUID
 
@@ -12,49 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gapless.consume.batch import Batch
-from gapless.consume.read.claim import split
-from gapless.consume.unit import FIRST_TIMELINE, Source, Unit, UnitRanges
+from gapless.consume.unit import FIRST_TIMELINE, Source, Unit
 from gapless.keys import Partition
 from gapless.log.event import Event, Row, transaction_uuid
 
 PARTITION = Partition(group_id="g", topic="t", topic_id=1, partition_id=3)
-SIZES = st.lists(st.integers(1, 12), min_size=1, max_size=40)
 
 
 def row(id_: int, user: tuple[str | None, str | None] = (None, None), xid: int = 7) -> Row:
     host_id, user_id = user
     return (id_, "k", None, b"{}", None, host_id, user_id, None, xid, 0, None, None)
-
-
-def spans_of(sizes: list[int], first_offset: int = 1) -> UnitRanges:
-    ends = "".join("0" * (unit_events - 1) + "1" for unit_events in sizes)
-    return split(first_offset, list(range(100, 100 + sum(sizes))), ends)
-
-
-class TestSplit:
-    @given(SIZES, st.integers(1, 10**15))
-    def test_is_lossless_and_in_order(self, sizes: list[int], first_offset: int) -> None:
-        spans = spans_of(sizes, first_offset)
-        assert [len(span.ids) for span in spans] == sizes
-        assert [*chain(*(span.ids for span in spans))] == list(range(100, 100 + sum(sizes)))
-        assert spans[0].first_offset == first_offset
-        assert spans[-1].last_offset == first_offset + sum(sizes) - 1
-        assert all(b.first_offset == a.last_offset + 1 for a, b in pairwise(spans))
-
-    @given(SIZES, st.integers(0, 40), st.integers(0, 40))
-    def test_a_slice_is_the_same_units(self, sizes: list[int], first: int, count: int) -> None:
-        spans = spans_of(sizes)
-        assert list(spans[first : first + count]) == list(spans)[first : first + count]
-        assert list(spans[first:][:count]) == list(spans)[first : first + count]
-        assert spans[-1] == list(spans)[-1]
-
-    def test_a_range_that_ends_inside_a_unit_is_a_defect(self) -> None:
-        with pytest.raises(AssertionError):
-            split(1, [1, 2], "10")
-
-    def test_a_range_with_a_bit_too_few_is_a_defect(self) -> None:
-        with pytest.raises(AssertionError):
-            split(1, [1, 2], "1")
 
 
 class TestUnit:
@@ -94,13 +60,6 @@ class TestUnit:
             assert (unit.span.first_offset, [*unit.span.ids]) == (11, ids)
         assert max(asked) <= slice_
 
-    def test_it_is_not_read_before_it_is_asked_for(self) -> None:
-        unit, asked = self.fetched([1, 2, 3], 2)
-        assert (len(unit), repr(unit)) == (3, "Unit(t/3@11..13)")
-        assert asked == []
-        next(iter(unit))
-        assert asked == [2]
-
     def test_who_publishes_for_it_again_and_again_reads_one_event(self) -> None:
         unit, asked = self.fetched([1, 2, 3], 2)
         assert unit.correlation == unit.transaction_id == transaction_uuid(7)
@@ -119,14 +78,6 @@ class TestUnit:
         id_ = UUID(int=1)
         own = (*row(1)[:7], id_, *row(1)[8:])
         assert Unit(Source(PARTITION, self.never, 10), 1, [own]).transaction_id == id_
-
-    def test_batch(self) -> None:
-        source = Source(PARTITION, self.never, 10)
-        units = [Unit(source, first, [row(first)]) for first in (1, 2)]
-        batch = Batch(units)
-        assert len(batch) == 2
-        assert [type(event) for event in batch.events] == [Event, Event]
-        assert [event.offset for event in batch.events] == [1, 2]
 
 
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda event: loads(dumps(event))])
