@@ -20,7 +20,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import OnFailure, Policy
 from gapless.db.connect import connect
-from gapless.errors import BlockedError, HoleError, UsageError
+from gapless.errors import BlockedError, HoleError
 from gapless.lease import hold
 from gapless.log.event import NewEvent, Row
 from gapless.log.read import fetch
@@ -562,17 +562,6 @@ def test_a_former_owner_notes_nothing(
     assert outcomes == ["done", "idle", "fenced"]
     assert (calls.offsets(), group.next_offset()) == ([1], 1)
     assert world.rows("select * from gapless.delivery where finished") == []
-
-
-@pytest.mark.parametrize("options", [{"batch": True}, {"group_by": "user"}])
-def test_only_units_as_they_are(options: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="at-least-once delivery is by the unit"):
-        gapless.handler(topic=TOPIC, delivery="at-least-once", **options)(lambda unit: None)
-
-
-def test_it_takes_one_argument() -> None:
-    with pytest.raises(UsageError, match="one argument, the unit"):
-        gapless.handler(topic=TOPIC, delivery="at-least-once")(lambda unit, conn: None)
 
 
 @pytest.mark.few(3)

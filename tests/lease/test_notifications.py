@@ -4,7 +4,6 @@ Nobody would notice a missing one but by its latency: everything is polled for, 
 """
 
 import pytest
-from psycopg import Connection
 
 from gapless.db.listen import listen
 from gapless.db.schema import default_channel, schema
@@ -102,32 +101,6 @@ def test_who_is_ready_tells_the_owner(cast: Cast, ear: Ear) -> None:
     assert ear.hear() == [(ear.group, f"ready {cast.lease_no()}")]
 
 
-@pytest.mark.parametrize("word", ["pause", "resume"])
-def test_a_pause_and_its_end_tell_the_group(cast: Cast, ear: Ear, word: str) -> None:
-    cast.conn.execute("select gapless.pause('g')")
-    if word == "resume":
-        ear.hear()
-        cast.conn.execute("select gapless.resume('g')")
-    assert [channel for channel, _ in ear.hear()] == [ear.group]
-
-
-@pytest.mark.parametrize("verb", ["redrive", "discard"])
-def test_what_a_person_does_with_a_unit_tells_its_partition(
-    cast: Cast, ear: Ear, verb: str
-) -> None:
-    set_aside(cast.conn, cast)
-    ask = {
-        "redrive": "select gapless.redrive_letter('g', 'outbox', 0, 1)",
-        "discard": "select gapless.discard_letter('g', 'outbox', 0, 1, 'of no use')",
-    }[verb]
-    ear.hear()
-    cast.conn.execute(ask)  # type: ignore[arg-type]
-    assert ear.hear() == [(ear.partition, "letter")]
-    if verb == "discard":
-        cast.conn.execute(ask)  # type: ignore[arg-type]
-        assert ear.hear() == [], "it is done already"
-
-
 def test_events_with_new_offsets_tell_their_partition(cast: Cast, ear: Ear) -> None:
     ear.hear()
     for partition, expected in ((1, []), (0, [(ear.partition, "")])):
@@ -168,13 +141,3 @@ def key_of(cast: Cast, partition: int) -> str:
         [partition],
     ).fetchall()
     return str(found[0][0])
-
-
-def set_aside(conn: Connection, cast: Cast) -> None:
-    """Let offset 1 of partition 0 be dead."""
-    conn.execute(
-        "insert into gapless.dead_letter (group_id, topic_id, partition_id, first_offset,"
-        " last_offset, events, transaction_id, state, parks, attempts, reason, exception)"
-        " values ('g', %s, 0, 1, 1, 1, gen_random_uuid(), 'dead', false, 1, '', '')",
-        [cast.topic.topic_id],
-    )

@@ -95,10 +95,7 @@ _CONTROL = (
 _SPARK = "features/spark/unit/test_spark_ranges.py features/spark across/test_plans.py"
 _READ = "log/twins/test_reads.py log/twins/test_reads_found.py log/test_read.py cli/test_tail.py cli/test_lines.py across/test_plans.py"
 
-_PLAN = (
-    f"{_LEASE} partitions"
-    " worker/test_kill.py worker/test_wakeups.py cli/test_topics_groups.py"
-)
+_PLAN = f"{_LEASE} partitions worker/test_kill.py worker/test_wakeups.py cli/test_topics_groups.py"
 _REPLAY = "features/replay/test_replay_commands.py features/retention"
 _PLACE = f"{_READ} consume/control features/retention cli/test_publish.py"
 
@@ -179,7 +176,8 @@ TABLE = {
     "*/gapless/log/wait.py": f"log/unit/test_wait_verdicts.py log/test_rows_wait.py {_WAIT}",
     "*/gapless/consume/verdict/wish.py": f"{_LETTERS} {_DELIVER}",
     "*/gapless/consume/drive.py": f"{_LETTERS} {_STEP} {_DELIVER} worker/test_redrive.py"
-    " worker/test_hole.py worker/test_sessions.py worker/test_poison.py",
+    " worker/test_hole.py worker/test_sessions.py worker/test_poison.py"
+    " features/filters/test_condition_kills.py",
     "*/gapless/consume/read/*": f"consume/unit/test_reading_units.py consume/unit/test_joining_segments.py {_STEP}"
     f" {_STEP_TOO} {_SUBSCRIPTION} {_COMPACTION}"
     " consume/test_encodings.py consume/test_same_units.py",

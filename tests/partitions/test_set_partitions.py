@@ -163,12 +163,6 @@ def test_a_group_made_during_a_change_has_all_partitions(dsn: str, players: Play
     assert players.value(found) == 9
 
 
-def test_the_same_number_changes_nothing(players: Players) -> None:
-    assert players.change(4) == 0
-    assert players.rows(LAYOUTS) == []
-    assert [players.change(5), players.change(5)] == [1, 1]
-
-
 def test_what_is_refused(players: Players) -> None:
     conn = players.conn
     for partitions in (0, 4097, -1):
@@ -176,12 +170,6 @@ def test_what_is_refused(players: Players) -> None:
             set_partitions(conn, "t", partitions)
     with pytest.raises(UsageError, match='"nosuch" does not exist'):
         set_partitions(conn, "nosuch", 3)
-    with pytest.raises(psycopg.Error, match="transaction of its own"), conn.transaction():
-        players.insert(conn, "k")
-        players.change(7)
-    with pytest.raises(psycopg.Error, match="READ COMMITTED"), conn.transaction():
-        conn.execute("set transaction isolation level repeatable read")
-        players.change(7)
     found = find_topic(conn, "t")
     assert found is not None
     assert found.partitions == 4
@@ -192,18 +180,6 @@ def test_a_number_in_a_configuration_that_differs_is_refused(players: Players) -
     with pytest.raises(UsageError, match="has 7 partitions in the database, not 4"):
         ensure_topic(players.conn, "t", partitions=4)
     assert ensure_topic(players.conn, "t", partitions=7).partitions == 7
-
-
-def test_other_topics_are_left_alone(players: Players) -> None:
-    other = ensure_topic(players.conn, "other", partitions=3)
-    players.conn.execute("select gapless.create_group('g', 'other')")
-    players.change(7)
-    players.conn.execute("select gapless.publish('other', '1', 'k')")
-    sequence(players.conn)
-    found = "select partitions, layout from gapless.topic where topic_id = %s"
-    assert players.rows(found, other.topic_id) == [(3, 0)]
-    layout = "select layout from gapless.log_segment where topic_id = %s"
-    assert players.value(layout, other.topic_id) == 0
 
 
 def test_only_operators_may(dsn: str, players: Players) -> None:

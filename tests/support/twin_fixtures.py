@@ -11,6 +11,7 @@ from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
 from support.chains import Chains, chained
+from support.letters import Letters, planted
 from support.staff import Staff
 from support.twins import Twins
 
@@ -78,6 +79,19 @@ def staff(employed: Staff, twins: Twins) -> Staff:
     assert employed.twins is twins
     employed.begin()
     return employed
+
+
+@pytest.fixture(scope="module")
+def set_aside(module_dsn: str) -> Iterator[Letters]:
+    with planted(module_dsn) as made:
+        yield Letters(made)
+
+
+@pytest.fixture
+def letters(set_aside: Letters) -> Iterator[Letters]:
+    """Yield twins with the same units set aside everywhere."""
+    with set_aside.twins.undone():
+        yield set_aside
 
 
 @pytest.fixture(scope="module")

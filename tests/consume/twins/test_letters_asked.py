@@ -7,27 +7,16 @@ import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from support.letters import HERE, Letters, of, planted
-from support.twins import Twins
+from support.letters import HERE, Letters, of
 
 LOCKED = {"guard_keys billing orders": {"is": (None, "there")}}
 UNIT_3 = "where {here} and first_offset = 3"
 
 
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Twins]:
-    with planted(module_dsn) as made:
-        yield made
-
-
 @pytest.fixture
-def letters(twins: Twins) -> Letters:
-    return Letters(twins)
-
-
-@pytest.fixture
-def other(shared: Twins, module_dsn: str) -> Iterator[Connection[Any]]:
+def other(set_aside: Letters, module_dsn: str) -> Iterator[Connection[Any]]:
     """Somebody else, in a transaction."""
+    assert set_aside
     with connect(module_dsn, role="other") as conn, conn.transaction(force_rollback=True):
         yield conn
 

@@ -1,28 +1,15 @@
 """What becomes of a unit that was set aside and failed again, for all its subscriptions or for some; among twins."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.letters import HERE, Letters, planted
-from support.twins import Twins
+from support.letters import HERE, Letters
 
 MINE = "'billing', {orders}, 1, 5, {token}"
 LETTER = f"dead_letter {HERE} 3"
 UNIT_3 = "where {here} and first_offset = 3"
 OVER = ["parked", "dead", "redriven", "discarded"]
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Twins]:
-    with planted(module_dsn) as made:
-        yield made
-
-
-@pytest.fixture
-def letters(twins: Twins) -> Letters:
-    return Letters(twins)
 
 
 FAILED = f"select gapless.letter_failed({MINE}, 3, STATE, 'again', 'longer'MORE)"

@@ -1,27 +1,13 @@
 """Units that are forgotten, what keeps an event in order, and which units may be committed; among twins."""
 
-from collections.abc import Iterator
-
 import psycopg
 import pytest
 
 from gapless.db.connect import connect
 from gapless.db.queries import sql_root
-from support.letters import HERE, Letters, digest, planted
-from support.twins import Twins
+from support.letters import HERE, Letters, digest
 
 UUID = "10000000-2000-4000-8000-00000000000{}"
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Twins]:
-    with planted(module_dsn) as made:
-        yield made
-
-
-@pytest.fixture
-def letters(twins: Twins) -> Letters:
-    return Letters(twins)
 
 
 @pytest.mark.parametrize(("from_offset", "forgotten"), [(3, 4), (4, 3), (5, 2), (9, 0)])

@@ -1,12 +1,10 @@
 """Who is parked behind whom, and who follows: keys of units that were set aside, among twins."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.letters import HERE, Letters, digest, of, planted
-from support.twins import Twins
+from support.letters import HERE, Letters, digest, of
 
 FOLLOWS = {"state": ("parked", "waiting"), "next_attempt_ts": (None, "0 s")}
 NOT_HERE = "not ({here})"
@@ -18,18 +16,9 @@ LAYOUTS = (
 )
 
 
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Twins]:
-    with planted(module_dsn) as made:
-        made.conn.execute(
-            "insert into gapless.guard_keys select group_no from gapless.consumer_group"
-        )
-        yield made
-
-
-@pytest.fixture
-def letters(twins: Twins) -> Letters:
-    return Letters(twins)
+@pytest.fixture(scope="module", autouse=True)
+def known_keys(set_aside: Letters) -> None:
+    set_aside.run("insert into gapless.guard_keys select group_no from gapless.consumer_group")
 
 
 def laid_out(partition: int, layout: int, more: str = "") -> str:

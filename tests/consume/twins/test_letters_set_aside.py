@@ -1,12 +1,10 @@
 """Putting units aside: what is written of each, and of each of its events, among twins."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.letters import HERE, Letters, digest, of, planted
-from support.twins import Twins
+from support.letters import HERE, Letters, digest, of
 
 UUID = "10000000-2000-4000-8000-00000000000{}"
 # Two events that say all of themselves, but for the transaction of the second; and one that says nothing.
@@ -23,17 +21,6 @@ TIMELINES = (
     "update gapless.log_segment set timeline ="
     " case when topic_id <> {orders} then 7 when partition_id <> 1 then 8 when base_offset > 1 then 9 else 5 end"
 )
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Twins]:
-    with planted(module_dsn) as made:
-        yield made
-
-
-@pytest.fixture
-def letters(twins: Twins) -> Letters:
-    return Letters(twins)
 
 
 @pytest.fixture

@@ -1,12 +1,10 @@
 """What a worker does with a unit that was set aside, from finding it due to its end: all rows, among twins."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from support.letters import HERE, OTHER, TOKEN, Letters, planted
-from support.twins import Twins
+from support.letters import HERE, OTHER, TOKEN, Letters
 
 MINE = "'billing', {orders}, 1, 5, {token}"
 LETTER = f"dead_letter {HERE} 3"
@@ -19,17 +17,6 @@ STRANGERS = [(4, TOKEN), (6, TOKEN), (5, OTHER)]
 NOT_DUE = ["parked", "dead", "redriven", "discarded", "later"]
 PAUSED = ["'billing', 'orders'", "'billing', 'orders', 1"]
 PAUSED_ELSEWHERE = ["'billing', 'orders', 2", "'mail', 'orders'", "'billing', 'other'"]
-
-
-@pytest.fixture(scope="module")
-def shared(module_dsn: str) -> Iterator[Twins]:
-    with planted(module_dsn) as made:
-        yield made
-
-
-@pytest.fixture
-def letters(twins: Twins) -> Letters:
-    return Letters(twins)
 
 
 def not_due(letters: Letters, how: str) -> None:

@@ -84,19 +84,12 @@ def test_at_least_once_is_by_the_unit() -> None:
     def call(unit: Unit) -> Unit:
         return unit
 
-    def once(function: Any = call, **options: Any) -> dict[str, Any]:
-        told = {"topic": "t", "delivery": "at-least-once", **options}
-        found: Handler = handler(**told)(function)
+    def once(**options: Any) -> dict[str, Any]:
+        found: Handler = handler(topic="t", delivery="at-least-once", **options)(call)
         return said(found)
 
     assert once() == {"delivery": "at-least-once"}
     assert once(group_by="transaction")["group_by"] == "transaction"
-    with pytest.raises(UsageError, match="at-least-once delivery is by the unit, without batch"):
-        once(batch=True)
-    with pytest.raises(UsageError, match="by the unit, without groupBy user"):
-        once(group_by="user")
-    with pytest.raises(UsageError, match="called with one argument, the unit"):
-        once(lambda unit, conn: None)
     # As it is configured, for one that does not say so.
     require_single_units(Handler(function=call), None)
     with pytest.raises(UsageError, match="called with one argument, the unit"):
