@@ -387,6 +387,7 @@ def test_calls_go_on_between_turns(world: World, group: Group) -> None:
     driver = Driver(turn(group.conn, group.assignment, calls.handler), wake=woken.set)
     assert [driver.turn().outcome for _ in range(2)] == ["done", "idle"]
     assert driver.going_on
+    assert driver.oldest_s is not None
     fill(world, "bc")
     while calls.most < 3:
         driver.turn()

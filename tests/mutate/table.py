@@ -175,7 +175,7 @@ TABLE = {
     "*/gapless/consume/terms.py": f"consume/test_terms.py {_STEP} {_DELIVER}",
     "*/gapless/log/wait.py": f"log/unit/test_wait_verdicts.py log/test_rows_wait.py {_WAIT}",
     "*/gapless/consume/verdict/wish.py": f"{_LETTERS} {_DELIVER}",
-    "*/gapless/consume/drive.py": f"{_LETTERS} {_STEP} {_DELIVER} worker/test_redrive.py"
+    "*/gapless/consume/drive.py": f"consume/test_turns.py {_LETTERS} {_STEP} {_DELIVER} worker/test_redrive.py"
     " worker/test_hole.py worker/test_sessions.py worker/test_poison.py"
     " features/filters/test_condition_kills.py",
     "*/gapless/consume/read/*": f"consume/unit/test_reading_units.py consume/unit/test_joining_segments.py {_STEP}"
