@@ -9,6 +9,7 @@ import pytest
 
 from gapless.consume.drive import Driver
 from gapless.consume.outside.concurrent_retries import AT_A_TIME
+from gapless.consume.step import Step
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
@@ -25,12 +26,15 @@ def _beside(take: Callable[[Unit], None]) -> Handler:
     return replace(make_handler(take, delivery="at-least-once"), asides_beside=True)
 
 
-def _until(driver: Driver, holds: Callable[[], bool]) -> None:
+def _until(driver: Driver, holds: Callable[[], bool]) -> list[Step]:
+    """Take turns until it holds; return what they did."""
     give_up_s = time.monotonic() + bounded_patience(60.0)
+    turns = []
     while not holds():
         assert time.monotonic() < give_up_s
-        driver.turn()
+        turns.append(driver.turn())
         time.sleep(0.005)
+    return turns
 
 
 def _waiting(world: World, group: Group, units: int) -> None:
@@ -113,8 +117,8 @@ def test_one_that_killed_too_many_is_called_no_more(world: World, group: Group) 
     called = []
     outside = _beside(lambda unit: called.append(unit.first_offset))
     driver = Driver(turn(group.conn, group.assignment, outside, policy=RETRY), wake=str)
-    _until(driver, lambda: group.states() == {1: "dead"})
-    assert called == []
+    turns = _until(driver, lambda: group.states() == {1: "dead"})
+    assert (called, sum(done.dead for done in turns)) == ([], 1)
 
 
 def test_who_is_fenced_ends_nothing(world: World, group: Group) -> None:

@@ -12,6 +12,7 @@ from psycopg import Connection
 
 from gapless.consume.aside.retry import retry_aside
 from gapless.consume.unit import Unit
+from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.patience import CANCELLED_S, Patience
 from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect, is_transient
@@ -34,6 +35,17 @@ def real(world: World, conn: Connection[Any], sqlstate: str) -> None:
     conn.execute(
         "do $$ begin raise exception 'trouble' using errcode = '" + sqlstate + "'; end $$"  # type: ignore[arg-type]
     )
+
+
+def at_four(group: Group, deed: Callable[[Connection[Any]], object]) -> Handler:
+    """Make a handler that does something more in its fourth unit."""
+
+    def handle(unit: Unit, conn: Connection[Any]) -> None:
+        group.record(unit, conn)
+        if unit.first_offset == 4:
+            deed(conn)
+
+    return make_handler(handle)
 
 
 @contextmanager
@@ -158,6 +170,14 @@ drop trigger if exists fail_at_commit on once;
 create constraint trigger fail_at_commit after insert on once deferrable initially deferred
   for each row execute function fail_at_commit();
 """
+SLOW = """
+create table if not exists slow (n int);
+create or replace function be_slow() returns trigger language plpgsql as $$
+begin perform pg_sleep(10); return null; end $$;
+drop trigger if exists be_slow on slow;
+create constraint trigger be_slow after insert on slow deferrable initially deferred
+  for each row execute function be_slow();
+"""
 STATES = "40001 40P01 55P03 55006 08006 08003 57P01 57P03 58030 25006"
 
 
@@ -217,22 +237,15 @@ class TestFromTheHandler:
     ) -> None:
         world.units(*[1] * 5)
         group.failing = set(failing)
-        times = 0
-
-        def handle(unit: Unit, conn: Connection[Any]) -> None:
-            nonlocal times
-            group.record(unit, conn)
-            if unit.first_offset == 4 and times < 2:
-                times += 1
-                trouble(conn)
-
+        deeds = [trouble, trouble]
+        handler = at_four(group, lambda conn: deeds and deeds.pop()(conn))
         for _ in range(2):
             with pytest.raises(kind) as caught:
-                group.step(make_handler(handle))
+                group.step(handler)
             assert is_transient(caught.value)
             assert (group.effects(), group.letters(), group.next_offset()) == ([], {}, 1)
             assert group.conn.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
-        group.drain(make_handler(handle))
+        group.drain(handler)
         group.assert_all_once(5)
         assert set(group.letters()) == failing
 
@@ -241,86 +254,38 @@ class TestCancelled:
     """57014 is the unit's own failure: it took longer than it may, or somebody made an end of it."""
 
     @pytest.mark.parametrize("failing", [set(), {2}], ids=["fast path", "careful path"])
+    @pytest.mark.parametrize("how", ["SET LOCAL", "session", "deferred", "in other words"])
     def test_a_statement_that_takes_too_long(
-        self, world: World, group: Group, failing: set[int]
+        self, world: World, group: Group, how: str, failing: set[int]
     ) -> None:
+        """Deferred: at COMMIT PostgreSQL has no such timeout; when a unit is tried alone, it has."""
+        world.conn.execute(SLOW)
         world.units(*[1] * 5)
-        group.failing = failing
+        group.failing = failing or ({2} if how == "deferred" else set())
+        if how in ("session", "deferred"):
+            group.conn.execute("set statement_timeout = '100ms'")
 
-        def handle(unit: Unit, conn: Connection[Any]) -> None:
-            group.record(unit, conn)
-            if unit.first_offset == 4:
-                statement_timeout(world, conn)
-
-        group.drain(make_handler(handle))
-        group.assert_all_once(5)
-        assert set(group.letters()) == {4} | failing
-        assert group.sqlstates() == {"57014"} | ({None} if failing else set())
-
-    def test_under_a_timeout_of_the_session(self, world: World, group: Group) -> None:
-        """As statementTimeoutMs sets it."""
-        world.units(*[1] * 5)
-        group.conn.execute("set statement_timeout = '100ms'")
-
-        def handle(unit: Unit, conn: Connection[Any]) -> None:
-            group.record(unit, conn)
-            if unit.first_offset == 4:
-                conn.execute("select pg_sleep(10)")
-
-        group.drain(make_handler(handle))
-        group.assert_all_once(5)
-        assert set(group.letters()) == {4}
-
-    def test_in_a_deferred_trigger(self, world: World, group: Group) -> None:
-        """At COMMIT PostgreSQL has no such timeout; when a unit is tried alone, it has."""
-        world.conn.execute(
-            "create table if not exists slow (n int);"
-            "create or replace function be_slow() returns trigger language plpgsql as $$"
-            " begin perform pg_sleep(10); return null; end $$;"
-            "drop trigger if exists be_slow on slow;"
-            "create constraint trigger be_slow after insert on slow deferrable"
-            " initially deferred for each row execute function be_slow()"
-        )
-        world.units(*[1] * 5)
-        group.failing = {2}
-        group.conn.execute("set statement_timeout = '100ms'")
-
-        def handle(unit: Unit, conn: Connection[Any]) -> None:
-            group.record(unit, conn)
-            if unit.first_offset == 4:
+        def deed(conn: Connection[Any]) -> None:
+            if how == "deferred":
                 conn.execute("insert into slow values (1)")
-
-        group.drain(make_handler(handle))
-        group.assert_all_once(5)
-        assert set(group.letters()) == {2, 4}
-
-    def test_said_in_other_words(self, world: World, group: Group) -> None:
-        world.units(1, 1)
-
-        def handle(unit: Unit, conn: Connection[Any]) -> None:
-            group.record(unit, conn)
-            if unit.first_offset == 2:
+            elif how == "session":
+                conn.execute("select pg_sleep(10)")
+            elif how == "SET LOCAL":
+                statement_timeout(world, conn)
+            else:
                 try:
                     statement_timeout(world, conn)
                 except psycopg.Error as error:
                     raise LookupError("in an ORM's words") from error
 
-        group.drain(make_handler(handle))
-        group.assert_all_once(2)
-        assert set(group.letters()) == {2}
+        group.drain(at_four(group, deed))
+        group.assert_all_once(5)
+        assert set(group.letters()) == {4} | group.failing
 
     def test_an_operator_who_cancels_once_costs_nothing(self, world: World, group: Group) -> None:
         world.units(*[1] * 5)
-        times = 0
-
-        def handle(unit: Unit, conn: Connection[Any]) -> None:
-            nonlocal times
-            group.record(unit, conn)
-            if unit.first_offset == 4 and not times:
-                times = 1
-                cancelled(world, conn)
-
-        group.drain(make_handler(handle))
+        deeds = [cancelled]
+        group.drain(at_four(group, lambda conn: deeds and deeds.pop()(world, conn)))
         group.assert_all_once(5)
         assert group.letters() == {}
 
@@ -412,20 +377,12 @@ class TestUnready:
     ) -> None:
         world.units(*[1] * 5)
         group.failing = failing
-        mended = False
-
-        def handle(unit: Unit, conn: Connection[Any]) -> None:
-            group.record(unit, conn)
-            if unit.first_offset == 4 and not mended:
-                real(world, conn, sqlstate)
-
-        patience = Patience()
+        handler, patience = at_four(group, lambda conn: real(world, conn, sqlstate)), Patience()
         for _ in range(2):
             with pytest.raises(UnreadyError, match=f"@4: .*SQLSTATE {sqlstate}"):
-                group.drain(make_handler(handle), patience=patience)
+                group.drain(handler, patience=patience)
         assert set(group.letters()) == failing
-        mended = True
-        group.drain(make_handler(handle), patience=patience)
+        group.drain(patience=patience)
         group.assert_all_once(5)
         assert set(group.letters()) == failing
 
@@ -434,14 +391,8 @@ class TestUnready:
         self, world: World, group: Group, sqlstate: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         world.units(*[1] * 5)
-
-        def handle(unit: Unit, conn: Connection[Any]) -> None:
-            group.record(unit, conn)
-            if unit.first_offset == 4:
-                real(world, conn, sqlstate)
-
         monkeypatch.setattr("gapless.consume.verdict.patience.PATIENCE_S", 0.0)
-        group.drain(make_handler(handle), patience=Patience())
+        group.drain(at_four(group, lambda conn: real(world, conn, sqlstate)), patience=Patience())
         group.assert_all_once(5)
         assert set(group.letters()) == {4}
 
