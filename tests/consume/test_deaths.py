@@ -10,7 +10,6 @@ from psycopg import Connection
 import gapless
 from gapless import failpoints
 from gapless.consume.drive import Driver
-from gapless.consume.read.place import forget_attempt, record_attempt
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
@@ -173,32 +172,3 @@ def deaths(world: World) -> int:
             " + coalesce((select max(crashes) from gapless.dead_letter), 0)"
         )
     )
-
-
-def test_an_attempt_counts_for_its_own_offset_alone(world: World, group: Group) -> None:
-    """It is taken back only while the unit is the next one; of the next one it starts at 1."""
-    world.units(1, 1)
-    look = "select attempt_offset, attempts from gapless.consumer_offsets"
-    for expected in (1, 2):
-        assert record_attempt(group.conn, group.assignment) == expected
-    forget_attempt(group.conn, group.assignment)
-    assert world.rows(look) == [(1, 1)]
-    group.step(batch_size=1)
-    forget_attempt(group.conn, group.assignment)
-    assert world.rows(look) == [(1, 1)], "that unit is passed: there is nothing to take back"
-    assert record_attempt(group.conn, group.assignment) == 1
-    assert world.rows(look) == [(2, 1)]
-    for _ in range(2):
-        forget_attempt(group.conn, group.assignment)
-    assert world.rows(look) == [(2, 0)], "nobody has died less than never"
-
-
-@pytest.mark.parametrize("name", ["epoch", "token"])
-def test_only_the_owner_counts_attempts(world: World, group: Group, name: str) -> None:
-    world.units(1)
-    assert record_attempt(group.conn, group.assignment) == 1
-    other = {"epoch": "epoch + 1", "token": "gen_random_uuid()"}[name]
-    world.conn.execute(f"update gapless.consumer_offsets set {name} = {other}")
-    assert record_attempt(group.conn, group.assignment) is None
-    forget_attempt(group.conn, group.assignment)
-    assert world.rows("select attempts from gapless.consumer_offsets") == [(1,)]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from gapless import failpoints
 from gapless.consume.drive import Driver
 from gapless.consume.verdict.policy import Policy
 from gapless.errors import BeyondError, HoleError, OverrunError
@@ -101,6 +102,20 @@ def test_one_that_becomes_due_is_found(world: World, group: Group, clock: Clock)
     assert driver.has_due()
     assert driver.turn().handled == 1
     assert group.states() == {}
+
+
+def test_an_attempt_behind_one_that_was_set_aside_is_forgiven(world: World, group: Group) -> None:
+    set_aside(world, group, 1)
+    world.conn.execute(DUE, [group.name])
+    driver = drives(group)
+    assert driver.turn().handled == 1
+    failpoints.arm({"alone.recorded": "raise"})
+    with pytest.raises(RuntimeError, match="failpoint"):
+        driver.turn(alone=True)
+    assert driver.has_attempt
+    driver.forgive(group.conn)
+    look = "select attempts from gapless.consumer_offsets where group_id = %s"
+    assert (world.value(look, group.name), group.calls) == (0, [1])
 
 
 def lose(world: World, group: Group) -> None:

@@ -21,29 +21,6 @@ def test_the_target_waits_while_the_owner_lives(cast: Cast) -> None:
     assert again.epoch == 2
 
 
-def test_clean_and_unclean_ends_are_told_apart(cast: Cast) -> None:
-    a = cast.member("a")
-    cast.conn.execute(MOVE, [a.member_id])
-    assert unclean(cast, a.member_id) is False
-    session, taken = cast.work(a)
-    session.close()
-    assert unclean(cast, a.member_id) is True
-    session, taken = cast.work(a)
-    hold.release(session, taken, cast.lease_no())
-    assert unclean(cast, a.member_id) is False
-
-
-def unclean(cast: Cast, member_id: object) -> bool:
-    """Take, install, and let go; was the predecessor's end unclean?"""
-    session = cast.session()
-    taken = hold.take(session, cast.partition(), member_id)  # type: ignore[arg-type]
-    assert taken is not None
-    held = hold.install(session, taken)
-    assert held is not None
-    hold.release(session, taken, cast.lease_no())
-    return held.unclean
-
-
 @pytest.mark.long
 def test_the_fence_waits_for_an_open_batch_but_no_plan_does(cast: Cast) -> None:
     """L2: no control statement waits for a worker's transaction."""
@@ -92,16 +69,3 @@ def test_release_by_a_former_owner_changes_nothing(cast: Cast) -> None:
         "select installed_offset from gapless.consumer_offsets where partition_id = 0"
     ).fetchone()
     assert row == (1,), "b's end would look clean"
-
-
-def test_lock_and_lease_are_taken_together_or_not_at_all(cast: Cast) -> None:
-    """Who is not the target makes way: the lock it found free is free for the one who is."""
-    a, b = cast.member("a"), cast.member("b")
-    cast.conn.execute(MOVE, [a.member_id])
-    session, other = cast.session(), cast.session()
-    assert hold.try_take(other, cast.lease_no(), cast.partition(), b.member_id) is None
-    taken = hold.try_take(session, cast.lease_no(), cast.partition(), a.member_id)
-    assert taken is not None
-    cast.conn.execute(MOVE, [b.member_id])
-    assert hold.try_take(other, cast.lease_no(), cast.partition(), b.member_id) is None
-    assert hold.install(session, taken) is not None, "the owner, which holds the lock, still is it"
