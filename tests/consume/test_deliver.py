@@ -444,6 +444,22 @@ def test_a_unit_too_large_for_memory_is_read_while_other_calls_go_on(
     assert group.next_offset() == 151
 
 
+def test_an_event_that_vanishes_while_its_unit_is_read_is_no_failure_of_it(
+    world: World, group: Group
+) -> None:
+    """It is read by the session's thread, and the error comes back to it by way of the call."""
+    world.events([NewEvent(payload={"n": n}, key="a") for n in range(50)])
+
+    def take(unit: Unit) -> None:
+        world.conn.execute("delete from gapless.outbox_message_t")
+        list(unit)
+
+    handler = gapless.handler(topic=TOPIC, delivery="at-least-once")(take)
+    with pytest.raises(HoleError):
+        group.drive(handler, stream_above_events=10)
+    assert (group.states(), group.next_offset()) == ({}, 1)
+
+
 @pytest.mark.long
 def test_a_key_that_was_let_go_is_not_parked_for_ever(
     world: World, group: Group, monkeypatch: pytest.MonkeyPatch

@@ -90,18 +90,12 @@ class TestOneCommit:
 
     @pytest.mark.parametrize("point", POINTS)
     def test_a_session_lost_anywhere_leaves_neither(
-        self, world: World, group: Group, point: str, monkeypatch: pytest.MonkeyPatch
+        self, world: World, group: Group, point: str
     ) -> None:
         world.units(2, 1)
-
-        def lose(name: str) -> None:
-            if name == point:
-                world.conn.execute(
-                    "select pg_terminate_backend(%s, 5000)", [group.conn.info.backend_pid]
-                )
-
-        for room in ("read.backlog", "step"):
-            monkeypatch.setattr(f"gapless.consume.{room}.hit", lose)
+        end = "select pg_terminate_backend(%s, 5000)"
+        pid = group.conn.info.backend_pid
+        failpoints.arm({point: lambda _: world.conn.execute(end, [pid])})
         with pytest.raises(psycopg.OperationalError):
             group.step()
         assert (group.next_offset(), group.effects(), group.letters()) == (1, [], {})

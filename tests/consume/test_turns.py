@@ -69,6 +69,19 @@ def test_what_is_due_and_the_log_take_turns(world: World, group: Group, clock: C
     assert group.states() == {}
 
 
+@pytest.mark.parametrize(
+    ("delays_s", "expected"), [((3600.0,), (0, 1, 0)), ((3600.0, 3600.0), (0, 0, 1))]
+)
+def test_how_one_that_fails_again_ends_is_told(
+    world: World, group: Group, delays_s: tuple[float, ...], expected: tuple[int, int, int]
+) -> None:
+    set_aside(world, group, 1)
+    world.conn.execute(DUE, [group.name])
+    group.failing = {1}
+    done = drives(group, policy=Policy(on_failure="retry", retry_delays_s=delays_s)).turn()
+    assert (done.handled, done.dead, done.waiting) == expected
+
+
 def test_what_is_due_leaves_the_calls_time(world: World, group: Group, clock: Clock) -> None:
     """At least once: one, and then the log alone for a while, unless it is idle."""
     set_aside(world, group, 2)
