@@ -77,19 +77,6 @@ def other(dsn: str) -> Iterator[psycopg.Connection]:
         yield conn
 
 
-def test_two_people_at_once_do_not_wait_for_each_other(
-    letters: Letters, other: psycopg.Connection
-) -> None:
-    letters.aside(1, "dead")
-    letters.aside(2, "dead")
-    assert letters.redrive(1, other) == "asked"
-    assert letters.discard(2, other) == "discarded"
-    letters.world.conn.execute("set lock_timeout = '2s'")
-    assert letters.redrive(1) == "busy"
-    other.commit()
-    assert letters.states() == {1: "waiting", 2: "discarded"}
-
-
 @pytest.mark.long
 def test_a_unit_in_a_persons_hand_is_waited_for(
     group: Group, letters: Letters, other: psycopg.Connection

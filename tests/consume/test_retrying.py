@@ -12,9 +12,8 @@ import pytest
 from psycopg import Connection
 from psycopg.pq import TransactionStatus
 
-import gapless
 from gapless import failpoints
-from gapless.consume.aside.retry import due_asides, retry_aside
+from gapless.consume.aside.retry import retry_aside
 from gapless.consume.batch import Batch
 from gapless.consume.job import Job
 from gapless.consume.step import step
@@ -236,28 +235,6 @@ def test_one_that_fails_again_is_set_aside_again(
     assert aside.group.effects() == []
 
 
-def test_too_many_deaths_are_its_end(aside: Aside) -> None:
-    aside.has("crashes = 2")
-    assert aside.retry() == "dead"
-    assert (aside.seen, aside.found()) == ([], ("dead", 1, 0, None))
-    (reason,) = aside.group.letters_have("reason")
-    assert "died, or lost its session, 2 times" in reason
-    assert reason.endswith(": killed")
-
-
-def test_one_death_less_is_none(aside: Aside) -> None:
-    aside.has("crashes = 1")
-    assert aside.retry() == "handled"
-
-
-@OUTSIDE
-def test_one_that_is_to_be_skipped_counts_as_handled(aside: Aside, *, outside: bool) -> None:
-    aside.ends = [gapless.Skip("of no use")]
-    assert aside.retry(outside=outside) == "handled"
-    assert aside.found() is None
-    assert aside.group.effects() == []
-
-
 @pytest.mark.parametrize("end", [ends, late("23514")], ids=["ends", "at COMMIT"])
 def test_a_transaction_that_cannot_commit_is_its_failure(aside: Aside, end: Ends) -> None:
     aside.ends = [end]
@@ -302,14 +279,3 @@ def test_a_habit_just_learned_is_tried_once_more(aside: Aside) -> None:
 
 
 # -- what is due ----------------------------------------------------------------------------------
-
-
-def test_a_look_finds_those_that_are_due_or_the_time_until_one_is(aside: Aside) -> None:
-    job = aside.job()
-    assert due_asides(job) == ([1], None)
-    aside.has("next_attempt_ts = now() + interval '1 h'")
-    due, wait_s = due_asides(job)
-    assert due == []
-    assert wait_s == pytest.approx(3600, abs=60)
-    aside.has("state = 'dead', next_attempt_ts = null")
-    assert due_asides(job) == ([], None)

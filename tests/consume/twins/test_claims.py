@@ -196,13 +196,6 @@ def test_whose_the_fence_is(owned: Twins, epoch: int, token: str, is_mine: bool)
     assert (locked == owned.value("select pg_current_xact_id()::text")) is is_mine
 
 
-def test_what_counts_as_finished(owned: Twins) -> None:
-    xid = owned.value("select pg_current_xact_id()::text")
-    assert owned.value("select gapless.finish_batch('1')") is False
-    assert owned.value("select gapless.finish_batch(%s)", xid) is True
-    assert owned.value("select current_setting('gapless.finished')") == xid
-
-
 def test_whose_place_changes_meanwhile_is_fenced_whatever_filters_others_have(owned: Twins) -> None:
     """The trigger stands for somebody who was there between the look and the claim."""
     owned.conn.execute(

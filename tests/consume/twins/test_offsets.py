@@ -82,22 +82,3 @@ def test_calls_that_did_not_begin_are_not_taken_back(owned: Twins) -> None:
         "delivery billing orders 1 4": {"crashes": (1, 0)},
         "delivery billing orders 1 7": {"crashes": (3, 2)},
     }
-
-
-TALLY = "select gapless.tally_filter('billing', %s, 1, 7, %s, %s, %s)"
-
-
-def test_why_a_filter_could_not_be_asked_about_the_last_of_them(twins: Twins) -> None:
-    """Of each claim, and of those that come after it."""
-    found = (
-        "select kept, passed, unasked, unasked_offset, unasked_why from gapless.filter_tally"
-        " where partition_id = 1"
-    )
-    topic = twins.topic_ids["orders"]
-    for events, offsets, errors, tally in (
-        (5, [1, 2, 4], ["first", "second", None], (3, 2, 2, 2, "second")),
-        (3, [6, 7, 8], ["third", None, "last"], (6, 2, 4, 8, "last")),
-        (2, [9], None, (7, 3, 4, 8, "last")),
-    ):
-        twins.conn.execute(TALLY, [topic, events, offsets, errors])
-        assert twins.conn.execute(found).fetchall() == [tally]

@@ -19,7 +19,6 @@ from gapless.telemetry import spans
 from gapless.telemetry.meter import BOUNDS_S, Meter, Meters, Reading, use
 
 HERE = Partition(group_id="g", topic="t", topic_id=1, partition_id=3)
-SAYS = "traceparent"
 
 
 def never(ids: object) -> list[Row]:
@@ -27,11 +26,6 @@ def never(ids: object) -> list[Row]:
 
 
 SOURCE = Source(HERE, never, 10, attempt=2)
-
-
-def traced_by(n: int) -> bytes:
-    """Return the headers of an event that was published in trace n."""
-    return f'{{"{SAYS}": "00-{n:032x}-{n:016x}-01"}}'.encode()
 
 
 def row(id_: int, headers: bytes | None = None) -> Row:
@@ -204,54 +198,8 @@ def test_one_call_is_watched_by_whom_asks(
         assert (span.events[0].attributes or {})["gapless.attempt"] == 2
 
 
-def test_a_failed_call_is_settled_by_the_next_unless_it_is_judged_later(
-    monkeypatch: pytest.MonkeyPatch, traced: Traced
-) -> None:
-    monkeypatch.setattr(spans, "tracer", lambda: traced.tracer)
-    error = ValueError("no")
-
-    def fail() -> None:
-        with pytest.raises(ValueError, match="no"), watched(ONE, is_judged_later=True):
-            raise error
-
-    fail()
-    with watched(TWO, is_judged_later=True):
-        assert traced.offsets == []
-    assert traced.offsets == [12]
-    with watched(TWO):
-        assert traced.offsets == [12, 11]
-    fail()
-    assert watch() is not None
-    assert traced.offsets == [12, 11, 12, 11]
-
-
-def test_a_call_is_linked_to_those_who_published_its_events(
-    monkeypatch: pytest.MonkeyPatch, traced: Traced
-) -> None:
-    """Whatever headers there are beside: of others, of other traces, broken, no object."""
-    monkeypatch.setattr(spans, "tracer", lambda: traced.tracer)
-    mixed = [
-        b'{"x": 1}', traced_by(1), b'{"traceparent"', b'["traceparent"]', None, traced_by(2),
-    ]  # fmt: skip
-    with watched(Batch([unit(11, *mixed), unit(17, traced_by(3))])):
-        pass
-    assert linked(traced) == [1, 2, 3]
-
-
-def test_of_many_so_many_are_linked(monkeypatch: pytest.MonkeyPatch, traced: Traced) -> None:
-    monkeypatch.setattr(spans, "tracer", lambda: traced.tracer)
-    monkeypatch.setattr(spans, "LINKS_MAX", 2)
-    with watched(unit(11, *map(traced_by, range(1, 5)))):
-        pass
-    assert linked(traced) == [1, 2]
-
-
 def test_headers_of_a_streamed_unit_are_not_read(traced: Traced) -> None:
     streamed = Unit(SOURCE, 11, None, [1, 2])
     watching = Watch(None, traced.tracer)
     assert len(list(watching.each([(0, streamed)]))) == 1
     assert traced.offsets == [11]
-
-
-def linked(traced: Traced) -> list[int]:
-    return [link.context.trace_id for span in traced.spans for link in span.links]

@@ -2,20 +2,14 @@
 
 import functools
 import json
-from dataclasses import replace
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 
-import gapless
 from gapless.consume.batch import Batch
-from gapless.consume.session import ChangedError, TransactionBrokenError, UnattributedError
 from gapless.consume.unit import Source, Unit
 from gapless.consume.user.awaited import is_async
-from gapless.consume.user.chain import adapt
-from gapless.consume.user.handler import Handler
 from gapless.keys import Partition
 
 PLACE = Partition(group_id="g", topic="orders", topic_id=1, partition_id=3)
@@ -95,31 +89,3 @@ def test_which_functions_are_awaited(function: Any, expected: bool) -> None:
 
 
 # -- what is learned of a function ----------------------------------------------------------------
-
-OF_SETTINGS = ChangedError("changed")
-UNTOLD = UnattributedError("untold")
-
-
-@pytest.mark.parametrize(
-    ("error", "before", "after"),
-    [
-        (OF_SETTINGS, {}, {"sets": True}),
-        (psycopg.errors.QueryCanceled("ours"), {}, {"sets": True}),
-        (OF_SETTINGS, {"sets": True}, None),
-        (UNTOLD, {}, {"publishes": True}),
-        (UNTOLD, {"sets": True}, {"publishes": True, "sets": True}),
-        (UNTOLD, {"publishes": True}, {"publishes": True, "defers": True}),
-        (UNTOLD, {"publishes": True, "defers": True}, None),
-        (TransactionBrokenError("ended"), {}, None),
-        (ValueError("no"), {}, None),
-    ],
-)
-def test_what_an_error_teaches(
-    error: BaseException, before: dict[str, bool], after: dict[str, bool] | None
-) -> None:
-    handler: Handler = gapless.handler(topic="orders")(lambda unit, conn: None)
-    plain_habits = replace(handler.habits)
-    for name in before:
-        setattr(handler.habits, name, True)
-    assert adapt(handler, error) is (after is not None)
-    assert handler.habits == replace(plain_habits, **(before if after is None else after))
