@@ -171,12 +171,6 @@ def test_it_goes_over_to_other_groups(staff: Staff) -> None:
     assert staff.groups_of(made) == ALL[:2]
 
 
-def test_a_group_that_is_gone_is_not_entered(staff: Staff) -> None:
-    made = staff.member(ALL[0])
-    made.change(staff.wanted(ALL[0], ALL[3]))
-    assert staff.groups_of(made) == [ALL[0]]
-
-
 def test_who_drains_has_its_partitions_planned_for_others(staff: Staff) -> None:
     made = staff.member(*ALL[:2])
     assert made.has_peers() is False
@@ -191,14 +185,6 @@ def test_who_drains_has_its_partitions_planned_for_others(staff: Staff) -> None:
     states = "select state from gapless.member where member_id = %s"
     assert staff.rows(states, other.member_id) == [("draining",)]
     assert other.beat()
-
-
-def test_who_leaves_is_gone_and_its_partitions_are_the_others(staff: Staff) -> None:
-    made, other = staff.member(*ALL[:2]), staff.member(*ALL[:2])
-    made.sync()
-    made.leave()
-    assert staff.rows("select member_id from gapless.member") == [(other.member_id,)]
-    assert set(staff.targets().values()) == {other.member_id}
 
 
 @pytest.mark.parametrize(

@@ -161,7 +161,7 @@ def group(conn: Connection, topic: Topic) -> tuple[Connection, int]:
 
 
 @settings(
-    max_examples=examples(150),
+    max_examples=examples(90),
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

@@ -28,15 +28,11 @@ def never(ids: object) -> list[Row]:
 SOURCE = Source(HERE, never, 10, attempt=2)
 
 
-def row(id_: int, headers: bytes | None = None) -> Row:
-    return (id_, "k", None, b"{}", headers, None, None, None, 7, 0, None, None)
+def row(id_: int) -> Row:
+    return (id_, "k", None, b"{}", None, None, None, None, 7, 0, None, None)
 
 
-def unit(first: int, *headers: bytes | None) -> Unit:
-    return Unit(SOURCE, first, [row(first + n, each) for n, each in enumerate(headers)])
-
-
-ONE, TWO = unit(11, None), unit(12, None, None)
+ONE, TWO = Unit(SOURCE, 11, [row(11)]), Unit(SOURCE, 12, [row(12), row(13)])
 
 
 class Clock:
