@@ -72,13 +72,12 @@ def test_a_commit_a_batch(behind: Behind) -> None:
 
 def test_whoever_takes_the_step_says_how_long_it_goes_on(behind: Behind) -> None:
     """A drain, an order, another partition of the worker wait for it; a step has no clock."""
-    behind.continue_while = False
-    assert behind.step().events == BATCH
-    asked = iter([True, True, False])
     taken = turn(behind.group.conn, behind.group.assignment, behind.group.handler, behind.ahead)
+    assert [step(taken, batch_size=BATCH).events for _ in range(2)] == [BATCH] * 2
+    asked = iter([True, True, False])
     done = step(taken, batch_size=BATCH, continue_while=lambda: next(asked))
     assert done.events == 3 * BATCH
-    assert commits(behind.group) == [BATCH] * 5
+    assert commits(behind.group) == [BATCH] * 6
 
 
 def test_a_driver_goes_on_for_a_limited_time(
