@@ -88,7 +88,7 @@ class TestOneUnit:
             if unit.first_offset in failing:
                 breaks(conn, unit.first_offset)
 
-        assert group.drain(make_handler(insert)) == 1
+        assert group.drain(make_handler(insert), units_per_commit=10) == 1
         group.assert_all_once(10)
         assert set(group.letters()) == failing
         assert group.letters_have("sqlstate") == {SQLSTATES[breaks]}
