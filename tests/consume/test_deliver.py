@@ -16,6 +16,7 @@ from psycopg import Connection
 import gapless
 from gapless import failpoints
 from gapless.consume.drive import Driver
+from gapless.consume.outside.lookahead import LOOK_S
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import OnFailure, Policy
@@ -424,6 +425,25 @@ def test_a_pause_lets_no_other_call_begin(
     world.value("select gapless.resume(%s, %s)", group.name, world.topic.name)
     calls.drive()
     assert group.next_offset() == units + 1
+
+
+def test_whether_it_is_paused_is_asked_now_and_then(
+    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While enough is read, no turn asks the database for more."""
+    now_s = [1000.0]
+    monkeypatch.setattr("gapless.consume.outside.lookahead.monotonic", lambda: now_s[0])
+    many(world, (f"k{n}" for n in range(100)))
+    calls = Calls(group, concurrency=1)
+    driver = Driver(turn(group.conn, group.assignment, calls.handler, batch_size=40))
+    counts = []
+    for passes_s in (0.0, 0.0, LOOK_S, 0.0):
+        now_s[0] += passes_s
+        for _ in range(4):
+            driver.turn()
+        counts.append(len(calls.seen))
+        world.value("select gapless.pause(%s)", group.name)
+    assert counts[0] < counts[1] == counts[2] == counts[3]
 
 
 @pytest.mark.long
