@@ -250,18 +250,6 @@ def test_what_is_no_resource_is_refused(function: Any, words: str) -> None:
         handler(topic="t", resources=[function])
 
 
-def test_a_unit_knows_its_group(dsn: str, conn: Connection) -> None:
-    told: list[tuple[str, bool]] = []
-
-    @handler(topic="t", group="billing")
-    def handle(unit: Unit, conn: Connection[Any]) -> None:
-        told.append((unit.group, unit.is_replay))
-
-    events(dsn, conn)
-    testing.drain(dsn, handle)
-    assert set(told) == {("billing", False)}
-
-
 def test_a_child_opens_its_own_and_closes_none_of_its_parents() -> None:
     """Not even when what it has of its parent's would be collected."""
     heard, told = os.pipe()

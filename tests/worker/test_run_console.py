@@ -72,13 +72,6 @@ def test_ctrl_c_drains_and_gives_the_terminal_back(terminal: Terminal, conn: Con
     assert value(conn, OWNED) == 0
 
 
-@pytest.mark.long
-def test_sigterm(terminal: Terminal) -> None:
-    os.kill(terminal.pid, signal.SIGTERM)
-    terminal.wait_for("code 0")
-    assert terminal.is_restored
-
-
 def test_killed_the_terminal_is_given_back_all_the_same(terminal: Terminal) -> None:
     os.kill(terminal.pid, signal.SIGKILL)
     terminal.wait_for("code -9")

@@ -47,32 +47,6 @@ def test_three_share_eight(fleet: Fleet) -> None:
 
 
 @pytest.mark.long
-def test_three_at_once_share_four(fleet: Fleet) -> None:
-    for name in "abc":
-        fleet.start(name)
-    until(lambda: sorted(fleet.owners().values()) == [1, 1, 2], "balanced")
-    for partition in range(4):
-        fleet.publish(partition=partition)
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-
-
-@pytest.mark.long
-def test_capacities_are_kept_and_what_is_too_much_waits(fleet: Fleet) -> None:
-    fleet.start("none", capacity=0)
-    fleet.start("one", capacity=1)
-    fleet.until_owners(one=1)
-    for partition in range(4):
-        fleet.publish(partition=partition)
-    until(lambda: fleet.value("select count(*) from ledger") == 1, "the one that is served")
-    assert fleet.value("select count(*) from gapless.lease where target is null") == 3
-    fleet.start("many")
-    fleet.until_owners(one=1, many=3)
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-
-
-@pytest.mark.long
 def test_a_capacity_is_shared_by_all_groups_of_a_supervisor(fleet: Fleet) -> None:
     """Room that one group gives back goes to another one's unserved partitions."""
     fleet.start("small", groups=[("g", "t"), ("h", "t")], capacity=4)
@@ -108,22 +82,6 @@ def test_many_groups_and_topics_in_one_supervisor(fleet: Fleet) -> None:
     fleet.until_handled()
     for group, topic in groups:
         assert_exactly_once(fleet.conn, group, topic)
-
-
-@pytest.mark.long
-def test_a_topic_with_one_partition_moves_whole(fleet: Fleet) -> None:
-    first = fleet.start("a", total_partitions=1)
-    fleet.until_owners(a=1)
-    fleet.start("b", total_partitions=1)
-    until(lambda: fleet.value("select count(*) from gapless.member") == 2, "both are members")
-    fleet.publish(partitions=1)
-    fleet.until_handled()
-    fleet.until_owners(a=1)
-    first.signal_all(9)
-    fleet.until_owners(b=1)
-    fleet.publish(partitions=1)
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
 
 
 @pytest.mark.long

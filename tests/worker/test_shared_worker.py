@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
+from signal import SIGKILL, SIGTERM
 
 import pytest
 
@@ -10,7 +10,6 @@ from support.fleet import Fleet, Instance, Load, until
 from support.ledger import (
     assert_exactly_once,
     assert_make_before_break,
-    dead,
     entries,
     handovers,
 )
@@ -184,25 +183,6 @@ def test_deadly_units_in_two_partitions_of_one_worker(
 
 
 @pytest.mark.long
-def test_an_ended_session_blames_nobody(fleet: Fleet) -> None:
-    a = start(fleet, "a", partitions_per_worker=8)
-    fleet.until_owners(a=8)
-    fleet.publish({"sleep_s": 0.3}, {}, partition=4, partitions=8)
-    publish_everywhere(fleet, {})
-    busy = (
-        "select count(*) from pg_stat_activity where datname = current_database()"
-        " and application_name like 'gapless/worker%%' and state = 'idle in transaction'"
-    )
-    for _ in range(4):
-        until(lambda: fleet.value(busy), "in the handler", within=a.log)
-        fleet.terminate("gapless/worker%")
-        until(lambda: not fleet.value(busy), "ended")
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-    assert not dead(fleet.conn)
-
-
-@pytest.mark.long
 def test_what_fails_for_now_in_one_partition_keeps_no_other_waiting(fleet: Fleet) -> None:
     """A transient error waits ever longer, up to ten seconds: for its own partition only."""
     a = start(fleet, "a", partitions_per_worker=8)
@@ -242,21 +222,3 @@ def test_kills_under_load(fleet: Fleet) -> None:
         load.go_on()
     fleet.until_handled()
     assert_exactly_once(fleet.conn)
-
-
-@pytest.mark.long
-def test_a_stopped_instance_loses_all_and_commits_nothing_late(fleet: Fleet) -> None:
-    a = start(fleet, "a")
-    fleet.until_owners(a=8)
-    with Load(fleet, partitions=8) as load:
-        load.go_on()
-        a.signal_all(SIGSTOP)
-        b = start(fleet, "b")
-        fleet.until_owners(b=8)
-        load.go_on()
-        a.signal_all(SIGCONT)
-        fleet.until_owners(a=4, b=4)
-        load.go_on()
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-    assert b.process.poll() is None

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP, SIGTERM
+from signal import SIGTERM
 
 import pytest
 
@@ -55,18 +55,6 @@ def test_ready_alive_stopping(fleet: Fleet, manager: Manager) -> None:
     until(lambda: "STOPPING=1" in manager.hear(), "it stops", within=a.log)
     assert a.ended() == 0
     assert manager.hear().count("READY=1") <= 1
-
-
-@pytest.mark.long
-def test_a_supervisor_that_hangs_is_not_alive(fleet: Fleet, manager: Manager) -> None:
-    a = fleet.start("a")
-    until(lambda: "WATCHDOG=1" in manager.hear(), "its loop turns", within=a.log)
-    a.signal(SIGSTOP)
-    manager.forget()
-    with pytest.raises(pytest.fail.Exception):
-        until(manager.hear, "a sign of life", timeout_s=1.5 * WATCHDOG_S)
-    a.signal(SIGCONT)
-    until(lambda: "WATCHDOG=1" in manager.hear(), "its loop turns again", within=a.log)
 
 
 @pytest.mark.long

@@ -3,9 +3,8 @@
 With children that live and end as a test wants, and a clock that stands still.
 """
 
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
@@ -14,7 +13,6 @@ import pytest
 
 from gapless.features.queue import pool
 from gapless.features.queue.pool import Pools
-from gapless.features.queue.worker import QueueSpec
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
@@ -24,7 +22,7 @@ from gapless.worker import retries
 from gapless.worker.child import explain_exit
 from gapless.worker.children import SEQUENCING_S_MAX, SILENCE_S_MAX, STEADY_AFTER_S, Children
 from gapless.worker.plan import Plan
-from gapless.worker.spec import ExitCode, ExporterSpec, SequencerSpec, WorkerSpec
+from gapless.worker.spec import ExitCode
 
 ME = UUID(int=1)
 OWN_FD = 900
@@ -165,30 +163,6 @@ def test_a_worker_is_forked_for_a_partition_and_keeps_nothing_of_the_others(home
     assert home.specs[0].settings is home.settings
 
 
-@pytest.mark.parametrize("spec", [WorkerSpec, QueueSpec, SequencerSpec, ExporterSpec])
-def test_a_child_is_told_all_settings_and_has_no_copy_of_one(spec: Any) -> None:
-    stems, told = (
-        {re.sub("_m?s$", "", each.name) for each in fields(of)} for of in (Settings, spec)
-    )
-    assert told & stems <= {"dsn", "group_id"}, (
-        "which are those of a database that was found, and of a partition"
-    )
-
-
-def test_each_child_counts_with_a_meter_of_its_own(home: Home) -> None:
-    home.start(0)
-    home.children.keep_sequencer()
-    assert len(home.counts_with) == 2
-    assert None not in home.counts_with
-
-
-def test_there_is_a_place_for_each_of_thousands(home: Home) -> None:
-    free = home.children._free_slots
-    assert sorted(free) == list(range(module.SLOTS))
-    for slot in (free[0], free[-1]):
-        home.board.clear(slot)
-
-
 def test_who_dies_again_and_again_waits_ever_longer(home: Home) -> None:
     waits = []
     for _ in range(3):
@@ -219,14 +193,6 @@ def test_who_had_got_on_is_forked_again_at_once(home: Home, how: str) -> None:
             home.board.complete(child.slot)
         home.end(child, ExitCode.CRASHED)
         assert home.wait_s() is None
-
-
-def test_just_so_old_is_not_old(home: Home) -> None:
-    for _ in range(2):
-        home.start()
-        home.forked[-1].age_s = STEADY_AFTER_S
-        home.end(home.forked[-1], ExitCode.CRASHED)
-    assert home.wait_s() == 0.2
 
 
 def test_the_slots_of_those_that_ended_are_used_again(home: Home) -> None:
@@ -437,16 +403,3 @@ def test_a_queue_has_its_workers_and_what_was_in_the_hands_of_the_dead_is_known(
     home.end(home.forked[-1], ExitCode.CRASHED)
     assert len(pools.deaths) == 4
     assert home.children.is_empty()
-
-
-def test_the_next_worker_of_a_group_goes_on_counting_in_the_same_row(home: Home) -> None:
-    for _ in range(3):
-        home.start()
-        home.children.drain(place(0))
-        home.end(home.forked[-1], ExitCode.DRAINED)
-    assert len(list(home.meters.read())) == 1
-    home.children.keep_sequencer()
-    assert len(list(home.meters.read())) == 2
-
-
-_NO_SPEC = SimpleNamespace(close_fds=())

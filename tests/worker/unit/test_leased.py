@@ -184,30 +184,6 @@ def test_it_looks_for_the_lock_ever_less_and_says_now_and_then_that_it_is_ready(
     assert announced[:2] == [True, False]
 
 
-def test_on_a_machine_that_has_just_started_it_is_ready_at_once(world: World) -> None:
-    """Its clock says less than a second."""
-    world.now_s = 0.5
-    assert world.step() == ["announce"]
-    world.leased.wake()
-    assert world.due_in_s == 0
-    world.is_free = True
-    world.step()
-    assert world.step() == ["takeover"]
-    for going_on in (False, True):
-        world.going_on = going_on
-        world.step()
-        world.leased.wake()
-        assert world.due_in_s == 0
-
-
-def test_it_is_ready_again_when_it_is_time(world: World) -> None:
-    assert world.step() == ["announce"]
-    world.now_s += READY_S - 0.0001
-    assert world.step() == []
-    world.now_s += 0.0001
-    assert world.step() == ["announce"]
-
-
 def test_an_evicted_owner_that_keeps_it_is_ended_after_a_while(world: World) -> None:
     world.now_s += 5.0
     assert world.step() == ["announce"]
@@ -396,13 +372,6 @@ def test_it_rests_between_batches_whatever_it_is_notified_of(world: World) -> No
     assert world.leased.due_s == due_s, "it is due already"
 
 
-def test_how_long_a_turn_took_counts(world: World) -> None:
-    world.take()
-    world.turn_s = 0.125
-    world.step()
-    assert world.took_s == [0.125]
-
-
 def test_fenced_it_is_over(world: World) -> None:
     world.take()
     world.done = Step(outcome="fenced")
@@ -413,7 +382,8 @@ def test_fenced_it_is_over(world: World) -> None:
 # -- trouble --------------------------------------------------------------------------------------
 
 TRANSIENT = psycopg.errors.SerializationFailure("busy")
-REVOKED = psycopg.errors.InsufficientPrivilege("no")
+HOLE = HoleError.__new__(HoleError)
+Exception.__init__(HOLE, "a hole")
 
 
 def test_what_passes_is_tried_again_and_told_in_the_lease_the_third_time(
@@ -449,39 +419,20 @@ def test_a_policy_that_stops_it_is_told_at_once(world: World) -> None:
 def test_at_a_hole_it_stays_and_says_so(world: World, caplog: Any) -> None:
     world.take()
     caplog.clear()
-    hole = HoleError.__new__(HoleError)
-    Exception.__init__(hole, "a hole")
     for _ in range(2):
-        assert world.step(hole) == [("turn", BATCH), ("report", "stopped: a hole")]
+        assert world.step(HOLE) == [("turn", BATCH), ("report", "stopped: a hole")]
         assert world.due_in_s == HOLE_RETRY_S
         assert len(caplog.messages) == 1
     world.leased.wake()
     assert world.due_in_s == HOLE_RETRY_S
 
 
-@pytest.mark.parametrize("error", [TRANSIENT, UsageError("no"), ZeroDivisionError("bug")])
+@pytest.mark.parametrize("error", [TRANSIENT, HOLE, UsageError("no"), ZeroDivisionError("bug")])
 def test_with_the_session_all_is_lost(world: World, error: Exception) -> None:
     world.take()
     world.done, world.is_sound = error, False
     with pytest.raises(psycopg.OperationalError):
         world.leased.turn()
-
-
-def test_at_a_hole_too(world: World) -> None:
-    world.take()
-    hole = HoleError.__new__(HoleError)
-    Exception.__init__(hole, "a hole")
-    world.done, world.is_sound = hole, False
-    with pytest.raises(psycopg.OperationalError, match="a hole"):
-        world.leased.turn()
-
-
-def test_an_error_of_the_connection_is_raised_as_it_is(world: World) -> None:
-    world.take()
-    world.done, world.is_sound = psycopg.OperationalError("gone"), False
-    with pytest.raises(psycopg.OperationalError) as raised:
-        world.leased.turn()
-    assert raised.value is world.done
 
 
 @pytest.mark.parametrize(

@@ -3,21 +3,17 @@
 With a clock that stands still and a database that answers as a test wants.
 """
 
-import logging
-from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
 import psycopg
 import pytest
 
-from gapless.errors import UsageError
 from gapless.settings import Settings
 from gapless.worker import sequencer as module
 from gapless.worker.board import Board
 from gapless.worker.sequencer import _Candidate, _Turn
-from gapless.worker.spec import ExitCode
 
 PIPE, CONN = 77, 78
 SLOT = 1
@@ -394,32 +390,13 @@ def test_events_without_a_topic_are_told_of_when_they_are_more(
 ) -> None:
     turn = world.turn()
     told = []
-    for strays in (0, 2, 2, 1, 2, 3):
+    for strays in (0, 1, 1, 0, 1, 2):
         world.strays = strays
         caplog.clear()
         turn.take()
         told.append(len([each for each in caplog.records if "nobody made" in each.getMessage()]))
         world.now_s += module.CHUNKS_EVERY_S
     assert told == [0, 1, 0, 0, 1, 1]
-
-
-def test_chunks_that_were_made_are_told_of(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "gapless")
-    turn = world.turn()
-    world.chunks = [0, 2]
-    turn.take()
-    assert caplog.messages == []
-    world.now_s += module.CHUNKS_EVERY_S
-    turn.take()
-    assert caplog.messages == ["sequencer: made 2 chunks"]
-
-
-def test_a_single_event_without_a_topic_is_told_of(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.strays = 1
-    world.turn().take()
-    assert len(caplog.messages) == 1
 
 
 class Standing:
@@ -485,17 +462,6 @@ def test_one_that_does_nothing_is_ended_and_then_given_time(
     assert standing.broken == [7, 7]
 
 
-def test_so_long_and_no_shorter(standing: Standing, candidate: _Candidate) -> None:
-    standing.run = 7
-    candidate.look()
-    standing.now_s += module.STANDSTILL_S_MAX
-    candidate.look()
-    assert standing.broken == []
-    standing.now_s += module.LOOK_EVERY_S
-    candidate.look()
-    assert standing.broken == [7]
-
-
 def test_one_that_gets_on_or_has_nothing_to_do_is_left_alone(
     standing: Standing, candidate: _Candidate
 ) -> None:
@@ -517,130 +483,3 @@ def test_one_that_may_not_be_ended_is_stood_in_for(
     standing.watch(candidate, 3.0)
     assert standing.sequenced == 1
     assert caplog.messages == ["sequencer: the active one does nothing: a grant is missing"]
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (None, ExitCode.DRAINED),
-        (psycopg.OperationalError("gone"), ExitCode.CONNECTION_LOST),
-        (UsageError("no"), ExitCode.CONNECTION_LOST),
-        (psycopg.errors.UndefinedTable("gone"), ExitCode.CRASHED),
-        (ZeroDivisionError(), ExitCode.CRASHED),
-    ],
-)
-def test_it_leaves_with_what_ended_it(
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    error: Exception | None,
-    code: ExitCode,
-) -> None:
-    class LeftError(BaseException):
-        pass
-
-    def run(*_: object) -> ExitCode:
-        if error is not None:
-            raise error
-        return ExitCode.DRAINED
-
-    def leave(with_: ExitCode) -> NoReturn:
-        raise LeftError(with_)
-
-    settled: list[object] = []
-    monkeypatch.setattr(module, "settle", lambda *said: settled.append(said))
-    monkeypatch.setattr(module, "_run", run)
-    monkeypatch.setattr(module, "leave", leave)
-    nothing: Any = "nothing"
-    with pytest.raises(LeftError) as left:
-        module.run_sequencer(nothing, nothing, nothing)
-    assert left.value.args == (code,)
-    assert settled == [("nothing", "sequencer")]
-    in_full = [each for each in caplog.records if each.exc_info and each.levelname == "ERROR"]
-    assert bool(in_full) == isinstance(error, ZeroDivisionError), "else one line for people"
-
-
-class Life:
-    """From the first connection to the last word; `ends` is what ends it, after so many turns."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, ends: str, turns: int, roles: int) -> None:
-        self.story: list[object] = []
-        self.ends, self.turns, self.roles = ends, turns, roles
-        monkeypatch.setattr(module, "connect", lambda *_, **__: "conn")
-        monkeypatch.setattr(module, "listen", lambda _conn, name: self.story.append(name))
-        monkeypatch.setattr(module, "try_role", self._try_role)
-        monkeypatch.setattr(module, "wait", lambda _conn, *said: self._turned(("wait", *said)))
-        monkeypatch.setattr(module, "is_orphan", lambda _spec: self._is_over("orphan"))
-        monkeypatch.setattr(module, "give_role", lambda _conn: self.story.append("give_role"))
-        monkeypatch.setattr(_Candidate, "look", lambda _: self.story.append("look"))
-        wake_up = partial(self.story.append, "wake_up")
-        turn = SimpleNamespace(take=lambda: self._turned("take"), wake_up=wake_up)
-        monkeypatch.setattr(module, "_Turn", lambda *_: turn)
-
-    def _try_role(self, _conn: object) -> bool:
-        self.story.append("try_role")
-        self.roles -= 1
-        return self.roles < 0
-
-    def _turned(self, what: object) -> None:
-        self.story.append(what)
-        self.turns -= 1
-        assert self.turns > -5, "it does not end"
-
-    def _is_over(self, why: str) -> bool:
-        return self.turns <= 0 and why == self.ends
-
-    def run(self) -> list[object]:
-        spec: Any = SimpleNamespace(slot=SLOT, dsn="", settings=Settings())
-        pipe: Any = SimpleNamespace(fileno=lambda: PIPE, poll=lambda: self._is_over("told"))
-        board = Board(2)
-        assert module._run(spec, pipe, board) == ExitCode.DRAINED
-        self.story.append("alive" if board.silence_ms(SLOT) else "silent")
-        return self.story
-
-
-ENDS = pytest.mark.parametrize("ends", ["told", "orphan"])
-
-
-@ENDS
-def test_a_candidate_looks_and_waits_until_it_is_to_end(
-    monkeypatch: pytest.MonkeyPatch, ends: str
-) -> None:
-    a_try = ["try_role", ("wait", module.ROLE_POLL_S, PIPE)]
-    assert Life(monkeypatch, ends, 3, roles=9).run() == [
-        module.ROLE_CHANNEL, *a_try, "look", *a_try, "look", *a_try, "alive",
-    ]  # fmt: skip
-
-
-@ENDS
-def test_the_active_one_takes_turns_until_it_is_to_end_and_gives_its_role_back(
-    monkeypatch: pytest.MonkeyPatch, ends: str
-) -> None:
-    assert Life(monkeypatch, ends, 2, roles=0).run() == [
-        module.ROLE_CHANNEL, "try_role", module.WAKE_CHANNEL, "take", "take", "wake_up", "give_role",
-        "silent",
-    ]  # fmt: skip
-
-
-def test_it_measures_how_long_runs_take_that_found_something(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    took: list[object] = []
-    meter = SimpleNamespace(took=lambda what, took_s: took.append((what, round(took_s, 6))))
-    monkeypatch.setattr(module, "current", lambda: meter)
-    world.run_s, world.found = 0.25, [0, 3]
-    turn = world.turn()
-    turn.take()
-    assert took == []
-    turn.take()
-    assert took == [("sequence", 0.25)]
-
-
-def test_a_machine_that_has_just_started_is_no_reason_to_wait(
-    world: World, standing: Standing, candidate: _Candidate
-) -> None:
-    """Its clock says less than a second."""
-    standing.now_s = 0.5
-    candidate.look()
-    assert standing.looks == 1
-    world.turn()._chunks()
-    assert world.told() == ["chunks"]

@@ -22,7 +22,7 @@ from gapless.telemetry.meter import Meters
 from gapless.worker import supervisor as module
 from gapless.worker.plan import Plan
 from gapless.worker.reconcile import Running
-from gapless.worker.supervisor import MANY_PARTITIONS, Supervisor
+from gapless.worker.supervisor import Supervisor
 
 ME, PEER = UUID(int=1), UUID(int=2)
 
@@ -308,24 +308,6 @@ def test_a_server_that_is_gone_is_no_end_either(desk: Desk) -> None:
     assert desk.turn() == ["leases", ("control.note_error", error)]
 
 
-def test_at_each_turn_those_who_look_on_are_told(desk: Desk) -> None:
-    desk.turn()
-    told = [("observer.tick",), ("exporter.turn", ME, False), ("manager.turn", ME, False)]
-    assert desk.outside == told
-    desk.outside.clear()
-    desk.it._rest(0.0)
-    assert desk.outside == told
-    desk.stops = 1
-    desk.turn()
-    assert desk.outside[-2:] == [("exporter.turn", ME, True), ("manager.turn", ME, True)]
-
-
-def test_a_child_keeps_no_descriptor_of_its_supervisor(desk: Desk) -> None:
-    desk.control.filenos, desk.children.descriptors = (lambda: [6]), lambda: [7]
-    assert desk.it._private_fds() == [1, 2, 6, 4, 3, 5]
-    assert desk.it._fds_of_others() == [1, 2, 6, 4, 3, 7]
-
-
 def test_with_another_handler_come_other_workers(desk: Desk) -> None:
     other = replace(place(1), topic="other", topic_id=2)
     desk.served = {each: Running(partition=each) for each in (place(0), other)}
@@ -333,31 +315,6 @@ def test_with_another_handler_come_other_workers(desk: Desk) -> None:
     assert desk.turn() == ["leases"]
     desk.replaced = {("g", "t")}
     assert desk.turn() == [("children.drain", place(0))]
-
-
-@pytest.mark.parametrize(
-    ("partitions", "per_worker", "lines"),
-    [
-        (MANY_PARTITIONS, 1, 0),
-        (MANY_PARTITIONS + 1, 1, 1),
-        (MANY_PARTITIONS + 1, 2, 0),
-        (99, "auto", 0),
-    ],
-)
-def test_many_processes_are_a_hint_worth_once(
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    partitions: int,
-    per_worker: int | str,
-    lines: int,
-) -> None:
-    desk = Desk(monkeypatch, partitions_per_worker=per_worker)
-    desk.leases = [lease(each) for each in range(partitions)]
-    desk.leases += [lease(each, target=PEER) for each in range(partitions, 99)]
-    for _ in range(2):
-        desk.changed = True
-        desk.turn()
-    assert len([each for each in caplog.messages if "partitionsPerWorker" in each]) == lines
 
 
 def test_it_rings_without_a_turn_until_there_is_more_to_do(desk: Desk) -> None:
@@ -407,49 +364,6 @@ def test_it_sleeps_until_the_next_thing_is_due(desk: Desk) -> None:
     assert waits() == 0.01
     desk.control.due_s = desk.now_s - 5
     assert waits() == 0
-
-
-class Home(Desk):
-    """A supervisor that runs; it is told to stop after so many turns."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, joins: bool = True) -> None:
-        super().__init__(monkeypatch)
-        self.turns = 0
-        monkeypatch.setattr(
-            module, "join_when_there", lambda *_: self.story.append("join") or joins
-        )
-
-    def _take(self) -> int:
-        self.turns += 1
-        assert self.turns < 9, "it does not end"
-        return int(self.turns == 2)
-
-
-ENDING = [("children.kill_all",)]
-
-
-def test_it_runs_until_it_is_told_to_stop_and_all_have_drained(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    home = Home(monkeypatch)
-    assert home.it.run() == 0
-    assert home.outside[:2] == [("exporter.turn", ME, False), ("manager.turn", ME, False)]
-    assert home.outside[-2:] == [("exporter.end",), ("manager.close",)]
-    assert home.turns == 2
-    assert home.story[0] == "join"
-    assert home.story[-2:] == [("control.leave",), *ENDING]
-
-
-def test_whatever_ends_it_no_child_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    home = Home(monkeypatch)
-
-    def tend() -> str:
-        raise psycopg.errors.UndefinedTable("gone")
-
-    home.control.tend = tend
-    with pytest.raises(psycopg.errors.UndefinedTable):
-        home.it.run()
-    assert home.story[-1:] == ENDING
 
 
 def test_before_the_database_is_there_it_rests_unless_told_to_stop(desk: Desk) -> None:

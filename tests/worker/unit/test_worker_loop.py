@@ -289,14 +289,3 @@ def test_it_naps_alive_until_it_is_told_something(desk: Desk) -> None:
     desk.story.clear()
     desk.it.nap(0)
     assert desk.story == []
-
-
-def test_one_of_its_own_has_the_title_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Desk(monkeypatch, partitions_max=1).titles == []
-    assert Desk(monkeypatch, partitions_max=2).titles == ["gapless: worker g/t/0"]
-
-
-@pytest.mark.parametrize(("partitions_max", "role"), [(1, "worker g/t/0"), (2, "worker g/t")])
-def test_its_session_is_called_after_what_it_serves(partitions_max: int, role: str) -> None:
-    spec: Any = SimpleNamespace(partition=HERE, partitions_max=partitions_max)
-    assert module._role(spec) == role

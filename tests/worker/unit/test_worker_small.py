@@ -15,10 +15,9 @@ import pytest
 
 from gapless.errors import ConnectError, SchemaError, UnreachableError, UsageError
 from gapless.settings import Settings
-from gapless.worker import cut_off, follow, session_loop, start, systemd
+from gapless.worker import cut_off, follow, start, systemd
 from gapless.worker.cut_off import CutOff
 from gapless.worker.follow import Follower, SourceNews
-from gapless.worker.session_loop import Host
 from gapless.worker.side_thread import SideThread
 from gapless.worker.start import join_when_there
 from gapless.worker.systemd import ServiceManager
@@ -248,18 +247,6 @@ def test_a_grant_that_was_revoked_is_told_of_once_and_so_is_its_return(
 # -- a host ------------------------------------------------------------------------------------
 
 
-def test_a_host_that_says_nothing_else_naps_and_never_hurries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Quiet(Host[Any, Any]): ...
-
-    naps: list[float] = []
-    monkeypatch.setattr(session_loop, "sleep", naps.append)
-    quiet: Any = Quiet()
-    quiet.nap(0.5)
-    assert (naps, quiet.hurries()) == ([0.5], False)
-
-
 # -- a thread beside ------------------------------------------------------------------------------
 
 
@@ -336,14 +323,3 @@ def test_handlers_are_followed_and_those_of_the_program_stay(
     assert follower.look(_ANY) == SourceNews(gone={("a", "t")})
     there[:] = [a]
     assert follower.look(_ANY) == SourceNews(came={("a", "t")})
-
-
-@pytest.mark.parametrize("what", ["came", "gone", "replaced"])
-def test_any_change_is_news(what: str) -> None:
-    assert not SourceNews()
-    assert SourceNews(**{what: {("g", "t")}})
-
-
-def test_without_a_source_nothing_comes() -> None:
-    plan: Any = SimpleNamespace(source=None)
-    assert not Follower(plan).look(_ANY)
