@@ -74,15 +74,6 @@ def test_it_commits_with_what_was_written_beside_it(host: Any, conn: Connection)
     assert beside(conn) == ["a"]
 
 
-def test_it_commits_alone(host: Any, conn: Connection) -> None:
-    async def story(host: Host) -> None:
-        await host.publish(1)
-        await host.commit()
-
-    host(story)
-    assert stored(conn) == [1]
-
-
 @pytest.mark.few(2)
 def test_it_is_rolled_back_with_what_was_written_beside_it(host: Any, conn: Connection) -> None:
     async def story(host: Host) -> None:

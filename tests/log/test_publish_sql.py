@@ -1,7 +1,6 @@
 """Publishing without gapless's Python: INSERT, COPY and gapless.publish() from psql."""
 
 from concurrent.futures import ThreadPoolExecutor
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -56,54 +55,6 @@ AA	copied	{"n":  4}
     assert psql(dsn, "select c_offset, event_type from gapless.read('outbox', 1, 2, 3)") == (
         "2|published\n3|copied\n"
     )
-
-
-def test_publish_takes_named_arguments_in_any_order(conn: Connection, topic: Topic) -> None:
-    unit = UUID(int=9)
-    returned = conn.execute(
-        "select gapless.publish(user_id => 'u', host_id => 'h', transaction_id => %s,"
-        " headers => '{\"h\": 1}', event_type => 't', key => 'k', payload => '5',"
-        " topic => 'outbox')",
-        [unit],
-    ).fetchone()
-    assert returned == (unit,)
-    assert _rows(conn) == [("k", "t", "5", '{"h": 1}', "h", "u", unit)]
-
-
-def test_publish_returns_the_transaction_under_which_the_event_is_found(
-    conn: Connection, topic: Topic
-) -> None:
-    with conn.transaction():
-        ids = conn.execute(
-            "select gapless.publish('outbox', to_json(n), 'k') from generate_series(1, 3) n"
-        ).fetchall()
-    assert len(set(ids)) == 1
-    sequence(conn)
-    found = conn.execute("select distinct transaction_id from gapless.read('outbox', 2)").fetchall()
-    found += conn.execute(
-        "select distinct transaction_id from gapless.read('outbox', 1)"
-    ).fetchall()
-    found += conn.execute(
-        "select distinct transaction_id from gapless.read('outbox', 0)"
-    ).fetchall()
-    found += conn.execute(
-        "select distinct transaction_id from gapless.read('outbox', 3)"
-    ).fetchall()
-    assert found == [ids[0]]
-
-
-@pytest.mark.parametrize("name", ["", None])
-def test_no_topic_is_refused_with_a_remedy_that_has_a_name(
-    conn: Connection, name: str | None
-) -> None:
-    with pytest.raises(psycopg.Error, match="no topic is named: gapless topics list shows"):
-        conn.execute("select gapless.publish(%s::text, '1')", [name])
-
-
-def test_an_unknown_topic_is_refused_with_its_name(conn: Connection) -> None:
-    with pytest.raises(psycopg.Error, match='topic "nothing" does not exist: create it') as error:
-        conn.execute("select gapless.publish('nothing', '1')")
-    assert error.value.sqlstate == "GL404"
 
 
 def test_a_topic_that_is_created_meanwhile(conn: Connection, dsn: str) -> None:

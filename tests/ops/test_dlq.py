@@ -107,14 +107,6 @@ def test_a_unit_that_is_handled_while_it_is_shown(
         ops.show_unit(conn, FIRST)
 
 
-def test_what_is_not_there(conn: Connection, refused: None) -> None:
-    for act in (ops.show_unit, ops.redrive_unit):
-        with pytest.raises(RefusedError, match="there is no dead letter billing/orders/0@3"):
-            act(conn, GroupPlace.parse("billing/orders/0@3"))
-        with pytest.raises(UsageError, match="is not GROUP/TOPIC/PARTITION@OFFSET"):
-            act(conn, GroupPlace(group="billing"))
-
-
 def test_redrive_one(conn: Connection, refused: None) -> None:
     """By the place of any of its events; a second time is refused."""
     done = ops.redrive_unit(conn, GroupPlace.parse("billing/orders/0@2"), who="me")

@@ -166,21 +166,6 @@ class TestPublish:
         assert text == {"as": "text"}
         assert event.headers == {"tenant": "a"}, "the caller's event is the caller's"
 
-    @pytest.mark.parametrize("number", [2, 300])
-    def test_many(
-        self, conn: Connection, topics: None, spans: InMemorySpanExporter, number: int
-    ) -> None:
-        traced_publish(conn, *range(number))
-        found = self.headers(conn)
-        assert len(found) == number
-        assert all("traceparent" in each for each in found)
-
-    def test_without_a_span_there_is_no_header(
-        self, conn: Connection, topics: None, spans: InMemorySpanExporter
-    ) -> None:
-        gapless.publish(conn, "orders", 1)
-        assert self.headers(conn) == [None]
-
 
 class TestFailures:
     def test_a_dead_letter(

@@ -262,15 +262,6 @@ def test_a_silence_begins_with_the_last_beat(desk: Desk) -> None:
     assert desk.tend(BEAT_S)[0] == "cut"
 
 
-def test_evicted_and_cut_off_it_comes_back_as_another(desk: Desk) -> None:
-    control = desk.joined()
-    desk.is_known, desk.breaks_at = False, "join"
-    assert desk.tend(BEAT_S) == ("lost", ["beat"])
-    desk.breaks_at = ""
-    assert not control.is_member
-    assert desk.tend(1) == ("lost", ["join", "sync", "back"])
-
-
 def test_cut_off_for_longer_than_the_ttl_its_workers_are_lost_once(desk: Desk) -> None:
     desk.joined()
     desk.lose()
@@ -289,17 +280,6 @@ def test_back_it_counts_its_silence_from_anew(desk: Desk) -> None:
     assert desk.tend(TTL_S / 2)[0] == "joined"
     desk.lose()
     assert desk.tend(TTL_S / 2)[0] == "cut"
-
-
-def test_an_attempt_to_come_back_that_fails_keeps_no_session(desk: Desk) -> None:
-    desk.joined()
-    desk.lose()
-    desk.is_there = True
-    desk.refuse("55P03")
-    assert desk.tend(1)[0] == "cut"
-    assert all(each.closed for each in desk.sessions)
-    assert len(desk.sessions) == 2
-    assert desk.control.due_s == desk.now_s + 0.5, "nor does it try again at once"
 
 
 @pytest.mark.parametrize(
@@ -336,13 +316,6 @@ def test_it_drains_now_or_as_soon_as_it_can(desk: Desk) -> None:
     assert desk.tend(1)[1] == ["reattach", "drain", "back"]
     desk.is_known = False
     assert desk.tend(BEAT_S)[1] == ["beat", "join", "drain", "sync", "back"]
-
-
-def test_a_session_that_breaks_as_it_drains_is_given_up(desk: Desk) -> None:
-    control = desk.joined()
-    desk.breaks_at = "drain"
-    control.drain()
-    assert not control.is_member
 
 
 def test_its_groups_are_named_and_queues_take_no_sessions_of_partitions(

@@ -1,6 +1,5 @@
 """Which statement stores which events, with what, and how what was refused is said."""
 
-from collections.abc import Iterable
 from typing import Any
 from uuid import UUID
 
@@ -164,27 +163,6 @@ def test_what_is_one_event_and_what_are_many(
     else:
         assert not isinstance(events, list)
         assert len(list(events)) == count
-
-
-@pytest.mark.parametrize("what", [[NewEvent(payload=1)], iter([NewEvent(payload=1)])])
-def test_many_events_have_their_own_fields(what: Iterable[NewEvent]) -> None:
-    with pytest.raises(PublishError) as caught:
-        given(what, {"key": "k", "user_id": "u"})
-    assert str(caught.value) == "key, user_id: with many events, set it on each NewEvent"
-
-
-def test_one_event_has_its_own_fields() -> None:
-    event = NewEvent(payload=1)
-    assert given(event, {})[0] is event  # type: ignore[index]
-    with pytest.raises(PublishError) as caught:
-        given(event, {"key": "k", "user_id": "u"})
-    assert str(caught.value) == "key, user_id: set it on the NewEvent"
-    with pytest.raises(PublishError) as caught:
-        given(1, {"kee": "k", "key": "k", "x": 1})
-    assert str(caught.value) == (
-        "publish() does not know kee, x; it takes key, event_type, headers, host_id, user_id, "
-        "transaction_id, dedupe_key, deliver_at, deliver_in, to_group, to_subscription"
-    )
 
 
 def test_rows_are_put_in_order() -> None:

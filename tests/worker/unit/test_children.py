@@ -20,7 +20,7 @@ from gapless.telemetry.meter import Meters
 from gapless.worker import children as module
 from gapless.worker import retries
 from gapless.worker.child import explain_exit
-from gapless.worker.children import SEQUENCING_S_MAX, SILENCE_S_MAX, STEADY_AFTER_S, Children
+from gapless.worker.children import STEADY_AFTER_S, Children
 from gapless.worker.plan import Plan
 from gapless.worker.spec import ExitCode
 
@@ -148,21 +148,6 @@ def shared(monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(monkeypatch, 3)
 
 
-def test_a_worker_is_forked_for_a_partition_and_keeps_nothing_of_the_others(home: Home) -> None:
-    assert home.children.is_empty()
-    home.start(0)
-    home.start(1)
-    first, second = home.forked
-    assert [each.name for each in home.forked] == ["worker g/t/0", "worker g/t/1"]
-    assert first.close_fds == (OWN_FD,)
-    assert second.close_fds == (OWN_FD, first.slot)
-    assert home.children.filenos() == home.children.descriptors() == [first.slot, second.slot]
-    assert set(home.children.running()) == {place(0), place(1)}
-    assert not home.children.is_empty()
-    assert home.board.silence_ms(second.slot) > 0, "its silence is counted from its start"
-    assert home.specs[0].settings is home.settings
-
-
 def test_who_dies_again_and_again_waits_ever_longer(home: Home) -> None:
     waits = []
     for _ in range(3):
@@ -193,67 +178,6 @@ def test_who_had_got_on_is_forked_again_at_once(home: Home, how: str) -> None:
             home.board.complete(child.slot)
         home.end(child, ExitCode.CRASHED)
         assert home.wait_s() is None
-
-
-def test_the_slots_of_those_that_ended_are_used_again(home: Home) -> None:
-    home.children._free_slots[:] = [6, 5]
-    home.start(0)
-    home.start(1)
-    home.start(2)
-    assert [each.slot for each in home.forked] == [5, 6], "no slot, no child"
-    home.end(home.forked[0], ExitCode.DRAINED)
-    home.start(2)
-    assert home.forked[2].slot == 5
-
-
-def test_what_cannot_be_forked_is_tried_again(home: Home, caplog: pytest.LogCaptureFixture) -> None:
-    home.refuses = True
-    slots = len(home.children._free_slots)
-    home.start()
-    home.start()
-    assert home.wait_s() == 0.2
-    assert home.children.is_empty()
-    assert len(home.children._free_slots) == slots
-    assert len(caplog.messages) == 2
-    home.start()
-    assert len(caplog.messages) == 2, "not yet"
-
-
-SILENCE_MS = (Settings().connect_timeout_s + SILENCE_S_MAX) * 1000
-
-
-@pytest.mark.parametrize(
-    ("work_ms", "silence_ms", "why"),
-    [
-        (Settings().max_processing_ms, 0, ""),
-        (Settings().max_processing_ms + 1, 0, "it took longer than"),
-        (0, SILENCE_MS, ""),
-        (0, SILENCE_MS + 1, "it was stopped, or hung"),
-    ],
-)
-def test_a_worker_that_is_stuck_or_silent_is_killed_once(
-    home: Home, monkeypatch: pytest.MonkeyPatch, work_ms: float, silence_ms: float, why: str
-) -> None:
-    home.start()
-    [child] = home.forked
-    monkeypatch.setattr(home.board, "work_ms", lambda _slot: work_ms)
-    monkeypatch.setattr(home.board, "silence_ms", lambda _slot: silence_ms)
-    home.children.watch()
-    assert child.killed == bool(why)
-    assert child.why.startswith(why)
-    child.killed, child.why = True, "before"
-    home.children.watch()
-    assert child.why == "before"
-
-
-def test_a_run_of_the_sequencer_may_take_long(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    home.children.keep_sequencer()
-    [child] = home.forked
-    monkeypatch.setattr(home.board, "silence_ms", lambda _slot: 0)
-    for work_s, is_killed in ((SEQUENCING_S_MAX, False), (SEQUENCING_S_MAX + 0.1, True)):
-        monkeypatch.setattr(home.board, "work_ms", lambda _slot, s=work_s: s * 1000)
-        home.children.watch()
-        assert child.killed == is_killed
 
 
 def test_there_is_one_sequencer_and_after_an_end_that_nobody_asked_for_another(
@@ -287,18 +211,6 @@ def test_there_is_one_sequencer_and_after_an_end_that_nobody_asked_for_another(
     assert home.wait_s() is None
     home.children.drain_unleased()  # there is none
     assert home.children.is_empty()
-
-
-def test_all_are_drained_or_killed(home: Home) -> None:
-    home.start()
-    home.children.keep_sequencer()
-    home.children.drain_all()
-    assert [each.draining for each in home.forked] == [True, True]
-    home.forked[0].killed = True
-    assert not home.children.is_killed()
-    home.children.kill_all()
-    assert home.children.is_killed()
-    assert home.children.descriptors() == [each.slot for each in home.forked]
 
 
 def _dies_at(home: Home, number: int) -> Process:

@@ -23,7 +23,7 @@ from gapless.lease import hold
 from gapless.settings import Settings
 from gapless.worker import leased, service, states
 from gapless.worker.board import Board
-from gapless.worker.failure_backoff import BRAKE_S_MIN, BRAKE_UNITS, REST_LOOK_S
+from gapless.worker.failure_backoff import BRAKE_S_MIN, BRAKE_UNITS
 from gapless.worker.leased import Leased
 from gapless.worker.service import HOLE_RETRY_S, Service, Shared
 from gapless.worker.spec import ExitCode
@@ -234,14 +234,6 @@ def test_without_a_place_it_stays_and_says_so_until_there_is_one(world: World, c
     assert world.step() == [("report", None), "takeover"]
 
 
-def test_fenced_before_it_began_it_gives_the_lock_back(world: World) -> None:
-    world.is_free, world.held = True, None
-    world.step()
-    world.story.clear()
-    assert world.leased.turn() == ExitCode.FENCED
-    assert world.story == ["fenced", ("unlock", LEASE_NO)]
-
-
 # -- working --------------------------------------------------------------------------------------
 
 
@@ -320,21 +312,6 @@ def test_nothing_but_failures_slow_it_down_until_one_is_handled(world: World, ca
     assert len(caplog.messages) == 2
 
 
-def test_another_partition_that_handles_something_ends_it_at_once(world: World) -> None:
-    world.take()
-    world.step(_failing(BRAKE_UNITS))
-    for rest_s in (BRAKE_S_MIN, 2 * BRAKE_S_MIN, 4 * BRAKE_S_MIN):
-        world.now_s += rest_s
-        world.step(_failing())
-    assert world.due_in_s == REST_LOOK_S, "it rests for longer, and looks"
-    assert world.step() == []
-    assert world.due_in_s == REST_LOOK_S, "and looks again"
-    world.board.handle(SLOT - 1)
-    assert world.step(_failing()) == [("turn", 1), ("report", None)]
-    assert world.step(_failing(BRAKE_UNITS)) == [("turn", CAREFUL_BATCH)]
-    assert world.due_in_s == world.waits_s
-
-
 def test_while_calls_are_under_way_the_brake_lets_them_end(world: World) -> None:
     world.take()
     world.going_on, world.waits_s = True, 0.1
@@ -370,13 +347,6 @@ def test_it_rests_between_batches_whatever_it_is_notified_of(world: World) -> No
     due_s = world.leased.due_s
     world.leased.wake()
     assert world.leased.due_s == due_s, "it is due already"
-
-
-def test_fenced_it_is_over(world: World) -> None:
-    world.take()
-    world.done = Step(outcome="fenced")
-    assert world.leased.turn() == ExitCode.FENCED
-    assert world.story[-2:] == ["fenced", ("unlock", LEASE_NO)]
 
 
 # -- trouble --------------------------------------------------------------------------------------

@@ -228,17 +228,6 @@ def test_it_wakes_up_where_runs_take_a_third_of_the_time_between_events(
     assert ("wake_up" in world.told()) == wakes
 
 
-def test_a_few_that_come_together_do_not_wake_it(world: World) -> None:
-    turn = asleep(world)
-    world.run_s = 0.001
-    for _ in range(5):
-        world.now_s += 0.1
-        for _ in range(3):
-            world.found, world.notified = [1], [""]
-            turn.take()
-    assert "wake_up" not in world.told()
-
-
 def test_publishers_who_wait_for_each_other_to_notify_wake_it_at_once(world: World) -> None:
     turn = asleep(world, wait_period_s=1.0)
     world.run_s = 0.05
@@ -306,14 +295,6 @@ def test_it_sleeps_as_long_as_it_is_told_to_and_a_second_at_most(
 ) -> None:
     asleep(world, wait_period_s=wait_period_s).take()
     assert ("wait", sleep_s) in world.told()
-
-
-def test_where_nobody_notifies_it_looks_often(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "has_to_poll", lambda _conn: True)
-    asleep(world).take()
-    assert ("wait", module.POLL_S) in world.told()
 
 
 def test_chunks_are_made_now_and_then_and_after_many_events(world: World) -> None:

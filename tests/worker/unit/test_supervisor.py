@@ -14,7 +14,6 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from gapless.errors import ConnectError
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
@@ -193,15 +192,6 @@ def test_it_looks_at_its_leases_when_they_may_have_changed(desk: Desk, why: str)
     assert desk.turn() == []
 
 
-def test_what_is_heard_with_the_answers_is_not_waited_for(desk: Desk) -> None:
-    desk.turn()
-    desk.payloads = [[], ["plan"]]
-    assert desk.turn() == []
-    desk.waits.clear()
-    assert desk.turn() == ["leases"]
-    assert desk.waits == [0]
-
-
 @pytest.mark.parametrize(
     ("payload", "drains"),
     [
@@ -223,21 +213,6 @@ def test_a_partition_is_handed_over_when_its_next_worker_is_ready(
     desk.payloads = [[payload]]
     desk.turn()
     assert desk.asked("children.drain") == drains
-
-
-def test_the_first_request_to_stop_drains_and_the_second_kills(desk: Desk) -> None:
-    desk.leases = [lease(0, target=PEER)]
-    desk.served = {place(0): Running(partition=place(0))}
-    desk.turn()
-    desk.stops = 1
-    assert desk.turn() == [
-        ("children.drain_unleased",), ("control.drain",), "leases",
-    ]  # fmt: skip
-    assert not desk.asked("children.keep_sequencer")
-    assert not desk.asked("pools.keep")
-    assert desk.turn() == [], "drains are told once"
-    desk.stops = 1
-    assert desk.turn() == [("children.kill_all",)]
 
 
 def test_who_has_not_drained_in_time_is_killed(desk: Desk) -> None:
@@ -273,11 +248,6 @@ def test_leaving_it_gives_successors_time_unless_there_are_none(desk: Desk) -> N
     assert desk.asked("children.drain"), "the time is over"
 
 
-def test_who_may_be_taken_for_dead_ends_all(desk: Desk) -> None:
-    desk.control.tend, desk.control.is_member = (lambda: "lost"), False
-    assert desk.turn() == [("children.kill_all",)]
-
-
 def test_cut_off_it_leaves_its_workers_alone_unless_it_is_to_stop(desk: Desk) -> None:
     desk.control.tend, desk.control.is_member = (lambda: "cut"), False
     assert desk.turn() == []
@@ -296,16 +266,6 @@ def test_trouble_with_the_database_is_the_control_sessions(desk: Desk) -> None:
     assert desk.turn() == [("control.note_error", error)]
     desk.member.leases = desk._leases
     assert desk.turn() == ["leases"], "what was to be looked at still is"
-
-
-def test_a_server_that_is_gone_is_no_end_either(desk: Desk) -> None:
-    error = ConnectError("gone")
-
-    def replaced() -> set[tuple[str, str]]:
-        raise error
-
-    desk.control.replaced = replaced
-    assert desk.turn() == ["leases", ("control.note_error", error)]
 
 
 def test_with_another_handler_come_other_workers(desk: Desk) -> None:
@@ -364,11 +324,3 @@ def test_it_sleeps_until_the_next_thing_is_due(desk: Desk) -> None:
     assert waits() == 0.01
     desk.control.due_s = desk.now_s - 5
     assert waits() == 0
-
-
-def test_before_the_database_is_there_it_rests_unless_told_to_stop(desk: Desk) -> None:
-    assert desk.it._rest(0.3)
-    assert desk.it._rest(-1.0)
-    assert desk.waits == [0.3, 0.0]
-    desk.stops = 1
-    assert not desk.it._rest(0.3)

@@ -13,13 +13,12 @@ from uuid import UUID
 import psycopg
 import pytest
 
-from gapless.errors import ConnectError, SchemaError, UnreachableError, UsageError
+from gapless.errors import UsageError
 from gapless.settings import Settings
-from gapless.worker import cut_off, follow, start, systemd
+from gapless.worker import cut_off, follow, systemd
 from gapless.worker.cut_off import CutOff
 from gapless.worker.follow import Follower, SourceNews
 from gapless.worker.side_thread import SideThread
-from gapless.worker.start import join_when_there
 from gapless.worker.systemd import ServiceManager
 from support.servers import until
 
@@ -131,87 +130,15 @@ def test_an_address_may_be_abstract() -> None:
 # -- at the start ---------------------------------------------------------------------------------
 
 
-class Joining:
-    """A control session that joins after so many failures; a clock that rests move."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, errors: list[Exception]) -> None:
-        self.errors, self.now_s, self.rests = errors, 1000.0, 0
-        monkeypatch.setattr(start, "monotonic", lambda: self.now_s)
-        monkeypatch.setattr(start.Retries, "failed", _fail)
-
-    def join(self) -> None:
-        if self.errors:
-            raise self.errors.pop(0)
-
-    def rest(self, seconds: float) -> bool:
-        assert seconds == 0.25
-        self.now_s += seconds
-        self.rests += 1
-        return self.rests < 50
-
-    def run(self, limit_s: int = 0) -> bool:
-        plan: Any = SimpleNamespace(settings=SimpleNamespace(start_timeout_s=limit_s), dsn="")
-        control: Any = self
-        return join_when_there(control, plan, self.rest)
-
-
 def _fail(retries: Any) -> float:
     """Count a failure; wait as long for each."""
     retries.failures += 1
     return 0.25
 
 
-AWAY = UnreachableError("away")
-STARTING = psycopg.errors.CannotConnectNow("starting")
-
-
-def test_while_the_database_is_away_it_waits_and_says_so_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    joining = Joining(monkeypatch, [AWAY, STARTING, AWAY])
-    assert joining.run()
-    assert joining.rests == 3
-    assert caplog.messages == ["supervisor: away: trying again until it is there"]
-
-
-def test_told_to_stop_it_waits_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    joining = Joining(monkeypatch, [AWAY] * 99)
-    assert not joining.run()
-    assert joining.rests == 50
-
-
-def test_it_waits_as_long_as_it_is_told_to(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    joining = Joining(monkeypatch, [AWAY] * 99)
-    with pytest.raises(UnreachableError, match=r"^away \(waited 1 s: startTimeoutS\)$"):
-        joining.run(1)
-    assert joining.rests == 3
-    assert caplog.messages == ["supervisor: away: trying again for 1 s"]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ConnectError("full"),
-        SchemaError("old"),
-        UsageError("no"),
-        psycopg.errors.UndefinedTable("x"),
-    ],
-)
-def test_what_waiting_does_not_mend_ends_it(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    joining = Joining(monkeypatch, [error])
-    with pytest.raises(type(error)):
-        joining.run()
-    assert joining.rests == 0
-
-
 # -- cut off --------------------------------------------------------------------------------------
 
 GONE = psycopg.OperationalError("gone")
-REVOKED = psycopg.errors.InsufficientPrivilege("no")
 
 
 def test_cut_off_it_says_so_now_and_then(
@@ -228,20 +155,6 @@ def test_cut_off_it_says_so_now_and_then(
     assert len(caplog.messages) == 2
     cut.failed(GONE)
     assert len(caplog.messages) == 3, "from anew"
-
-
-def test_a_grant_that_was_revoked_is_told_of_once_and_so_is_its_return(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    cut = CutOff()
-    for _ in range(2):
-        assert not cut.is_revoked
-        for _ in range(3):
-            cut.failed(REVOKED)
-            assert cut.is_revoked
-        cut.ended()
-        cut.ended()
-    assert [each.levelname for each in caplog.records] == ["ERROR", "WARNING"] * 2
 
 
 # -- a host ------------------------------------------------------------------------------------
