@@ -52,17 +52,6 @@ def test_they_are_kept_and_stop_nobody(conn: Connection, topic: Topic, topic_id:
     assert made.topic_id not in {1, stray, used.topic_id}
 
 
-def test_however_many_ids_it_is_a_hundred_rows(conn: Connection, topic: Topic) -> None:
-    for first in (1000, 15_000):
-        conn.execute(MANY.replace("1000", str(first)).encode(), [first + 10_000])
-        publish(conn, "outbox", 1)
-        assert sequence(conn) == 1
-    counted = _unrouted(conn)
-    assert len(counted) == 101
-    assert sum(counted.values()) == _stored(conn, "count(*) - 2 from gapless.outbox_message_t")
-    assert ensure_topic(conn, "later", partitions=1).topic_id == 2
-
-
 @pytest.mark.parametrize("number", [50, 5000], ids=["listed", "one of many"])
 def test_an_adopted_id_gets_all_its_events_in_their_order(
     conn: Connection, topic: Topic, number: int

@@ -6,7 +6,6 @@ told to do, and the clock, which stands still, are not.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from types import SimpleNamespace
@@ -19,7 +18,6 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
-from gapless.lease.room import Own
 from gapless.settings import Settings
 from gapless.worker import control as module
 from gapless.worker.control import Control
@@ -92,10 +90,8 @@ class Desk:
         self.sessions: list[Connection] = []
         self._admin = connect(dsn, role="test")
         self.news = SourceNews()
-        self.looks = 0
-        for name in ("require_schema", "require_topics"):
+        for name in ("require_schema", "require_topics", "require_room"):
             monkeypatch.setattr(module, name, self._checks(name))
-        monkeypatch.setattr(module, "require_room", self._require_room)
         monkeypatch.setattr(module, "missing_grant", lambda _conn: "grant is missing")
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(module, "connect", self._connect)
@@ -119,14 +115,9 @@ class Desk:
         return True
 
     def _checks(self, name: str) -> Any:
-        return lambda *_: self.story.append(name)
-
-    def _require_room(self, _conn: object, pairs: object, own: object, **_: object) -> None:
-        self.story.append("require_room")
-        self.pairs, self.own = pairs, own
+        return lambda *_, **__: self.story.append(name)
 
     def _look(self, _conn: object) -> SourceNews:
-        self.looks += 1
         news, self.news = self.news, SourceNews()
         return news
 
@@ -254,14 +245,6 @@ def test_cut_off_it_comes_back_as_the_same_member(desk: Desk) -> None:
     assert control.changed()
 
 
-def test_a_silence_begins_with_the_last_beat(desk: Desk) -> None:
-    desk.joined()
-    for _ in range(9):
-        assert desk.tend(BEAT_S)[0] == "joined"
-    desk.lose()
-    assert desk.tend(BEAT_S)[0] == "cut"
-
-
 def test_cut_off_for_longer_than_the_ttl_its_workers_are_lost_once(desk: Desk) -> None:
     desk.joined()
     desk.lose()
@@ -271,15 +254,6 @@ def test_cut_off_for_longer_than_the_ttl_its_workers_are_lost_once(desk: Desk) -
     assert desk.tend(60)[0] == "cut"
     desk.is_there, desk.is_known = True, False
     assert desk.tend(1) == ("lost", ["reattach", "join", "sync", "back"])
-
-
-def test_back_it_counts_its_silence_from_anew(desk: Desk) -> None:
-    desk.joined()
-    desk.lose()
-    desk.is_there = True
-    assert desk.tend(TTL_S / 2)[0] == "joined"
-    desk.lose()
-    assert desk.tend(TTL_S / 2)[0] == "cut"
 
 
 @pytest.mark.parametrize(
@@ -316,30 +290,6 @@ def test_it_drains_now_or_as_soon_as_it_can(desk: Desk) -> None:
     assert desk.tend(1)[1] == ["reattach", "drain", "back"]
     desk.is_known = False
     assert desk.tend(BEAT_S)[1] == ["beat", "join", "drain", "sync", "back"]
-
-
-def test_its_groups_are_named_and_queues_take_no_sessions_of_partitions(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "gapless")
-    desk.control.join()
-    assert caplog.messages[-1].startswith("supervisor: joined no group yet as ")
-    any_handler: Any = None
-    for group, mode in (("g", "ordered"), ("q", "queue")):
-        terms: Any = SimpleNamespace(mode=mode, is_ordered=mode == "ordered", workers=3, topic="t")
-        desk.control._plan.terms[group, "t"] = terms
-        desk.control._plan.handlers[group, "t"] = any_handler
-    monkeypatch.setattr(desk.control, "_wanted", lambda _conn: [])
-    desk.control.join()
-    assert desk.pairs == [("g", "t")]
-    assert desk.own == Own(2, 3)
-    assert caplog.messages[-1].startswith("supervisor: joined g/t, q/t as ")
-
-
-def test_what_is_measured_takes_a_session(desk_with: Callable[..., Desk]) -> None:
-    desk = desk_with(metrics="127.0.0.1:0")
-    desk.control.join()
-    assert desk.own == Own(3, 0)
 
 
 def test_it_follows_handlers_that_come_and_go_unless_it_drains(desk: Desk) -> None:

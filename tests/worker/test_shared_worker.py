@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from signal import SIGKILL, SIGTERM
+from signal import SIGKILL
 
 import pytest
 
@@ -112,22 +112,6 @@ def test_a_second_one_gets_its_half_while_events_flow(
     # A worker that has released what was not its own may not have ended yet.
     until(lambda: len(b.children()) == 2, "its candidate for the sequencer, one worker for four")
     assert not a.deaths(), "its workers went on with what they kept"
-
-
-@pytest.mark.long
-def test_a_leaving_supervisor_hands_all_over(fleet: Fleet) -> None:
-    a, b = start(fleet, "a"), start(fleet, "b")
-    fleet.until_owners(a=4, b=4)
-    with Load(fleet, partitions=8) as load:
-        load.go_on()
-        a.signal(SIGTERM)
-        assert a.ended() == 0
-        fleet.until_owners(b=8)
-        load.go_on()
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-    assert locks(fleet) == [4, 4]
-    assert not b.deaths()
 
 
 @pytest.mark.long

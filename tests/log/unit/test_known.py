@@ -48,19 +48,6 @@ def test_they_are_read_again_when_it_is_time(monkeypatch: pytest.MonkeyPatch) ->
     ]
 
 
-@pytest.mark.parametrize("other", ["a topic", "a database", "one too many"])
-def test_each_topic_of_a_database_is_asked_for(monkeypatch: pytest.MonkeyPatch, other: str) -> None:
-    if other == "one too many":
-        monkeypatch.setattr(module, "_KNOWN_MAX", 1)
-    told = Answers(monkeypatch, module, *[(3, "[]", PID)] * 3)
-    told.play(known_topic(connection(), "orders"))
-    elsewhere = connection("other" if other == "a database" else "shop")
-    told.play(known_topic(elsewhere, "orders" if other == "a database" else "sent"))
-    told.play(known_topic(connection(), "orders"))
-    assert len(told.asked) == (3 if other == "one too many" else 2)
-    assert all(asked["known"] is None for _, asked in told.asked)
-
-
 def test_a_topic_that_is_not_there_has_no_rules(monkeypatch: pytest.MonkeyPatch) -> None:
     told = Answers(monkeypatch, module, (None, None, PID))
     assert told.play(known_topic(connection(), "orders")) == KnownTopic(0, None, 101.0)

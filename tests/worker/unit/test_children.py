@@ -11,8 +11,6 @@ from uuid import UUID
 
 import pytest
 
-from gapless.features.queue import pool
-from gapless.features.queue.pool import Pools
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
@@ -25,7 +23,6 @@ from gapless.worker.plan import Plan
 from gapless.worker.spec import ExitCode
 
 ME = UUID(int=1)
-OWN_FD = 900
 
 
 @dataclass
@@ -34,11 +31,9 @@ class Process:
 
     name: str
     slot: int
-    close_fds: tuple[int, ...]
     code: int | None = None
     age_s: float = 0.0
     killed: bool = False
-    why: str = ""
     draining: bool = False
     orders: list[tuple[object, ...]] = field(default_factory=list)
     said: list[list[str]] = field(default_factory=list)
@@ -61,7 +56,7 @@ class Process:
         self.draining = True
 
     def kill(self, why: str = "") -> None:
-        self.killed, self.why = True, why
+        self.killed = True
 
     def reap(self) -> int | None:
         return self.code
@@ -79,24 +74,15 @@ class Home:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, partitions_per_worker: int) -> None:
         self.now_s = 1000.0
         self.forked: list[Process] = []
-        self.refuses = False
         for each in (module, retries):
             monkeypatch.setattr(each, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(module.Child, "fork", self._fork)
         monkeypatch.setattr(module, "run_worker", self._is_child)
-        monkeypatch.setattr(module, "run_sequencer", self._is_child)
-        self.counts_with: list[object] = []
-        monkeypatch.setattr(module.meter, "use", self.counts_with.append)
+        monkeypatch.setattr(module.meter, "use", lambda _: None)
         settings = Settings(partitions_per_worker=partitions_per_worker)
-        self.settings = settings
         self.meters = Meters(8)
-        monkeypatch.setattr(pool, "run_queue_worker", self._is_child)
-        keys = ("q", "a"), ("q", "b")
-        plan = Plan(
-            settings=settings, dsn="", handlers=dict.fromkeys(keys, _ANY),
-            terms=dict.fromkeys(keys, _QUEUE),
-        )  # fmt: skip
-        self.children = Children(plan, 1, lambda: [OWN_FD], self.meters)
+        plan = Plan(settings=settings, dsn="", handlers={}, terms={})
+        self.children = Children(plan, 1, list, self.meters)
         self.board = self.children.board
         self.specs: list[Any] = []
 
@@ -104,10 +90,8 @@ class Home:
         self.specs.append(spec)
 
     def _fork(self, name: str, slot: int, run: Callable[[Any], None]) -> Process:
-        if self.refuses:
-            raise OSError("too many")
         run("pipe")
-        process = Process(name, slot, self.specs[-1].close_fds)
+        process = Process(name, slot)
         self.forked.append(process)
         return process
 
@@ -124,7 +108,6 @@ class Home:
 
 
 _ANY: Any = None
-_QUEUE: Any = SimpleNamespace(is_ordered=False, topic="a", topics=("a", "b"), workers=2)
 
 
 def lease(number: int) -> Lease:
@@ -178,39 +161,6 @@ def test_who_had_got_on_is_forked_again_at_once(home: Home, how: str) -> None:
             home.board.complete(child.slot)
         home.end(child, ExitCode.CRASHED)
         assert home.wait_s() is None
-
-
-def test_there_is_one_sequencer_and_after_an_end_that_nobody_asked_for_another(
-    home: Home, caplog: pytest.LogCaptureFixture
-) -> None:
-    keep = home.children.keep_sequencer
-    keep()
-    keep()
-    assert [each.name for each in home.forked] == ["sequencer"]
-    assert home.specs[0].settings is home.settings
-    home.end(home.forked[0], ExitCode.DRAINED)
-    assert len(caplog.messages) == 1
-    assert home.wait_s() is None, "the first time at once"
-    keep()
-    home.end(home.forked[1], ExitCode.CRASHED)
-    assert home.wait_s() == 0.2
-    keep()
-    assert len(home.forked) == 2
-    home.now_s += 0.2
-    keep()
-    assert len(home.forked) == 3
-    home.children.drain_unleased()
-    home.end(home.forked[2], ExitCode.CRASHED)
-    assert len(caplog.messages) == 3
-    home.now_s += 1
-    keep()
-    home.children.drain_unleased()
-    assert home.forked[3].draining
-    home.end(home.forked[3], ExitCode.DRAINED)
-    assert len(caplog.messages) == 3, "as asked"
-    assert home.wait_s() is None
-    home.children.drain_unleased()  # there is none
-    assert home.children.is_empty()
 
 
 def _dies_at(home: Home, number: int) -> Process:
@@ -284,34 +234,3 @@ def test_the_end_of_a_service_is_heard_while_its_worker_continues(
     child.said = [["ended", "101", "0"]]
     shared.children.watch()
     assert len(caplog.messages) == 2, "as asked"
-
-
-def test_a_queue_has_its_workers_and_what_was_in_the_hands_of_the_dead_is_known(
-    home: Home, caplog: pytest.LogCaptureFixture
-) -> None:
-    [pools] = home.children.unleased
-    assert isinstance(pools, Pools)
-    for _ in range(2):
-        pools.keep()
-    assert [each.name for each in home.forked] == ["queue worker q/a,b"] * 2, "each once"
-    assert len({spec.worker for spec in home.specs}) == len(home.counts_with) == 2
-    assert not home.children.has_ended()
-    home.board.hold(home.forked[1].slot, 7, 100, 199)
-    for at in (1, 2, 3):
-        home.end(home.forked[at], -9)
-        assert home.children.has_ended()
-        pools.keep()
-        home.now_s += home.wait_s() or 0
-        pools.keep()
-    assert caplog.messages == ["queue worker q/a,b ended: signal SIGKILL (out of memory?)"] * 3
-    death = pools.deaths[0]
-    assert (death.lease_no, death.first_offset, death.last_offset) == (7, 100, 199)
-    assert home.now_s == pytest.approx(1000.6), "the first time at once, then ever later"
-    home.children.drain_unleased()
-    first, last = pools.children
-    assert first.draining and last.draining  # type: ignore[attr-defined]  # noqa: PT018
-    home.end(home.forked[0], ExitCode.DRAINED)
-    assert len(pools.deaths) == 3, "as asked"
-    home.end(home.forked[-1], ExitCode.CRASHED)
-    assert len(pools.deaths) == 4
-    assert home.children.is_empty()

@@ -149,12 +149,6 @@ def test_the_more_events_it_found_and_the_longer_that_took_the_longer_it_rests(
     assert world.board.completed(SLOT) == 1
 
 
-def test_it_rests_as_long_as_it_is_told_to_at_least(world: World) -> None:
-    world.found, world.run_s = [1], 0.001
-    world.turn(pause_s=0.3).take()
-    assert world.told()[-1] == 0.3
-
-
 def test_beside_a_publisher_that_believes_it_awake_it_dozes_ever_longer(world: World) -> None:
     turn = world.turn()
     turn.take()
@@ -245,18 +239,6 @@ def test_found_by_the_clock_alone_it_wakes_up_for_not_all_publishers_notify(worl
     assert world.told() == [("wait", 0.4), *LOOK, "wake_up", 0.0]
 
 
-def test_notified_in_vain_it_dozes_ever_longer(world: World) -> None:
-    turn = asleep(world)
-    for doze_s in (0.0005, 0.001, 0.002, 0.004, 0.005, 0.005):
-        world.notified = ["", ""]
-        turn.take()
-        assert world.told() == ["patient", doze_s]
-    turn.take()
-    world.notified = [""]
-    turn.take()
-    assert world.told()[-1] == 0.0005, "from anew"
-
-
 def test_told_all_the_time_it_looks_at_its_time_for_what_is_due_and_nobody_told_of(
     world: World,
 ) -> None:
@@ -280,21 +262,6 @@ def test_asleep_it_looks_for_what_is_due_when_told_and_when_it_is(world: World) 
     world.due_s, world.later, world.found = world.now_s + 0.1, [3], [0, 3]
     turn.take()
     assert world.told() == [("wait", 0.1), *LOOK, "sequence", 0.0], "and stays asleep"
-
-
-def test_leaving_it_gives_back_what_makes_publishers_notify(world: World) -> None:
-    turn = asleep(world)
-    turn.wake_up()
-    turn.wake_up()
-    assert world.told() == ["wake_up"], "once"
-
-
-@pytest.mark.parametrize(("wait_period_s", "sleep_s"), [(0.4, 0.4), (1.0, 1.0), (60.0, 1.0)])
-def test_it_sleeps_as_long_as_it_is_told_to_and_a_second_at_most(
-    world: World, wait_period_s: float, sleep_s: float
-) -> None:
-    asleep(world, wait_period_s=wait_period_s).take()
-    assert ("wait", sleep_s) in world.told()
 
 
 def test_chunks_are_made_now_and_then_and_after_many_events(world: World) -> None:
@@ -441,20 +408,6 @@ def test_one_that_does_nothing_is_ended_and_then_given_time(
     assert standing.broken == [7], "from anew"
     standing.watch(candidate, 0.75)
     assert standing.broken == [7, 7]
-
-
-def test_one_that_gets_on_or_has_nothing_to_do_is_left_alone(
-    standing: Standing, candidate: _Candidate
-) -> None:
-    for run in (1, 2, 3):
-        standing.run = run
-        standing.watch(candidate, 2.0)
-    for _ in range(3):
-        standing.run = 4
-        standing.watch(candidate, 1.5)
-        standing.run = None
-        standing.watch(candidate, 3.0)
-    assert standing.broken == []
 
 
 def test_one_that_may_not_be_ended_is_stood_in_for(

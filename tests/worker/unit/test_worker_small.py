@@ -1,12 +1,10 @@
 """What workers and supervisors wait for, follow, and say in their logs."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from socket import AF_UNIX, SOCK_DGRAM, socket
 from threading import current_thread
 from time import sleep
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
@@ -14,16 +12,11 @@ import psycopg
 import pytest
 
 from gapless.errors import UsageError
-from gapless.settings import Settings
-from gapless.worker import cut_off, follow, systemd
+from gapless.worker import cut_off, systemd
 from gapless.worker.cut_off import CutOff
-from gapless.worker.follow import Follower, SourceNews
 from gapless.worker.side_thread import SideThread
 from gapless.worker.systemd import ServiceManager
 from support.servers import until
-
-_ANY: Any = None
-
 
 # -- systemd --------------------------------------------------------------------------------------
 
@@ -51,39 +44,6 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now_s = [1000.0]
     monkeypatch.setattr(systemd, "monotonic", lambda: now_s[0])
     return now_s
-
-
-def test_systemd_is_told_what_is_new_and_that_the_loop_turns(
-    listener: socket, now: list[float]
-) -> None:
-    environment = {
-        "NOTIFY_SOCKET": listener.getsockname(), "WATCHDOG_PID": str(os.getpid()),
-        "WATCHDOG_USEC": "4000000", "OTHER": "x",
-    }  # fmt: skip
-    manager = ServiceManager(environment)
-    assert environment == {"OTHER": "x"}, "what handlers start does not speak for us"
-    me = UUID(int=1)
-    assert len(manager.filenos()) == 1
-    for _ in range(2):
-        manager.turn(None, drains=False)
-        assert _heard(listener) == ["EXTEND_TIMEOUT_USEC=60000000"]
-    manager.turn(me, drains=False)
-    assert _heard(listener) == ["READY=1", "WATCHDOG=1"]
-    now[0] += 1.9999995  # not a microsecond earlier
-    manager.turn(me, drains=False)
-    assert _heard(listener) == []
-    now[0] += 0.01
-    manager.turn(me, drains=False)
-    assert _heard(listener) == ["WATCHDOG=1"]
-    manager.turn(None, drains=False)
-    manager.turn(me, drains=False)
-    manager.turn(me, drains=True)
-    assert _heard(listener) == ["STATUS=not a member of its groups, or not connected", "READY=1",
-        "STOPPING=1"]  # fmt: skip
-    manager.close()
-    manager.close()
-    manager.turn(me, drains=False)
-    assert (manager.filenos(), _heard(listener)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -202,37 +162,3 @@ def test_after_it_nothing_is_looked_at() -> None:
 
 
 # -- handlers that come and go --------------------------------------------------------------------
-
-
-def test_handlers_are_followed_and_those_of_the_program_stay(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    there: list[Any] = []
-    monkeypatch.setattr(
-        follow, "agree", lambda handler, _: SimpleNamespace(group_id=handler[0], topic="t")
-    )
-    source = SimpleNamespace(handlers=lambda _conn: there)
-    own: Any = ("own", 0)
-    plan: Any = SimpleNamespace(
-        source=source, settings=Settings(), handlers={("own", "t"): own}, terms={("own", "t"): own}
-    )
-    follower = Follower(plan)
-    assert not follower.look(_ANY)
-    a, b, another_a, intruder = ("a", 1), ("b", 1), ("a", 2), ("own", 1)
-    there[:] = [intruder, a, b]
-    news = follower.look(_ANY)
-    assert (news.came, str(news)) == ({("a", "t"), ("b", "t")}, "came: a/t, b/t")
-    assert plan.handlers["own", "t"] is own
-    assert len(caplog.messages) == 1
-    assert not follower.look(_ANY)
-    assert len(caplog.messages) == 1, "refused once"
-    there[:] = [another_a]
-    news = follower.look(_ANY)
-    assert bool(news)
-    assert str(news) == "gone: b/t; changed: a/t"
-    assert set(plan.handlers) == set(plan.terms) == {("own", "t"), ("a", "t")}
-    assert plan.handlers["a", "t"] is another_a
-    there[:] = []
-    assert follower.look(_ANY) == SourceNews(gone={("a", "t")})
-    there[:] = [a]
-    assert follower.look(_ANY) == SourceNews(came={("a", "t")})
