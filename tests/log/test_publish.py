@@ -7,7 +7,6 @@ from uuid import UUID
 import psycopg
 import pytest
 from psycopg import AsyncClientCursor, AsyncConnection, ClientCursor, Connection
-from psycopg.rows import args_row, dict_row, namedtuple_row, scalar_row
 
 from gapless.db.connect import connect
 from gapless.log.event import NewEvent
@@ -126,20 +125,6 @@ def test_a_large_payload(conn: Connection, own: Publisher) -> None:
     own.publish("outbox", "x" * 20_000_000)
     own.publish("outbox", [NewEvent(payload="y" * 20_000_000)] * 2)
     assert _rows(conn, "length(payload::text)") == [(20_000_002,)] * 3
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize(
-    "factory", [dict_row, namedtuple_row, scalar_row, args_row(lambda *args: set(args))]
-)
-@pytest.mark.parametrize("count", [1, 2, MANY])
-def test_the_connections_row_factory_does_not_matter(
-    conn: Connection, own: Publisher, factory: Any, count: int
-) -> None:
-    own.conn.row_factory = factory
-    own.publish("outbox", _events(count))
-    own.publish("outbox", 1)
-    assert len(_rows(conn)) == count + 1
 
 
 def test_the_connections_cursor_factory_does_not_matter(conn: Connection, own: Publisher) -> None:

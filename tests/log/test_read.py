@@ -1,7 +1,6 @@
 """Reading: gapless.read() for people, fetch() for workers. In offset order, and never with a hole."""
 
 import json
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -30,23 +29,6 @@ def test_read_of_what_is_not_there(log: Connection) -> None:
     assert log.execute("select * from gapless.read('one', 7)").fetchall() == []
     with pytest.raises(psycopg.Error, match='topic "nothing" does not exist'):
         log.execute("select * from gapless.read('nothing', 0)")
-
-
-def test_read_shows_every_field(conn: Connection) -> None:
-    ensure_topic(conn, "one", partitions=1)
-    unit = UUID(int=5)
-    publish(conn, "one", {"a": 1}, key="k", event_type="t", headers={"h": 2}, host_id="host",
-            user_id="user", transaction_id=unit)  # fmt: skip
-    own = publish(conn, "one", 2, key="k")
-    sequence(conn)
-    rows = conn.execute(
-        "select c_offset, key, event_type, payload, headers, host_id, user_id, transaction_id"
-        " from gapless.read('one', 0)"
-    ).fetchall()
-    assert rows == [
-        (1, "k", "t", {"a": 1}, {"h": 2}, "host", "user", unit),
-        (2, "k", None, 2, None, None, None, own),
-    ]
 
 
 def test_an_event_decodes_what_was_published(conn: Connection) -> None:

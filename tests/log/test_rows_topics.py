@@ -170,16 +170,6 @@ def test_the_number_of_partitions_is_changed(
     assert (find_topic(shared, name), find_topic(shared, other.name)) == (changed, other)
 
 
-@pytest.mark.parametrize("partitions", [0, 4097])
-def test_a_number_that_is_none_is_refused(shared: Connection[Any], partitions: int) -> None:
-    with pytest.raises(RefusedError):
-        set_partitions(shared, "orders", partitions)
-    with pytest.raises(RefusedError) as caught:
-        set_partitions(shared, "nobody", 2)
-    assert caught.value.sqlstate == "GL404"
-    assert kept(shared, "orders") == (3, None, WEEK)
-
-
 def test_the_dedupe_window_is_changed(shared: Connection[Any], name: str) -> None:
     for each in (name, f"{name}-too"):
         ensure_topic(shared, each, partitions=1)

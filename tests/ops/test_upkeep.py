@@ -47,20 +47,6 @@ def test_retention(conn: Connection, orders: None, command: Command, dsn: str) -
         ops.drop_chunks(held, **KEEP)
 
 
-@pytest.mark.long
-def test_doctor(conn: Connection, orders: None, dsn: str, command: Command) -> None:
-    found = list(ops.diagnose(dsn))
-    assert found[0] == ops.Finding(
-        name="connection",
-        level="ok",
-        text=f'database "{conn.info.dbname}" as role "{conn.info.user}"',
-    )
-    assert "dedupe" in {finding.name for finding in found}
-    assert all(finding.remedy for finding in found if finding.level == "FAIL")
-    (gone,) = ops.diagnose("host=/nowhere")
-    assert (gone.name, gone.level) == ("connection", "FAIL")
-
-
 def test_pipelines(conn: Connection, orders: None, command: Command) -> None:
     assert ops.list_pipelines(conn) == []
     conn.execute(

@@ -162,21 +162,6 @@ def test_at_least_once_over_kills(fleet: Fleet) -> None:
 
 
 @pytest.mark.long
-def test_at_least_once_a_hanging_call_and_a_killer(fleet: Fleet) -> None:
-    soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
-    settings = {"delivery": "at-least-once", "concurrency": 3, "max_crashes": 2}
-    fleet.start("a", patch=soon, max_processing_ms=2000, **settings)
-    fleet.until_owners(a=4)
-    keys = [k for k in (f"k{n}" for n in range(200)) if _partition(fleet, k) == 0][:5]
-    for key, deed in zip(keys, ({}, {"kill": True}, {}, {"hang": True}, {}), strict=True):
-        _publish(fleet, key, deed)
-    fleet.until_settled(60)
-    assert fleet.states() == {(0, 2): "dead", (0, 4): "dead"}
-    ended = "select distinct c_offset from called where ended is not null order by 1"
-    assert fleet.conn.execute(ended).fetchall() == [(1,), (3,), (5,)]
-
-
-@pytest.mark.long
 def test_at_least_once_a_call_that_hangs_is_found_while_others_go_on(fleet: Fleet) -> None:
     """It is its own time that counts, not that since any call ended."""
     soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}

@@ -96,14 +96,6 @@ def test_ctrl_z_and_back(terminal: Terminal, conn: Connection) -> None:
 
 
 @pytest.mark.long
-def test_keys_sort_and_q_does_not_end_it(terminal: Terminal) -> None:
-    terminal.keys("qs")
-    terminal.wait_for("by name")
-    terminal.keys("\x03")
-    terminal.wait_for("code 0")
-
-
-@pytest.mark.long
 def test_a_killed_console_leaves_the_supervisor_and_a_usable_terminal(
     terminal: Terminal, conn: Connection
 ) -> None:

@@ -1,7 +1,6 @@
 """partitionsPerWorker: one process, one session, several partitions, each with its own fence."""
 
 import os
-from collections.abc import Callable
 from signal import SIGKILL
 
 import pytest
@@ -9,9 +8,7 @@ import pytest
 from support.fleet import Fleet, Instance, Load, until
 from support.ledger import (
     assert_exactly_once,
-    assert_make_before_break,
     entries,
-    handovers,
 )
 
 LOCKS = """
@@ -89,29 +86,6 @@ def test_events_of_one_partition_do_not_wait_for_the_polls_of_the_others(fleet: 
         )
     fleet.until_handled()
     assert_exactly_once(fleet.conn)
-
-
-@pytest.mark.long
-def test_a_second_one_gets_its_half_while_events_flow(
-    fleet: Fleet, record_property: Callable[[str, object], None]
-) -> None:
-    a = start(fleet, "a")
-    fleet.until_owners(a=8)
-    with Load(fleet, partitions=8) as load:
-        b = start(fleet, "b")
-        fleet.until_owners(a=4, b=4)
-        load.go_on()
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-    moved = list(handovers(entries(fleet.conn)))
-    assert len(moved) == 4, "as few moves as there can be"
-    pauses_ms = sorted(round(move.pause_s * 1000) for move in moved)
-    record_property("pauses_ms", pauses_ms)
-    print("pauses of a hand-over, shared:", pauses_ms, "ms")  # noqa: T201
-    assert_make_before_break(fleet.conn, moved)
-    # A worker that has released what was not its own may not have ended yet.
-    until(lambda: len(b.children()) == 2, "its candidate for the sequencer, one worker for four")
-    assert not a.deaths(), "its workers went on with what they kept"
 
 
 @pytest.mark.long

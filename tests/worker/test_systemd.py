@@ -46,7 +46,13 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Manager
 
 @pytest.mark.long
 def test_ready_alive_stopping(fleet: Fleet, manager: Manager) -> None:
+    """Not ready before its database, nor given up by systemd while it waits for that."""
+    fleet.close_door()
     a = fleet.start("a")
+    until(lambda: any("EXTEND_TIMEOUT_USEC" in line for line in manager.hear()), "it waits")
+    until(lambda: a.logged("is not currently accepting connections"), "it has tried")
+    assert "READY=1" not in manager.hear()
+    fleet.open_door()
     until(lambda: "READY=1" in manager.hear(), "it is ready", within=a.log)
     assert a.logged("supervisor: joined")
     manager.forget()
@@ -55,18 +61,6 @@ def test_ready_alive_stopping(fleet: Fleet, manager: Manager) -> None:
     until(lambda: "STOPPING=1" in manager.hear(), "it stops", within=a.log)
     assert a.ended() == 0
     assert manager.hear().count("READY=1") <= 1
-
-
-@pytest.mark.long
-def test_it_is_not_ready_before_its_database(fleet: Fleet, manager: Manager) -> None:
-    """Nor given up by systemd while it waits."""
-    fleet.close_door()
-    a = fleet.start("a")
-    until(lambda: any("EXTEND_TIMEOUT_USEC" in line for line in manager.hear()), "it waits")
-    until(lambda: a.logged("is not currently accepting connections"), "it has tried")
-    assert "READY=1" not in manager.hear()
-    fleet.open_door()
-    until(lambda: "READY=1" in manager.hear(), "it is ready", within=a.log)
 
 
 @pytest.mark.long

@@ -70,12 +70,6 @@ def test_limit_takes_the_first_flights(flights: list[Flight]) -> None:
     assert len(list(read_flights(1_000_000))) == len(flights)
 
 
-@pytest.mark.long
-def test_transaction_ids_are_stable_and_unlike(flights: list[Flight]) -> None:
-    assert len({flight.transaction_id for flight in flights}) == len(flights)
-    assert str(flights[0].transaction_id) == "ccbec0f0-9165-5dd0-bb39-be25f1d45b32"
-
-
 def test_times_agree_with_the_clocks_in_the_file(
     flights: list[Flight], rows: list[dict[str, str]]
 ) -> None:
@@ -140,14 +134,6 @@ def test_the_clock_at_2400_is_the_next_midnight(
         assert flight.arrival_clock == "00:00"
         assert flight.arrival is not None
         assert flight.arrival.date() == flight.day + timedelta(days=1)
-
-
-def test_an_undated_arrival_has_a_clock_and_nothing_else(flights: list[Flight]) -> None:
-    arrived = events_of(find(flights, "2013-01-01", "EV3806"))[-1]
-    assert arrived["event_type"] == "flight.arrived"
-    assert arrived["payload"]["clock"] == "20:02"
-    assert arrived["payload"]["at"] is None
-    assert arrived["payload"]["delay_min"] is None
 
 
 def test_the_folder_also_imports_under_its_name_in_the_wheel() -> None:

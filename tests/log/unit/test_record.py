@@ -108,8 +108,3 @@ def test_bytes_are_json_text_already() -> None:
     assert json_text(b'{"b": 1, "b": 2}', "payload") == '{"b": 1, "b": 2}'
     assert json_text(bytearray("ü".encode()), "payload") == "ü"
     assert json_text("ü", "payload") == '"ü"'
-
-
-def test_only_events_are_stored() -> None:
-    with pytest.raises(PublishError, match=r"^many events must all be NewEvents, not dict$"):
-        record({"payload": 1})

@@ -17,9 +17,8 @@ import pytest
 
 from gapless.errors import UsageError
 from gapless.worker import child as module
-from gapless.worker import life
 from gapless.worker.child import Child, explain_exit
-from gapless.worker.life import close_resources, is_orphan, live, settle
+from gapless.worker.life import is_orphan, live, settle
 from gapless.worker.spec import ExitCode
 from support.servers import until
 
@@ -235,17 +234,6 @@ def test_a_child_leaves_with_what_ended_it(
     forked: Any, error: Exception | None, code: ExitCode
 ) -> None:
     assert _code(forked(lambda _pipe: live("child", lambda: _raise(error)))) == code
-
-
-def test_resources_that_hang_are_left_open(forked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "CLOSE_S_MAX", 0.01)
-    monkeypatch.setattr(life, "is_any_open", lambda: True)
-    monkeypatch.setattr(life, "close_all", lambda: sleep(3600))
-
-    def run(_pipe: Any) -> None:
-        close_resources(ExitCode.FENCED)
-
-    assert _code(forked(run)) == ExitCode.FENCED
 
 
 # -- process 1 ------------------------------------------------------------------------------------
