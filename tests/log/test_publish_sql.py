@@ -78,16 +78,6 @@ def test_a_topic_that_is_created_meanwhile(conn: Connection, dsn: str) -> None:
     assert getattr(refused, "sqlstate", None) == "GL404" or len(_rows(conn)) == 1
 
 
-def test_the_topic_may_be_named_in_a_plain_insert(conn: Connection, topic: Topic) -> None:
-    orders = ensure_topic(conn, "orders", partitions=1)
-    conn.execute(
-        "insert into gapless.outbox_message_t (topic_id, payload)"
-        " values (gapless.topic_id('orders'), '1')"
-    )
-    assert _rows(conn, "topic_id") == [(orders.topic_id,)]
-    assert sequence(conn) == 1
-
-
 def test_a_function_with_an_odd_search_path_publishes(conn: Connection, topic: Topic) -> None:
     """Business code has its own search_path, and tables named like ours."""
     conn.execute("create table public.outbox_message_t (n int)")
@@ -97,22 +87,6 @@ def test_a_function_with_an_odd_search_path_publishes(conn: Connection, topic: T
         conn.execute("select gapless.publish('outbox', '1')")
         conn.execute("insert into gapless.outbox_message_t (payload) values ('1')")
     assert sequence(conn) == 6
-
-
-def test_a_trigger_on_a_business_table_publishes(conn: Connection, topic: Topic) -> None:
-    conn.execute("create table orders (id int, total int)")
-    conn.execute(
-        "create function tell() returns trigger language plpgsql as $$ begin"
-        " perform gapless.publish('outbox', to_json(new), key => new.id::text); return new; end $$"
-    )
-    conn.execute("create trigger tell after insert on orders for each row execute function tell()")
-    conn.execute("insert into orders select n, n * 2 from generate_series(1, 3) n")
-    assert _rows(conn, "payload::text") == [
-        ('{"id":1,"total":2}',),
-        ('{"id":2,"total":4}',),
-        ('{"id":3,"total":6}',),
-    ]
-    assert sequence(conn) == 3
 
 
 @pytest.mark.parametrize(

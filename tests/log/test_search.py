@@ -1,4 +1,4 @@
-"""Searching a topic from its newest events back: by key, filter, transaction and time, within bounds."""
+"""Searching a topic from its newest events back: page by page, and by a transaction."""
 
 import json
 from dataclasses import replace

@@ -8,10 +8,8 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import UsageError
-from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import Topic, ensure_topic
-from support.log import placed, tags
+from gapless.log.topics import ensure_topic
 
 INSERT = "insert into gapless.outbox_message_t (topic_id, key, event_type) values (%s, %s, %s)"
 
@@ -35,15 +33,6 @@ def test_id_1_is_kept_for_the_outbox(conn: Connection) -> None:
 def test_an_id_that_can_be_no_topic_is_refused_at_once(conn: Connection, topic_id: int) -> None:
     with pytest.raises(psycopg.errors.CheckViolation):
         conn.execute(INSERT, [topic_id, "k", "e"])
-
-
-def test_events_of_all_topics_of_a_transaction_get_offsets(conn: Connection, topic: Topic) -> None:
-    ensure_topic(conn, "orders", partitions=1)
-    with conn.transaction():
-        publish(conn, "outbox", 1, event_type="one")
-        publish(conn, "orders", 1, event_type="two")
-    assert sequence(conn) == 2
-    assert sorted(map(str, tags(placed(conn)))) == ["one", "two"]
 
 
 @pytest.mark.writes_nothing

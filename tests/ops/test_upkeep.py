@@ -1,4 +1,4 @@
-"""Retention, the doctor, chains, pipelines, the schema, JSON lines; and the API as a whole."""
+"""Retention, pipelines, the schema, JSON lines; and the API as a whole."""
 
 import os
 import shutil

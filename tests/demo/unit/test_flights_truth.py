@@ -17,7 +17,6 @@ sys.path.insert(0, str(FOLDER.parent))
 
 from flights import effects, truth  # noqa: E402 - needs the path above
 from flights.flights import Flight, events_of, read_flights  # noqa: E402
-from flights.queries import query  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -149,25 +148,3 @@ def test_compare_finds_every_kind_of_difference() -> None:
         "d: expected 4, found 4 and 4",
         "e: expected nothing, found 5",
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [
-        ("add_to_punctuality", effects.Tally._fields),
-        ("keep_newest", (*effects.Sighting._fields, "partition_id")),
-        ("note_handled", ("group_id", "partition_id", "first_offset", "last_offset")),
-    ],
-)
-def test_statements_take_what_the_handlers_give(name: str, given: tuple[str, ...]) -> None:
-    assert set(re.findall(r"%\((\w+)\)s", query(name).decode())) == set(given)
-
-
-@pytest.mark.parametrize(
-    ("name", "row"),
-    [("punctuality_rows", truth.PunctualityRow), ("position_rows", truth.PositionRow)],
-)
-def test_results_have_the_columns_of_the_truth(name: str, row: Any) -> None:
-    text = query(name).decode()
-    columns = text.removeprefix("select").split("from flights_demo")[0].replace("\n", " ")
-    assert tuple(column.strip() for column in columns.split(",")) == row._fields

@@ -63,12 +63,6 @@ def test_events_have_the_trace_they_belong_to(own: Any, expected: Any, many: boo
     assert own != TRACE
 
 
-@pytest.mark.usefixtures("traced")
-def test_what_is_no_event_goes_on_as_it_is() -> None:
-    strange = object()
-    assert list(outgoing(iter([strange]))) == [strange]
-
-
 def test_without_a_trace_they_are_what_they_were() -> None:
     one, many = [NewEvent(payload=1)], iter([NewEvent(payload=1)])
     assert outgoing(one) is one

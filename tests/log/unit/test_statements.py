@@ -1,4 +1,4 @@
-"""Which statement stores which events, with what, and how what was refused is said."""
+"""What is one event and what are many, and how what was refused is said."""
 
 from typing import Any
 

@@ -18,7 +18,7 @@ import pytest
 from gapless.errors import UsageError
 from gapless.worker import child as module
 from gapless.worker.child import Child, explain_exit
-from gapless.worker.life import is_orphan, live, settle
+from gapless.worker.life import live, settle
 from gapless.worker.spec import ExitCode
 from support.servers import until
 
@@ -210,11 +210,6 @@ def test_whose_parent_is_gone_already_ends_at_once(forked: Any) -> None:
     assert _code(forked(run)) == ExitCode.ORPHANED
 
 
-def test_an_orphan_is_whose_supervisor_is_another() -> None:
-    assert is_orphan(_spec())
-    assert not is_orphan(_spec(supervisor_pid=os.getppid()))
-
-
 def _raise(error: Exception | None) -> ExitCode:
     if error is not None:
         raise error
@@ -234,6 +229,3 @@ def test_a_child_leaves_with_what_ended_it(
     forked: Any, error: Exception | None, code: ExitCode
 ) -> None:
     assert _code(forked(lambda _pipe: live("child", lambda: _raise(error)))) == code
-
-
-# -- process 1 ------------------------------------------------------------------------------------

@@ -153,9 +153,6 @@ def world(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     return World(monkeypatch)
 
 
-# -- waiting --------------------------------------------------------------------------------------
-
-
 def test_it_looks_for_the_lock_ever_less_and_says_now_and_then_that_it_is_ready(
     world: World,
 ) -> None:
@@ -170,9 +167,6 @@ def test_it_looks_for_the_lock_ever_less_and_says_now_and_then_that_it_is_ready(
     assert polls[-1] == LOCK_POLL_S_MAX
     assert announced.count(True) == 7, "once it polls as seldom as that, each time"
     assert announced[:2] == [True, False]
-
-
-# -- the fence ------------------------------------------------------------------------------------
 
 
 def test_the_fence_waits_for_a_late_owners_transaction(world: World) -> None:
@@ -308,9 +302,6 @@ def test_what_does_not_pass_ends_its_service_and_frees_the_lock(
     assert world.story[-1] == ("unlock", LEASE_NO)
     [record] = caplog.records
     assert bool(record.exc_info) == in_full
-
-
-# -- letting go -----------------------------------------------------------------------------------
 
 
 def test_dropped_with_calls_under_way_it_lets_them_end_and_begins_none(world: World) -> None:

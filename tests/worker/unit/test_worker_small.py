@@ -1,4 +1,4 @@
-"""What workers and supervisors wait for, follow, and say in their logs."""
+"""What systemd is told, what a supervisor says while it is cut off, and threads beside its loop."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -87,9 +87,6 @@ def test_an_address_may_be_abstract() -> None:
         manager.close()
 
 
-# -- at the start ---------------------------------------------------------------------------------
-
-
 def _fail(retries: Any) -> float:
     """Count a failure; wait as long for each."""
     retries.failures += 1
@@ -115,9 +112,6 @@ def test_cut_off_it_says_so_now_and_then(
     assert len(caplog.messages) == 2
     cut.failed(GONE)
     assert len(caplog.messages) == 3, "from anew"
-
-
-# -- a host ------------------------------------------------------------------------------------
 
 
 # -- a thread beside ------------------------------------------------------------------------------
@@ -159,6 +153,3 @@ def test_after_it_nothing_is_looked_at() -> None:
     assert beside.ended.is_set()
     sleep(0)
     assert beside.looks == 1
-
-
-# -- handlers that come and go --------------------------------------------------------------------
