@@ -75,16 +75,3 @@ def test_nobody_polls_in_another_schema(audit: Installation) -> None:
     for n in range(5):
         audit.publish(n)
         audit.until_did("bill", n + 1)
-
-
-@pytest.mark.long
-def test_no_lock_of_the_default_schema_is_taken(audit: Installation) -> None:
-    audit.start("bill")
-    audit.publish(1)
-    audit.until_did("bill", 1)
-    classes = audit.conn.execute(
-        "select distinct l.classid::bigint from pg_locks l where l.locktype = 'advisory'"
-        " and l.database = (select oid from pg_database where datname = current_database())"
-    ).fetchall()
-    assert classes
-    assert not any(7_427_000 <= each < 7_427_016 for (each,) in classes)

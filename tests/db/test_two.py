@@ -61,20 +61,6 @@ def _distinct(ours: Installation, theirs: Installation) -> None:
 
 
 @pytest.mark.long
-def test_what_one_transaction_publishes_to_both_commits_or_does_not(two: Pair) -> None:
-    ours, _ = two
-    with pytest.raises(ZeroDivisionError), ours.conn.transaction():
-        publish_to_both(ours.conn, range(5))
-        raise ZeroDivisionError
-    with ours.conn.transaction():
-        publish_to_both(ours.conn, range(5, 10))
-    for each in two:
-        each.start("bill")
-        each.until_did("bill", 5)
-        assert sorted(each.did("bill")) == list(range(5, 10))
-
-
-@pytest.mark.long
 def test_uninstall_leaves_the_other_whole(two: Pair) -> None:
     ours, theirs = two
     ours.start(*HANDLERS)

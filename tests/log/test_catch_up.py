@@ -115,17 +115,6 @@ def test_chunks_are_made_ahead(two: Sessions, do: Callable[[Connection[Any]], ob
     assert value(conn, CHUNKS) > before
 
 
-def test_nobody_makes_chunks_for_nothing(two: Sessions, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look that found nothing to sequence has no house to keep."""
-    conn, _ = two
-    kept: list[object] = []
-    monkeypatch.setattr(module, "keep_house", kept.append)
-    assert sequence_if_alone(conn)
-    assert kept == [conn]
-    assert sequence_if_alone(conn)
-    assert kept == [conn]
-
-
 def test_beside_a_sequencer_or_a_lock_it_does_nothing(two: Sessions) -> None:
     conn, other = two
     assert try_role(other)
@@ -164,15 +153,6 @@ class Clock:
 @pytest.fixture
 def clock(two: Sessions, monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch, two[1])
-
-
-def test_whoever_waits_looks_ever_more_rarely(two: Sessions, clock: Clock) -> None:
-    conn, other = two
-    xid = publish_some(conn)
-    assert try_role(other), "so nothing is sequenced here"
-    clock.sequences_after = 9
-    wait_until_sequenced(conn, xid, timeout_s=60.0)
-    assert clock.slept_s == [0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.05, 0.05, 0.05]
 
 
 def test_whoever_waits_gives_up_in_the_end_and_says_where_it_stands(

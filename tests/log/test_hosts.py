@@ -14,7 +14,6 @@ from support.group import owner
 
 HOST = "01964b05-552a-7c4b-9184-6857e7f3dc5f"
 SPELLINGS = (HOST, HOST.upper(), f"{{{HOST}}}", f"{{{HOST.upper()}}}")
-OTHERS = ("Web-1", HOST.replace("-", "").upper(), f"{{{HOST}", f"{HOST.upper()}}}", f"{HOST}0", "")
 PARTITIONS = "select array_agg(distinct partition_id) from gapless.log_segment"
 
 
@@ -80,19 +79,3 @@ def test_one_host_is_in_one_partition_also_by_insert(
             "select distinct gapless.key_digest(o) from gapless.outbox_message_t o"
         ).fetchall()
     assert len(digests) == 1
-
-
-@pytest.mark.parametrize("way", [one, by_sql])
-def test_what_is_no_uuid_is_what_it_says(
-    conn: Connection[Any], topic: Topic, way: Callable[[Connection[Any], str], None]
-) -> None:
-    for host in OTHERS:
-        way(conn, host)
-    found = conn.execute("select host_id from gapless.outbox_message_t order by id").fetchall()
-    assert found == [(host,) for host in OTHERS]
-
-
-def test_a_key_is_text(conn: Connection[Any], topic: Topic) -> None:
-    publish(conn, "outbox", [NewEvent(payload=1, key=key) for key in SPELLINGS])
-    found = conn.execute("select key from gapless.outbox_message_t order by id").fetchall()
-    assert found == [(key,) for key in SPELLINGS]

@@ -51,18 +51,6 @@ def test_a_prepared_transaction_is_delivered_when_it_is_committed(
     assert_gapless(log)
 
 
-def test_one_that_is_rolled_back_leaves_nothing(
-    conn: Connection, publisher: Connection, gid: str
-) -> None:
-    publisher.execute("set gapless.wake = off")
-    _prepare(publisher, gid)
-    assert sequence(conn) == 0
-    conn.execute(f"rollback prepared '{gid}'")
-    publish(conn, "outbox", 2, event_type="other")
-    assert sequence(conn) == 1
-    assert tags(placed(conn)) == ["other"]
-
-
 def test_an_awake_sequencer_lets_it_prepare_but_cannot_sleep_meanwhile(
     conn: Connection, publisher: Connection, gid: str
 ) -> None:

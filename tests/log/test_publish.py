@@ -7,7 +7,6 @@ from uuid import UUID
 import psycopg
 import pytest
 from psycopg import AsyncClientCursor, AsyncConnection, ClientCursor, Connection
-from psycopg.rows import args_row, dict_row, namedtuple_row, scalar_row
 
 from gapless.db.connect import connect
 from gapless.log.event import NewEvent
@@ -69,23 +68,6 @@ def test_each_event_has_its_own_fields(conn: Connection, own: Publisher, count: 
     ]
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize("count", [1, 2, MANY])
-def test_the_transaction_id_returned_finds_the_events(
-    conn: Connection, own: Publisher, count: int
-) -> None:
-    own.publish("outbox", "another")
-    what = _events(count) if count > 1 else 5
-    returned = own.publish("outbox", what)
-    assert sequence(conn) == count + 1
-    found = conn.execute(
-        "select count(*) from generate_series(0, 3) p, gapless.read('outbox', p)"
-        " where transaction_id = %s",
-        [returned],
-    ).fetchone()
-    assert found == (count,)
-
-
 @pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("payload", "text"),
@@ -114,24 +96,6 @@ def test_a_payload_is_stored_as_it_is(
     own.publish("outbox", [NewEvent(payload=payload)])
     own.publish("outbox", (NewEvent(payload=payload) for _ in range(MANY)))
     assert _rows(conn) == [(text,)] * (MANY + 2)
-
-
-@pytest.mark.few(5)
-@pytest.mark.parametrize(
-    ("kind", "count"),
-    [
-        (kind, count)
-        for kind in (list, tuple, iter)
-        for count in (0, 1, 2, 200, 201, 1000)
-        if count or kind is iter  # an empty list is a payload
-    ],
-)
-def test_many_keep_their_order_and_are_one_transaction(
-    conn: Connection, own: Publisher, kind: Any, count: int
-) -> None:
-    own.publish("outbox", kind(_events(count)))
-    assert [row[0] for row in _rows(conn)] == [str(n) for n in range(count)]
-    assert len({row[0] for row in _rows(conn, "xid::text")}) == min(count, 1)
 
 
 @pytest.mark.long
@@ -163,49 +127,6 @@ def test_a_large_payload(conn: Connection, own: Publisher) -> None:
     assert _rows(conn, "length(payload::text)") == [(20_000_002,)] * 3
 
 
-@pytest.mark.parametrize("count", [1, 2, MANY])
-def test_a_transaction_that_rolls_back_takes_its_events_with_it(
-    conn: Connection, own: Publisher, count: int
-) -> None:
-    own.execute("begin")
-    own.publish("outbox", _events(count))
-    own.execute("rollback")
-    assert _rows(conn) == []
-    own.execute("begin")
-    own.publish("outbox", _events(count))
-    assert _rows(conn) == [], "they exist when the caller commits, not before"
-    own.execute("commit")
-    assert sequence(conn) == count
-
-
-@pytest.mark.parametrize("count", [1, 2, MANY])
-@pytest.mark.parametrize("kind", ["sync", "async"])
-def test_a_connection_not_in_autocommit_commits_by_itself(
-    conn: Connection, dsn: str, topic: Topic, kind: str, count: int
-) -> None:
-    with publisher(dsn, kind, autocommit=False) as own:
-        own.publish("outbox", _events(count))
-        assert _rows(conn) == [], "committed behind the caller's back"
-        own.execute("rollback")
-        own.publish("outbox", _events(count))
-        own.execute("commit")
-    assert len(_rows(conn)) == count
-
-
-@pytest.mark.few(4)
-@pytest.mark.parametrize(
-    "factory", [dict_row, namedtuple_row, scalar_row, args_row(lambda *args: set(args))]
-)
-@pytest.mark.parametrize("count", [1, 2, MANY])
-def test_the_connections_row_factory_does_not_matter(
-    conn: Connection, own: Publisher, factory: Any, count: int
-) -> None:
-    own.conn.row_factory = factory
-    own.publish("outbox", _events(count))
-    own.publish("outbox", 1)
-    assert len(_rows(conn)) == count + 1
-
-
 def test_the_connections_cursor_factory_does_not_matter(conn: Connection, own: Publisher) -> None:
     if isinstance(own.conn, AsyncConnection):
         own.conn.cursor_factory = AsyncClientCursor
@@ -215,19 +136,6 @@ def test_the_connections_cursor_factory_does_not_matter(conn: Connection, own: P
         own.publish("outbox", _events(count))
     own.publish("outbox", {"a": "o'hare %s"}, **FIELDS)
     assert len(_rows(conn)) == MANY + 4
-
-
-def test_a_uuid_is_text_too(conn: Connection, own: Publisher) -> None:
-    own.publish("outbox", 1, key=UNIT, host_id=UNIT, transaction_id=str(UNIT).upper())
-    mixed: dict[str, Any] = {"user_id": UNIT, "event_type": UNIT}
-    for count in (1, 2, MANY):
-        own.publish("outbox", [NewEvent(payload=1, **mixed), *_events(count - 1)])
-    assert _rows(conn, "key, host_id, user_id, event_type, transaction_id")[:3] == [
-        (str(UNIT), str(UNIT), None, None, UNIT),
-        (None, None, str(UNIT), str(UNIT), None),
-        (None, None, str(UNIT), str(UNIT), None),
-    ]
-    assert sequence(conn) == MANY + 4
 
 
 def test_one_transaction_may_publish_in_every_way(conn: Connection, own: Publisher) -> None:

@@ -74,15 +74,6 @@ def test_it_commits_with_what_was_written_beside_it(host: Any, conn: Connection)
     assert beside(conn) == ["a"]
 
 
-def test_it_commits_alone(host: Any, conn: Connection) -> None:
-    async def story(host: Host) -> None:
-        await host.publish(1)
-        await host.commit()
-
-    host(story)
-    assert stored(conn) == [1]
-
-
 @pytest.mark.few(2)
 def test_it_is_rolled_back_with_what_was_written_beside_it(host: Any, conn: Connection) -> None:
     async def story(host: Host) -> None:
@@ -114,20 +105,6 @@ def test_it_is_gone_with_the_savepoint_it_was_made_in(host: Any, conn: Connectio
     assert beside(conn) == ["a"]
 
 
-@pytest.mark.few(9)
-@pytest.mark.parametrize("events", [0, 1, 200, 401])
-def test_many_are_one_transaction_in_autocommit_too(
-    host: Any, conn: Connection, events: int
-) -> None:
-    async def story(host: Host) -> None:
-        await host.publish(gapless.NewEvent(payload=n) for n in range(events))
-
-    host(story, autocommit=True)
-    assert stored(conn) == list(range(events))
-    rows = conn.execute("select count(distinct xid) from gapless.outbox_message_t").fetchall()
-    assert rows == [(min(events, 1),)]
-
-
 def waiting(conn: Connection) -> list[Any]:
     rows = conn.execute("select payload from gapless.scheduled order by scheduled_id")
     return [row[0] for row in rows]
@@ -151,19 +128,6 @@ def test_events_for_later_wait_and_can_be_taken_back(
     host(story)
     assert stored(conn) == []
     assert waiting(conn) == [{"n": 1}, {"n": 2}][cancelled:]
-
-
-@pytest.mark.few(2)
-def test_what_cannot_be_stored_is_said(host: Any) -> None:
-    async def story(host: Host) -> None:
-        with pytest.raises(gapless.PublishError, match='"nowhere"'):
-            await done(gapless.publish(host.conn, "nowhere", 1))
-        await host.rollback()
-        with pytest.raises(gapless.PublishError, match="json"):
-            await host.publish(b"no json")
-        await host.rollback()
-
-    host(story)
 
 
 @pytest.mark.few(2)

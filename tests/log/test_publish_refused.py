@@ -37,38 +37,18 @@ def own(request: pytest.FixtureRequest, dsn: str, topic: Topic) -> Iterator[Publ
         yield made
 
 
-def _recursive() -> list[Any]:
-    payload: list[Any] = []
-    payload.append(payload)
-    return payload
-
-
 BAD_EVENTS: dict[str, tuple[dict[str, Any], str]] = {
     "NUL in key": ({"payload": 1, "key": "a\0b"}, r"key 'a\\x00b' has a NUL"),
-    "NUL in event_type": ({"payload": 1, "event_type": "\0"}, "event_type .* has a NUL"),
-    "NUL in host_id": ({"payload": 1, "host_id": "\0"}, "host_id .* has a NUL"),
-    "NUL in user_id": ({"payload": 1, "user_id": "\0"}, "user_id .* has a NUL"),
     "NUL in raw JSON": ({"payload": b'"\0"'}, "NUL|0x00"),
     "NUL in headers": ({"payload": 1, "headers": {"a": "\0"}}, "u0000|Unicode escape"),
     "lone surrogate in payload": ({"payload": "\ud800"}, "not valid Unicode"),
-    "lone surrogate in key": ({"payload": 1, "key": "x\udfff"}, "not valid Unicode"),
     "lone surrogate in headers": ({"payload": 1, "headers": {"\ud800": 1}}, "not valid Unicode"),
     "headers that are text": ({"payload": 1, "headers": "x"}, 'headers are a JSON object, not "x"'),
     "headers that are null": ({"payload": 1, "headers": b" null"}, "are a JSON object, not  null"),
     "NaN": ({"payload": float("nan")}, "payload is not JSON: .*not JSON compliant"),
-    "infinity": ({"payload": [1, float("-inf")]}, "payload is not JSON"),
-    "NaN in headers": ({"payload": 1, "headers": {"a": float("nan")}}, "headers is not JSON"),
-    "an object": ({"payload": object()}, "payload is not JSON: Object of type object"),
-    "recursion": ({"payload": _recursive()}, "payload is not JSON"),
     "JSON cut short": ({"payload": b'{"a": 1'}, "json.*ended unexpectedly"),
     "no JSON": ({"payload": b"hello"}, 'json.*"hello" is invalid'),
-    "empty text": ({"payload": b""}, "json.*ended unexpectedly"),
-    "JSON with a raw newline": ({"payload": b'"a\nb"'}, "json.*0x0a"),
     "not UTF-8": ({"payload": b'"\xff"'}, "payload: JSON text must be UTF-8"),
-    "number as key": ({"payload": 1, "key": 5}, "key must be text, not int"),
-    "bytes as key": ({"payload": 1, "key": b"k"}, "key must be text, not bytes"),
-    "no UUID": ({"payload": 1, "transaction_id": "abc"}, "transaction_id 'abc' is not a UUID"),
-    "number as UUID": ({"payload": 1, "transaction_id": 7}, "transaction_id 7 is not a UUID"),
 }
 
 

@@ -1,7 +1,6 @@
 """Publishing without gapless's Python: INSERT, COPY and gapless.publish() from psql."""
 
 from concurrent.futures import ThreadPoolExecutor
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -58,54 +57,6 @@ AA	copied	{"n":  4}
     )
 
 
-def test_publish_takes_named_arguments_in_any_order(conn: Connection, topic: Topic) -> None:
-    unit = UUID(int=9)
-    returned = conn.execute(
-        "select gapless.publish(user_id => 'u', host_id => 'h', transaction_id => %s,"
-        " headers => '{\"h\": 1}', event_type => 't', key => 'k', payload => '5',"
-        " topic => 'outbox')",
-        [unit],
-    ).fetchone()
-    assert returned == (unit,)
-    assert _rows(conn) == [("k", "t", "5", '{"h": 1}', "h", "u", unit)]
-
-
-def test_publish_returns_the_transaction_under_which_the_event_is_found(
-    conn: Connection, topic: Topic
-) -> None:
-    with conn.transaction():
-        ids = conn.execute(
-            "select gapless.publish('outbox', to_json(n), 'k') from generate_series(1, 3) n"
-        ).fetchall()
-    assert len(set(ids)) == 1
-    sequence(conn)
-    found = conn.execute("select distinct transaction_id from gapless.read('outbox', 2)").fetchall()
-    found += conn.execute(
-        "select distinct transaction_id from gapless.read('outbox', 1)"
-    ).fetchall()
-    found += conn.execute(
-        "select distinct transaction_id from gapless.read('outbox', 0)"
-    ).fetchall()
-    found += conn.execute(
-        "select distinct transaction_id from gapless.read('outbox', 3)"
-    ).fetchall()
-    assert found == [ids[0]]
-
-
-@pytest.mark.parametrize("name", ["", None])
-def test_no_topic_is_refused_with_a_remedy_that_has_a_name(
-    conn: Connection, name: str | None
-) -> None:
-    with pytest.raises(psycopg.Error, match="no topic is named: gapless topics list shows"):
-        conn.execute("select gapless.publish(%s::text, '1')", [name])
-
-
-def test_an_unknown_topic_is_refused_with_its_name(conn: Connection) -> None:
-    with pytest.raises(psycopg.Error, match='topic "nothing" does not exist: create it') as error:
-        conn.execute("select gapless.publish('nothing', '1')")
-    assert error.value.sqlstate == "GL404"
-
-
 def test_a_topic_that_is_created_meanwhile(conn: Connection, dsn: str) -> None:
     """Refused or stored: two looks at the topics, one before and one after, can answer neither."""
     conn.execute(
@@ -127,16 +78,6 @@ def test_a_topic_that_is_created_meanwhile(conn: Connection, dsn: str) -> None:
     assert getattr(refused, "sqlstate", None) == "GL404" or len(_rows(conn)) == 1
 
 
-def test_the_topic_may_be_named_in_a_plain_insert(conn: Connection, topic: Topic) -> None:
-    orders = ensure_topic(conn, "orders", partitions=1)
-    conn.execute(
-        "insert into gapless.outbox_message_t (topic_id, payload)"
-        " values (gapless.topic_id('orders'), '1')"
-    )
-    assert _rows(conn, "topic_id") == [(orders.topic_id,)]
-    assert sequence(conn) == 1
-
-
 def test_a_function_with_an_odd_search_path_publishes(conn: Connection, topic: Topic) -> None:
     """Business code has its own search_path, and tables named like ours."""
     conn.execute("create table public.outbox_message_t (n int)")
@@ -146,22 +87,6 @@ def test_a_function_with_an_odd_search_path_publishes(conn: Connection, topic: T
         conn.execute("select gapless.publish('outbox', '1')")
         conn.execute("insert into gapless.outbox_message_t (payload) values ('1')")
     assert sequence(conn) == 6
-
-
-def test_a_trigger_on_a_business_table_publishes(conn: Connection, topic: Topic) -> None:
-    conn.execute("create table orders (id int, total int)")
-    conn.execute(
-        "create function tell() returns trigger language plpgsql as $$ begin"
-        " perform gapless.publish('outbox', to_json(new), key => new.id::text); return new; end $$"
-    )
-    conn.execute("create trigger tell after insert on orders for each row execute function tell()")
-    conn.execute("insert into orders select n, n * 2 from generate_series(1, 3) n")
-    assert _rows(conn, "payload::text") == [
-        ('{"id":1,"total":2}',),
-        ('{"id":2,"total":4}',),
-        ('{"id":3,"total":6}',),
-    ]
-    assert sequence(conn) == 3
 
 
 @pytest.mark.parametrize(

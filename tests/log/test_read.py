@@ -1,16 +1,13 @@
 """Reading: gapless.read() for people, fetch() for workers. In offset order, and never with a hole."""
 
 import json
-from random import Random
-from uuid import UUID
 
 import psycopg
 import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
-from gapless.errors import HoleError
-from gapless.log.event import Event, NewEvent, transaction_uuid
+from gapless.log.event import Event, NewEvent
 from gapless.log.publish import publish
 from gapless.log.read import fetch
 from gapless.log.sequence import sequence
@@ -28,65 +25,10 @@ def log(conn: Connection) -> Connection:
     return conn
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("first", "last", "expected"),
-    [
-        (1, None, range(1, EVENTS + 1)),
-        (1, 1, [1]),
-        (200, 201, [200, 201]),
-        (150, 420, range(150, 421)),
-        (EVENTS, None, [EVENTS]),
-        (EVENTS - 1, EVENTS + 1000, [EVENTS - 1, EVENTS]),
-        (EVENTS + 1, None, []),
-        (10**12, 10**12 + 5, []),
-        (5, 4, []),
-        (-3, 2, [1, 2]),
-    ],
-)
-def test_read_gives_the_range_in_offset_order(
-    log: Connection, first: int, last: int | None, expected: list[int] | range
-) -> None:
-    rows = log.execute(
-        "select c_offset, payload from gapless.read('one', 0, %s, %s)", [first, last]
-    ).fetchall()
-    assert rows == [(offset, offset) for offset in expected]
-
-
 def test_read_of_what_is_not_there(log: Connection) -> None:
     assert log.execute("select * from gapless.read('one', 7)").fetchall() == []
     with pytest.raises(psycopg.Error, match='topic "nothing" does not exist'):
         log.execute("select * from gapless.read('nothing', 0)")
-
-
-def test_read_shows_every_field(conn: Connection) -> None:
-    ensure_topic(conn, "one", partitions=1)
-    unit = UUID(int=5)
-    publish(conn, "one", {"a": 1}, key="k", event_type="t", headers={"h": 2}, host_id="host",
-            user_id="user", transaction_id=unit)  # fmt: skip
-    own = publish(conn, "one", 2, key="k")
-    sequence(conn)
-    rows = conn.execute(
-        "select c_offset, key, event_type, payload, headers, host_id, user_id, transaction_id"
-        " from gapless.read('one', 0)"
-    ).fetchall()
-    assert rows == [
-        (1, "k", "t", {"a": 1}, {"h": 2}, "host", "user", unit),
-        (2, "k", None, 2, None, None, None, own),
-    ]
-
-
-def test_fetch_gives_the_rows_in_the_order_asked_for(log: Connection) -> None:
-    ids = [row[0] for row in log.execute("select id from gapless.outbox_message_t")]
-    Random(1).shuffle(ids)
-    assert [row[0] for row in fetch(log, ids)] == ids
-
-
-def test_fetch_refuses_a_hole(log: Connection) -> None:
-    ids = [row[0] for row in log.execute("select id from gapless.outbox_message_t order by 1")]
-    log.execute("delete from gapless.outbox_message_t where id = any(%s)", [ids[3:5]])
-    with pytest.raises(HoleError, match=f"2 of 10 events are missing.* id {ids[3]}"):
-        fetch(log, ids[:10])
 
 
 def test_an_event_decodes_what_was_published(conn: Connection) -> None:
@@ -110,12 +52,6 @@ def test_an_event_decodes_what_was_published(conn: Connection) -> None:
     assert repr(first) == "Event(one/0@1 key='k' event_type=None)"
     assert (null.payload, null.payload_json) == (None, b"null")
     assert (nothing.payload, nothing.payload_json, nothing.headers) == (None, None, {})
-
-
-@pytest.mark.parametrize("xid", [3, 2**32 + 5, 2**60 - 1])
-def test_python_and_sql_derive_the_same_transaction_id(conn: Connection, xid: int) -> None:
-    row = conn.execute("select gapless.transaction_uuid(%s::text::xid8)", [xid]).fetchone()
-    assert row == (transaction_uuid(xid),)
 
 
 def test_reading_does_not_depend_on_the_sessions_settings(log: Connection, dsn: str) -> None:

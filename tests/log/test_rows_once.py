@@ -4,10 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 from uuid import UUID
 
-import psycopg
 import pytest
 from psycopg import Connection
-from psycopg.rows import dict_row
 
 from gapless import NewEvent, Published, PublishError, ops
 from gapless.db.connect import connect
@@ -76,30 +74,6 @@ def test_a_request_is_stored_once(conn: Connection[Any], count: int) -> None:
     assert rows(conn) == stored * 3
 
 
-@pytest.mark.parametrize("later", [(0,), (1, 2), (0, 1, 2)])
-def test_the_numbers_of_what_waits_are_told(conn: Connection[Any], later: tuple[int, ...]) -> None:
-    every = [
-        NewEvent(payload=n, deliver_in=60 + n if n in later else None, key=f"k{n}")
-        for n in range(3)
-    ]
-    told = publish_request(conn, "orders", every, key="a", digest=DIGEST)
-    waiting = "select scheduled_id, payload::text from gapless.scheduled order by deliver_at"
-    found = conn.execute(waiting).fetchall()
-    assert [payload for _, payload in found] == [str(n) for n in later]
-    assert sorted(told.scheduled_ids) == sorted(number for number, _ in found)
-    assert (told.duplicate, told.duplicates) == (False, 0)
-    assert [row[0] for row in rows(conn)] == [str(n) for n in range(3) if n not in later]
-    again = publish_request(conn, "orders", every, key="a", digest=DIGEST)
-    assert (again, again.scheduled_ids, again.duplicates) == (told, (), 3)
-
-
-def test_rows_of_the_caller_s_may_be_of_another_kind(
-    conn: Connection[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(conn, "row_factory", dict_row)
-    assert not publish_request(conn, "orders", events(2), key="a", digest=DIGEST).duplicate
-
-
 def test_another_request_with_its_key_is_refused(conn: Connection[Any]) -> None:
     publish_request(conn, "orders", events(1), key="a", digest=DIGEST)
     with pytest.raises(RefusedError) as caught, conn.transaction():
@@ -136,11 +110,6 @@ def test_what_cannot_be_stored_is_said(
     assert conn.execute("select count(*) from gapless.dedupe").fetchone() == (0,)
 
 
-def test_a_topic_that_is_not_there(conn: Connection[Any]) -> None:
-    with pytest.raises((PublishError, RefusedError), match=r'^topic "order" does not exist'):
-        publish_request(conn, "order", events(2), key="a", digest=DIGEST)
-
-
 def test_a_payload_that_does_not_fit(
     conn: Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,9 +122,3 @@ def test_a_payload_that_does_not_fit(
     assert rows(conn) == []
     told = publish_request(conn, "orders", wrong[:1], key="a", digest=DIGEST)
     assert (told.duplicate, [row[0] for row in rows(conn)]) == (False, ["{}"])
-
-
-def test_the_database_s_trouble_stays_what_it_is(conn: Connection[Any]) -> None:
-    conn.execute("set transaction read only")
-    with pytest.raises(psycopg.errors.ReadOnlySqlTransaction):
-        publish_request(conn, "orders", events(1), key="a", digest=DIGEST)

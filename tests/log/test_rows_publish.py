@@ -25,7 +25,6 @@ LOGGED = (
     "select payload::text, key, transaction_id::text, cause, correlation::text, xid::text"
     " from gapless.outbox_message_t order by id"
 )
-SAID = "select coalesce(current_setting('gapless.cause', true), ''), coalesce(current_setting('gapless.correlation', true), '')"
 COUNTS = [1, 2, 200, 201, 203, 420]
 CLEAN = "delete from gapless.outbox_message_t; delete from gapless.scheduled; delete from gapless.dedupe"
 
@@ -255,8 +254,3 @@ def test_the_database_s_trouble_stays_what_it_is(own: Publisher, statement: str)
         own.execute("select pg_sleep(9)")
     error: Any = caught.value
     assert getattr(error, "pgcode", None) or error.sqlstate in ("25006", "57014")
-
-
-def test_a_session_that_is_none() -> None:
-    with pytest.raises(Exception, match="is not a connection of psycopg"):
-        publish(object(), "orders", 1)

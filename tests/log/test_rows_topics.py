@@ -4,19 +4,15 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import RefusedError, UsageError
-from gapless.log.sequence import sequence
 from gapless.log.topics import (
     Topic,
     adopt_topic,
-    count_unrouted,
     create_topic,
-    discard_unrouted,
     ensure_topic,
     find_topic,
     missing,
@@ -163,35 +159,6 @@ def note_strays(conn: Connection[Any], topic_id: int, events: int) -> None:
     )
 
 
-def test_strays_are_counted_adopted_and_given_up(shared: Connection[Any], name: str) -> None:
-    """Those of one id, or of all; and how many is told."""
-    shared.execute("select gapless.discard_unrouted()")
-    ((first,),) = shared.execute("select max(topic_id) + 1000 from gapless.topic").fetchall()
-    for n, events in enumerate((2, 3, 4, 5)):
-        shared.execute(STRAYS, [first + n, events])
-    sequence(shared)
-    assert count_unrouted(shared) == 14
-    topic = Topic(topic_id=first + 1, name=name, partitions=2)
-    assert adopt_topic(shared, first + 1, name, partitions=2, keep_s=60.0) == (topic, 3)
-    assert kept(shared, name) == (2, "00:01:00", WEEK)
-    assert sequence(shared) == 3
-    assert count_unrouted(shared) == 11
-    assert discard_unrouted(shared, first + 2) == 4
-    assert count_unrouted(shared) == 7
-    assert discard_unrouted(shared, first + 2) == 0
-    assert discard_unrouted(shared) == 7
-    assert (count_unrouted(shared), discard_unrouted(shared)) == (0, 0)
-    left = "select topic_id, count(*) from gapless.outbox_message_t where topic_id >= %s group by 1"
-    assert shared.execute(left, [first]).fetchall() == [(first + 1, 3)]
-
-
-def test_what_cannot_be_adopted_keeps_its_state(shared: Connection[Any]) -> None:
-    for topic_id, name, state in ((9001, "orders", "GL409"), (9001, "new", "GL404")):
-        with pytest.raises(RefusedError) as caught:
-            adopt_topic(shared, topic_id, name, partitions=1)
-        assert caught.value.sqlstate == state
-
-
 @pytest.mark.parametrize("partitions", [5, 7])
 def test_the_number_of_partitions_is_changed(
     shared: Connection[Any], name: str, partitions: int
@@ -201,16 +168,6 @@ def test_the_number_of_partitions_is_changed(
     changed = set_partitions(shared, name, partitions)
     assert changed == Topic(topic_id=made.topic_id, name=name, partitions=partitions)
     assert (find_topic(shared, name), find_topic(shared, other.name)) == (changed, other)
-
-
-@pytest.mark.parametrize("partitions", [0, 4097])
-def test_a_number_that_is_none_is_refused(shared: Connection[Any], partitions: int) -> None:
-    with pytest.raises(RefusedError):
-        set_partitions(shared, "orders", partitions)
-    with pytest.raises(RefusedError) as caught:
-        set_partitions(shared, "nobody", 2)
-    assert caught.value.sqlstate == "GL404"
-    assert kept(shared, "orders") == (3, None, WEEK)
 
 
 def test_the_dedupe_window_is_changed(shared: Connection[Any], name: str) -> None:
@@ -224,10 +181,3 @@ def test_the_dedupe_window_is_changed(shared: Connection[Any], name: str) -> Non
             set_dedupe_window(shared, topic, window_s)
         assert caught.value.sqlstate == state
     assert kept(shared, name) == (1, None, "00:01:30")
-
-
-def test_the_database_s_trouble_stays_what_it_is(shared: Connection[Any], name: str) -> None:
-    with shared.transaction(force_rollback=True):
-        shared.execute("set transaction read only")
-        with pytest.raises(psycopg.errors.ReadOnlySqlTransaction), shared.transaction():
-            create_topic(shared, name, partitions=1)

@@ -1,8 +1,7 @@
-"""Searching a topic from its newest events back: by key, filter, transaction and time, within bounds."""
+"""Searching a topic from its newest events back: page by page, and by a transaction."""
 
 import json
 from dataclasses import replace
-from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,7 +10,6 @@ import pytest
 from psycopg import Connection
 
 from gapless.log.event import NewEvent
-from gapless.log.filter import filter_of
 from gapless.log.publish import publish
 from gapless.log.search import EventSearch, FoundEvents, search_events
 from gapless.log.sequence import sequence
@@ -36,34 +34,6 @@ def numbers(found: FoundEvents) -> list[int]:
     return [json.loads(entry.payload or "")["n"] for entry in found.entries]
 
 
-def test_the_newest_come_first_over_all_partitions(conn: Connection[Any], topic: Topic) -> None:
-    found = search_events(conn, topic, EventSearch(), limit=7)
-    assert numbers(found) == list(range(EVENTS - 1, EVENTS - 8, -1))
-    assert not found.is_complete
-
-
-@pytest.mark.long
-def test_all_is_found_and_said_to_be_all(conn: Connection[Any], topic: Topic) -> None:
-    found = search_events(conn, topic, EventSearch(), limit=EVENTS)
-    assert numbers(found) == list(range(EVENTS - 1, -1, -1))
-    assert (found.is_complete, found.looked_at) == (True, EVENTS)
-
-
-def test_by_key_and_filter(conn: Connection[Any], topic: Topic) -> None:
-    only = filter_of(["ev*"], "$.n < $max", {"max": 100})
-    assert only is not None
-    found = search_events(conn, topic, EventSearch(key="k4", only=only), limit=100)
-    assert numbers(found) == list(range(94, 0, -10))
-    assert found.is_complete
-
-
-def test_a_bound_on_what_is_looked_at(conn: Connection[Any], topic: Topic) -> None:
-    found = search_events(conn, topic, EventSearch(key="nobody's"), look_max=100)
-    assert (list(found.entries), found.is_complete) == ([], False)
-    assert found.looked_at <= 500
-    assert search_events(conn, topic, EventSearch(key="nobody's")).is_complete
-
-
 def test_a_transaction_is_found_without_a_walk(conn: Connection[Any], topic: Topic) -> None:
     wanted = uuid4()
     publish(
@@ -77,28 +47,6 @@ def test_a_transaction_is_found_without_a_walk(conn: Connection[Any], topic: Top
     assert found.looked_at == 2
     nothing = search_events(conn, topic, EventSearch(transaction_id=UUID(int=1)))
     assert (list(nothing.entries), nothing.is_complete) == ([], True)
-
-
-def test_by_time_both_inclusive(conn: Connection[Any], topic: Topic) -> None:
-    (old,) = search_events(conn, topic, EventSearch(), limit=1).entries
-    publish(conn, "orders", {"n": -5}, key="later")
-    sequence(conn)
-    (new,) = search_events(conn, topic, EventSearch(), limit=1).entries
-    since = search_events(conn, topic, EventSearch(since=new.created_ts))
-    assert numbers(since) == [-5]
-    assert since.looked_at <= EVENTS
-    before = new.created_ts - timedelta(microseconds=1)
-    until = search_events(conn, topic, EventSearch(until=before), limit=1)
-    assert until.entries[0] == old
-    assert (
-        list(search_events(conn, topic, EventSearch(since=new.created_ts, until=before)).entries)
-        == []
-    )
-
-
-def test_a_topic_without_events(conn: Connection[Any]) -> None:
-    found = search_events(conn, ensure_topic(conn, "empty", partitions=3), EventSearch(since=None))
-    assert found == FoundEvents(entries=[], looked_at=0, is_complete=True)
 
 
 @pytest.mark.parametrize("wanted", [EventSearch(), EventSearch(key="k4")])

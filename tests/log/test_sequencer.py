@@ -192,16 +192,6 @@ def test_a_long_run_is_cut_into_segments(conn: Connection, topic: Topic) -> None
     assert max(size for _, size in sizes) < 2000, "the array must stay in the row, out of TOAST"
 
 
-def test_ids_with_holes_give_offsets_without(conn: Connection, topic: Topic) -> None:
-    for n in range(5):
-        publish(conn, "outbox", n, key="k", event_type=str(n))
-        conn.execute("select setval('gapless.outbox_message_id_seq', %s)", [(n + 1) * 30_000])
-    assert sequence(conn) == 5
-    log = placed(conn)
-    assert_gapless(log)
-    assert tags(log) == ["0", "1", "2", "3", "4"]
-
-
 @pytest.mark.parametrize("way", ["insert", "copy", "publish"])
 def test_an_event_has_its_xid_before_its_id(conn: Connection, topic: Topic, way: str) -> None:
     """The sequencer's floor rests on it: an id below the floor belongs to a finished transaction."""
@@ -219,20 +209,6 @@ def test_an_event_has_its_xid_before_its_id(conn: Connection, topic: Topic, way:
         with conn.cursor().copy("copy gapless.outbox_message_t (key) from stdin") as copy:
             copy.write_row(["k"])
     assert sequence(conn) == 1
-
-
-def test_the_memory_of_the_sequencer_stays_small(conn: Connection, topic: Topic) -> None:
-    conn.execute("update gapless.sequencer set run = 2500")
-    conn.execute(
-        "insert into gapless.sequencer select 500 + n, system_identifier, snapshot, floor_id,"
-        " stragglers, next_floor_id, next_floor_xid, events"
-        " from gapless.sequencer, generate_series(0, 1999) n"
-    )
-    conn.execute("update gapless.sequencer set run = 2999 where run = 2500")
-    publish(conn, "outbox", 1)
-    assert sequence(conn) == 1
-    kept = conn.execute("select min(run), max(run) from gapless.sequencer").fetchone()
-    assert kept == (1999, 3000)
 
 
 def test_a_run_reads_only_what_is_new(conn: Connection, topic: Topic) -> None:

@@ -8,10 +8,8 @@ from psycopg import Connection
 
 from gapless.db.connect import connect
 from gapless.errors import UsageError
-from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import Topic, ensure_topic, find_topic, require_topic
-from support.log import placed, tags
+from gapless.log.topics import ensure_topic
 
 INSERT = "insert into gapless.outbox_message_t (topic_id, key, event_type) values (%s, %s, %s)"
 
@@ -31,33 +29,10 @@ def test_id_1_is_kept_for_the_outbox(conn: Connection) -> None:
     assert row[0] + other[0] == 1
 
 
-def test_an_outbox_of_old_stays_where_it_is(conn: Connection) -> None:
-    conn.execute("insert into gapless.topic (topic_id, name, partitions) values (1, 'first', 1)")
-    assert ensure_topic(conn, "outbox", partitions=1).topic_id == 2
-    assert ensure_topic(conn, "outbox", partitions=1).topic_id == 2
-
-
 @pytest.mark.parametrize("topic_id", [0, -1])
 def test_an_id_that_can_be_no_topic_is_refused_at_once(conn: Connection, topic_id: int) -> None:
     with pytest.raises(psycopg.errors.CheckViolation):
         conn.execute(INSERT, [topic_id, "k", "e"])
-
-
-def test_events_of_all_topics_of_a_transaction_get_offsets(conn: Connection, topic: Topic) -> None:
-    ensure_topic(conn, "orders", partitions=1)
-    with conn.transaction():
-        publish(conn, "outbox", 1, event_type="one")
-        publish(conn, "orders", 1, event_type="two")
-    assert sequence(conn) == 2
-    assert sorted(map(str, tags(placed(conn)))) == ["one", "two"]
-
-
-def test_ensure_topic_is_repeatable_and_refuses_another_number(conn: Connection) -> None:
-    made = ensure_topic(conn, "orders", partitions=6)
-    assert ensure_topic(conn, "orders", partitions=6) == made
-    with pytest.raises(UsageError, match=r'topic "orders" has 6 partitions .*not 7'):
-        ensure_topic(conn, "orders", partitions=7)
-    assert require_topic(conn, "orders") == made
 
 
 @pytest.mark.writes_nothing
@@ -77,19 +52,6 @@ def test_ensure_topic_is_repeatable_and_refuses_another_number(conn: Connection)
 def test_what_cannot_be_a_topic(conn: Connection, name: str, partitions: int, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         ensure_topic(conn, name, partitions=partitions)
-
-
-def test_a_topic_that_is_not_there(conn: Connection) -> None:
-    assert find_topic(conn, "nothing") is None
-    with pytest.raises(UsageError, match='topic "nothing" does not exist: create it with'):
-        require_topic(conn, "nothing")
-    ensure_topic(conn, "orders", partitions=1)
-    with pytest.raises(UsageError) as refused:
-        require_topic(conn, "Ordrs")
-    assert str(refused.value) == (
-        "topic \"Ordrs\" does not exist; did you mean 'orders'? "
-        "create it with gapless topics create Ordrs"
-    )
 
 
 def test_many_make_the_same_topics_at_once(dsn: str) -> None:

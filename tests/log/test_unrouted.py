@@ -8,13 +8,11 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
-from gapless.errors import UsageError
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import (
     Topic,
     adopt_topic,
-    discard_unrouted,
     ensure_topic,
     find_topic,
 )
@@ -52,17 +50,6 @@ def test_they_are_kept_and_stop_nobody(conn: Connection, topic: Topic, topic_id:
     assert sorted(map(str, tags(placed(conn)))) == ["event 0", "event 1", "event 2"]
     made = ensure_topic(conn, "later", partitions=1)
     assert made.topic_id not in {1, stray, used.topic_id}
-
-
-def test_however_many_ids_it_is_a_hundred_rows(conn: Connection, topic: Topic) -> None:
-    for first in (1000, 15_000):
-        conn.execute(MANY.replace("1000", str(first)).encode(), [first + 10_000])
-        publish(conn, "outbox", 1)
-        assert sequence(conn) == 1
-    counted = _unrouted(conn)
-    assert len(counted) == 101
-    assert sum(counted.values()) == _stored(conn, "count(*) - 2 from gapless.outbox_message_t")
-    assert ensure_topic(conn, "later", partitions=1).topic_id == 2
 
 
 @pytest.mark.parametrize("number", [50, 5000], ids=["listed", "one of many"])
@@ -132,39 +119,6 @@ def test_what_a_run_has_not_seen_is_not_counted_twice(dsn: str, conn: Connection
     assert [_tags(found) for found in placed(conn).values()] == [
         ["id 1250", "committed", "in progress"]
     ]
-
-
-def test_what_cannot_be_adopted(conn: Connection, topic: Topic) -> None:
-    with pytest.raises(UsageError, match="no event without a topic has id 77: see gapless topics"):
-        adopt_topic(conn, 77, "orders", partitions=1)
-    conn.execute(INSERT, [77, "k", "e"])
-    sequence(conn)
-    with pytest.raises(UsageError, match='there is a topic "outbox" already: give id 77 another'):
-        adopt_topic(conn, 77, "outbox", partitions=1)
-    with pytest.raises(UsageError, match="is not a topic name"):
-        adopt_topic(conn, 77, "two words", partitions=1)
-    with pytest.raises(UsageError, match="partitions must be from 1 to 4096"):
-        adopt_topic(conn, 77, "orders", partitions=0)
-    assert _unrouted(conn) == {77: 1}
-    adopt_topic(conn, 77, "orders", partitions=1)
-    with pytest.raises(UsageError, match='there is a topic "orders" already'):
-        adopt_topic(conn, 77, "orders", partitions=1)
-
-
-def test_what_is_given_up_is_gone(conn: Connection, topic: Topic) -> None:
-    conn.execute(MANY, [1200])
-    sequence(conn)
-    assert discard_unrouted(conn, 1200) == 1
-    assert discard_unrouted(conn, 1200) == 0
-    assert discard_unrouted(conn, 1000) == 1
-    assert discard_unrouted(conn) == 199
-    assert _unrouted(conn) == {}
-    assert _stored(conn, "count(*) from gapless.outbox_message_t") == 0
-    publish(conn, "outbox", 1)
-    assert sequence(conn) == 1
-    assert _stored(conn, "has_unrouted from gapless.sequencer order by run desc limit 1") is False
-    audited = "array_agg(distinct action) from gapless.audit"
-    assert _stored(conn, audited) == ["discard-unrouted"]
 
 
 @pytest.mark.parametrize("role", ["gapless_producer", "gapless_consumer"])

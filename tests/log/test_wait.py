@@ -8,7 +8,6 @@ import psycopg
 import pytest
 from psycopg import AsyncConnection
 
-import gapless
 from gapless.db.connect import connect
 from gapless.errors import UsageError, WaitError
 from gapless.log.event import NewEvent
@@ -23,14 +22,6 @@ OWN_ID = "11111111-2222-3333-4444-555555555555"
 
 def state(world: World, transaction_id: object, group: str = "billing") -> str:
     return str(world.value("select gapless.transaction_state(%s, %s)", group, transaction_id))
-
-
-@pytest.mark.parametrize("timeout_s", [None, "5"])
-def test_a_timeout_that_is_none(world: World, timeout_s: object) -> None:
-    with pytest.raises(UsageError, match="a number of seconds"):
-        wait_for(world.conn, "billing", OWN_ID, timeout_s)  # type: ignore[call-overload]
-    with pytest.raises(psycopg.Error, match="needs a timeout"):
-        world.value("select gapless.wait_for('billing', %s, null)", OWN_ID)
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, float("nan")])
@@ -82,21 +73,6 @@ def test_what_was_never_published(world: World, dsn: str) -> None:
     assert state(world, nothing) == "unknown"
 
 
-def test_another_topic_is_elsewhere(world: World) -> None:
-    world.conn.execute("select gapless.create_topic('more', 1)")
-    told = publish(world.conn, "more", 1)
-    assert state(world, told) == "elsewhere"
-    with pytest.raises(WaitError, match="nothing into a topic of this group"):
-        wait_for(world.conn, "billing", told, 30)
-
-
-def test_a_group_that_is_not_there(world: World) -> None:
-    with pytest.raises(UsageError, match='there is no group "x"'):
-        wait_for(world.conn, "x", OWN_ID)
-    with pytest.raises(UsageError, match="'x' is not a UUID"):
-        wait_for(world.conn, "billing", "x")
-
-
 def test_not_inside_the_publishing_transaction(world: World, dsn: str) -> None:
     with psycopg.connect(dsn) as other:
         told = publish(other, "orders", 1)
@@ -106,13 +82,6 @@ def test_not_inside_the_publishing_transaction(world: World, dsn: str) -> None:
         other.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
         with pytest.raises(UsageError, match="needs READ COMMITTED, not REPEATABLE READ"):
             wait_for(other, "billing", told)
-
-
-def test_time_runs_out(world: World) -> None:
-    told = world.publish()
-    with pytest.raises(WaitError, match="the group has not come to it yet") as caught:
-        gapless.wait_for(world.conn, "billing", told, 0.1)
-    assert caught.value.state == "pending"
 
 
 @pytest.mark.long

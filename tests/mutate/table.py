@@ -51,7 +51,7 @@ _WORKER = (
     " worker/test_astray.py worker/test_many.py"
 )
 _PUBLISH = (
-    "log/unit/test_publish_json.py log/test_publish.py log/test_publish_refused.py"
+    "log/unit/test_codec.py log/test_publish.py log/test_publish_refused.py"
     " log/test_publish_sql.py log/test_keys.py log/test_hosts.py"
     " features/dedupe/test_dedupe.py consume/test_chain.py"
 )
@@ -200,10 +200,10 @@ TABLE = {
     "*/gapless/log/fields.py": "log/unit/test_fields.py consume/test_payloads.py",
     "*/gapless/features/retention/chunks.py": _RETENTION,
     "*/gapless/log/catch_up.py": f"log/test_catch_up.py {_SEQUENCE} {_WAIT} {_RETENTION}",
-    "*/gapless/log/codec.py": f"log/unit/test_codec.py log/unit/test_publish_json.py {_PUBLISH}",
+    "*/gapless/log/codec.py": f"log/unit/test_codec.py {_PUBLISH}",
     "*/gapless/log/typed.py": "log/unit/test_typed.py log/unit/test_fields.py"
     " consume/test_payloads.py",
-    "*/gapless/log/given.py": f"log/unit/test_statements.py log/unit/test_publish_json.py {_PUBLISH}",
+    "*/gapless/log/given.py": f"log/unit/test_statements.py log/unit/test_codec.py {_PUBLISH}",
     "*/gapless/log/borrowed.py": f"log/unit/test_borrowed.py {_HOSTS}",
     "*/gapless/log/foreign.py": f"log/test_scripts_played.py {_ROWS} {_HOSTS}",
     "*/gapless/log/play.py": f"log/test_scripts_played.py {_ROWS} {_PUBLISH}",

@@ -72,11 +72,6 @@ def test_seek_says_once_where_to(conn: Connection, orders: None) -> None:
             act(conn, GroupPlace.parse("billing/orders/0@7"), LATEST)
 
 
-def test_seek_beyond_the_end(conn: Connection, orders: None) -> None:
-    with pytest.raises(RefusedError, match="offset 12 is beyond the end"):
-        ops.seek(conn, BILLING, Point(offset=12))
-
-
 @pytest.mark.long
 def test_seek_under_a_pause(conn: Connection, orders: None, dsn: str) -> None:
     """Refused while a worker is at it; the pause ends with the seek, and when it gives up."""

@@ -11,7 +11,6 @@ from psycopg import Connection
 from gapless import ops
 from gapless.errors import RefusedError, UsageError
 from gapless.ops import DlqFilter, GroupPlace
-from gapless.ops.dlq import find
 from support.records import Command, known, value
 
 FIRST = GroupPlace.parse("billing/orders/0@1")
@@ -92,27 +91,6 @@ def test_show(conn: Connection, refused: None, command: Command) -> None:
     assert told["offset"] == 1
     assert [event["offset"] for event in told["events"]] == [1, 2]
     assert len(ops.show_unit(conn, FIRST, events_max=1).events) == 1
-
-
-def test_a_unit_that_is_handled_while_it_is_shown(
-    conn: Connection, refused: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def handled(*_: object, **__: object) -> list[ops.DlqEvent]:
-        conn.execute("delete from gapless.dead_letter_event")
-        conn.execute("delete from gapless.dead_letter")
-        return []
-
-    monkeypatch.setattr(find, "list_events", handled)
-    with pytest.raises(RefusedError, match="there is no dead letter billing/orders/0@1"):
-        ops.show_unit(conn, FIRST)
-
-
-def test_what_is_not_there(conn: Connection, refused: None) -> None:
-    for act in (ops.show_unit, ops.redrive_unit):
-        with pytest.raises(RefusedError, match="there is no dead letter billing/orders/0@3"):
-            act(conn, GroupPlace.parse("billing/orders/0@3"))
-        with pytest.raises(UsageError, match="is not GROUP/TOPIC/PARTITION@OFFSET"):
-            act(conn, GroupPlace(group="billing"))
 
 
 def test_redrive_one(conn: Connection, refused: None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from psycopg import Connection
 
 from gapless import ops
-from gapless.errors import GaplessError, RefusedError, UsageError
+from gapless.errors import RefusedError, UsageError
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.ops import GroupPlace, Point
@@ -21,16 +21,6 @@ def test_list_and_show_groups(conn: Connection, orders: None, command: Command) 
     found = ops.show_group(conn, GroupPlace.parse("billing/orders"))
     assert known(found) == command("groups", "show", "billing")
     assert (found[0].current_offset, found[0].log_end_offset) == (1, 11)
-
-
-def test_show_what_is_no_group(conn: Connection, orders: None) -> None:
-    with pytest.raises(RefusedError, match='no group "x": gapless groups') as caught:
-        ops.show_group(conn, GroupPlace(group="x"))
-    assert caught.value.sqlstate == "GL404"
-    with pytest.raises(RefusedError, match='no group "billing" of topic "x"'):
-        ops.show_group(conn, GroupPlace.parse("billing/x"))
-    with pytest.raises(UsageError, match="is shown with all partitions"):
-        ops.show_group(conn, GroupPlace.parse("billing/orders/0"))
 
 
 def test_create_a_group(conn: Connection, orders: None) -> None:
@@ -74,14 +64,6 @@ def test_list_and_show_topics(conn: Connection, orders: None, command: Command) 
         ops.alter_topic(conn, "orders", partitions=5000)
 
 
-def test_create_a_topic(conn: Connection) -> None:
-    topic, is_new = ops.create_topic(conn, "bills", partitions=3, keep_s=86_400)
-    assert (topic.partitions, is_new) == (3, True)
-    assert ops.create_topic(conn, "bills", partitions=3)[1] is False
-    (listed,) = ops.list_topics(conn)
-    assert (listed.retention, listed.retention_s) == ("1 day", 86_400)
-
-
 def test_alter_a_topic(conn: Connection, orders: None, command: Command) -> None:
     kept = replace(ops.find_retention(conn, "orders"), keep_s=3600, overrun=["billing"])
     done = ops.alter_topic(conn, "orders", partitions=4, retention=kept, dedupe_window_s=600)
@@ -115,12 +97,6 @@ def test_events_of_an_id_that_nobody_made(conn: Connection, orders: None, comman
     sequence(conn)
     assert ops.discard_unrouted(conn, 78) == 1
     assert ops.list_unrouted(conn) == []
-
-
-def test_a_group_without_a_place_in_the_log(conn: Connection, orders: None) -> None:
-    conn.execute("delete from gapless.consumer_offsets")
-    with pytest.raises(GaplessError, match=r"group billing .* gapless seek"):
-        ops.create_group(conn, "billing", "orders")
 
 
 def test_rows_of_another_kind_are_no_matter(conn: Connection, orders: None) -> None:

@@ -19,14 +19,6 @@ def test_a_slash_before_the_offset_is_taken() -> None:
     assert GroupPlace.parse("b/orders/3/17") == GroupPlace.parse_event("b/orders/3@17") == place
 
 
-@pytest.mark.parametrize("text", ["", "/", "a//", "a/b/c", "a/b/3@", "a@3", "a/b/3@x", "a/b/3@1/2"])
-def test_what_is_no_place(text: str) -> None:
-    with pytest.raises(UsageError, match="is not GROUP"):
-        GroupPlace.parse(text)
-    with pytest.raises(UsageError, match="is not GROUP/TOPIC/PARTITION@OFFSET"):
-        GroupPlace.parse_event(text)
-
-
 def test_an_offset_needs_its_partition() -> None:
     with pytest.raises(UsageError, match="of which partition"):
         GroupPlace(group="b", topic="orders", offset=17)

@@ -1,14 +1,12 @@
-"""Retention, the doctor, chains, pipelines, the schema, JSON lines; and the API as a whole."""
+"""Retention, pipelines, the schema, JSON lines; and the API as a whole."""
 
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from dataclasses import fields, is_dataclass
 from inspect import getdoc, isclass, isfunction
 from pathlib import Path
-from uuid import uuid4
 
 import psycopg
 import pytest
@@ -18,10 +16,8 @@ import gapless
 from gapless import ops
 from gapless.db.connect import connect
 from gapless.db.migrate import SchemaChange
-from gapless.errors import RefusedError, UsageError
+from gapless.errors import UsageError
 from gapless.log.publish import publish
-from gapless.log.sequence import sequence
-from gapless.testing import drain, install
 from support.chunks import next_chunk, small_chunks
 from support.records import Command, known, value
 
@@ -49,46 +45,6 @@ def test_retention(conn: Connection, orders: None, command: Command, dsn: str) -
     assert ops.show_topic(conn, "orders")[0].log_start_offset > 1
     with psycopg.connect(dsn) as held, pytest.raises(UsageError, match="autocommit"):
         ops.drop_chunks(held, **KEEP)
-
-
-@pytest.mark.long
-def test_doctor(conn: Connection, orders: None, dsn: str, command: Command) -> None:
-    found = list(ops.diagnose(dsn))
-    assert found[0] == ops.Finding(
-        name="connection",
-        level="ok",
-        text=f'database "{conn.info.dbname}" as role "{conn.info.user}"',
-    )
-    assert "dedupe" in {finding.name for finding in found}
-    assert all(finding.remedy for finding in found if finding.level == "FAIL")
-    (gone,) = ops.diagnose("host=/nowhere")
-    assert (gone.name, gone.level) == ("connection", "FAIL")
-
-
-def test_trace(conn: Connection, dsn: str, command: Command) -> None:
-    install(dsn, topics={"orders": 1, "payments": 1})
-    asked = publish(conn, "orders", {"n": 1}, key="AA")
-
-    @gapless.handler(topic="orders", group="bill")
-    def bill(unit: gapless.Unit, conn: Connection) -> None:
-        publish(conn, "payments", [event.payload for event in unit], key="AA")
-
-    drain(dsn, bill)
-    sequence(conn)
-    chain = ops.trace(conn, asked)
-    assert [(unit.topic, unit.is_asked) for unit in chain.units] == [
-        ("orders", True),
-        ("payments", False),
-    ]
-    (order,) = chain.roots
-    assert chain.below()[order.node, "bill"] == [chain.units[1]]
-    told = command("trace", str(asked))
-    assert told["units"][0]["groups"][0]["published"][0]["topic"] == "payments"
-    cut = ops.trace(conn, asked, units_max=1)
-    assert [unit.left_out for unit in cut.units] == [1]
-    with pytest.raises(RefusedError, match="no event of it is there") as caught:
-        ops.trace(conn, uuid4())
-    assert caught.value.sqlstate == "GL404"
 
 
 def test_pipelines(conn: Connection, orders: None, command: Command) -> None:
@@ -159,14 +115,6 @@ def test_every_public_name_is_there_and_documented(package) -> None:
             assert getdoc(found), name
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         _ = package.nonsense
-
-
-def test_what_comes_back_is_frozen() -> None:
-    """A record that somebody holds never changes."""
-    records = [getattr(ops, name) for name in ops.__all__]
-    for record in records:
-        if is_dataclass(record) and fields(record):
-            assert record.__dataclass_params__.frozen, record.__name__  # type: ignore[attr-defined]
 
 
 @pytest.mark.long

@@ -13,6 +13,7 @@ import psycopg2
 import psycopg2.extras
 from psycopg import AsyncConnection, Connection
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.rows import dict_row
 
 from gapless.log.publish import publish
 
@@ -66,16 +67,18 @@ def publisher(dsn: str, kind: str, *, autocommit: bool = True) -> Iterator[Publi
     """Open a connection of one of KINDS for publishing."""
     with asyncio.Runner() as runner:
         made: Any
+        # Rows that are dictionaries, where a driver has them: gapless reads its own as tuples.
+        rows: Any = dict_row
         if kind == "sync":
-            made = Publisher(Connection.connect(dsn, autocommit=autocommit), None)
+            opened = Connection.connect(dsn, autocommit=autocommit, row_factory=rows)
+            made = Publisher(opened, None)
         elif kind == "psycopg2":
-            # Rows that are dictionaries: gapless reads its own as tuples.
             own = psycopg2.connect(dsn, cursor_factory=psycopg2.extras.RealDictCursor)
             own.autocommit = autocommit
             made = Publisher(own, None)
         elif kind == "async":
-            opened = runner.run(AsyncConnection.connect(dsn, autocommit=autocommit))
-            made = Publisher(opened, runner.run)
+            connecting = AsyncConnection.connect(dsn, autocommit=autocommit, row_factory=rows)
+            made = Publisher(runner.run(connecting), runner.run)
         else:
             made = Publisher(runner.run(_asyncpg(dsn)), runner.run)
         try:

@@ -36,23 +36,49 @@ _provider = TracerProvider()
 _provider.add_span_processor(SimpleSpanProcessor(_exported))
 
 
+class Traced:
+    """Two topics, a session, and what is recorded in this process while a test runs."""
+
+    def __init__(self, dsn: str, conn: Connection) -> None:
+        self.dsn = dsn
+        self.conn = conn
+        ensure_topic(conn, "orders", partitions=1)
+        ensure_topic(conn, "paid", partitions=1)
+
+    def publish(self, *payloads: object, **fields: Any) -> trace.SpanContext:
+        """Publish in a span of its own, one transaction; return its context."""
+        with trace.get_tracer("shop").start_as_current_span("checkout") as span:
+            events = [NewEvent(payload=each, **fields) for each in payloads]
+            gapless.publish(self.conn, "orders", events)
+        return span.get_span_context()
+
+    def drain(self, handler: Any) -> Any:
+        return drain(self.dsn, handler)
+
+    @property
+    def finished(self) -> tuple[ReadableSpan, ...]:
+        return _exported.get_finished_spans()
+
+    @property
+    def processed(self) -> list[ReadableSpan]:
+        return [span for span in self.finished if span.name.startswith("process ")]
+
+
 @pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> Iterator[InMemorySpanExporter]:
-    """What is recorded in this process, while a test runs."""
+def traced(dsn: str, conn: Connection, monkeypatch: pytest.MonkeyPatch) -> Iterator[Traced]:
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", _provider)
     _exported.clear()
-    yield _exported
+    yield Traced(dsn, conn)
     _exported.clear()
 
 
-@pytest.fixture
-def topics(conn: Connection) -> None:
-    ensure_topic(conn, "orders", partitions=1)
-    ensure_topic(conn, "paid", partitions=1)
+@gapless.handler(topic="orders", group="billing")
+def quiet(unit: gapless.Unit, conn: Connection) -> None:
+    """Does nothing."""
 
 
-def process_spans(spans: InMemorySpanExporter) -> list[ReadableSpan]:
-    return [span for span in spans.get_finished_spans() if span.name.startswith("process ")]
+def refuse(unit: gapless.Unit, *_: Connection) -> None:
+    raise ValueError("bad order")
 
 
 def events_of(span: ReadableSpan) -> list[str]:
@@ -63,16 +89,7 @@ def ids(context: Any) -> tuple[int, int]:
     return context.trace_id, context.span_id
 
 
-def traced_publish(conn: Connection, *payloads: object, **fields: Any) -> trace.SpanContext:
-    """Publish in a span of its own, one transaction; return its context."""
-    with trace.get_tracer("shop").start_as_current_span("checkout") as span:
-        gapless.publish(conn, "orders", [NewEvent(payload=each, **fields) for each in payloads])
-    return span.get_span_context()
-
-
-def test_from_publish_to_the_second_worker(
-    dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter
-) -> None:
+def test_from_publish_to_the_second_worker(traced: Traced) -> None:
     @gapless.handler(topic="orders", group="billing")
     def bill(unit: gapless.Unit, conn: Connection) -> None:
         with trace.get_tracer("shop").start_as_current_span("charge"):
@@ -82,13 +99,13 @@ def test_from_publish_to_the_second_worker(
     def mail(unit: gapless.Unit, conn: Connection) -> None:
         pass
 
-    checkout = traced_publish(conn, {"n": 1})
-    drain(dsn, bill)
-    drain(dsn, mail)
-    first, second = process_spans(spans)
+    checkout = traced.publish({"n": 1})
+    traced.drain(bill)
+    traced.drain(mail)
+    first, second = traced.processed
     assert first.parent is None, "linked, not a child: a batch has many producers"
     assert [ids(link.context) for link in first.links] == [ids(checkout)]
-    (charge,) = [span for span in spans.get_finished_spans() if span.name == "charge"]
+    (charge,) = [span for span in traced.finished if span.name == "charge"]
     assert charge.parent is not None
     assert ids(charge.parent) == ids(first.context)
     assert [ids(link.context) for link in second.links] == [ids(charge.context)]
@@ -106,38 +123,30 @@ def test_from_publish_to_the_second_worker(
     assert events_of(first) == ["gapless.attempt"]
 
 
-def test_a_batch_has_a_link_to_each_producer(
-    dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter
-) -> None:
+def test_a_batch_has_a_link_to_each_producer(traced: Traced) -> None:
     @gapless.handler(topic="orders", group="billing", batch=True)
     def bill(batch: gapless.Batch, conn: Connection) -> None:
         pass
 
-    producers = [traced_publish(conn, 1, 2, 3), traced_publish(conn, 4), traced_publish(conn, 5)]
-    gapless.publish(conn, "orders", 6)  # of no trace
-    drain(dsn, bill)
-    (one,) = process_spans(spans)
+    producers = [traced.publish(1, 2, 3), traced.publish(4), traced.publish(5)]
+    gapless.publish(traced.conn, "orders", 6)  # of no trace
+    traced.drain(bill)
+    (one,) = traced.processed
     assert [ids(link.context) for link in one.links] == [ids(each) for each in producers]
     assert (one.attributes or {})["messaging.batch.message_count"] == 6
 
 
-def test_a_plain_insert_may_set_the_header(
-    dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter
-) -> None:
-    @gapless.handler(topic="orders", group="billing")
-    def bill(unit: gapless.Unit, conn: Connection) -> None:
-        pass
-
-    conn.execute(
+def test_a_plain_insert_may_set_the_header(traced: Traced) -> None:
+    traced.conn.execute(
         "insert into gapless.outbox_message_t (topic_id, payload, headers)"
         " select topic_id, '1', jsonb_build_object('traceparent', w, 'tracestate', 'a=b')"
         " from gapless.topic, unnest(array["
         "'00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 'nonsense', '']) w"
         " where name = 'orders'"
     )
-    conn.execute("select gapless.publish('orders', '1', headers => '{\"traceparent\": 7}')")
-    drain(dsn, bill)
-    links = [link for span in process_spans(spans) for link in span.links]
+    traced.conn.execute("select gapless.publish('orders', '1', headers => '{\"traceparent\": 7}')")
+    traced.drain(quiet)
+    links = [link for span in traced.processed for link in span.links]
     assert [f"{link.context.trace_id:032x}" for link in links] == [
         "0af7651916cd43dd8448eb211c80319c"
     ]
@@ -148,16 +157,14 @@ class TestPublish:
     def headers(self, conn: Connection) -> list[Any]:
         return [row[0] for row in conn.execute("select headers from gapless.outbox_message_t")]
 
-    def test_what_is_there_stays(
-        self, conn: Connection, topics: None, spans: InMemorySpanExporter
-    ) -> None:
+    def test_what_is_there_stays(self, traced: Traced) -> None:
         own = {"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
         event = NewEvent(payload=1, headers={"tenant": "a"})
-        traced_publish(conn, 1, headers=own)
+        traced.publish(1, headers=own)
         with trace.get_tracer("shop").start_as_current_span("checkout") as span:
-            gapless.publish(conn, "orders", event)
-            gapless.publish(conn, "orders", 1, headers=b'{"as": "text"}')
-        kept, added, text = self.headers(conn)
+            gapless.publish(traced.conn, "orders", event)
+            gapless.publish(traced.conn, "orders", 1, headers=b'{"as": "text"}')
+        kept, added, text = self.headers(traced.conn)
         assert kept == own
         context = span.get_span_context()
         found = f"00-{context.trace_id:032x}-{context.span_id:016x}"
@@ -166,113 +173,58 @@ class TestPublish:
         assert text == {"as": "text"}
         assert event.headers == {"tenant": "a"}, "the caller's event is the caller's"
 
-    @pytest.mark.parametrize("number", [2, 300])
-    def test_many(
-        self, conn: Connection, topics: None, spans: InMemorySpanExporter, number: int
-    ) -> None:
-        traced_publish(conn, *range(number))
-        found = self.headers(conn)
-        assert len(found) == number
-        assert all("traceparent" in each for each in found)
-
-    def test_without_a_span_there_is_no_header(
-        self, conn: Connection, topics: None, spans: InMemorySpanExporter
-    ) -> None:
-        gapless.publish(conn, "orders", 1)
-        assert self.headers(conn) == [None]
-
 
 class TestFailures:
-    def test_a_dead_letter(
-        self, dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter
-    ) -> None:
-        @gapless.handler(topic="orders", group="billing")
-        def bill(unit: gapless.Unit, conn: Connection) -> None:
-            raise ValueError("bad order")
-
-        traced_publish(conn, 1)
-        drain(dsn, bill)
-        *before, last = process_spans(spans)
+    def test_a_dead_letter(self, traced: Traced) -> None:
+        traced.publish(1)
+        traced.drain(gapless.handler(topic="orders", group="billing")(refuse))
+        *before, last = traced.processed
         assert before, "the call that failed in the batch"
         assert events_of(last) == ["gapless.attempt", "exception", "gapless.dead_letter"]
         assert last.status.status_code == trace.StatusCode.ERROR
         assert (last.attributes or {})["error.type"] == "ValueError"
 
-    def test_retries_and_then_a_dead_letter(
-        self, dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter
-    ) -> None:
-        @gapless.handler(topic="orders", group="billing", on_failure="retry", retry_delays_s=(0, 0))
-        def bill(unit: gapless.Unit, conn: Connection) -> None:
-            raise ValueError("bad order")
-
-        traced_publish(conn, 1)
-        drain(dsn, bill)
+    @pytest.mark.parametrize(
+        ("mode", "delivery"),
+        [("ordered", "exactly-once"), ("queue", "exactly-once"), ("queue", "at-least-once")],
+    )
+    def test_retries_and_then_a_dead_letter(self, traced: Traced, mode: Any, delivery: Any) -> None:
+        again: dict[str, Any] = {"on_failure": "retry", "retry_delays_s": (0, 0)}
+        make = gapless.handler(
+            topic="orders", group="billing", mode=mode, delivery=delivery, **again
+        )
+        producer = traced.publish(1)
+        traced.drain(make(refuse))
         told = [
             (events_of(span)[-1], (span.events[0].attributes or {})["gapless.attempt"])
-            for span in process_spans(spans)
+            for span in traced.processed
         ]
         assert told[-3:] == [("gapless.retry", 1), ("gapless.retry", 2), ("gapless.dead_letter", 3)]
-        for span in process_spans(spans):
-            assert len(span.links) == 1, "a unit that was set aside has its producer still"
+        for span in traced.processed:  # a unit that was set aside has its producer still
+            assert [ids(link.context) for link in span.links] == [ids(producer)]
 
-    def test_at_least_once(
-        self, dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter
-    ) -> None:
+    def test_at_least_once(self, traced: Traced) -> None:
         @gapless.handler(topic="orders", group="billing", delivery="at-least-once", concurrency=4)
         def bill(unit: gapless.Unit) -> None:
             with trace.get_tracer("shop").start_as_current_span("call"):
                 if next(iter(unit)).payload == 2:
                     raise ValueError("bad order")
 
-        producers = [traced_publish(conn, n, key=str(n)) for n in range(4)]
-        drain(dsn, bill)
-        found = {(span.attributes or {})["gapless.offset"]: span for span in process_spans(spans)}
+        producers = [traced.publish(n, key=str(n)) for n in range(4)]
+        traced.drain(bill)
+        found = {(span.attributes or {})["gapless.offset"]: span for span in traced.processed}
         assert [ids(found[n + 1].links[0].context) for n in range(4)] == [
             ids(each) for each in producers
         ]
         assert events_of(found[3])[-1] == "gapless.dead_letter"
-        calls = [span for span in spans.get_finished_spans() if span.name == "call"]
+        calls = [span for span in traced.finished if span.name == "call"]
         assert {ids(span.parent) for span in calls} == {
             ids(span.context) for span in found.values()
         }
 
-    @pytest.mark.parametrize("delivery", ["exactly-once", "at-least-once"])
-    def test_of_a_queue(
-        self,
-        dsn: str,
-        conn: Connection,
-        topics: None,
-        spans: InMemorySpanExporter,
-        delivery: Any,
-    ) -> None:
-        def bill(unit: gapless.Unit, *_: Connection) -> None:
-            raise ValueError("bad order")
-
-        made = gapless.handler(
-            topic="orders",
-            group="billing",
-            mode="queue",
-            delivery=delivery,
-            on_failure="retry",
-            retry_delays_s=(0, 0),
-        )
-        producer = traced_publish(conn, 1)
-        drain(dsn, made(bill))
-        found = process_spans(spans)
-        told = [
-            (events_of(span)[-1], (span.events[0].attributes or {})["gapless.attempt"])
-            for span in found
-        ]
-        assert told[-3:] == [("gapless.retry", 1), ("gapless.retry", 2), ("gapless.dead_letter", 3)]
-        for span in found:
-            assert [ids(link.context) for link in span.links] == [ids(producer)]
-
     def test_what_the_program_set_up_may_fail(
         self,
-        dsn: str,
-        conn: Connection,
-        topics: None,
-        spans: InMemorySpanExporter,
+        traced: Traced,
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         def fail(*_: object, **__: object) -> None:
@@ -287,19 +239,17 @@ class TestFailures:
             if next(iter(unit)).payload == 2:
                 raise SilentError
 
-        gapless.publish(conn, "orders", 1)
-        gapless.publish(conn, "orders", 2)
+        gapless.publish(traced.conn, "orders", 1)
+        gapless.publish(traced.conn, "orders", 2)
         for what in ("on_end", "on_start"):
             monkeypatch.setattr(_provider._active_span_processor, what, fail)
-        done = drain(dsn, bill)
+        done = traced.drain(bill)
         assert (done.units, done.dead) == (2, 1)
 
 
 @pytest.mark.few(5)
 @pytest.mark.parametrize("name", HOSTILE)
-def test_an_error_that_cannot_be_recorded(
-    dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter, name: str
-) -> None:
+def test_an_error_that_cannot_be_recorded(traced: Traced, name: str) -> None:
     """Its unit is a dead letter as without a trace, its span ends, and all after it is handled."""
     make, _ = HOSTILE[name]
 
@@ -309,40 +259,34 @@ def test_an_error_that_cannot_be_recorded(
             raise make()
 
     for number in range(1, 4):
-        gapless.publish(conn, "orders", number)
-    done = drain(dsn, bill)
+        gapless.publish(traced.conn, "orders", number)
+    done = traced.drain(bill)
     assert (done.units, done.dead) == (3, 1)
-    assert len(process_spans(spans)) >= 3, "the batch, and each alone"
+    assert len(traced.processed) >= 3, "the batch, and each alone"
 
 
-def test_a_replay(dsn: str, conn: Connection, topics: None, spans: InMemorySpanExporter) -> None:
-    @gapless.handler(topic="orders", group="billing")
-    def bill(unit: gapless.Unit, conn: Connection) -> None:
-        pass
-
-    checkout = traced_publish(conn, 1)
-    sequence(conn)
+def test_a_replay(traced: Traced) -> None:
+    checkout = traced.publish(1)
+    sequence(traced.conn)
     wanted = ops.ReplayRange(topic="orders", name="again")
-    ops.create_replay(conn, wanted)
-    ops.run_replay(conn, "again", bill, agree(bill, Settings()))
-    (one,) = process_spans(spans)
+    ops.create_replay(traced.conn, wanted)
+    ops.run_replay(traced.conn, "again", quiet, agree(quiet, Settings()))
+    (one,) = traced.processed
     assert [ids(link.context) for link in one.links] == [ids(checkout)]
 
 
-def test_a_task_of_spark(
-    dsn: str, conn: Connection, topic: Topic, spans: InMemorySpanExporter
-) -> None:
+def test_a_task_of_spark(traced: Traced, topic: Topic) -> None:
     """What a task does is one function; Spark calls it in a process of its own."""
-    conn.execute("create table effect (partition_id int, c_offset bigint, n int)")
+    traced.conn.execute("create table effect (partition_id int, c_offset bigint, n int)")
     with trace.get_tracer("shop").start_as_current_span("checkout") as checkout:
-        gapless.publish(conn, "outbox", {"n": 1}, key="a")
-    sequence(conn)
+        gapless.publish(traced.conn, "outbox", {"n": 1}, key="a")
+    sequence(traced.conn)
     reference = f"{Path(__file__).parents[1] / 'spark_handlers.py'}:note"
-    with owner(dsn, "on-spark", topic) as held:
+    with owner(traced.dsn, "on-spark", topic) as held:
         for assignment in held.assignments:
             work_on(
                 Work(
-                    dsn=dsn,
+                    dsn=traced.dsn,
                     references=(reference,),
                     default_group=None,
                     default_topic="outbox",
@@ -352,7 +296,7 @@ def test_a_task_of_spark(
                     quota_s=5.0,
                 )
             )
-    (one,) = process_spans(spans)
+    (one,) = traced.processed
     assert [ids(link.context) for link in one.links] == [ids(checkout.get_span_context())]
 
 

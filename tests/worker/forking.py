@@ -10,7 +10,6 @@ import multiprocessing
 import os
 import pty
 import signal
-import subprocess
 import sys
 import threading
 import warnings
@@ -21,7 +20,6 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import multiprocess
 import psycopg
 
 import gapless
@@ -70,12 +68,6 @@ def ends_alone(_: Any = None) -> None:
         signal.alarm(CHILD_S_MAX)
         os.waitpid(pid, 0)
         signal.alarm(0)
-
-
-def on_a_thread(_: Any) -> None:
-    thread = threading.Thread(target=ends_alone)
-    thread.start()
-    thread.join()
 
 
 def in_a_thread_pool(_: Any) -> None:
@@ -161,33 +153,10 @@ def pool(_: Any) -> None:
         assert made.map(abs, [-1, -2]) == [1, 2]
 
 
-def execute(_: Any) -> None:
-    with ProcessPoolExecutor(2, mp_context=FORK) as made:
-        assert list(made.map(abs, [-1, -2])) == [1, 2]
-
-
-def run(_: Any) -> None:
-    subprocess.run([sys.executable, "-c", ""], check=True, preexec_fn=os.setsid)
-
-
-def spawn(_: Any) -> None:
-    pid = os.posix_spawn(sys.executable, [sys.executable, "-c", ""], os.environ)
-    assert os.waitpid(pid, 0)[1] == 0
-
-
 def keep(_: Any) -> None:
     """Use an executor that lives as long as the worker."""
     kept = EXECUTORS.setdefault(os.getpid(), ProcessPoolExecutor(1, mp_context=FORK))
     assert kept.submit(abs, -1).result() == 1
-
-
-def by_dill(_: Any) -> None:
-    child = multiprocess.get_context("fork").Process(target=lambda: sys.exit(5), daemon=True)
-    child.start()
-    child.join()
-    assert child.exitcode == 5
-    with multiprocess.get_context("fork").Pool(1) as made:
-        assert made.map(lambda n: n + 1, [1]) == [2]
 
 
 def publish(_: Any) -> None:
@@ -233,17 +202,12 @@ COME_BACK: list[Callable[[Any], object]] = [
 ]
 ON_IT: list[Callable[[Any], object]] = [write, close, roll_back, commit]
 GO_ON: list[Callable[[Any], object]] = [
-    on_a_thread,
     in_a_thread_pool,
     is_its_own,
     terminate,
     pool,
-    execute,
-    run,
-    spawn,
     keep,
     keep,
-    by_dill,
     publish,
     leave_another,
     anew,

@@ -7,7 +7,6 @@ import sys
 from signal import SIGTERM
 from typing import Any
 
-import psycopg
 import pytest
 
 from gapless.log.sequence import sequence
@@ -140,20 +139,3 @@ def test_the_remedy_as_it_stands_handles_everything(fleet: Fleet) -> None:
     fleet.until_handled()
     assert_exactly_once(fleet.conn)
     assert fleet.value(HANDLED) == 3
-
-
-def test_a_restored_log_that_lacks_its_end(conn: psycopg.Connection, dsn: str) -> None:
-    """Whoever was behind its end is stopped by the first run, before anything gets an offset."""
-    conn.execute("select gapless.create_topic('t', 1)")
-    conn.execute("select gapless.create_group('g', 't', 'earliest')")
-    with conn.transaction():
-        conn.execute("select set_config('gapless.seeking', pg_current_xact_id()::text, true)")
-        conn.execute("update gapless.consumer_offsets set next_offset = 11")
-    conn.execute("update gapless.sequencer set system_identifier = 1")
-    for _ in range(20):
-        conn.execute("select gapless.publish('t', '{}', 'k')")
-    assert sequence(conn) == 20
-    assert conn.execute("select stopped_at from gapless.consumer_offsets").fetchone() == (1,)
-    found = conn.execute("select problem, remedy from gapless.unplaced_groups").fetchone()
-    assert found is not None
-    assert found[1] == "gapless seek g/t/0@1 --pause --yes"

@@ -21,10 +21,6 @@ create trigger refuse before insert on gapless.log_segment for each row execute 
 """
 
 
-def settled(fleet: Fleet) -> int:
-    return len(fleet.states())
-
-
 @pytest.mark.long
 def test_a_database_that_is_not_ready_is_waited_for(fleet: Fleet) -> None:
     a = fleet.start("a")
@@ -73,25 +69,28 @@ def test_a_limit_of_the_database_has_a_sentence(fleet: Fleet, state: str, tmp_pa
         assert word not in a.log()
 
 
-@pytest.mark.long
-def test_and_then_the_policy_holds(fleet: Fleet) -> None:
-    fleet.start("a", patch={"gapless.consume.verdict.patience.PATIENCE_S": 0.3})
-    fleet.until_owners(a=4)
-    fleet.publish({}, {"sql": "select from mended"}, {})
-    fleet.until_settled()
-    assert fleet.states() == {(0, 2): "dead"}
-    assert fleet.value("select sqlstate from gapless.dead_letter") == "42P01"
-    assert_all_once(fleet.conn)
+# What an event does, with which settings; its SQLSTATE in the letter.
+DEADLY: dict[str, tuple[dict[str, object], dict[str, object], str | None]] = {
+    "a statement that takes too long": (
+        {"sql": "select pg_sleep(3600)"}, {"statement_timeout_ms": 300}, "57014",
+    ),
+    "a keyboard interrupt": ({"interrupt": True}, {}, None),
+    "a database that is not ready for long": (
+        {"sql": "select from mended"}, {"patch": {"gapless.consume.verdict.patience.PATIENCE_S": 0.3}}, "42P01",
+    ),
+}  # fmt: skip
 
 
 @pytest.mark.long
-def test_a_statement_that_takes_too_long_is_dead_and_its_neighbours_go_on(fleet: Fleet) -> None:
-    a = fleet.start("a", statement_timeout_ms=300)
+@pytest.mark.parametrize("name", DEADLY)
+def test_a_unit_that_fails_is_dead_and_its_neighbours_go_on(fleet: Fleet, name: str) -> None:
+    deed, settings, sqlstate = DEADLY[name]
+    a = fleet.start("a", **settings)
     fleet.until_owners(a=4)
-    fleet.publish({}, {"sql": "select pg_sleep(3600)"}, {})
+    fleet.publish({}, deed, {})
     fleet.until_settled()
     assert fleet.states() == {(0, 2): "dead"}
-    assert fleet.value("select sqlstate from gapless.dead_letter") == "57014"
+    assert fleet.value("select sqlstate from gapless.dead_letter") == sqlstate
     assert not a.deaths()
     assert_all_once(fleet.conn)
 
@@ -104,17 +103,6 @@ def test_settings_of_a_handler_stay_with_its_unit(fleet: Fleet) -> None:
     fleet.publish({"sql": "select pg_sleep(0.1)"}, {"sql": "set role pg_monitor"}, {}, {})
     fleet.until_settled()
     assert fleet.states() == {(0, 3): "dead"}
-    assert not a.deaths()
-    assert_all_once(fleet.conn)
-
-
-@pytest.mark.long
-def test_a_keyboard_interrupt_of_a_handler_is_its_error(fleet: Fleet) -> None:
-    a = fleet.start("a")
-    fleet.until_owners(a=4)
-    fleet.publish({}, {"interrupt": True}, {})
-    fleet.until_settled()
-    assert fleet.states() == {(0, 2): "dead"}
     assert not a.deaths()
     assert_all_once(fleet.conn)
 

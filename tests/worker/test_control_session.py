@@ -6,10 +6,8 @@ told to do, and the clock, which stands still, are not.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID, uuid4
@@ -20,10 +18,6 @@ from psycopg import Connection
 from psycopg.conninfo import make_conninfo
 
 from gapless.db.connect import connect
-from gapless.errors import UsageError
-from gapless.features.scheduled.schedules import TOPIC
-from gapless.lease.room import Own
-from gapless.log.topics import ensure_topic
 from gapless.settings import Settings
 from gapless.worker import control as module
 from gapless.worker.control import Control
@@ -96,10 +90,8 @@ class Desk:
         self.sessions: list[Connection] = []
         self._admin = connect(dsn, role="test")
         self.news = SourceNews()
-        self.looks = 0
-        for name in ("require_schema", "require_topics"):
+        for name in ("require_schema", "require_topics", "require_room"):
             monkeypatch.setattr(module, name, self._checks(name))
-        monkeypatch.setattr(module, "require_room", self._require_room)
         monkeypatch.setattr(module, "missing_grant", lambda _conn: "grant is missing")
         monkeypatch.setattr(module, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(module, "connect", self._connect)
@@ -123,14 +115,9 @@ class Desk:
         return True
 
     def _checks(self, name: str) -> Any:
-        return lambda *_: self.story.append(name)
-
-    def _require_room(self, _conn: object, pairs: object, own: object, **_: object) -> None:
-        self.story.append("require_room")
-        self.pairs, self.own = pairs, own
+        return lambda *_, **__: self.story.append(name)
 
     def _look(self, _conn: object) -> SourceNews:
-        self.looks += 1
         news, self.news = self.news, SourceNews()
         return news
 
@@ -258,41 +245,6 @@ def test_cut_off_it_comes_back_as_the_same_member(desk: Desk) -> None:
     assert control.changed()
 
 
-def test_a_silence_begins_with_the_last_beat(desk: Desk) -> None:
-    desk.joined()
-    for _ in range(9):
-        assert desk.tend(BEAT_S)[0] == "joined"
-    desk.lose()
-    assert desk.tend(BEAT_S)[0] == "cut"
-
-
-def test_or_with_the_moment_it_joined(desk: Desk) -> None:
-    desk.joined()
-    desk.is_known = False
-    desk.now_s += TTL_S * 2
-    assert desk.tend()[0] == "lost"
-    desk.is_known = True
-    desk.lose()
-    assert desk.tend(BEAT_S) == ("cut", [])
-
-
-def test_evicted_and_cut_off_it_comes_back_as_another(desk: Desk) -> None:
-    control = desk.joined()
-    desk.is_known, desk.breaks_at = False, "join"
-    assert desk.tend(BEAT_S) == ("lost", ["beat"])
-    desk.breaks_at = ""
-    assert not control.is_member
-    assert desk.tend(1) == ("lost", ["join", "sync", "back"])
-
-
-def test_while_nobody_answers_it_tries_again_and_again(desk: Desk) -> None:
-    control = desk.joined()
-    desk.lose()
-    for _ in range(3):
-        assert desk.tend(0.5) == ("cut", [])
-        assert control.due_s == desk.now_s + 0.5
-
-
 def test_cut_off_for_longer_than_the_ttl_its_workers_are_lost_once(desk: Desk) -> None:
     desk.joined()
     desk.lose()
@@ -302,26 +254,6 @@ def test_cut_off_for_longer_than_the_ttl_its_workers_are_lost_once(desk: Desk) -
     assert desk.tend(60)[0] == "cut"
     desk.is_there, desk.is_known = True, False
     assert desk.tend(1) == ("lost", ["reattach", "join", "sync", "back"])
-
-
-def test_back_it_counts_its_silence_from_anew(desk: Desk) -> None:
-    desk.joined()
-    desk.lose()
-    desk.is_there = True
-    assert desk.tend(TTL_S / 2)[0] == "joined"
-    desk.lose()
-    assert desk.tend(TTL_S / 2)[0] == "cut"
-
-
-def test_an_attempt_to_come_back_that_fails_keeps_no_session(desk: Desk) -> None:
-    desk.joined()
-    desk.lose()
-    desk.is_there = True
-    desk.refuse("55P03")
-    assert desk.tend(1)[0] == "cut"
-    assert all(each.closed for each in desk.sessions)
-    assert len(desk.sessions) == 2
-    assert desk.control.due_s == desk.now_s + 0.5, "nor does it try again at once"
 
 
 @pytest.mark.parametrize(
@@ -347,14 +279,6 @@ def test_what_passes_costs_the_session_and_the_rest_ends_it(
         desk.tend(BEAT_S)
 
 
-def test_whatever_comes_of_a_broken_session_passes(desk: Desk) -> None:
-    control = desk.joined()
-    desk.sessions[0].close()
-    for _ in range(2):
-        control.note_error(psycopg.errors.UndefinedTable("nonsense"))
-        assert not control.is_member  # the second time there is no session
-
-
 def test_it_drains_now_or_as_soon_as_it_can(desk: Desk) -> None:
     control = desk.joined()
     desk.story.clear()
@@ -366,83 +290,6 @@ def test_it_drains_now_or_as_soon_as_it_can(desk: Desk) -> None:
     assert desk.tend(1)[1] == ["reattach", "drain", "back"]
     desk.is_known = False
     assert desk.tend(BEAT_S)[1] == ["beat", "join", "drain", "sync", "back"]
-
-
-def test_asked_to_drain_while_it_is_cut_off_it_does_so_when_it_is_back(desk: Desk) -> None:
-    control = desk.joined()
-    desk.lose()
-    control.drain()
-    desk.is_there = True
-    assert desk.tend(1)[1] == ["reattach", "drain", "back"]
-
-
-def test_a_session_that_breaks_as_it_drains_is_given_up(desk: Desk) -> None:
-    control = desk.joined()
-    desk.breaks_at = "drain"
-    control.drain()
-    assert not control.is_member
-
-
-@pytest.mark.parametrize(
-    "case",  # is there, its name, partitions are asked for -> has so many; None: is refused
-    [
-        (True, "t", True, None),
-        (True, "t", False, 3),
-        (True, TOPIC, True, 3),
-        (False, "t", True, 5),
-        (False, TOPIC, False, 5),
-    ],
-)
-def test_a_topic_is_made_or_checked_or_taken_as_it_is(
-    desk_with: Callable[..., Desk],
-    conn: Connection,
-    case: tuple[bool, str, bool, int | None],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    is_there, name, asks_partitions, partitions = case
-    caplog.set_level(logging.INFO, "gapless")
-    control = desk_with(total_partitions=5).control
-    control._plan = replace(control._plan, asks_partitions=asks_partitions)
-    if is_there:
-        ensure_topic(conn, name, partitions=3)
-    if partitions is None:
-        with pytest.raises(UsageError):
-            control._topic(conn, name)
-        return
-    for _ in range(2):
-        assert control._topic(conn, name).partitions == partitions
-    assert len(caplog.messages) == int(not is_there)
-
-
-def test_its_groups_are_named_and_queues_take_no_sessions_of_partitions(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "gapless")
-    desk.control.join()
-    assert caplog.messages[-1].startswith("supervisor: joined no group yet as ")
-    any_handler: Any = None
-    for group, mode in (("g", "ordered"), ("q", "queue")):
-        terms: Any = SimpleNamespace(mode=mode, is_ordered=mode == "ordered", workers=3, topic="t")
-        desk.control._plan.terms[group, "t"] = terms
-        desk.control._plan.handlers[group, "t"] = any_handler
-    monkeypatch.setattr(desk.control, "_wanted", lambda _conn: [])
-    desk.control.join()
-    assert desk.pairs == [("g", "t")]
-    assert desk.own == Own(2, 3)
-    assert caplog.messages[-1].startswith("supervisor: joined g/t, q/t as ")
-
-
-def test_what_is_measured_takes_a_session(desk_with: Callable[..., Desk]) -> None:
-    desk = desk_with(metrics="127.0.0.1:0")
-    desk.control.join()
-    assert desk.own == Own(3, 0)
-
-
-def test_handlers_are_looked_for_before_it_joins(desk: Desk) -> None:
-    desk.control.join()
-    assert desk.looks == 2
-    desk.tend()
-    assert desk.looks == 3
 
 
 def test_it_follows_handlers_that_come_and_go_unless_it_drains(desk: Desk) -> None:
@@ -470,12 +317,3 @@ def test_it_says_goodbye_if_it_can(desk: Desk, caplog: pytest.LogCaptureFixture)
     control.leave()
     assert desk.sessions[1].closed
     assert [each for each in caplog.messages if "goodbye" in each]
-
-
-def test_deaths_are_told_when_there_is_a_session(desk: Desk) -> None:
-    told: list[object] = []
-    unleased: Any = SimpleNamespace(tell=told.append)
-    desk.control.tell(unleased)
-    assert told == []
-    desk.joined().tell(unleased)
-    assert told == [desk.sessions[0]]

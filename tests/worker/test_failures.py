@@ -1,7 +1,6 @@
 """Failure policies with real supervisors, and kills wherever it hurts (I6, I8, I9)."""
 
 import os
-import threading
 from signal import SIGKILL
 
 import psycopg
@@ -18,16 +17,6 @@ POINTS = ("aside.recorded", "aside.claimed", "aside.handled")
 
 def handled(fleet: Fleet, partition: int = 0) -> list[int]:
     return [entry.c_offset for entry in entries(fleet.conn).get(partition, [])]
-
-
-@pytest.mark.long
-def test_retries_go_through_and_nothing_is_kept(fleet: Fleet) -> None:
-    fleet.start("a", **AGAIN)
-    fleet.until_owners(a=4)
-    fleet.publish({}, {"attempts": [1, 2], "raise": "not yet"}, {})
-    fleet.until_settled()
-    assert sorted(handled(fleet)) == [1, 2, 3]
-    assert fleet.states() == {}
 
 
 @pytest.mark.long
@@ -76,44 +65,6 @@ def test_blocked_is_seen_and_goes_on_when_mended(fleet: Fleet) -> None:
     assert fleet.value("select error from gapless.lease where partition_id = 0") is None
 
 
-ENDS = {
-    "killed": ({"kill": True}, "signal SIGKILL (out of memory?)"),
-    "segmentation fault": ({"segv": True}, "signal SIGSEGV"),
-    "exits": ({"exit": 7}, "exit code 7"),
-    "hangs": ({"hang": True}, "signal SIGKILL: it took longer than 2000 ms"),
-    "hangs in C": ({"hang_in_c": True}, "signal SIGKILL: it took longer than 2000 ms"),
-}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("name", "policy"),
-    [
-        *(
-            pytest.param(end, {}, id=end, marks=() if end == "killed" else pytest.mark.long)
-            for end in ENDS
-        ),
-        pytest.param("killed", PARK, id="killed, park-key", marks=pytest.mark.long),
-    ],
-)
-def test_how_its_worker_ended_is_in_the_letter(
-    fleet: Fleet, name: str, policy: dict[str, object]
-) -> None:
-    deed, words = ENDS[name]
-    bound = {"max_processing_ms": 2000} if "hangs" in name else {}
-    fleet.start("a", max_crashes=2, **bound, **policy)
-    fleet.until_owners(a=4)
-    fleet.publish({}, deed, {}, partition=0)
-    fleet.publish({}, partition=1)
-    fleet.until_handled(40)
-    crashes, reason = fleet.conn.execute(
-        "select attempts, reason from gapless.dead_letter where first_offset = 2"
-    ).fetchone() or (0, "")
-    assert crashes == 2
-    assert f"2 times while handling it; the last one: {words}" in reason
-    assert_all_once(fleet.conn)
-
-
 @pytest.mark.long
 def test_a_killer_among_the_retries(fleet: Fleet) -> None:
     """It fails first, then kills its worker: known by its tries, and the others are retried."""
@@ -144,39 +95,6 @@ def test_killed_at_every_point_of_a_retry(
     fleet.until_settled(60)
     assert fleet.states() == {}
     assert handled(fleet) == [1, 2, 3, 4, 5, 6], "one key: in order"
-    assert_all_once(fleet.conn)
-
-
-@pytest.mark.long
-def test_two_people_redrive_while_workers_are_killed(fleet: Fleet) -> None:
-    quick: dict[str, object] = {
-        "gapless.worker.retries.BACKOFF_S_MAX": 0.1,
-        "gapless.worker.failure_backoff.BRAKE_S_MAX": 0.01,
-    }
-    a = fleet.start("a", patch=quick, max_crashes=100)
-    fleet.until_owners(a=4)
-    for partition in range(4):
-        fleet.publish(*[{"attempts": [1, 1], "raise": "no"}] * 30, partition=partition)
-    fleet.until_handled(40)
-    assert set(fleet.states().values()) == {"dead"}
-    letters = list(fleet.states())
-
-    def redrive_all() -> None:
-        with psycopg.connect(fleet.dsn, autocommit=True) as conn:
-            for partition, offset in letters:
-                fleet.redrive(partition, offset, conn)
-
-    people = [threading.Thread(target=redrive_all) for _ in range(2)]
-    for each in people:
-        each.start()
-    for partition in range(4):
-        pid = a.worker(f"g/t/{partition}")
-        if pid is not None:
-            os.kill(pid, SIGKILL)
-    for each in people:
-        each.join()
-    fleet.until_settled(60)
-    assert set(fleet.states().values()) == {"redriven"}
     assert_all_once(fleet.conn)
 
 
@@ -241,21 +159,6 @@ def test_at_least_once_over_kills(fleet: Fleet) -> None:
     # One that was killed after its beginning was noted, and before it did anything, left no call.
     assert all(calls <= attempts for _, calls, _, _, attempts in rows), "each is told its attempt"
     assert sum(calls - 1 for _, calls, *_ in rows) <= 3 * kills
-
-
-@pytest.mark.long
-def test_at_least_once_a_hanging_call_and_a_killer(fleet: Fleet) -> None:
-    soon = {"gapless.worker.retries.BACKOFF_S_MAX": 0.1}
-    settings = {"delivery": "at-least-once", "concurrency": 3, "max_crashes": 2}
-    fleet.start("a", patch=soon, max_processing_ms=2000, **settings)
-    fleet.until_owners(a=4)
-    keys = [k for k in (f"k{n}" for n in range(200)) if _partition(fleet, k) == 0][:5]
-    for key, deed in zip(keys, ({}, {"kill": True}, {}, {"hang": True}, {}), strict=True):
-        _publish(fleet, key, deed)
-    fleet.until_settled(60)
-    assert fleet.states() == {(0, 2): "dead", (0, 4): "dead"}
-    ended = "select distinct c_offset from called where ended is not null order by 1"
-    assert fleet.conn.execute(ended).fetchall() == [(1,), (3,), (5,)]
 
 
 @pytest.mark.long

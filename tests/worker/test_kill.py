@@ -53,45 +53,29 @@ def test_a_killed_worker_is_replaced(
 
 
 @pytest.mark.long
-def test_the_workers_of_a_killed_supervisor_die_with_it_and_peers_take_over(
-    fleet: Fleet, record_property: Callable[[str, object], None]
+@pytest.mark.parametrize("whole", [False, True], ids=["a supervisor", "all of an instance"])
+def test_peers_take_over_what_a_killed_instance_had(
+    fleet: Fleet, record_property: Callable[[str, object], None], whole: bool
 ) -> None:
+    """The workers of a killed supervisor die with it."""
     a, _ = pair(fleet)
     with Load(fleet) as load:
         load.go_on()
         children = a.children()
         assert len(children) == 3
         since = fleet.now()
-        a.signal(SIGKILL)
-        until(lambda: not any(map(alive, children)), "its children are dead")
+        if whole:
+            a.signal_all(SIGKILL)
+        else:
+            a.signal(SIGKILL)
+            until(lambda: not any(map(alive, children)), "its children are dead")
         fleet.until_owners(b=4)
         load.go_on()
-    check_take_over(fleet, since, children, "kill -9 of a supervisor", record_property)
-
-
-@pytest.mark.long
-def test_a_whole_instance_is_killed_and_peers_take_over(
-    fleet: Fleet, record_property: Callable[[str, object], None]
-) -> None:
-    a, _ = pair(fleet)
-    with Load(fleet) as load:
-        load.go_on()
-        children = a.children()
-        since = fleet.now()
-        a.signal_all(SIGKILL)
-        fleet.until_owners(b=4)
-        load.go_on()
-    check_take_over(fleet, since, children, "kill -9 of all of an instance", record_property)
-
-
-def check_take_over(
-    fleet: Fleet, since: float, pids: set[int], what: str, record: Callable[[str, object], None]
-) -> None:
     fleet.until_handled()
     assert_exactly_once(fleet.conn)
-    took = recovery_ms(fleet, since, pids)
-    record("recovery_ms", took)
-    print(f"{what}:", took, "ms")  # noqa: T201
+    took = recovery_ms(fleet, since, children)
+    record_property("recovery_ms", took)
+    print(f"kill -9, whole {whole}:", took, "ms")  # noqa: T201
     assert len(took) == 2
     assert took[-1] < patience(2.0) * 1000
 

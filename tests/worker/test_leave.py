@@ -72,40 +72,26 @@ def test_an_idle_one_leaves_within_a_second_whatever_the_wait_period(
 
 
 @pytest.mark.long
-def test_a_batch_in_the_making_is_finished(fleet: Fleet, tmp_path: Path) -> None:
-    leaver = fleet.start("a")
-    fleet.until_owners(a=4)
-    begun = tmp_path / "begun"
-    fleet.publish({"once": str(begun), "sleep_s": 0.7})
-    until(begun.exists, "in the handler")
-    leaver.signal(SIGTERM)
-    assert leaver.ended() == 0
-    assert_exactly_once(fleet.conn)
-    assert fleet.value(CLEAN) == 0
-    assert fleet.value("select count(*) from ledger") == 1
-
-
-@pytest.mark.long
 @pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(SIGINT, id="Ctrl-C"),
-        pytest.param(SIGTERM, id="systemd", marks=pytest.mark.long),
-    ],
+    ("number", "to_all"),
+    [(SIGTERM, False), (SIGINT, True), (SIGTERM, True)],
+    ids=["alone", "Ctrl-C", "systemd"],
 )
-def test_a_signal_to_the_whole_group_drains_once(
-    fleet: Fleet, tmp_path: Path, number: Signals
+def test_a_batch_in_the_making_is_finished(
+    fleet: Fleet, tmp_path: Path, number: Signals, to_all: bool
 ) -> None:
+    """A signal to the whole group drains once, as one to the supervisor does."""
     leaver = fleet.start("a")
     fleet.until_owners(a=4)
     begun = tmp_path / "begun"
     fleet.publish({"once": str(begun), "sleep_s": 0.5})
     until(begun.exists, "in the handler")
-    leaver.signal_all(number)
+    (leaver.signal_all if to_all else leaver.signal)(number)
     assert leaver.ended() == 0
     assert leaver.log().count("supervisor: draining") == 1
     assert not leaver.deaths(), "no worker was killed"
     assert not leaver.logged("KeyboardInterrupt")
+    assert_exactly_once(fleet.conn)
     assert fleet.value("select count(*) from ledger") == 1
     assert fleet.value(CLEAN) == 0
 

@@ -165,18 +165,3 @@ def test_a_waiting_partition_is_woken(fleet: Fleet) -> None:
     fleet.until_handled(timeout_s=TIMEOUT_S)
     assert_exactly_once(fleet.conn)
     fleet.until_owners(a=3)
-
-
-@pytest.mark.long
-def test_a_number_that_was_changed_is_refused_if_another_is_said(fleet: Fleet) -> None:
-    fleet.start("a")
-    fleet.until_owners(a=4)
-    change(fleet, 2)
-    old = fleet.start("old", total_partitions=4)
-    assert old.ended() != 0
-    assert (
-        'topic "t" has 2 partitions in the database, not 4: gapless topics alter t --partitions 4 '
-        "gives it that number, or leave totalPartitions (--partitions) out"
-    ) in " ".join(old.log().split())
-    fleet.start("new", total_partitions=None)
-    fleet.until_owners(a=1, new=1)

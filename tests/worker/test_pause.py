@@ -29,17 +29,19 @@ def pair(fleet: Fleet, **settings: object) -> tuple[Instance, Instance]:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("whole", [True, False], ids=["all of it", "its supervisor alone"])
 def test_a_stopped_instance_is_replaced_and_comes_back(
-    fleet: Fleet, record_property: Callable[[str, object], None]
+    fleet: Fleet, record_property: Callable[[str, object], None], whole: bool
 ) -> None:
     a, _ = pair(fleet)
+    signal = a.signal_all if whole else a.signal
     with Load(fleet) as load:
         load.go_on()
         since = fleet.now()
-        a.signal_all(SIGSTOP)
+        signal(SIGSTOP)
         fleet.until_owners(b=4)
         load.go_on()
-        a.signal_all(SIGCONT)
+        signal(SIGCONT)
         fleet.until_owners(a=2, b=2)
         load.go_on()
     fleet.until_handled()
@@ -53,21 +55,6 @@ def test_a_stopped_instance_is_replaced_and_comes_back(
     print(f"SIGSTOP of an instance: longest stall {max(stalls):.2f} s")  # noqa: T201
     # a sequencer that stands still for 2 s is replaced, whatever the ttl
     assert max(stalls) < patience(TTL_S + GRACE_S + 3.0)
-
-
-@pytest.mark.long
-def test_a_stopped_supervisor_loses_its_healthy_workers(fleet: Fleet) -> None:
-    a, _ = pair(fleet)
-    with Load(fleet) as load:
-        load.go_on()
-        a.signal(SIGSTOP)
-        fleet.until_owners(b=4)
-        load.go_on()
-        a.signal(SIGCONT)
-        fleet.until_owners(a=2, b=2)
-        load.go_on()
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
 
 
 @pytest.mark.long

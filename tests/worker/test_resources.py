@@ -1,6 +1,5 @@
 """Resources: opened once in a worker process, closed when it drains; and what a unit says."""
 
-import asyncio
 import os
 import threading
 import warnings
@@ -229,37 +228,6 @@ def test_one_that_fails_to_close_does_not_keep_the_others_open(
     assert told == ["closed"]
     assert "closing it failed" in caplog.text
     assert "yields more than once" in caplog.text
-
-
-def with_argument(more: int) -> Iterator[int]:
-    yield more
-
-
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (lambda: 1, "a function that yields what it opens"),
-        (with_argument, "is called without arguments"),
-        (asyncio.sleep, "a function that yields"),
-    ],
-)
-def test_what_is_no_resource_is_refused(function: Any, words: str) -> None:
-    with pytest.raises(UsageError, match=words):
-        gapless.resource(function)
-    with pytest.raises(UsageError, match=r"is not made by @gapless.resource"):
-        handler(topic="t", resources=[function])
-
-
-def test_a_unit_knows_its_group(dsn: str, conn: Connection) -> None:
-    told: list[tuple[str, bool]] = []
-
-    @handler(topic="t", group="billing")
-    def handle(unit: Unit, conn: Connection[Any]) -> None:
-        told.append((unit.group, unit.is_replay))
-
-    events(dsn, conn)
-    testing.drain(dsn, handle)
-    assert set(told) == {("billing", False)}
 
 
 def test_a_child_opens_its_own_and_closes_none_of_its_parents() -> None:

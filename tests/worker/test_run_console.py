@@ -28,10 +28,6 @@ def handle(unit, conn):
 """
 OWNED = "select count(*) from gapless.lease where owner is not null"
 ACTIVE = "host-a active"
-CONSOLES = """
-select count(*) from pg_stat_activity
-where application_name = 'gapless/console' and datname = current_database()
-"""
 
 
 @pytest.fixture
@@ -72,13 +68,6 @@ def test_ctrl_c_drains_and_gives_the_terminal_back(terminal: Terminal, conn: Con
     assert value(conn, OWNED) == 0
 
 
-@pytest.mark.long
-def test_sigterm(terminal: Terminal) -> None:
-    os.kill(terminal.pid, signal.SIGTERM)
-    terminal.wait_for("code 0")
-    assert terminal.is_restored
-
-
 def test_killed_the_terminal_is_given_back_all_the_same(terminal: Terminal) -> None:
     os.kill(terminal.pid, signal.SIGKILL)
     terminal.wait_for("code -9")
@@ -100,14 +89,6 @@ def test_ctrl_z_and_back(terminal: Terminal, conn: Connection) -> None:
     terminal.keys("\x03")
     terminal.wait_for("code 0")
     assert terminal.is_restored
-
-
-@pytest.mark.long
-def test_keys_sort_and_q_does_not_end_it(terminal: Terminal) -> None:
-    terminal.keys("qs")
-    terminal.wait_for("by name")
-    terminal.keys("\x03")
-    terminal.wait_for("code 0")
 
 
 @pytest.mark.long
@@ -138,15 +119,6 @@ def test_a_console_without_an_answer_never_keeps_the_supervisor(
             assert time.monotonic() < give_up, "no heartbeat"
             time.sleep(0.05)
     os.kill(console(terminal), signal.SIGCONT)
-
-
-@pytest.mark.long
-def test_the_workers_carry_no_rich_and_no_console(terminal: Terminal, conn: Connection) -> None:
-    terminal.wait_for(lambda: value(conn, OWNED) == 8)
-    assert value(conn, CONSOLES) == 1
-    maps = Path(f"/proc/{terminal.pid}/fd")
-    sessions = [fd for fd in maps.iterdir() if str(fd.readlink()).startswith("socket:")]
-    assert len(sessions) == 3, "its control session, and two for signals"
 
 
 @pytest.mark.long

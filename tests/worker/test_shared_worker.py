@@ -1,18 +1,14 @@
 """partitionsPerWorker: one process, one session, several partitions, each with its own fence."""
 
 import os
-from collections.abc import Callable
-from signal import SIGCONT, SIGKILL, SIGSTOP, SIGTERM
+from signal import SIGKILL
 
 import pytest
 
 from support.fleet import Fleet, Instance, Load, until
 from support.ledger import (
     assert_exactly_once,
-    assert_make_before_break,
-    dead,
     entries,
-    handovers,
 )
 
 LOCKS = """
@@ -93,45 +89,6 @@ def test_events_of_one_partition_do_not_wait_for_the_polls_of_the_others(fleet: 
 
 
 @pytest.mark.long
-def test_a_second_one_gets_its_half_while_events_flow(
-    fleet: Fleet, record_property: Callable[[str, object], None]
-) -> None:
-    a = start(fleet, "a")
-    fleet.until_owners(a=8)
-    with Load(fleet, partitions=8) as load:
-        b = start(fleet, "b")
-        fleet.until_owners(a=4, b=4)
-        load.go_on()
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-    moved = list(handovers(entries(fleet.conn)))
-    assert len(moved) == 4, "as few moves as there can be"
-    pauses_ms = sorted(round(move.pause_s * 1000) for move in moved)
-    record_property("pauses_ms", pauses_ms)
-    print("pauses of a hand-over, shared:", pauses_ms, "ms")  # noqa: T201
-    assert_make_before_break(fleet.conn, moved)
-    # A worker that has released what was not its own may not have ended yet.
-    until(lambda: len(b.children()) == 2, "its candidate for the sequencer, one worker for four")
-    assert not a.deaths(), "its workers went on with what they kept"
-
-
-@pytest.mark.long
-def test_a_leaving_supervisor_hands_all_over(fleet: Fleet) -> None:
-    a, b = start(fleet, "a"), start(fleet, "b")
-    fleet.until_owners(a=4, b=4)
-    with Load(fleet, partitions=8) as load:
-        load.go_on()
-        a.signal(SIGTERM)
-        assert a.ended() == 0
-        fleet.until_owners(b=8)
-        load.go_on()
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-    assert locks(fleet) == [4, 4]
-    assert not b.deaths()
-
-
-@pytest.mark.long
 def test_a_fenced_partition_leaves_the_others_alone(fleet: Fleet) -> None:
     a = start(fleet, "a", partitions_per_worker=8)
     fleet.until_owners(a=8)
@@ -184,25 +141,6 @@ def test_deadly_units_in_two_partitions_of_one_worker(
 
 
 @pytest.mark.long
-def test_an_ended_session_blames_nobody(fleet: Fleet) -> None:
-    a = start(fleet, "a", partitions_per_worker=8)
-    fleet.until_owners(a=8)
-    fleet.publish({"sleep_s": 0.3}, {}, partition=4, partitions=8)
-    publish_everywhere(fleet, {})
-    busy = (
-        "select count(*) from pg_stat_activity where datname = current_database()"
-        " and application_name like 'gapless/worker%%' and state = 'idle in transaction'"
-    )
-    for _ in range(4):
-        until(lambda: fleet.value(busy), "in the handler", within=a.log)
-        fleet.terminate("gapless/worker%")
-        until(lambda: not fleet.value(busy), "ended")
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-    assert not dead(fleet.conn)
-
-
-@pytest.mark.long
 def test_what_fails_for_now_in_one_partition_keeps_no_other_waiting(fleet: Fleet) -> None:
     """A transient error waits ever longer, up to ten seconds: for its own partition only."""
     a = start(fleet, "a", partitions_per_worker=8)
@@ -242,21 +180,3 @@ def test_kills_under_load(fleet: Fleet) -> None:
         load.go_on()
     fleet.until_handled()
     assert_exactly_once(fleet.conn)
-
-
-@pytest.mark.long
-def test_a_stopped_instance_loses_all_and_commits_nothing_late(fleet: Fleet) -> None:
-    a = start(fleet, "a")
-    fleet.until_owners(a=8)
-    with Load(fleet, partitions=8) as load:
-        load.go_on()
-        a.signal_all(SIGSTOP)
-        b = start(fleet, "b")
-        fleet.until_owners(b=8)
-        load.go_on()
-        a.signal_all(SIGCONT)
-        fleet.until_owners(a=4, b=4)
-        load.go_on()
-    fleet.until_handled()
-    assert_exactly_once(fleet.conn)
-    assert b.process.poll() is None

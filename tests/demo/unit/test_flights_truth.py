@@ -15,9 +15,8 @@ import pytest
 FOLDER = Path(__file__).parents[3] / "examples" / "flights"
 sys.path.insert(0, str(FOLDER.parent))
 
-from flights import effects, handlers, truth  # noqa: E402 - needs the path above
+from flights import effects, truth  # noqa: E402 - needs the path above
 from flights.flights import Flight, events_of, read_flights  # noqa: E402
-from flights.queries import query  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -55,18 +54,6 @@ def find(flights: list[Flight], day: str, name: str) -> Flight:
 
 
 @pytest.mark.long
-def test_refused_flights_are_few_and_each_has_its_reason(flights: list[Flight]) -> None:
-    reasons: Counter[str] = Counter()
-    for flight in flights:
-        try:
-            effects.last_sighting(unit_of(flight))
-        except effects.BadRecordError as error:
-            reasons[str(error).split(": ")[1].split(" ")[0]] += 1
-    assert reasons == {"no": 8, "arrived": 18}
-    assert 5 <= reasons.total() <= len(flights) / 100
-
-
-@pytest.mark.long
 def test_a_reason_names_the_flight(flights: list[Flight]) -> None:
     with pytest.raises(effects.BadRecordError) as unplaced:
         effects.last_sighting(unit_of(find(flights, "2013-01-01", "EV3806")))
@@ -75,12 +62,6 @@ def test_a_reason_names_the_flight(flights: list[Flight]) -> None:
     )
     with pytest.raises(effects.BadRecordError, match="AA133 JFK-LAX of 2013-01-02: no tail number"):
         effects.last_sighting(unit_of(find(flights, "2013-01-02", "AA133")))
-
-
-def test_a_cancelled_flight_moves_no_aircraft(flights: list[Flight]) -> None:
-    cancelled = [f for f in flights if f.departure is None and f.tailnum]
-    assert len(cancelled) == 27
-    assert all(effects.last_sighting(unit_of(flight)) is None for flight in cancelled)
 
 
 def test_truth_has_the_figures_of_the_readme() -> None:
@@ -167,30 +148,3 @@ def test_compare_finds_every_kind_of_difference() -> None:
         "d: expected 4, found 4 and 4",
         "e: expected nothing, found 5",
     ]
-
-
-@pytest.mark.parametrize(
-    ("name", "given"),
-    [
-        ("add_to_punctuality", effects.Tally._fields),
-        ("keep_newest", (*effects.Sighting._fields, "partition_id")),
-        ("note_handled", ("group_id", "partition_id", "first_offset", "last_offset")),
-    ],
-)
-def test_statements_take_what_the_handlers_give(name: str, given: tuple[str, ...]) -> None:
-    assert set(re.findall(r"%\((\w+)\)s", query(name).decode())) == set(given)
-
-
-@pytest.mark.parametrize(
-    ("name", "row"),
-    [("punctuality_rows", truth.PunctualityRow), ("position_rows", truth.PositionRow)],
-)
-def test_results_have_the_columns_of_the_truth(name: str, row: Any) -> None:
-    text = query(name).decode()
-    columns = text.removeprefix("select").split("from flights_demo")[0].replace("\n", " ")
-    assert tuple(column.strip() for column in columns.split(",")) == row._fields
-
-
-def test_handlers_are_of_two_groups_on_one_topic() -> None:
-    found = [(h.topic, h.group) for h in (handlers.punctuality, handlers.positions)]
-    assert found == [("flights", "punctuality"), ("flights", "positions")]

@@ -173,28 +173,6 @@ def test_an_id_is_found_by_its_name(twins: Twins) -> None:
     assert twins.refused("select gapless.topic_id('order')") == ("GL404", said)
 
 
-def test_what_keeps_an_event_in_order(twins: Twins) -> None:
-    """Its key; else its host, however that is spelled; else its transaction, and of that its xid last."""
-    ask = "select gapless.order_key(%s, %s, %s, %s::xid8)"
-    host, uuid = "{A0EEBC99-9C0B4EF8-BB6D6BB9-BD380A11}", "00000000-0000-4000-8000-000000000001"
-    one = twins.value("select gapless.canonical_host(%s)", host)
-    assert twins.value(ask, "k", host, uuid, "7") == "k"
-    assert twins.value(ask, None, host, uuid, "7") == one
-    assert twins.value(ask, None, one.upper(), uuid, "7") == one
-    assert twins.value(ask, None, None, uuid, "7") == uuid
-    assert twins.value(ask, None, None, None, "7") == "7"
-
-
-def test_a_key_has_one_of_the_partitions(twins: Twins) -> None:
-    """Also one whose hash is the smallest number there is."""
-    ask = "select gapless.partition_of(%s, %s)"
-    found = {twins.value(ask, f"k{n}", 3) for n in range(50)}
-    assert found == {0, 1, 2}
-    assert {twins.value(ask, f"k{n}", 1) for n in range(50)} == {0}
-    query = "select bool_and(gapless.partition_of(k, 7) = abs(hashtext(k)::bigint) %% 7) from generate_series(1, 99) n, md5(n::text) k"
-    assert twins.value(query)
-
-
 @pytest.mark.parametrize("number", [0, -1])
 def test_no_topic_has_no_partition(twins: Twins, number: int) -> None:
     with (

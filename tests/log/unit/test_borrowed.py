@@ -3,13 +3,11 @@
 from typing import Any
 
 import asyncpg
-import psycopg2
-import psycopg2.extensions
 import pytest
 import sqlalchemy as sa
 
 from gapless.errors import UsageError
-from gapless.log.borrowed import borrow, home_of, is_asyncpg, is_psycopg2, without_session
+from gapless.log.borrowed import borrow, without_session
 
 TAKEN = "a connection of psycopg, psycopg2 or asyncpg, of SQLAlchemy (or a session), or of Django"
 
@@ -19,55 +17,7 @@ def made(kind: type) -> Any:
     return object.__new__(kind)
 
 
-class Own(asyncpg.Connection):  # type: ignore[misc]
-    """A program's own kind of connection."""
-
-
-class Cursor:
-    """Has what a connection of psycopg2 has, and is none."""
-
-    def cursor(self) -> None: ...
-
-    def is_in_transaction(self) -> bool:
-        return False
-
-
 Pool = made(asyncpg.Pool)
-PSYCOPG2 = psycopg2.extensions.connection
-
-
-@pytest.mark.parametrize(
-    ("what", "home"),
-    [
-        (made(Own), "asyncpg"),
-        (Pool, "asyncpg"),
-        (sa.create_engine("sqlite://"), "sqlalchemy"),
-        (Cursor(), None),
-        ("text", None),
-        (None, None),
-    ],
-)
-def test_the_library_that_made_it_is_known_by_its_classes(what: object, home: str | None) -> None:
-    assert home_of(what) == home
-
-
-@pytest.mark.parametrize(
-    ("what", "answers"),
-    [
-        (made(Own), (False, True)),
-        (Pool, (False, False)),
-        (Cursor(), (False, False)),
-        (None, (False, False)),
-    ],
-)
-def test_which_driver_a_connection_is_of(what: object, answers: tuple[bool, bool]) -> None:
-    assert (is_psycopg2(what), is_asyncpg(what)) == answers
-
-
-def test_a_connection_of_psycopg2_is_one_and_what_else_is_its_is_not() -> None:
-    assert is_psycopg2(PSYCOPG2.__new__(PSYCOPG2))
-    assert not is_psycopg2(psycopg2.extensions.Float)
-    assert not is_psycopg2(psycopg2.extensions.AsIs("x"))
 
 
 def named(name: str) -> Any:
@@ -104,16 +54,6 @@ def test_a_pool_has_no_transaction() -> None:
 class TestSqlalchemy:
     """Of SQLite, which is refused at the end: by then it was led to its driver."""
 
-    def test_it_is_said_which_driver_it_has(self) -> None:
-        engine = sa.create_engine("sqlite://")
-        with engine.connect() as conn, pytest.raises(UsageError) as caught:
-            borrow(conn)
-        assert str(caught.value) == (
-            "SQLAlchemy's driver here is sqlite3: gapless takes psycopg, psycopg2 and asyncpg "
-            "(postgresql+psycopg://…)"
-        )
-        engine.dispose()
-
     def test_a_transaction_is_open_as_its_next_statement_would_have_it(self) -> None:
         engine = sa.create_engine("sqlite://")
         with engine.connect() as conn:
@@ -122,12 +62,4 @@ class TestSqlalchemy:
                 with pytest.raises(UsageError):
                     borrow(conn)
                 assert conn.in_transaction()
-        engine.dispose()
-
-    def test_what_leads_to_no_driver_is_said(self) -> None:
-        engine = sa.create_engine("sqlite://")
-        with pytest.raises(UsageError, match=r"^Engine is not a connection"):
-            borrow(engine)
-        with pytest.raises(UsageError, match=r"^MetaData is not a connection of [^:]*$"):
-            borrow(sa.MetaData())
         engine.dispose()

@@ -1,9 +1,16 @@
 """JSON by an encoder that is made now, the one of C and the one that stands in for it; read with msgspec and without."""
 
 import json
-from collections.abc import Callable
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from datetime import date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, IntEnum
+from functools import partial
+from pathlib import PurePosixPath
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import msgspec
 import pytest
@@ -13,6 +20,8 @@ from hypothesis import strategies as st
 from gapless.log import codec
 
 Encode = Callable[[object], str]
+ID = UUID(int=1)
+ZONE = timezone(timedelta(hours=2))
 
 
 @pytest.fixture(params=["of C", "of Python"])
@@ -20,6 +29,23 @@ def encode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> E
     if request.param == "of Python":
         monkeypatch.setattr(json.encoder, "c_make_encoder", None)
     return codec.encoder()
+
+
+class State(Enum):
+    OPEN = "open"
+
+
+class Colour(IntEnum):
+    RED = 1
+
+
+class Point(NamedTuple):
+    x: int
+    y: float
+
+
+class Name(str):
+    __slots__ = ()
 
 
 @dataclass
@@ -43,6 +69,13 @@ class Model:
         return {"mode": mode}
 
 
+class Fields(Model):
+    """A model that can be iterated over, and is one payload."""
+
+    def __iter__(self) -> Iterator[tuple[str, int]]:
+        yield "a", 1
+
+
 class Odd:
     model_dump = 5
 
@@ -54,12 +87,48 @@ class Odd:
         ({1: "ä\u2028"}, '{"1":"ä\u2028"}'),
         ([Line("x"), Struct(), Model()], '[{"sku":"x"},{"n":1},{"mode":"json"}]'),
         ({}, "{}"),
+        (
+            {"at": datetime(2026, 1, 2, 3, 4, 5, 678, ZONE)},
+            '{"at":"2026-01-02T03:04:05.000678+02:00"}',
+        ),
+        ([State.OPEN, Colour.RED, Decimal("9.90"), ID], f'["open",1,"9.90","{ID}"]'),
+        ([date(2026, 1, 2), time(1, 2, 3)], '["2026-01-02","01:02:03"]'),
+        (PurePosixPath("a/b"), '"a/b"'),
+        (2**80, str(2**80)),
     ],
 )
 def test_it_writes_what_is_there_as_short_as_can_be(
     encode: Encode, value: object, text: str
 ) -> None:
     assert encode(value) == text
+
+
+KEYS = st.text() | st.integers() | st.none() | st.booleans() | st.floats(allow_nan=False)
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.sampled_from([Colour.RED, Point(1, 2.5), Name("ä\n"), OrderedDict(b=1, a=[])])
+)
+VALUES = st.recursive(
+    LEAVES, lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(KEYS, inner)
+)
+
+
+def _text(encode: Encode, value: object) -> object:
+    try:
+        return encode(value)
+    except (TypeError, ValueError) as error:  # an infinite key, for one
+        return str(error)
+
+
+@pytest.mark.long
+@given(VALUES)
+def test_it_writes_what_json_writes(value: object) -> None:
+    dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    assert _text(codec.encode, value) == _text(dumps, value)
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf"), -float("inf")])
@@ -73,7 +142,7 @@ def test_a_key_that_is_no_text_is_refused_and_not_left_out(encode: Encode) -> No
         encode({(1, 2): 3})
 
 
-@pytest.mark.parametrize("value", [object(), {1}, Line, Struct, Model, Never(1), Odd(), 1j])
+@pytest.mark.parametrize("value", [object(), {1}, b"x", Line, Struct, Model, Never(1), Odd(), 1j])
 def test_what_has_no_form_in_json_is_named(encode: Encode, value: object) -> None:
     with pytest.raises(TypeError) as refused:
         encode([value])
@@ -95,6 +164,7 @@ def test_what_contains_itself_ends() -> None:
         (Line("x"), True),
         (Struct(), True),
         (Model(), True),
+        (Fields(), True),
         ({"a": 1}, False),
         ([Line("x")], False),
         ("text", False),

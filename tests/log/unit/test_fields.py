@@ -10,13 +10,10 @@ from pathlib import Path, PurePath
 from typing import Any, Literal, Union
 from uuid import UUID
 
-import msgspec
-import pydantic
 import pytest
 
 from gapless.errors import UsageError
 from gapless.log.fields import NotOfTypeError, converter
-from gapless.log.typed import decoder_of
 
 
 class Colour(Enum):
@@ -164,34 +161,3 @@ def test_a_type_that_is_not_there_is_named() -> None:
     with pytest.raises(UsageError) as caught:
         converter(Astray)
     assert str(caught.value) == "payload=Astray: name 'Nowhere' is not defined"
-
-
-class Model(pydantic.BaseModel):
-    total: int
-    lines: list[dict[str, float]] = []
-
-
-class Struct(msgspec.Struct):
-    total: int
-    lines: list[int] = []
-
-
-@pytest.mark.parametrize(
-    ("wanted", "raw", "why"),
-    [
-        (Node, b'{"name": 1}', "$.name: must be text, not a number"),
-        (
-            Model,
-            b'{"total": 1, "lines": [{}, {"a": "b"}]}',
-            "$.lines[1].a: Input should be a valid number, unable to parse string as a number",
-        ),
-        (Model, b'{"lines": 1}', "$.total: Field required (and 1 more)"),
-        (Struct, b'{"total": "a"}', "$.total: Expected `int`, got `str`"),
-        (Struct, b'{"total": 1, "lines": [1, "a"]}', "$.lines[1]: Expected `int`, got `str`"),
-        (Struct, b"[]", "$: Expected `object`, got `array`"),
-    ],
-)
-def test_what_other_libraries_refuse_is_said_alike(wanted: Any, raw: bytes, why: str) -> None:
-    with pytest.raises(NotOfTypeError) as caught:
-        decoder_of(wanted)(raw)
-    assert str(caught.value) == why

@@ -1,4 +1,4 @@
-"""The facts of topics: for how long they are believed, what is asked then, and rules that nothing reads."""
+"""Rules of a topic that nothing reads: no entry publishes past them."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -9,68 +9,21 @@ from gapless import feature
 from gapless.consume.user.guard import Guard
 from gapless.errors import UncheckedError, UsageError
 from gapless.log import known as module
-from gapless.log.known import KnownTopic, known_topic
+from gapless.log.known import known_topic
 from support.scripted import Answers
 
 PID = 7
 RULES = '[{"event_type": "*", "version": 1, "schema": "true"}]'
 
 
-def connection(database: str = "shop") -> Any:
-    info = SimpleNamespace(host="host", port=5432, dbname=database, backend_pid=PID)
-    return SimpleNamespace(info=info)
-
-
-@pytest.fixture(autouse=True)
-def nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_known", {})
-
-
-def test_they_are_read_again_when_it_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By one connection for all to that database; what has not changed is not sent again."""
-    told = Answers(monkeypatch, module, (3, RULES, PID), (3, None, PID + 1), (4, "[]", PID))
-
-    def at(now_s: float, conn: Any) -> KnownTopic:
-        told.now_s = now_s
-        found: KnownTopic = told.play(known_topic(conn, "orders"))
-        return found
-
-    first = at(100.0, connection())
-    assert (first.rules_no, first.prepare, first.seen_s) == (3, None, 101.0)
-    assert at(105.99, connection()) is first
-    second = at(106.0, connection())
-    assert (second.rules_no, second.prepare, second.seen_s) == (3, False, 107.0), "a pooler"
-    assert second.rules is first.rules is not None
-    third = at(112.0, connection())
-    assert (third.rules_no, third.prepare, third.rules) == (4, None, None)
-    assert [asked for _, asked in told.asked] == [
-        {"topic": "orders", "known": number} for number in (None, 3, 3)
-    ]
-
-
-@pytest.mark.parametrize("other", ["a topic", "a database", "one too many"])
-def test_each_topic_of_a_database_is_asked_for(monkeypatch: pytest.MonkeyPatch, other: str) -> None:
-    if other == "one too many":
-        monkeypatch.setattr(module, "_KNOWN_MAX", 1)
-    told = Answers(monkeypatch, module, *[(3, "[]", PID)] * 3)
-    told.play(known_topic(connection(), "orders"))
-    elsewhere = connection("other" if other == "a database" else "shop")
-    told.play(known_topic(elsewhere, "orders" if other == "a database" else "sent"))
-    told.play(known_topic(connection(), "orders"))
-    assert len(told.asked) == (3 if other == "one too many" else 2)
-    assert all(asked["known"] is None for _, asked in told.asked)
-
-
-def test_a_topic_that_is_not_there_has_no_rules(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = Answers(monkeypatch, module, (None, None, PID))
-    assert told.play(known_topic(connection(), "orders")) == KnownTopic(0, None, 101.0)
-
-
 def test_rules_that_nothing_reads_let_nothing_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """As if the folder of schemas were gone: no entry can publish past them."""
+    monkeypatch.setattr(module, "_known", {})
     monkeypatch.setattr(feature, "listed", tuple)
+    info = SimpleNamespace(host="host", port=5432, dbname="shop", backend_pid=PID)
+    conn: Any = SimpleNamespace(info=info)
     with pytest.raises(UncheckedError, match=r"^topic orders has schemas, and"):
-        Answers(monkeypatch, module, (3, RULES, PID)).play(known_topic(connection(), "orders"))
+        Answers(monkeypatch, module, (3, RULES, PID)).play(known_topic(conn, "orders"))
     assert module._known == {}, "it is looked at again"
     with pytest.raises(UsageError, match=r'^handler\(on_invalid="dead-letter"\) needs the feature'):
         Guard()

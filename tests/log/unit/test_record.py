@@ -7,7 +7,7 @@ import pytest
 
 from gapless.errors import PublishError
 from gapless.log.event import GIVEN, NewEvent
-from gapless.log.record import columns, json_text, record
+from gapless.log.record import json_text, record
 
 ID = "12345678-1234-5678-1234-567812345678"
 HOST = "aabbccdd-0011-2233-4455-66778899aabb"
@@ -108,21 +108,3 @@ def test_bytes_are_json_text_already() -> None:
     assert json_text(b'{"b": 1, "b": 2}', "payload") == '{"b": 1, "b": 2}'
     assert json_text(bytearray("ü".encode()), "payload") == "ü"
     assert json_text("ü", "payload") == '"ü"'
-
-
-def test_only_events_are_stored() -> None:
-    with pytest.raises(PublishError, match=r"^many events must all be NewEvents, not dict$"):
-        record({"payload": 1})
-
-
-def test_a_column_that_nobody_fills_is_none() -> None:
-    events = [
-        NewEvent(payload=1, key="a"),
-        NewEvent(payload=None, user_id="", key="b"),
-        NewEvent(payload=3),
-    ]
-    assert columns(events) == {
-        "payload": ["1", "null", "3"], "key": ["a", "b", None], "event_type": None, "headers": None, "host_id": None,
-        "user_id": [None, "", None], "transaction_id": None,
-    }  # fmt: skip
-    assert columns([]) == dict.fromkeys(GIVEN)

@@ -1,8 +1,6 @@
-"""Which statement stores which events, with what, and how what was refused is said."""
+"""What is one event and what are many, and how what was refused is said."""
 
-from collections.abc import Iterable
 from typing import Any
-from uuid import UUID
 
 import psycopg
 import pytest
@@ -13,90 +11,6 @@ from gapless.log.given import given
 from gapless.log.publish import Publishing, publish_error
 from gapless.log.read import as_array, in_order
 from gapless.log.script import Trouble
-from gapless.log.statements import copied, statement_of, told_before, transaction_id
-
-TOLD = {"cause": "g/t/0@1", "correlation": None}
-OTHER = UUID(int=9)
-
-
-def plain(count: int, **last: Any) -> list[NewEvent]:
-    events = [NewEvent(payload=n) for n in range(count)]
-    return events if not last else [*events[:-1], NewEvent(payload=count - 1, **last)]
-
-
-@pytest.mark.parametrize("told", [{}, TOLD], ids=["alone", "told"])
-@pytest.mark.parametrize(
-    ("fields", "name"),
-    [
-        ({}, "publish_one"),
-        ({"key": "k", "event_type": "t", "headers": {"a": 1}}, "publish_one"),
-        ({"dedupe_key": "d"}, "publish_once"),
-        ({"dedupe_key": "d", "deliver_in": 1}, "publish_each"),
-        ({"deliver_in": 1}, "publish_each"),
-        ({"to_group": "g"}, "publish_each"),
-    ],
-)
-def test_one_event(told: dict[str, Any], fields: dict[str, Any], name: str) -> None:
-    used, params, rest = statement_of("t", [NewEvent(payload=1, **fields)], told)
-    is_plain = name == "publish_one"
-    assert used == (f"{name}_from" if told and is_plain else name)
-    assert params["topic"] == "t"
-    assert params["payload"] == (["1"] if name == "publish_each" else "1")
-    assert list(rest) == []
-    assert (params.get("cause"), "correlation" in params) == (
-        ("g/t/0@1", True) if told and is_plain else (None, False)
-    )
-    if name == "publish_once":
-        assert params["dedupe_key"] == "d"
-    if is_plain:
-        assert params.get("key") == fields.get("key")
-
-
-@pytest.mark.parametrize("told", [{}, TOLD], ids=["alone", "told"])
-@pytest.mark.parametrize(
-    ("count", "last", "name"),
-    [
-        (0, {}, "publish_some"),
-        (1, {}, "publish_some"),
-        (200, {}, "publish_some"),
-        (200, {"dedupe_key": "d"}, "publish_each"),
-        (201, {}, "publish_many"),
-        (450, {"dedupe_key": "d"}, "publish_many"),
-    ],
-)
-def test_several_events(told: dict[str, Any], count: int, last: dict[str, Any], name: str) -> None:
-    events = plain(count, **last)
-    used, params, rest = statement_of("t", iter(events), told)
-    is_plain = name == "publish_some"
-    assert used == (f"{name}_from" if told and is_plain else name)
-    assert list(rest) == (events if name == "publish_many" else [])
-    assert params.get("payload") == (
-        None if name == "publish_many" or not count else [str(n) for n in range(count)]
-    )
-    assert params["topic"] == "t"
-    assert "correlation" not in params or (told and is_plain)
-
-
-@pytest.mark.parametrize(
-    ("own", "caused", "expected"),
-    [
-        (None, None, None),
-        (None, OTHER, OTHER),
-        (UUID(int=1), None, str(UUID(int=1))),
-        (UUID(int=1), OTHER, str(UUID(int=1))),
-    ],
-)
-def test_what_is_copied_has_the_units_id_unless_it_has_its_own(
-    own: Any, caused: Any, expected: Any
-) -> None:
-    line = copied(7, caused, NewEvent(payload=1, key="k", transaction_id=own))
-    assert line == (7, "1", "k", None, None, None, None, expected)
-
-
-def test_rows() -> None:
-    assert transaction_id((str(OTHER), 1)) == OTHER
-    assert transaction_id((OTHER,)) == OTHER
-    assert told_before(("c", "d")) == {"cause": "c", "correlation": "d"}
 
 
 @pytest.mark.parametrize(
@@ -164,27 +78,6 @@ def test_what_is_one_event_and_what_are_many(
     else:
         assert not isinstance(events, list)
         assert len(list(events)) == count
-
-
-@pytest.mark.parametrize("what", [[NewEvent(payload=1)], iter([NewEvent(payload=1)])])
-def test_many_events_have_their_own_fields(what: Iterable[NewEvent]) -> None:
-    with pytest.raises(PublishError) as caught:
-        given(what, {"key": "k", "user_id": "u"})
-    assert str(caught.value) == "key, user_id: with many events, set it on each NewEvent"
-
-
-def test_one_event_has_its_own_fields() -> None:
-    event = NewEvent(payload=1)
-    assert given(event, {})[0] is event  # type: ignore[index]
-    with pytest.raises(PublishError) as caught:
-        given(event, {"key": "k", "user_id": "u"})
-    assert str(caught.value) == "key, user_id: set it on the NewEvent"
-    with pytest.raises(PublishError) as caught:
-        given(1, {"kee": "k", "key": "k", "x": 1})
-    assert str(caught.value) == (
-        "publish() does not know kee, x; it takes key, event_type, headers, host_id, user_id, "
-        "transaction_id, dedupe_key, deliver_at, deliver_in, to_group, to_subscription"
-    )
 
 
 def test_rows_are_put_in_order() -> None:

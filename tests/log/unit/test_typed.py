@@ -116,6 +116,18 @@ NOT = "Input should be a valid"
         (Struct, b"{}", "$", "Object missing required field `total`"),
         (Struct, b'{"total": "a"}', "$.total", "Expected `int`, got `str`"),
         (Struct, b"{", "$", "Input data was truncated"),
+        (
+            msgspec.json.Decoder(list[Struct]),
+            b'[{"total": ""}]',
+            "$[0].total",
+            "Expected `int`, got `str`",
+        ),
+        (
+            pydantic.TypeAdapter(list[dict[str, int]]),
+            b'[{}, {"a": []}]',
+            "$[1].a",
+            f"{NOT} integer",
+        ),
         (Order, b"{}", "$.total", "is missing"),
     ],
 )

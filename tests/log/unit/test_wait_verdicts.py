@@ -9,7 +9,7 @@ import pytest
 from gapless.errors import UsageError, WaitError
 from gapless.log import wait as module
 from gapless.log.script import Trouble
-from gapless.log.wait import wait_error, wait_for, waiting
+from gapless.log.wait import wait_error, waiting
 from support.scripted import Answers
 
 ID = "12345678-1234-5678-1234-567812345678"
@@ -81,15 +81,6 @@ def test_groups_in_a_chain_are_waited_for_in_order(
         told.play(waiting("g", ID, 0, through=groups)(None))
     what = "" if groups[0] == "g" else "the results of "
     assert str(caught.value).startswith(f"group g has not handled {what}transaction {ID}: ")
-
-
-@pytest.mark.parametrize("value", ["x", "", 7, None, b"x"])
-def test_what_is_no_transaction(value: Any) -> None:
-    with pytest.raises(UsageError) as caught:
-        wait_for("conn", "g", value)
-    assert str(caught.value) == f"transaction_id {value!r} is not a UUID"
-    with pytest.raises(UsageError, match=r"^timeout_s='5': a number of seconds$"):
-        wait_for("conn", "g", ID, "5")  # type: ignore[call-overload]
 
 
 DRIVER = ValueError("the driver's")

@@ -124,15 +124,6 @@ def test_misspelt_values_are_warned_of(tmp_path: Path) -> None:
     )
 
 
-def test_a_wrong_value_in_a_values_file(tmp_path: Path) -> None:
-    path = written(tmp_path, "batchSize: ${gapless.batchSize:5}")
-    values = written(tmp_path, "gapless.batchSize: {a: 1}", "values.yml")
-    assert complaint(path) == (
-        f"line 1: batchSize is nested (from values file {values} line 1):"
-        " must be a whole number from 1 to 100000"
-    )
-
-
 def test_a_values_link_that_leads_nowhere_is_an_error(tmp_path: Path) -> None:
     path = written(tmp_path, "")
     (tmp_path / "values.yml").symlink_to(tmp_path / "gone.yml")

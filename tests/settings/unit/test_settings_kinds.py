@@ -72,14 +72,6 @@ def test_empty_is_null_only_where_null_means_something() -> None:
     assert Items(item=item, null="none").parse([]) == ()
 
 
-def test_what_a_value_must_be_is_said_in_words() -> None:
-    assert Whole(low=1, high=2).must == "a whole number from 1 to 2"
-    assert Whole(low=1, high=2, null="any").must == "a whole number from 1 to 2, or empty for any"
-    assert WORD.must == "a whole number from 1 to 9, or auto"
-    assert Choice(words=("a", "b")).must == "one of a, b"
-    assert Truth().must == "true or false"
-
-
 def test_a_refused_value_is_shown_short_and_a_dsn_never() -> None:
     assert NUMBER.show("a\nb") == r"'a\nb'"
     assert NUMBER.show("") == NUMBER.show(None) == Dsn().show("") == "empty"

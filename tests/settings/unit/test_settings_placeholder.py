@@ -68,23 +68,11 @@ def test_forms(text: str, value: object) -> None:
     assert expand(text, lookup).value == value
 
 
-def test_sources_name_what_was_used() -> None:
-    lookup = with_values(a="1", b="2")
-    assert expand("${a}", lookup).sources == ("the a",)
-    assert expand("${no:x}", lookup).sources == ()
-    assert expand("${a}-${no:x}-${b}", lookup).sources == ("the a", "the b")
-
-
 def test_names_and_their_variables() -> None:
     assert names_in("a ${b.c:d} ${ e } ${f:?g}") == ("b.c", "e", "f")
     assert environment_name("db-event-consumer.batchSize") == "DB_EVENT_CONSUMER_BATCHSIZE"
     assert environment_name("gapless.waitPeriodMs") == "GAPLESS_WAITPERIODMS"
     assert environment_name("a b/c") == "A_B_C"
-
-
-@given(HOSTILE.filter(lambda text: "${" not in text))
-def test_text_without_placeholder_stays_as_it_is(text: str) -> None:
-    assert expand(text, with_values()).value == text
 
 
 @given(HOSTILE, HOSTILE.filter(lambda text: "$" not in text))

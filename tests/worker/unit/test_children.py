@@ -3,18 +3,14 @@
 With children that live and end as a test wants, and a clock that stands still.
 """
 
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from gapless.features.queue import pool
-from gapless.features.queue.pool import Pools
-from gapless.features.queue.worker import QueueSpec
 from gapless.keys import Partition
 from gapless.lease.member import Lease
 from gapless.settings import Settings
@@ -22,12 +18,11 @@ from gapless.telemetry.meter import Meters
 from gapless.worker import children as module
 from gapless.worker import retries
 from gapless.worker.child import explain_exit
-from gapless.worker.children import SEQUENCING_S_MAX, SILENCE_S_MAX, STEADY_AFTER_S, Children
+from gapless.worker.children import STEADY_AFTER_S, Children
 from gapless.worker.plan import Plan
-from gapless.worker.spec import ExitCode, ExporterSpec, SequencerSpec, WorkerSpec
+from gapless.worker.spec import ExitCode
 
 ME = UUID(int=1)
-OWN_FD = 900
 
 
 @dataclass
@@ -36,11 +31,9 @@ class Process:
 
     name: str
     slot: int
-    close_fds: tuple[int, ...]
     code: int | None = None
     age_s: float = 0.0
     killed: bool = False
-    why: str = ""
     draining: bool = False
     orders: list[tuple[object, ...]] = field(default_factory=list)
     said: list[list[str]] = field(default_factory=list)
@@ -63,7 +56,7 @@ class Process:
         self.draining = True
 
     def kill(self, why: str = "") -> None:
-        self.killed, self.why = True, why
+        self.killed = True
 
     def reap(self) -> int | None:
         return self.code
@@ -81,24 +74,15 @@ class Home:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, partitions_per_worker: int) -> None:
         self.now_s = 1000.0
         self.forked: list[Process] = []
-        self.refuses = False
         for each in (module, retries):
             monkeypatch.setattr(each, "monotonic", lambda: self.now_s)
         monkeypatch.setattr(module.Child, "fork", self._fork)
         monkeypatch.setattr(module, "run_worker", self._is_child)
-        monkeypatch.setattr(module, "run_sequencer", self._is_child)
-        self.counts_with: list[object] = []
-        monkeypatch.setattr(module.meter, "use", self.counts_with.append)
+        monkeypatch.setattr(module.meter, "use", lambda _: None)
         settings = Settings(partitions_per_worker=partitions_per_worker)
-        self.settings = settings
         self.meters = Meters(8)
-        monkeypatch.setattr(pool, "run_queue_worker", self._is_child)
-        keys = ("q", "a"), ("q", "b")
-        plan = Plan(
-            settings=settings, dsn="", handlers=dict.fromkeys(keys, _ANY),
-            terms=dict.fromkeys(keys, _QUEUE),
-        )  # fmt: skip
-        self.children = Children(plan, 1, lambda: [OWN_FD], self.meters)
+        plan = Plan(settings=settings, dsn="", handlers={}, terms={})
+        self.children = Children(plan, 1, list, self.meters)
         self.board = self.children.board
         self.specs: list[Any] = []
 
@@ -106,10 +90,8 @@ class Home:
         self.specs.append(spec)
 
     def _fork(self, name: str, slot: int, run: Callable[[Any], None]) -> Process:
-        if self.refuses:
-            raise OSError("too many")
         run("pipe")
-        process = Process(name, slot, self.specs[-1].close_fds)
+        process = Process(name, slot)
         self.forked.append(process)
         return process
 
@@ -126,7 +108,6 @@ class Home:
 
 
 _ANY: Any = None
-_QUEUE: Any = SimpleNamespace(is_ordered=False, topic="a", topics=("a", "b"), workers=2)
 
 
 def lease(number: int) -> Lease:
@@ -148,45 +129,6 @@ def home(monkeypatch: pytest.MonkeyPatch) -> Home:
 @pytest.fixture
 def shared(monkeypatch: pytest.MonkeyPatch) -> Home:
     return Home(monkeypatch, 3)
-
-
-def test_a_worker_is_forked_for_a_partition_and_keeps_nothing_of_the_others(home: Home) -> None:
-    assert home.children.is_empty()
-    home.start(0)
-    home.start(1)
-    first, second = home.forked
-    assert [each.name for each in home.forked] == ["worker g/t/0", "worker g/t/1"]
-    assert first.close_fds == (OWN_FD,)
-    assert second.close_fds == (OWN_FD, first.slot)
-    assert home.children.filenos() == home.children.descriptors() == [first.slot, second.slot]
-    assert set(home.children.running()) == {place(0), place(1)}
-    assert not home.children.is_empty()
-    assert home.board.silence_ms(second.slot) > 0, "its silence is counted from its start"
-    assert home.specs[0].settings is home.settings
-
-
-@pytest.mark.parametrize("spec", [WorkerSpec, QueueSpec, SequencerSpec, ExporterSpec])
-def test_a_child_is_told_all_settings_and_has_no_copy_of_one(spec: Any) -> None:
-    stems, told = (
-        {re.sub("_m?s$", "", each.name) for each in fields(of)} for of in (Settings, spec)
-    )
-    assert told & stems <= {"dsn", "group_id"}, (
-        "which are those of a database that was found, and of a partition"
-    )
-
-
-def test_each_child_counts_with_a_meter_of_its_own(home: Home) -> None:
-    home.start(0)
-    home.children.keep_sequencer()
-    assert len(home.counts_with) == 2
-    assert None not in home.counts_with
-
-
-def test_there_is_a_place_for_each_of_thousands(home: Home) -> None:
-    free = home.children._free_slots
-    assert sorted(free) == list(range(module.SLOTS))
-    for slot in (free[0], free[-1]):
-        home.board.clear(slot)
 
 
 def test_who_dies_again_and_again_waits_ever_longer(home: Home) -> None:
@@ -219,120 +161,6 @@ def test_who_had_got_on_is_forked_again_at_once(home: Home, how: str) -> None:
             home.board.complete(child.slot)
         home.end(child, ExitCode.CRASHED)
         assert home.wait_s() is None
-
-
-def test_just_so_old_is_not_old(home: Home) -> None:
-    for _ in range(2):
-        home.start()
-        home.forked[-1].age_s = STEADY_AFTER_S
-        home.end(home.forked[-1], ExitCode.CRASHED)
-    assert home.wait_s() == 0.2
-
-
-def test_the_slots_of_those_that_ended_are_used_again(home: Home) -> None:
-    home.children._free_slots[:] = [6, 5]
-    home.start(0)
-    home.start(1)
-    home.start(2)
-    assert [each.slot for each in home.forked] == [5, 6], "no slot, no child"
-    home.end(home.forked[0], ExitCode.DRAINED)
-    home.start(2)
-    assert home.forked[2].slot == 5
-
-
-def test_what_cannot_be_forked_is_tried_again(home: Home, caplog: pytest.LogCaptureFixture) -> None:
-    home.refuses = True
-    slots = len(home.children._free_slots)
-    home.start()
-    home.start()
-    assert home.wait_s() == 0.2
-    assert home.children.is_empty()
-    assert len(home.children._free_slots) == slots
-    assert len(caplog.messages) == 2
-    home.start()
-    assert len(caplog.messages) == 2, "not yet"
-
-
-SILENCE_MS = (Settings().connect_timeout_s + SILENCE_S_MAX) * 1000
-
-
-@pytest.mark.parametrize(
-    ("work_ms", "silence_ms", "why"),
-    [
-        (Settings().max_processing_ms, 0, ""),
-        (Settings().max_processing_ms + 1, 0, "it took longer than"),
-        (0, SILENCE_MS, ""),
-        (0, SILENCE_MS + 1, "it was stopped, or hung"),
-    ],
-)
-def test_a_worker_that_is_stuck_or_silent_is_killed_once(
-    home: Home, monkeypatch: pytest.MonkeyPatch, work_ms: float, silence_ms: float, why: str
-) -> None:
-    home.start()
-    [child] = home.forked
-    monkeypatch.setattr(home.board, "work_ms", lambda _slot: work_ms)
-    monkeypatch.setattr(home.board, "silence_ms", lambda _slot: silence_ms)
-    home.children.watch()
-    assert child.killed == bool(why)
-    assert child.why.startswith(why)
-    child.killed, child.why = True, "before"
-    home.children.watch()
-    assert child.why == "before"
-
-
-def test_a_run_of_the_sequencer_may_take_long(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    home.children.keep_sequencer()
-    [child] = home.forked
-    monkeypatch.setattr(home.board, "silence_ms", lambda _slot: 0)
-    for work_s, is_killed in ((SEQUENCING_S_MAX, False), (SEQUENCING_S_MAX + 0.1, True)):
-        monkeypatch.setattr(home.board, "work_ms", lambda _slot, s=work_s: s * 1000)
-        home.children.watch()
-        assert child.killed == is_killed
-
-
-def test_there_is_one_sequencer_and_after_an_end_that_nobody_asked_for_another(
-    home: Home, caplog: pytest.LogCaptureFixture
-) -> None:
-    keep = home.children.keep_sequencer
-    keep()
-    keep()
-    assert [each.name for each in home.forked] == ["sequencer"]
-    assert home.specs[0].settings is home.settings
-    home.end(home.forked[0], ExitCode.DRAINED)
-    assert len(caplog.messages) == 1
-    assert home.wait_s() is None, "the first time at once"
-    keep()
-    home.end(home.forked[1], ExitCode.CRASHED)
-    assert home.wait_s() == 0.2
-    keep()
-    assert len(home.forked) == 2
-    home.now_s += 0.2
-    keep()
-    assert len(home.forked) == 3
-    home.children.drain_unleased()
-    home.end(home.forked[2], ExitCode.CRASHED)
-    assert len(caplog.messages) == 3
-    home.now_s += 1
-    keep()
-    home.children.drain_unleased()
-    assert home.forked[3].draining
-    home.end(home.forked[3], ExitCode.DRAINED)
-    assert len(caplog.messages) == 3, "as asked"
-    assert home.wait_s() is None
-    home.children.drain_unleased()  # there is none
-    assert home.children.is_empty()
-
-
-def test_all_are_drained_or_killed(home: Home) -> None:
-    home.start()
-    home.children.keep_sequencer()
-    home.children.drain_all()
-    assert [each.draining for each in home.forked] == [True, True]
-    home.forked[0].killed = True
-    assert not home.children.is_killed()
-    home.children.kill_all()
-    assert home.children.is_killed()
-    assert home.children.descriptors() == [each.slot for each in home.forked]
 
 
 def _dies_at(home: Home, number: int) -> Process:
@@ -406,47 +234,3 @@ def test_the_end_of_a_service_is_heard_while_its_worker_continues(
     child.said = [["ended", "101", "0"]]
     shared.children.watch()
     assert len(caplog.messages) == 2, "as asked"
-
-
-def test_a_queue_has_its_workers_and_what_was_in_the_hands_of_the_dead_is_known(
-    home: Home, caplog: pytest.LogCaptureFixture
-) -> None:
-    [pools] = home.children.unleased
-    assert isinstance(pools, Pools)
-    for _ in range(2):
-        pools.keep()
-    assert [each.name for each in home.forked] == ["queue worker q/a,b"] * 2, "each once"
-    assert len({spec.worker for spec in home.specs}) == len(home.counts_with) == 2
-    assert not home.children.has_ended()
-    home.board.hold(home.forked[1].slot, 7, 100, 199)
-    for at in (1, 2, 3):
-        home.end(home.forked[at], -9)
-        assert home.children.has_ended()
-        pools.keep()
-        home.now_s += home.wait_s() or 0
-        pools.keep()
-    assert caplog.messages == ["queue worker q/a,b ended: signal SIGKILL (out of memory?)"] * 3
-    death = pools.deaths[0]
-    assert (death.lease_no, death.first_offset, death.last_offset) == (7, 100, 199)
-    assert home.now_s == pytest.approx(1000.6), "the first time at once, then ever later"
-    home.children.drain_unleased()
-    first, last = pools.children
-    assert first.draining and last.draining  # type: ignore[attr-defined]  # noqa: PT018
-    home.end(home.forked[0], ExitCode.DRAINED)
-    assert len(pools.deaths) == 3, "as asked"
-    home.end(home.forked[-1], ExitCode.CRASHED)
-    assert len(pools.deaths) == 4
-    assert home.children.is_empty()
-
-
-def test_the_next_worker_of_a_group_goes_on_counting_in_the_same_row(home: Home) -> None:
-    for _ in range(3):
-        home.start()
-        home.children.drain(place(0))
-        home.end(home.forked[-1], ExitCode.DRAINED)
-    assert len(list(home.meters.read())) == 1
-    home.children.keep_sequencer()
-    assert len(list(home.meters.read())) == 2
-
-
-_NO_SPEC = SimpleNamespace(close_fds=())

@@ -2,15 +2,12 @@
 
 import os
 import signal
-import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from select import select
 from stat import S_ISFIFO
-from threading import Timer
 from time import sleep
 from types import SimpleNamespace
 from typing import Any
@@ -20,10 +17,8 @@ import pytest
 
 from gapless.errors import UsageError
 from gapless.worker import child as module
-from gapless.worker import life
 from gapless.worker.child import Child, explain_exit
-from gapless.worker.life import close_resources, is_orphan, leave, live, settle
-from gapless.worker.pid_one import work_in_a_child
+from gapless.worker.life import live, settle
 from gapless.worker.spec import ExitCode
 from support.servers import until
 
@@ -215,11 +210,6 @@ def test_whose_parent_is_gone_already_ends_at_once(forked: Any) -> None:
     assert _code(forked(run)) == ExitCode.ORPHANED
 
 
-def test_an_orphan_is_whose_supervisor_is_another() -> None:
-    assert is_orphan(_spec())
-    assert not is_orphan(_spec(supervisor_pid=os.getppid()))
-
-
 def _raise(error: Exception | None) -> ExitCode:
     if error is not None:
         raise error
@@ -239,115 +229,3 @@ def test_a_child_leaves_with_what_ended_it(
     forked: Any, error: Exception | None, code: ExitCode
 ) -> None:
     assert _code(forked(lambda _pipe: live("child", lambda: _raise(error)))) == code
-
-
-def test_before_it_leaves_it_closes_and_flushes(
-    forked: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(life, "flush", lambda: os._exit(50))
-    assert _code(forked(lambda _pipe: leave(ExitCode.DRAINED))) == 50
-    monkeypatch.setattr(life, "close_resources", lambda code: os._exit(40 + code))
-    assert _code(forked(lambda _pipe: live("child", lambda: ExitCode.FENCED))) == 44
-
-
-def test_what_it_has_printed_and_logged_is_not_lost(forked: Any) -> None:
-    reader, writer = os.pipe()
-
-    def run(_pipe: Any) -> None:
-        sys.stdout = os.fdopen(os.dup(writer), "w")
-        sys.stderr = os.fdopen(os.dup(writer), "w")
-        sys.stdout.write("printed ")
-        sys.stderr.write("complained ")
-        leave(ExitCode.DRAINED)
-
-    child = forked(run)
-    os.close(writer)
-    assert _code(child) == 0
-    assert sorted(os.read(reader, 100).split()) == [b"complained", b"printed"]
-    os.close(reader)
-
-
-def test_resources_that_hang_are_left_open(forked: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(life, "CLOSE_S_MAX", 0.01)
-    monkeypatch.setattr(life, "is_any_open", lambda: True)
-    monkeypatch.setattr(life, "close_all", lambda: sleep(3600))
-
-    def run(_pipe: Any) -> None:
-        close_resources(ExitCode.FENCED)
-
-    assert _code(forked(run)) == ExitCode.FENCED
-
-
-def test_resources_that_close_keep_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    closed: list[str] = []
-    monkeypatch.setattr(life, "CLOSE_S_MAX", 3600)
-    monkeypatch.setattr(life, "close_all", lambda: closed.append("all"))
-    monkeypatch.setattr(life, "is_any_open", lambda: False)
-    close_resources(ExitCode.DRAINED)
-    assert closed == []
-    monkeypatch.setattr(life, "is_any_open", lambda: True)
-    close_resources(ExitCode.DRAINED)
-    assert closed == ["all"]
-    assert until(lambda: not any(_is_watch(each) for each in threading.enumerate()))
-
-
-def _is_watch(thread: threading.Thread) -> bool:
-    return isinstance(thread, Timer) and thread.function is life._leave_open
-
-
-# -- process 1 ------------------------------------------------------------------------------------
-
-
-SIGNALLED = """
-import os, signal, sys
-from time import monotonic, sleep
-from gapless.worker.pid_one import work_in_a_child
-
-def work():
-    heard = []
-    for each in (signal.SIGTERM, signal.SIGUSR1):
-        signal.signal(each, lambda number, _: heard.append(number))
-    if os.fork() == 0:
-        os._exit(0)
-    print(flush=True)
-    give_up_s = monotonic() + 30
-    while len(heard) < 2 and monotonic() < give_up_s:
-        sleep(0.01)
-    return 10 * (os.getpgrp() == os.getpid()) + len(heard)
-
-sys.exit(work_in_a_child(work))
-"""
-
-
-def _as_one(forked: Any, work: Callable[[], int]) -> Child:
-    """Let a child do it as process 1 would."""
-
-    def run(pipe: Any) -> None:
-        parent = os.getpid()
-        code = work_in_a_child(work)
-        if os.getpid() == parent:
-            pipe.send_bytes(f"it was {code}".encode())
-        os._exit(code)
-
-    child: Child = forked(run)
-    return child
-
-
-@pytest.mark.parametrize(
-    ("work", "code"),
-    [(lambda: 7, 7), (lambda: os.kill(os.getpid(), signal.SIGKILL) or 0, 128 + 9)],
-)
-def test_process_1_ends_as_its_child_does(forked: Any, work: Any, code: int) -> None:
-    child = _as_one(forked, work)
-    assert _code(child) == code
-
-
-def test_process_1_passes_signals_on_and_waits() -> None:
-    """A program of its own: a fork of this one may have threads, which would be given the signals."""
-    program = [sys.executable, "-c", SIGNALLED]
-    with subprocess.Popen(program, stdout=subprocess.PIPE) as first:
-        assert first.stdout is not None
-        first.stdout.readline()
-        first.send_signal(signal.SIGUSR1)
-        first.send_signal(signal.SIGTERM)
-        assert first.wait(60) == 12

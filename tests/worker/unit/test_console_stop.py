@@ -61,17 +61,6 @@ def _state(pid: int) -> str:
     return ""
 
 
-def test_it_waits_until_the_terminal_is_given_back(tmp_path: Path) -> None:
-    answer = "time.sleep(0.5); os.kill(os.getpid(), signal.SIGSTOP)"
-    with _supervisor(tmp_path, answer, 600) as (supervisor, console):
-        assert until(lambda: _state(supervisor.pid) == "T")
-        assert _state(console) == "T"
-        os.kill(supervisor.pid, signal.SIGCONT)
-        assert supervisor.stdout is not None
-        assert supervisor.stdout.readline() == "goes on\n"
-        assert until(lambda: _state(console) != "T")
-
-
 def test_it_does_not_wait_forever(tmp_path: Path) -> None:
     with _supervisor(tmp_path, "pass", 0.1) as (supervisor, _):
         assert until(lambda: _state(supervisor.pid) == "T")

@@ -17,30 +17,27 @@ import pytest
 
 from gapless.consume.job import Step
 from gapless.consume.verdict.policy import DEAD_LETTER
-from gapless.errors import BlockedError, HoleError, UnplacedError, UsageError
+from gapless.errors import HoleError, UsageError
 from gapless.keys import Assignment, Partition
 from gapless.lease import hold
 from gapless.settings import Settings
 from gapless.worker import leased, service, states
 from gapless.worker.board import Board
-from gapless.worker.failure_backoff import BRAKE_S_MIN, BRAKE_UNITS, REST_LOOK_S
+from gapless.worker.failure_backoff import BRAKE_S_MIN, BRAKE_UNITS
 from gapless.worker.leased import Leased
-from gapless.worker.service import HOLE_RETRY_S, Service, Shared
+from gapless.worker.service import Service, Shared
 from gapless.worker.spec import ExitCode
 from gapless.worker.states import (
     CAREFUL_BATCH,
     INSTALL_WAIT_MS,
     LOCK_POLL_S,
     LOCK_POLL_S_MAX,
-    OWN_LOOK_S,
-    Installing,
     Working,
 )
 
 HERE = Partition(group_id="g", topic="t", topic_id=1, partition_id=0)
 OURS = Assignment(partition=HERE, epoch=3, token=UUID(int=1))
 LEASE_NO, SLOT, BATCH = 7, 1, 256
-READY_S = hold.READY_EVERY_MS / 1000
 
 
 RETRY_S = 0.25
@@ -58,14 +55,9 @@ class World:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_s = 1000.0
         self.story: list[object] = []
-        self.owned: list[object] = []  # as log lines are told
-        self.turns: list[object] = []
-        self.took_s, self.periods_s = list[float](), list[float]()
         self.is_free = False
-        self.zombies = 0
         self.held: Any = hold.Held(assignment=OURS, unclean=False)
         self.done: Step | Exception = Step(outcome="idle")
-        self.turn_s = 0.0
         self.going_on = False
         self.oldest_s: float | None = None
         self.waits_s, self.rests_s = 0.5, 0.0
@@ -81,15 +73,14 @@ class World:
         monkeypatch.setattr(hold, "unlock", lambda _conn, lease_no: say(("unlock", lease_no)))
         monkeypatch.setattr(hold, "release", lambda _conn, ours, no: say(("release", ours, no)))
         monkeypatch.setattr(hold, "report_error", lambda _conn, _ours, text: say(("report", text)))
-        monkeypatch.setattr(hold, "break_zombie", lambda *_: say("break_zombie") or self.zombies)
         monkeypatch.setattr(service, "is_sound", lambda _conn: self.is_sound)
         monkeypatch.setattr("gapless.db.hidden.hidden_rows", lambda _conn: None)
         monkeypatch.setattr(service.Retries, "failed", _fail)
         monkeypatch.setattr(states, "Driver", lambda *_, **__: self)
         monkeypatch.setattr(states, "Job", lambda **said: said)
-        monkeypatch.setattr(states, "owns", self.owned.append)
+        monkeypatch.setattr(states, "owns", lambda _: None)
         monkeypatch.setattr(states, "failing_keys", lambda *_: (BRAKE_UNITS, 0.0))
-        monkeypatch.setattr(leased, "has_turn", self.turns.append)
+        monkeypatch.setattr(leased, "has_turn", lambda _: None)
         monkeypatch.setattr(states, "in_use", [SimpleNamespace(happened=say)])
         spec: Any = SimpleNamespace(
             slot=SLOT, member_id=UUID(int=2), handler=None, former_end="", is_auto=False,
@@ -119,7 +110,6 @@ class World:
     def turn(self, *, batch_size: int, alone: bool) -> Step:
         assert self.board.work_ms(SLOT) > 0
         self.story.append(("alone" if alone else "turn", batch_size))
-        self.now_s += self.turn_s
         if isinstance(self.done, Exception):
             raise self.done
         return self.done
@@ -129,12 +119,10 @@ class World:
         assert isinstance(self.done, Step)
         return self.done
 
-    def wait_s(self, _done: Step, period_s: float) -> float:
-        self.periods_s.append(period_s)
+    def wait_s(self, _done: Step, _period_s: float) -> float:
         return self.waits_s
 
-    def rest_s(self, _done: Step, took_s: float) -> float:
-        self.took_s.append(round(took_s, 6))
+    def rest_s(self, _done: Step, _took_s: float) -> float:
         return self.rests_s
 
     # -- as a test ---------------------------------------------------------------------------------
@@ -165,9 +153,6 @@ def world(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> 
     return World(monkeypatch)
 
 
-# -- waiting --------------------------------------------------------------------------------------
-
-
 def test_it_looks_for_the_lock_ever_less_and_says_now_and_then_that_it_is_ready(
     world: World,
 ) -> None:
@@ -184,58 +169,6 @@ def test_it_looks_for_the_lock_ever_less_and_says_now_and_then_that_it_is_ready(
     assert announced[:2] == [True, False]
 
 
-def test_on_a_machine_that_has_just_started_it_is_ready_at_once(world: World) -> None:
-    """Its clock says less than a second."""
-    world.now_s = 0.5
-    assert world.step() == ["announce"]
-    world.leased.wake()
-    assert world.due_in_s == 0
-    world.is_free = True
-    world.step()
-    assert world.step() == ["takeover"]
-    for going_on in (False, True):
-        world.going_on = going_on
-        world.step()
-        world.leased.wake()
-        assert world.due_in_s == 0
-
-
-def test_it_is_ready_again_when_it_is_time(world: World) -> None:
-    assert world.step() == ["announce"]
-    world.now_s += READY_S - 0.0001
-    assert world.step() == []
-    world.now_s += 0.0001
-    assert world.step() == ["announce"]
-
-
-def test_an_evicted_owner_that_keeps_it_is_ended_after_a_while(world: World) -> None:
-    world.now_s += 5.0
-    assert world.step() == ["announce"]
-    world.now_s += READY_S
-    assert world.step() == ["announce", "break_zombie"]
-    assert world.due_in_s == pytest.approx(LOCK_POLL_S * 1.5)
-    world.now_s, world.zombies = world.now_s + READY_S, 1
-    assert world.step() == ["announce", "break_zombie"]
-    assert world.due_in_s == LOCK_POLL_S, "it is free soon"
-
-
-def test_what_is_free_is_taken_and_worked_on(world: World, caplog: Any) -> None:
-    world.is_free = True
-    assert world.step() == []
-    assert isinstance(world.leased._state, Installing)
-    assert world.due_in_s == 0
-    world.service.due_s += 5
-    assert world.step() == ["takeover"]
-    assert world.due_in_s == 0
-    assert world.leased.is_owned
-    assert caplog.messages == ["g/t/0: acquired, epoch 3: released by its former owner"]
-    assert (world.owned, world.turns) == ([OURS], [HERE] * 2)
-    assert world.step() == [("turn", BATCH)]
-
-
-# -- the fence ------------------------------------------------------------------------------------
-
-
 def test_the_fence_waits_for_a_late_owners_transaction(world: World) -> None:
     world.is_free, world.held = True, psycopg.errors.LockNotAvailable("busy")
     world.step()
@@ -243,27 +176,6 @@ def test_the_fence_waits_for_a_late_owners_transaction(world: World) -> None:
     assert (world.due_in_s, world.leased.is_owned) == (LOCK_POLL_S, False)
     world.held = hold.Held(assignment=OURS, unclean=False)
     assert world.step() == ["takeover"]
-
-
-def test_without_a_place_it_stays_and_says_so_until_there_is_one(world: World, caplog: Any) -> None:
-    world.is_free, world.held = True, UnplacedError("g/t/0")
-    world.step()
-    for _ in range(2):
-        [(word, text)] = world.step()
-        assert word == "report"
-        assert text.startswith("stopped: ")
-        assert world.due_in_s == HOLE_RETRY_S
-        assert len(caplog.messages) == 1, "the log is told once"
-    world.held = hold.Held(assignment=OURS, unclean=False)
-    assert world.step() == [("report", None), "takeover"]
-
-
-def test_fenced_before_it_began_it_gives_the_lock_back(world: World) -> None:
-    world.is_free, world.held = True, None
-    world.step()
-    world.story.clear()
-    assert world.leased.turn() == ExitCode.FENCED
-    assert world.story == ["fenced", ("unlock", LEASE_NO)]
 
 
 # -- working --------------------------------------------------------------------------------------
@@ -282,27 +194,6 @@ def test_the_board_says_at_what_it_is_and_acquits_it_afterwards(world: World) ->
     assert world.board.subject(SLOT) == LEASE_NO, "lost at work on it"
 
 
-def test_at_rest_it_leaves_the_look_to_a_supervisor_that_looked_within_the_period(
-    world: World,
-) -> None:
-    world.take()
-    world.waits_s = OWN_LOOK_S
-    world.step(Step(outcome="idle"))
-    assert world.due_in_s == 1.0, "nobody has looked"
-    for since_s in (-0.7, 0.4, 1.2):
-        world.board.look(world.now_s + since_s)
-        assert world.due_in_s == pytest.approx(max(1.0, since_s + 1.0))
-    world.board.look(world.now_s + OWN_LOOK_S)
-    assert world.due_in_s == OWN_LOOK_S
-    world.leased.wake()
-    assert world.due_in_s == 0.0
-    world.waits_s = 0.25
-    world.step()
-    assert world.due_in_s == 0.25, "a unit that was set aside is due"
-    world.step(psycopg.errors.SerializationFailure("busy"))
-    assert world.due_in_s == world.service.due_s - world.now_s, "what failed has its own time"
-
-
 def _failing(failed: int = 1, **more: int) -> Step:
     return Step(outcome="done", events=failed, units=failed, waiting=failed, **more)
 
@@ -317,46 +208,6 @@ def test_batches_shrink_when_units_fail_and_grow_again(world: World) -> None:
     assert world.board.completed(SLOT) == 1
     sizes = [world.step(fine) for _ in range(4)]
     assert sizes == [[("turn", size)] for size in (128, 256, 256, 256)]
-
-
-def test_nothing_but_failures_slow_it_down_until_one_is_handled(world: World, caplog: Any) -> None:
-    world.take()
-    assert world.step(_failing(BRAKE_UNITS - 1)) == [("turn", BATCH)]
-    assert world.due_in_s == world.waits_s
-    caplog.clear()
-    turn, (word, text) = world.step(_failing())
-    assert (turn, word) == (("turn", CAREFUL_BATCH), "report")
-    assert text.startswith("retrying: slowed down until ")
-    assert len(caplog.messages) == 1
-    assert world.due_in_s == BRAKE_S_MIN
-    world.leased.wake()
-    assert world.due_in_s == BRAKE_S_MIN, "a notification does not hasten it"
-    world.now_s += BRAKE_S_MIN
-    assert world.step()[0] == ("turn", 1), "one is tried at a time"
-    assert world.due_in_s == BRAKE_S_MIN * 2
-    assert len(caplog.messages) == 1
-    assert world.step() == [], "it rests"
-    world.now_s += BRAKE_S_MIN * 2
-    assert world.step(_failing(1, handled=1)) == [("turn", 1), ("report", None)]
-    assert world.due_in_s == world.waits_s
-    world.leased.wake()
-    assert world.due_in_s == 0
-    assert len(caplog.messages) == 2
-
-
-def test_another_partition_that_handles_something_ends_it_at_once(world: World) -> None:
-    world.take()
-    world.step(_failing(BRAKE_UNITS))
-    for rest_s in (BRAKE_S_MIN, 2 * BRAKE_S_MIN, 4 * BRAKE_S_MIN):
-        world.now_s += rest_s
-        world.step(_failing())
-    assert world.due_in_s == REST_LOOK_S, "it rests for longer, and looks"
-    assert world.step() == []
-    assert world.due_in_s == REST_LOOK_S, "and looks again"
-    world.board.handle(SLOT - 1)
-    assert world.step(_failing()) == [("turn", 1), ("report", None)]
-    assert world.step(_failing(BRAKE_UNITS)) == [("turn", CAREFUL_BATCH)]
-    assert world.due_in_s == world.waits_s
 
 
 def test_while_calls_are_under_way_the_brake_lets_them_end(world: World) -> None:
@@ -396,24 +247,11 @@ def test_it_rests_between_batches_whatever_it_is_notified_of(world: World) -> No
     assert world.leased.due_s == due_s, "it is due already"
 
 
-def test_how_long_a_turn_took_counts(world: World) -> None:
-    world.take()
-    world.turn_s = 0.125
-    world.step()
-    assert world.took_s == [0.125]
-
-
-def test_fenced_it_is_over(world: World) -> None:
-    world.take()
-    world.done = Step(outcome="fenced")
-    assert world.leased.turn() == ExitCode.FENCED
-    assert world.story[-2:] == ["fenced", ("unlock", LEASE_NO)]
-
-
 # -- trouble --------------------------------------------------------------------------------------
 
 TRANSIENT = psycopg.errors.SerializationFailure("busy")
-REVOKED = psycopg.errors.InsufficientPrivilege("no")
+HOLE = HoleError.__new__(HoleError)
+Exception.__init__(HOLE, "a hole")
 
 
 def test_what_passes_is_tried_again_and_told_in_the_lease_the_third_time(
@@ -438,50 +276,12 @@ def test_what_passes_is_tried_again_and_told_in_the_lease_the_third_time(
     assert world.due_in_s == 0
 
 
-def test_a_policy_that_stops_it_is_told_at_once(world: World) -> None:
-    world.take()
-    turn, (word, text) = world.step(BlockedError("g/t/0", "no"))
-    assert (turn, word) == (("turn", BATCH), "report")
-    assert text.endswith("(attempt 1)")
-    assert world.due_in_s == RETRY_S
-
-
-def test_at_a_hole_it_stays_and_says_so(world: World, caplog: Any) -> None:
-    world.take()
-    caplog.clear()
-    hole = HoleError.__new__(HoleError)
-    Exception.__init__(hole, "a hole")
-    for _ in range(2):
-        assert world.step(hole) == [("turn", BATCH), ("report", "stopped: a hole")]
-        assert world.due_in_s == HOLE_RETRY_S
-        assert len(caplog.messages) == 1
-    world.leased.wake()
-    assert world.due_in_s == HOLE_RETRY_S
-
-
-@pytest.mark.parametrize("error", [TRANSIENT, UsageError("no"), ZeroDivisionError("bug")])
+@pytest.mark.parametrize("error", [TRANSIENT, HOLE, UsageError("no"), ZeroDivisionError("bug")])
 def test_with_the_session_all_is_lost(world: World, error: Exception) -> None:
     world.take()
     world.done, world.is_sound = error, False
     with pytest.raises(psycopg.OperationalError):
         world.leased.turn()
-
-
-def test_at_a_hole_too(world: World) -> None:
-    world.take()
-    hole = HoleError.__new__(HoleError)
-    Exception.__init__(hole, "a hole")
-    world.done, world.is_sound = hole, False
-    with pytest.raises(psycopg.OperationalError, match="a hole"):
-        world.leased.turn()
-
-
-def test_an_error_of_the_connection_is_raised_as_it_is(world: World) -> None:
-    world.take()
-    world.done, world.is_sound = psycopg.OperationalError("gone"), False
-    with pytest.raises(psycopg.OperationalError) as raised:
-        world.leased.turn()
-    assert raised.value is world.done
 
 
 @pytest.mark.parametrize(
@@ -502,19 +302,6 @@ def test_what_does_not_pass_ends_its_service_and_frees_the_lock(
     assert world.story[-1] == ("unlock", LEASE_NO)
     [record] = caplog.records
     assert bool(record.exc_info) == in_full
-
-
-# -- letting go -----------------------------------------------------------------------------------
-
-
-def test_dropped_it_lets_go_at_once(world: World, caplog: Any) -> None:
-    world.take()
-    caplog.clear()
-    world.leased.drop()
-    assert (world.leased.due_s, world.leased.is_owned) == (0, False)
-    assert world.leased.turn() == ExitCode.DRAINED
-    assert world.story == [("release", OURS, LEASE_NO)]
-    assert caplog.messages == ["g/t/0: released"]
 
 
 def test_dropped_with_calls_under_way_it_lets_them_end_and_begins_none(world: World) -> None:

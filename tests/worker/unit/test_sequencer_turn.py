@@ -3,21 +3,17 @@
 With a clock that stands still and a database that answers as a test wants.
 """
 
-import logging
-from functools import partial
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any, NoReturn
+from typing import Any
 
 import psycopg
 import pytest
 
-from gapless.errors import UsageError
 from gapless.settings import Settings
 from gapless.worker import sequencer as module
 from gapless.worker.board import Board
 from gapless.worker.sequencer import _Candidate, _Turn
-from gapless.worker.spec import ExitCode
 
 PIPE, CONN = 77, 78
 SLOT = 1
@@ -153,12 +149,6 @@ def test_the_more_events_it_found_and_the_longer_that_took_the_longer_it_rests(
     assert world.board.completed(SLOT) == 1
 
 
-def test_it_rests_as_long_as_it_is_told_to_at_least(world: World) -> None:
-    world.found, world.run_s = [1], 0.001
-    world.turn(pause_s=0.3).take()
-    assert world.told()[-1] == 0.3
-
-
 def test_beside_a_publisher_that_believes_it_awake_it_dozes_ever_longer(world: World) -> None:
     turn = world.turn()
     turn.take()
@@ -232,17 +222,6 @@ def test_it_wakes_up_where_runs_take_a_third_of_the_time_between_events(
     assert ("wake_up" in world.told()) == wakes
 
 
-def test_a_few_that_come_together_do_not_wake_it(world: World) -> None:
-    turn = asleep(world)
-    world.run_s = 0.001
-    for _ in range(5):
-        world.now_s += 0.1
-        for _ in range(3):
-            world.found, world.notified = [1], [""]
-            turn.take()
-    assert "wake_up" not in world.told()
-
-
 def test_publishers_who_wait_for_each_other_to_notify_wake_it_at_once(world: World) -> None:
     turn = asleep(world, wait_period_s=1.0)
     world.run_s = 0.05
@@ -258,18 +237,6 @@ def test_found_by_the_clock_alone_it_wakes_up_for_not_all_publishers_notify(worl
     world.found = [1]
     turn.take()
     assert world.told() == [("wait", 0.4), *LOOK, "wake_up", 0.0]
-
-
-def test_notified_in_vain_it_dozes_ever_longer(world: World) -> None:
-    turn = asleep(world)
-    for doze_s in (0.0005, 0.001, 0.002, 0.004, 0.005, 0.005):
-        world.notified = ["", ""]
-        turn.take()
-        assert world.told() == ["patient", doze_s]
-    turn.take()
-    world.notified = [""]
-    turn.take()
-    assert world.told()[-1] == 0.0005, "from anew"
 
 
 def test_told_all_the_time_it_looks_at_its_time_for_what_is_due_and_nobody_told_of(
@@ -295,29 +262,6 @@ def test_asleep_it_looks_for_what_is_due_when_told_and_when_it_is(world: World) 
     world.due_s, world.later, world.found = world.now_s + 0.1, [3], [0, 3]
     turn.take()
     assert world.told() == [("wait", 0.1), *LOOK, "sequence", 0.0], "and stays asleep"
-
-
-def test_leaving_it_gives_back_what_makes_publishers_notify(world: World) -> None:
-    turn = asleep(world)
-    turn.wake_up()
-    turn.wake_up()
-    assert world.told() == ["wake_up"], "once"
-
-
-@pytest.mark.parametrize(("wait_period_s", "sleep_s"), [(0.4, 0.4), (1.0, 1.0), (60.0, 1.0)])
-def test_it_sleeps_as_long_as_it_is_told_to_and_a_second_at_most(
-    world: World, wait_period_s: float, sleep_s: float
-) -> None:
-    asleep(world, wait_period_s=wait_period_s).take()
-    assert ("wait", sleep_s) in world.told()
-
-
-def test_where_nobody_notifies_it_looks_often(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "has_to_poll", lambda _conn: True)
-    asleep(world).take()
-    assert ("wait", module.POLL_S) in world.told()
 
 
 def test_chunks_are_made_now_and_then_and_after_many_events(world: World) -> None:
@@ -394,32 +338,13 @@ def test_events_without_a_topic_are_told_of_when_they_are_more(
 ) -> None:
     turn = world.turn()
     told = []
-    for strays in (0, 2, 2, 1, 2, 3):
+    for strays in (0, 1, 1, 0, 1, 2):
         world.strays = strays
         caplog.clear()
         turn.take()
         told.append(len([each for each in caplog.records if "nobody made" in each.getMessage()]))
         world.now_s += module.CHUNKS_EVERY_S
     assert told == [0, 1, 0, 0, 1, 1]
-
-
-def test_chunks_that_were_made_are_told_of(world: World, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "gapless")
-    turn = world.turn()
-    world.chunks = [0, 2]
-    turn.take()
-    assert caplog.messages == []
-    world.now_s += module.CHUNKS_EVERY_S
-    turn.take()
-    assert caplog.messages == ["sequencer: made 2 chunks"]
-
-
-def test_a_single_event_without_a_topic_is_told_of(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    world.strays = 1
-    world.turn().take()
-    assert len(caplog.messages) == 1
 
 
 class Standing:
@@ -485,31 +410,6 @@ def test_one_that_does_nothing_is_ended_and_then_given_time(
     assert standing.broken == [7, 7]
 
 
-def test_so_long_and_no_shorter(standing: Standing, candidate: _Candidate) -> None:
-    standing.run = 7
-    candidate.look()
-    standing.now_s += module.STANDSTILL_S_MAX
-    candidate.look()
-    assert standing.broken == []
-    standing.now_s += module.LOOK_EVERY_S
-    candidate.look()
-    assert standing.broken == [7]
-
-
-def test_one_that_gets_on_or_has_nothing_to_do_is_left_alone(
-    standing: Standing, candidate: _Candidate
-) -> None:
-    for run in (1, 2, 3):
-        standing.run = run
-        standing.watch(candidate, 2.0)
-    for _ in range(3):
-        standing.run = 4
-        standing.watch(candidate, 1.5)
-        standing.run = None
-        standing.watch(candidate, 3.0)
-    assert standing.broken == []
-
-
 def test_one_that_may_not_be_ended_is_stood_in_for(
     standing: Standing, candidate: _Candidate, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -517,130 +417,3 @@ def test_one_that_may_not_be_ended_is_stood_in_for(
     standing.watch(candidate, 3.0)
     assert standing.sequenced == 1
     assert caplog.messages == ["sequencer: the active one does nothing: a grant is missing"]
-
-
-@pytest.mark.parametrize(
-    ("error", "code"),
-    [
-        (None, ExitCode.DRAINED),
-        (psycopg.OperationalError("gone"), ExitCode.CONNECTION_LOST),
-        (UsageError("no"), ExitCode.CONNECTION_LOST),
-        (psycopg.errors.UndefinedTable("gone"), ExitCode.CRASHED),
-        (ZeroDivisionError(), ExitCode.CRASHED),
-    ],
-)
-def test_it_leaves_with_what_ended_it(
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-    error: Exception | None,
-    code: ExitCode,
-) -> None:
-    class LeftError(BaseException):
-        pass
-
-    def run(*_: object) -> ExitCode:
-        if error is not None:
-            raise error
-        return ExitCode.DRAINED
-
-    def leave(with_: ExitCode) -> NoReturn:
-        raise LeftError(with_)
-
-    settled: list[object] = []
-    monkeypatch.setattr(module, "settle", lambda *said: settled.append(said))
-    monkeypatch.setattr(module, "_run", run)
-    monkeypatch.setattr(module, "leave", leave)
-    nothing: Any = "nothing"
-    with pytest.raises(LeftError) as left:
-        module.run_sequencer(nothing, nothing, nothing)
-    assert left.value.args == (code,)
-    assert settled == [("nothing", "sequencer")]
-    in_full = [each for each in caplog.records if each.exc_info and each.levelname == "ERROR"]
-    assert bool(in_full) == isinstance(error, ZeroDivisionError), "else one line for people"
-
-
-class Life:
-    """From the first connection to the last word; `ends` is what ends it, after so many turns."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, ends: str, turns: int, roles: int) -> None:
-        self.story: list[object] = []
-        self.ends, self.turns, self.roles = ends, turns, roles
-        monkeypatch.setattr(module, "connect", lambda *_, **__: "conn")
-        monkeypatch.setattr(module, "listen", lambda _conn, name: self.story.append(name))
-        monkeypatch.setattr(module, "try_role", self._try_role)
-        monkeypatch.setattr(module, "wait", lambda _conn, *said: self._turned(("wait", *said)))
-        monkeypatch.setattr(module, "is_orphan", lambda _spec: self._is_over("orphan"))
-        monkeypatch.setattr(module, "give_role", lambda _conn: self.story.append("give_role"))
-        monkeypatch.setattr(_Candidate, "look", lambda _: self.story.append("look"))
-        wake_up = partial(self.story.append, "wake_up")
-        turn = SimpleNamespace(take=lambda: self._turned("take"), wake_up=wake_up)
-        monkeypatch.setattr(module, "_Turn", lambda *_: turn)
-
-    def _try_role(self, _conn: object) -> bool:
-        self.story.append("try_role")
-        self.roles -= 1
-        return self.roles < 0
-
-    def _turned(self, what: object) -> None:
-        self.story.append(what)
-        self.turns -= 1
-        assert self.turns > -5, "it does not end"
-
-    def _is_over(self, why: str) -> bool:
-        return self.turns <= 0 and why == self.ends
-
-    def run(self) -> list[object]:
-        spec: Any = SimpleNamespace(slot=SLOT, dsn="", settings=Settings())
-        pipe: Any = SimpleNamespace(fileno=lambda: PIPE, poll=lambda: self._is_over("told"))
-        board = Board(2)
-        assert module._run(spec, pipe, board) == ExitCode.DRAINED
-        self.story.append("alive" if board.silence_ms(SLOT) else "silent")
-        return self.story
-
-
-ENDS = pytest.mark.parametrize("ends", ["told", "orphan"])
-
-
-@ENDS
-def test_a_candidate_looks_and_waits_until_it_is_to_end(
-    monkeypatch: pytest.MonkeyPatch, ends: str
-) -> None:
-    a_try = ["try_role", ("wait", module.ROLE_POLL_S, PIPE)]
-    assert Life(monkeypatch, ends, 3, roles=9).run() == [
-        module.ROLE_CHANNEL, *a_try, "look", *a_try, "look", *a_try, "alive",
-    ]  # fmt: skip
-
-
-@ENDS
-def test_the_active_one_takes_turns_until_it_is_to_end_and_gives_its_role_back(
-    monkeypatch: pytest.MonkeyPatch, ends: str
-) -> None:
-    assert Life(monkeypatch, ends, 2, roles=0).run() == [
-        module.ROLE_CHANNEL, "try_role", module.WAKE_CHANNEL, "take", "take", "wake_up", "give_role",
-        "silent",
-    ]  # fmt: skip
-
-
-def test_it_measures_how_long_runs_take_that_found_something(
-    world: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    took: list[object] = []
-    meter = SimpleNamespace(took=lambda what, took_s: took.append((what, round(took_s, 6))))
-    monkeypatch.setattr(module, "current", lambda: meter)
-    world.run_s, world.found = 0.25, [0, 3]
-    turn = world.turn()
-    turn.take()
-    assert took == []
-    turn.take()
-    assert took == [("sequence", 0.25)]
-
-
-def test_a_machine_that_has_just_started_is_no_reason_to_wait(
-    world: World, standing: Standing, candidate: _Candidate
-) -> None:
-    """Its clock says less than a second."""
-    standing.now_s = 0.5
-    candidate.look()
-    assert standing.looks == 1
-    world.turn()._chunks()
-    assert world.told() == ["chunks"]

@@ -7,7 +7,6 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from gapless.worker import session_loop as module
 from gapless.worker.forgive import InHand
 from gapless.worker.session_loop import Host, Opening, session_loop
 
@@ -77,13 +76,6 @@ def test_what_is_due_has_turns_until_it_ends_and_nothing_waits_meanwhile() -> No
     desk = Desk([Served("a", 2, 0.0), Served("b", 1, later)])
     assert session_loop(desk, OPENING) == "all is done"
     assert desk.story == ["a continues", "a a", "wait", "b b"]
-
-
-def test_what_is_due_this_very_moment_is_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "monotonic", lambda: 1000.0)
-    desk = Desk([Served("a", 1, 1000.0)])
-    assert session_loop(desk, OPENING) == "all is done"
-    assert desk.story == ["a a"]
 
 
 def test_nothing_to_serve_is_the_end() -> None:

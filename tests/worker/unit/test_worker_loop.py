@@ -127,16 +127,6 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
     return Desk(monkeypatch)
 
 
-def test_it_serves_more_when_told_to_and_lets_go_of_what_it_is_told_to(desk: Desk) -> None:
-    desk.serve(1, 2)
-    assert desk.story == [("listen", "gapless_p_1_1"), ("listen", "gapless_p_1_2")]
-    assert desk.place(2).partition.partition_id == 2
-    assert desk.titles[-1] == "gapless: worker g/t/0,1,2"
-    desk.orders = [b"drop 101"]
-    assert desk.it.over() is None
-    assert [desk.place(each).dropped for each in range(3)] == [0, 1, 0]
-
-
 def test_a_worker_that_its_supervisor_rings_listens_to_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -246,15 +236,6 @@ def test_it_waits_for_what_is_due_an_order_a_call_or_a_notification(
     assert desk.story == [(waits_s, (SESSION, PIPE, BELL))]
 
 
-def test_what_came_while_it_waited_is_heard(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    def readable(*_: object) -> None:
-        desk.channels = {"gapless_p_1_0"}
-
-    monkeypatch.setattr(module, "readable", readable)
-    desk.it.wait(desk.now_s + 1)
-    assert desk.place(0).woken == 1
-
-
 def test_a_call_that_hangs_is_work_though_it_waits(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -266,14 +247,6 @@ def test_a_call_that_hangs_is_work_though_it_waits(
     desk.it.wait(desk.now_s)
     assert desk.board.subject(SLOT) == 102
     assert desk.board._since_ns[SLOT] == 250_000_000
-
-
-def test_what_is_in_hand_is_what_is_worked_on(desk: Desk) -> None:
-    desk.serve(1)
-    assert list(desk.it.in_hand()) == []
-    driver = SimpleNamespace(assignment=SimpleNamespace(epoch=5))
-    desk.place(1).driver = driver
-    assert list(desk.it.in_hand()) == [(driver, 5)]
 
 
 def test_it_naps_alive_until_it_is_told_something(desk: Desk) -> None:
@@ -289,14 +262,3 @@ def test_it_naps_alive_until_it_is_told_something(desk: Desk) -> None:
     desk.story.clear()
     desk.it.nap(0)
     assert desk.story == []
-
-
-def test_one_of_its_own_has_the_title_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert Desk(monkeypatch, partitions_max=1).titles == []
-    assert Desk(monkeypatch, partitions_max=2).titles == ["gapless: worker g/t/0"]
-
-
-@pytest.mark.parametrize(("partitions_max", "role"), [(1, "worker g/t/0"), (2, "worker g/t")])
-def test_its_session_is_called_after_what_it_serves(partitions_max: int, role: str) -> None:
-    spec: Any = SimpleNamespace(partition=HERE, partitions_max=partitions_max)
-    assert module._role(spec) == role

@@ -1,31 +1,22 @@
-"""What workers and supervisors wait for, follow, and say in their logs."""
+"""What systemd is told, what a supervisor says while it is cut off, and threads beside its loop."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from socket import AF_UNIX, SOCK_DGRAM, socket
 from threading import current_thread
 from time import sleep
-from types import SimpleNamespace
 from typing import Any
 from uuid import UUID
 
 import psycopg
 import pytest
 
-from gapless.errors import ConnectError, SchemaError, UnreachableError, UsageError
-from gapless.settings import Settings
-from gapless.worker import cut_off, follow, session_loop, start, systemd
+from gapless.errors import UsageError
+from gapless.worker import cut_off, systemd
 from gapless.worker.cut_off import CutOff
-from gapless.worker.follow import Follower, SourceNews
-from gapless.worker.session_loop import Host
 from gapless.worker.side_thread import SideThread
-from gapless.worker.start import join_when_there
 from gapless.worker.systemd import ServiceManager
 from support.servers import until
-
-_ANY: Any = None
-
 
 # -- systemd --------------------------------------------------------------------------------------
 
@@ -53,39 +44,6 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     now_s = [1000.0]
     monkeypatch.setattr(systemd, "monotonic", lambda: now_s[0])
     return now_s
-
-
-def test_systemd_is_told_what_is_new_and_that_the_loop_turns(
-    listener: socket, now: list[float]
-) -> None:
-    environment = {
-        "NOTIFY_SOCKET": listener.getsockname(), "WATCHDOG_PID": str(os.getpid()),
-        "WATCHDOG_USEC": "4000000", "OTHER": "x",
-    }  # fmt: skip
-    manager = ServiceManager(environment)
-    assert environment == {"OTHER": "x"}, "what handlers start does not speak for us"
-    me = UUID(int=1)
-    assert len(manager.filenos()) == 1
-    for _ in range(2):
-        manager.turn(None, drains=False)
-        assert _heard(listener) == ["EXTEND_TIMEOUT_USEC=60000000"]
-    manager.turn(me, drains=False)
-    assert _heard(listener) == ["READY=1", "WATCHDOG=1"]
-    now[0] += 1.9999995  # not a microsecond earlier
-    manager.turn(me, drains=False)
-    assert _heard(listener) == []
-    now[0] += 0.01
-    manager.turn(me, drains=False)
-    assert _heard(listener) == ["WATCHDOG=1"]
-    manager.turn(None, drains=False)
-    manager.turn(me, drains=False)
-    manager.turn(me, drains=True)
-    assert _heard(listener) == ["STATUS=not a member of its groups, or not connected", "READY=1",
-        "STOPPING=1"]  # fmt: skip
-    manager.close()
-    manager.close()
-    manager.turn(me, drains=False)
-    assert (manager.filenos(), _heard(listener)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -129,90 +87,15 @@ def test_an_address_may_be_abstract() -> None:
         manager.close()
 
 
-# -- at the start ---------------------------------------------------------------------------------
-
-
-class Joining:
-    """A control session that joins after so many failures; a clock that rests move."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, errors: list[Exception]) -> None:
-        self.errors, self.now_s, self.rests = errors, 1000.0, 0
-        monkeypatch.setattr(start, "monotonic", lambda: self.now_s)
-        monkeypatch.setattr(start.Retries, "failed", _fail)
-
-    def join(self) -> None:
-        if self.errors:
-            raise self.errors.pop(0)
-
-    def rest(self, seconds: float) -> bool:
-        assert seconds == 0.25
-        self.now_s += seconds
-        self.rests += 1
-        return self.rests < 50
-
-    def run(self, limit_s: int = 0) -> bool:
-        plan: Any = SimpleNamespace(settings=SimpleNamespace(start_timeout_s=limit_s), dsn="")
-        control: Any = self
-        return join_when_there(control, plan, self.rest)
-
-
 def _fail(retries: Any) -> float:
     """Count a failure; wait as long for each."""
     retries.failures += 1
     return 0.25
 
 
-AWAY = UnreachableError("away")
-STARTING = psycopg.errors.CannotConnectNow("starting")
-
-
-def test_while_the_database_is_away_it_waits_and_says_so_once(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    joining = Joining(monkeypatch, [AWAY, STARTING, AWAY])
-    assert joining.run()
-    assert joining.rests == 3
-    assert caplog.messages == ["supervisor: away: trying again until it is there"]
-
-
-def test_told_to_stop_it_waits_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    joining = Joining(monkeypatch, [AWAY] * 99)
-    assert not joining.run()
-    assert joining.rests == 50
-
-
-def test_it_waits_as_long_as_it_is_told_to(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    joining = Joining(monkeypatch, [AWAY] * 99)
-    with pytest.raises(UnreachableError, match=r"^away \(waited 1 s: startTimeoutS\)$"):
-        joining.run(1)
-    assert joining.rests == 3
-    assert caplog.messages == ["supervisor: away: trying again for 1 s"]
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        ConnectError("full"),
-        SchemaError("old"),
-        UsageError("no"),
-        psycopg.errors.UndefinedTable("x"),
-    ],
-)
-def test_what_waiting_does_not_mend_ends_it(
-    monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    joining = Joining(monkeypatch, [error])
-    with pytest.raises(type(error)):
-        joining.run()
-    assert joining.rests == 0
-
-
 # -- cut off --------------------------------------------------------------------------------------
 
 GONE = psycopg.OperationalError("gone")
-REVOKED = psycopg.errors.InsufficientPrivilege("no")
 
 
 def test_cut_off_it_says_so_now_and_then(
@@ -229,35 +112,6 @@ def test_cut_off_it_says_so_now_and_then(
     assert len(caplog.messages) == 2
     cut.failed(GONE)
     assert len(caplog.messages) == 3, "from anew"
-
-
-def test_a_grant_that_was_revoked_is_told_of_once_and_so_is_its_return(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    cut = CutOff()
-    for _ in range(2):
-        assert not cut.is_revoked
-        for _ in range(3):
-            cut.failed(REVOKED)
-            assert cut.is_revoked
-        cut.ended()
-        cut.ended()
-    assert [each.levelname for each in caplog.records] == ["ERROR", "WARNING"] * 2
-
-
-# -- a host ------------------------------------------------------------------------------------
-
-
-def test_a_host_that_says_nothing_else_naps_and_never_hurries(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    class Quiet(Host[Any, Any]): ...
-
-    naps: list[float] = []
-    monkeypatch.setattr(session_loop, "sleep", naps.append)
-    quiet: Any = Quiet()
-    quiet.nap(0.5)
-    assert (naps, quiet.hurries()) == ([0.5], False)
 
 
 # -- a thread beside ------------------------------------------------------------------------------
@@ -299,51 +153,3 @@ def test_after_it_nothing_is_looked_at() -> None:
     assert beside.ended.is_set()
     sleep(0)
     assert beside.looks == 1
-
-
-# -- handlers that come and go --------------------------------------------------------------------
-
-
-def test_handlers_are_followed_and_those_of_the_program_stay(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    there: list[Any] = []
-    monkeypatch.setattr(
-        follow, "agree", lambda handler, _: SimpleNamespace(group_id=handler[0], topic="t")
-    )
-    source = SimpleNamespace(handlers=lambda _conn: there)
-    own: Any = ("own", 0)
-    plan: Any = SimpleNamespace(
-        source=source, settings=Settings(), handlers={("own", "t"): own}, terms={("own", "t"): own}
-    )
-    follower = Follower(plan)
-    assert not follower.look(_ANY)
-    a, b, another_a, intruder = ("a", 1), ("b", 1), ("a", 2), ("own", 1)
-    there[:] = [intruder, a, b]
-    news = follower.look(_ANY)
-    assert (news.came, str(news)) == ({("a", "t"), ("b", "t")}, "came: a/t, b/t")
-    assert plan.handlers["own", "t"] is own
-    assert len(caplog.messages) == 1
-    assert not follower.look(_ANY)
-    assert len(caplog.messages) == 1, "refused once"
-    there[:] = [another_a]
-    news = follower.look(_ANY)
-    assert bool(news)
-    assert str(news) == "gone: b/t; changed: a/t"
-    assert set(plan.handlers) == set(plan.terms) == {("own", "t"), ("a", "t")}
-    assert plan.handlers["a", "t"] is another_a
-    there[:] = []
-    assert follower.look(_ANY) == SourceNews(gone={("a", "t")})
-    there[:] = [a]
-    assert follower.look(_ANY) == SourceNews(came={("a", "t")})
-
-
-@pytest.mark.parametrize("what", ["came", "gone", "replaced"])
-def test_any_change_is_news(what: str) -> None:
-    assert not SourceNews()
-    assert SourceNews(**{what: {("g", "t")}})
-
-
-def test_without_a_source_nothing_comes() -> None:
-    plan: Any = SimpleNamespace(source=None)
-    assert not Follower(plan).look(_ANY)
