@@ -168,16 +168,11 @@ class Note:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """What a person asked of `gapless dlq`, one of several at once: and what came of each unit.
-
-    code: the exit code. units: place -> outcome, as the command told them; none when it refused.
-    """
+    """What a person asked for, one of several at once: and what came of each unit, by its place."""
 
     verb: str
     together: str
-    code: int
-    said: str
-    units: tuple[tuple[str, str], ...] = ()
+    units: tuple[tuple[str, str], ...]
     at_ns: int = field(default_factory=monotonic_ns)
 
 

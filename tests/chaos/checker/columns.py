@@ -12,7 +12,7 @@ from typing import Any
 from chaos.checker.attempts import Attempt
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation, about
+from chaos.checker.violation import Violation, about, of_group
 from chaos.history import Sent
 from gapless.log.event import transaction_uuid
 
@@ -92,15 +92,7 @@ def _given(
         other = different(event.seen, each or {})
         if other:
             text = f"{other}: not what the log has, in an {by}"
-            yield Violation(
-                invariant="I3",
-                name="column seen otherwise",
-                text=text,
-                group=at[0],
-                topic=at[1],
-                partition=at[2],
-                offset=offset,
-            )
+            yield of_group(at, offset, "I3", "column seen otherwise", text)
 
 
 def different(wanted: Seen, found: Seen) -> str:

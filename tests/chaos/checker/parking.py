@@ -11,7 +11,7 @@ from math import inf
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, of_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def _behind(facts: Facts, group: str, topic: str) -> Iterator[Violation]:
         for unit in units:
             if ahead is not None and unit.began < ahead.closed:
                 text = f"handled while {ahead.tag} of its key {key} was set aside"
-                yield _about(unit, "I4", "held key passed", text)
+                yield of_group(unit.at, unit.offset, "I4", "held key passed", text)
             if some_open:
                 sheltered.add((unit.at, unit.offset))
             some_open = some_open or unit.is_open
@@ -52,12 +52,8 @@ def _behind(facts: Facts, group: str, topic: str) -> Iterator[Violation]:
         last = asides[-1]
         parked = at[:2] == (group, topic) and last.what != "DELETE" and last.state == "parked"
         if parked and (at, offset) not in sheltered:
-            yield _about(
-                _Unit(at, offset, None, True, True, inf, inf),
-                "I8",
-                "parked behind nobody",
-                "all that was in front is handled or discarded",
-            )
+            text = "all that was in front is handled or discarded"
+            yield of_group(at, offset, "I8", "parked behind nobody", text)
 
 
 def _lines(facts: Facts, group: str, topic: str) -> dict[str, list[_Unit]]:
@@ -98,16 +94,4 @@ def _unit(facts: Facts, at: At, events: list[Placed], began: dict[int, float]) -
         is_open=closed == inf,
         closed=closed,
         began=began.get(offset, inf),
-    )
-
-
-def _about(unit: _Unit, invariant: str, name: str, text: str) -> Violation:
-    return Violation(
-        invariant=invariant,
-        name=name,
-        text=text,
-        group=unit.at[0],
-        topic=unit.at[1],
-        partition=unit.at[2],
-        offset=unit.offset,
     )
