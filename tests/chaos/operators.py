@@ -9,6 +9,7 @@ from uuid import uuid4
 import psycopg
 
 from chaos.arena import Arena, fault
+from chaos.effects import session
 from chaos.history import Asked
 from gapless import ops
 from support.patience import bounded_patience
@@ -51,9 +52,7 @@ class Person(Thread):
     def run(self) -> None:
         with (
             suppress(psycopg.Error, BrokenBarrierError),
-            psycopg.connect(
-                self._dsn, autocommit=True, connect_timeout=3, application_name="chaos/person"
-            ) as conn,
+            session(self._dsn, "person") as conn,
         ):
             self._meeting.wait()
             if self.verb == "redrive":
