@@ -4,16 +4,12 @@ A call may be repeated, and one of a worker that nobody waits for any more may e
 counts is when the first one ended.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from math import inf
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.failures import Call
-from chaos.checker.rows import Placed
 from chaos.checker.violation import Violation, of_group
-
-_Place = tuple[tuple[int, int], At, Placed]  # by layout and offset
 
 
 def find(facts: Facts) -> Iterator[Violation]:
@@ -46,9 +42,10 @@ def _prefix(facts: Facts, at: At) -> Iterator[Violation]:
 
 def _keys(facts: Facts, group: str, topic: str) -> Iterator[Violation]:
     """A call begins after one for the unit before it, of each of its keys, has ended."""
-    for key, line in _lines(facts, group, topic).items():
+    for key, line in facts.keyed(topic).items():
         ended, before = -1.0, None
-        for _, at, event in sorted(line, key=lambda each: each[0]):
+        for partition, (event, *_) in line:
+            at = (group, topic, partition)
             calls = facts.calls_of.get((at, event.c_offset), [])
             began = min((call.id for call in calls if call.phase == "begin"), default=inf)
             if before is not None and began < ended:
@@ -59,17 +56,6 @@ def _keys(facts: Facts, group: str, topic: str) -> Iterator[Violation]:
             end = min((call.id for call in calls if call.phase == "end"), default=-1)
             if end > ended:
                 ended, before = end, event
-
-
-def _lines(facts: Facts, group: str, topic: str) -> dict[str, list[_Place]]:
-    """Return the first events of the units of each key."""
-    lines: dict[str, list[_Place]] = defaultdict(list)
-    for (of_topic, partition), units in facts.units.items():
-        for unit in units if of_topic == topic else ():
-            for key in {event.key for event in unit if event.key is not None}:
-                place = ((unit[0].layout, unit[0].c_offset), (group, topic, partition), unit[0])
-                lines[key].append(place)
-    return lines
 
 
 def _idempotency(facts: Facts) -> Iterator[Violation]:

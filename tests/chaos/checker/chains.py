@@ -15,8 +15,6 @@ from chaos.checker.rows import Effect, Placed
 from chaos.checker.violation import Violation, about, of_group
 from chaos.history import Linked, Sent
 
-Places = dict[str, list[Placed]]  # by their tags
-
 
 def find(facts: Facts) -> Iterator[Violation]:
     roots = {
@@ -38,11 +36,11 @@ class _Link:
         self._facts = facts
         self._link = link
         self._roots = roots
-        self._places: Places = defaultdict(list)
-        for (topic, _), events in facts.log.items():
-            for event in events if topic == link.into else ():
-                if event.tag is not None:
-                    self._places[event.tag].append(event)
+        self._places = {
+            tag: there
+            for tag, found in facts.by_tag.items()
+            if (there := [event for event in found if event.topic == link.into])
+        }
         self._units = {
             (topic, partition, event.c_offset): unit
             for (topic, partition), units in facts.units.items()

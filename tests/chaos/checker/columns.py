@@ -63,9 +63,10 @@ def wanted(sent: Sent, event: Placed, attempt: Attempt | None) -> Seen:
 
 def _inserted(facts: Facts) -> Iterator[Violation]:
     """created_ts is a time between the attempt's beginning and its end; later events have later ones."""
-    placed = {event.tag: event for events in facts.log.values() for event in events}
     for attempt in facts.attempts.values():
-        found = [placed[sent.tag] for sent in attempt.invoke.events if sent.tag in placed]
+        found = [
+            facts.by_tag[sent.tag][-1] for sent in attempt.invoke.events if sent.tag in facts.by_tag
+        ]
         times = [(event, event.seen["created_us"] / 1e6) for event in found if event.seen]
         began_s = (attempt.invoke.at_ns + facts.clock_ns) / 1e9 - TOLERANCE_S
         ended_s = float("inf")

@@ -104,9 +104,8 @@ def _order(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
 
 def _content(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
     """The handler was given the event that is at that offset."""
-    log = {event.c_offset: event for event in facts.log.get((at[1], at[2]), [])}
     for effect in effects:
-        event = log.get(effect.c_offset)
+        event = facts.placed_at.get((at[1], at[2], effect.c_offset))
         if event is None:
             yield of_group(at, effect.c_offset, "I3", "ghost", "handled, and not in the log")
         elif (event.tag, event.key, event.transaction_id) != (

@@ -4,7 +4,6 @@ Also when the number of partitions was changed meanwhile: a key's earlier events
 partition, of an earlier layout. The order of what was handled is looked at by keys.py.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
@@ -34,9 +33,8 @@ def find(facts: Facts) -> Iterator[Violation]:
 
 
 def _behind(facts: Facts, group: str, topic: str) -> Iterator[Violation]:
-    lines = _lines(facts, group, topic)
     sheltered: set[tuple[At, int]] = set()
-    for key, units in lines.items():
+    for key, units in _lines(facts, group, topic):
         ahead: _Unit | None = None  # of those that were set aside, the one that was closed last
         some_open = False
         for unit in units:
@@ -56,21 +54,15 @@ def _behind(facts: Facts, group: str, topic: str) -> Iterator[Violation]:
             yield of_group(at, offset, "I8", "parked behind nobody", text)
 
 
-def _lines(facts: Facts, group: str, topic: str) -> dict[str, list[_Unit]]:
-    """Return the units of each key, in their order."""
-    found: dict[str, list[tuple[tuple[int, int], _Unit]]] = defaultdict(list)
-    for (of_topic, partition), units in facts.units.items():
-        if of_topic != topic:
-            continue
-        began = _began(facts, (group, topic, partition))
-        for events in units:
-            unit = _unit(facts, (group, topic, partition), events, began)
-            for key in {event.key for event in events if event.key is not None}:
-                found[key].append(((events[0].layout, events[0].c_offset), unit))
-    return {
-        key: [unit for _, unit in sorted(placed, key=lambda each: each[0])]
-        for key, placed in found.items()
+def _lines(facts: Facts, group: str, topic: str) -> Iterator[tuple[str, list[_Unit]]]:
+    """Yield the units of each key, in their order."""
+    began = {
+        partition: _began(facts, (group, topic, partition))
+        for of_topic, partition in facts.units
+        if of_topic == topic
     }
+    for key, line in facts.keyed(topic).items():
+        yield key, [_unit(facts, (group, topic, p), unit, began[p]) for p, unit in line]
 
 
 def _began(facts: Facts, at: At) -> dict[int, float]:

@@ -9,7 +9,7 @@ from chaos.checker.violation import Violation, about, of_group
 
 
 def find(facts: Facts) -> Iterator[Violation]:
-    places = {e.tag: e for events in facts.log.values() for e in events if e.tag is not None}
+    places = {tag: found[-1] for tag, found in facts.by_tag.items()}
     ends = {
         where: {event.c_offset for event in events if event.ends_unit}
         for where, events in facts.log.items()
