@@ -53,6 +53,13 @@ FORBIDDEN = {
         "update gapless.outbox_message_t set key = 'x'",
         "truncate gapless.outbox_message_t",
         "drop table gapless.outbox_message_t",
+        "alter table gapless.outbox_message_t disable trigger all",
+        "begin; lock table gapless.outbox_message_t in share mode",
+        "begin; lock table gapless.outbox_message_t in row exclusive mode",
+        "select gapless.adopt_topic(77, 'mine', 1)",
+        "insert into gapless.topic (name, partitions) values ('mine', 1)",
+        "insert into gapless.unrouted values (5, 1, 1, 1)",
+        "create table gapless.mine ()",
     ],
     "consumer": [
         f"{INSERT} (key) values ('k')",

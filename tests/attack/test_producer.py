@@ -19,7 +19,6 @@ from psycopg import Connection, sql
 import gapless
 import gapless.testing
 from gapless import handler
-from gapless.db.connect import connect
 from gapless.log.sequence import create_chunks, sequence
 from gapless.log.topics import adopt_topic, discard_unrouted, ensure_topic, set_partitions
 from gapless.ops.doctor.rounds import diagnose
@@ -251,44 +250,6 @@ def test_whatever_it_inserts(world: World) -> None:
     assert len(handled) + world._value(dead) == world._value(of_the_outbox)
     for finding in diagnose(world.dsn, connect_timeout_s=5):
         assert "may not look" not in finding.text, finding
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("what", "is_refused"),
-    [
-        ("insert into gapless.outbox_message_t (id, payload) values (1, '1')", True),
-        ("insert into gapless.outbox_message_t (xid, payload) values ('3', '1')", True),
-        ("insert into gapless.outbox_message_t (created_ts, payload) values (now(), '1')", True),
-        ("select setval('gapless.outbox_message_id_seq', 1)", True),
-        ("update gapless.outbox_message_t set payload = '2'", True),
-        ("delete from gapless.outbox_message_t", True),
-        ("truncate gapless.outbox_message_t", True),
-        ("select * from gapless.outbox_message_t", True),
-        ("lock table gapless.outbox_message_t in share mode", True),
-        ("select gapless.sequence_events()", True),
-        ("select gapless.create_topic('x', 1)", True),
-        ("select gapless.adopt_topic(77, 'x', 1)", True),
-        ("insert into gapless.topic (name, partitions) values ('x', 1)", True),
-        ("insert into gapless.unrouted values (5, 1, 1, 1)", True),
-        ("alter table gapless.outbox_message_t disable trigger all", True),
-        ("create table gapless.mine ()", True),
-        ("lock table gapless.outbox_message_t in row exclusive mode", True),
-        ("select nextval('gapless.outbox_message_id_seq')", False),
-    ],
-)
-def test_what_it_may_and_may_not(world: World, what: str, is_refused: bool) -> None:
-    world.producer.autocommit = False
-    if is_refused:
-        with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable)):
-            world.producer.execute(what.encode())
-        world.producer.rollback()
-    else:
-        world.producer.execute(what.encode())
-    with connect(world.dsn, role="test") as other:
-        ensure_topic(other, "later", partitions=1)
-        gapless.publish(other, "later", 1)
-        assert sequence(other) == 1
 
 
 @pytest.mark.long

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from benchmarks.crew import Cue, crew
-from benchmarks.held import BUCKETS, _buckets
-from benchmarks.openloop import Notebook, late_ms, notebooks, send_all
+from benchmarks.openloop import late_ms, notebooks, send_all
 from psycopg import Connection
 
 
@@ -70,19 +69,6 @@ def test_a_stalled_sender_is_charged_to_the_events_it_delays(dsn: str, tmp_path:
     assert math.isclose((due[13] - due[3]) / 1e6, 100, abs_tol=0.01)
 
 
-def test_held_curves_show_a_backlog_growing() -> None:
-    """Ten a second are due, five a second are sent and handled: each later one waits longer."""
-    second = 1_000_000_000
-    due = {n: n * second // 10 for n in range(50)}
-    done = {n: n * second // 5 for n in range(50)}
-    curve = list(_buckets(due, done, done, [(0, 2_000_000)], 10.0))
-    assert [bucket.published for bucket in curve] == [5] * BUCKETS
-    assert [bucket.claim_ms for bucket in curve] == [2] * BUCKETS
-    waits = [bucket.latency_ms for bucket in curve]
-    assert waits == sorted(waits)
-    assert waits[-1] > 9 * waits[0] > 0
-
-
 @pytest.mark.long
 def test_who_gives_up_sends_nothing_after_the_last_was_due(dsn: str) -> None:
     def send(conn: Connection[Any], n: int) -> None:
@@ -92,17 +78,3 @@ def test_who_gives_up_sends_nothing_after_the_last_was_due(dsn: str) -> None:
         due = send_all(dsn, 100, 100, send, sent, give_up=True)
         assert 0 < len(due) < 100
         assert set(due) == set(sent.read())
-
-
-def test_a_notebook_keeps_what_another_process_wrote(tmp_path: Path) -> None:
-    book = Notebook(tmp_path / "notes")
-
-    def note(cue: Cue) -> int:
-        cue.begin()
-        book.write(7)
-        return 1
-
-    with crew([note]) as one:
-        one.join()
-    assert set(book.read()) == {7}
-    book.close()

@@ -1,22 +1,19 @@
-"""The handlers of a run: they write down every unit, refuse poison, and do what an event tells them.
+"""The handlers of short runs: they write down every unit, refuse poison, and do what an event tells them.
 
-An event's payload is an object. "poison": true, and the unit is refused. "sleep_s", "kill", "exit",
-"rollback", "commit", "deadlock" (a path: the first two tries of each partition have one), "again"
-(the first attempt asks for another one): done after the unit was written down, in the transaction of
-its batch.
+An event's payload is an object. "poison": true, and the unit is refused. "kill", "rollback", "commit",
+"deadlock" (a path: the first two tries of each partition have one), "again" (the first attempt asks for
+another one): done after the unit was written down, in the transaction of its batch.
 """
 
 import contextlib
 import os
 import signal
-import time
 from collections.abc import Callable
 from typing import Any
 
 from psycopg import Connection
 
 from chaos.effects import write_effects
-from chaos.history import Handling, Writer
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.wish import Retry
@@ -25,15 +22,13 @@ from gapless.log.event import Event
 DEADLOCKS = 2  # a step tries a unit twice
 
 
-def make_handler(group: str, topic: str, writer: Writer | None = None) -> Handler:
-    """Make the handler of a group; with a writer it says when it begins and ends a unit."""
+def make_handler(group: str, topic: str) -> Handler:
+    """Make the handler of a group."""
 
     def handle(unit: Unit, conn: Connection[Any]) -> None:
-        _say(writer, group, unit, "begin")
         write_effects(group, unit, conn)
         for event in unit:
             _act(event, unit.attempt, conn)
-        _say(writer, group, unit, "end")
 
     return Handler(function=handle, topic=topic, group=group)
 
@@ -61,23 +56,8 @@ def _refuse(_: object, __: Connection[Any]) -> None:
 
 
 _DEEDS: dict[str, Callable[[Any, Connection[Any]], object]] = {
-    "sleep_s": lambda seconds, _: time.sleep(seconds),
     "kill": lambda *_: os.kill(os.getpid(), signal.SIGKILL),
-    "exit": lambda code, _: os._exit(code),
     "rollback": lambda _, conn: conn.execute("rollback"),
     "commit": lambda _, conn: conn.execute("commit"),
     "poison": _refuse,
 }
-
-
-def _say(writer: Writer | None, group: str, unit: Unit, phase: Any) -> None:
-    if writer is not None:
-        writer.write(
-            Handling(
-                group=group,
-                topic=unit.topic,
-                partition=unit.partition,
-                first_offset=unit.first_offset,
-                phase=phase,
-            )
-        )

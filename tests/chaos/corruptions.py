@@ -2,8 +2,9 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
-from chaos.history import Invoke, Outcome, Record, Sent
+from chaos.history import Ended, Invoke, Outcome, Record, Sent
 
 LATER = (
     "update chaos.effect set xid = '9000000000000' where id = (select max(id) from chaos.effect)"
@@ -147,19 +148,32 @@ def acknowledged(records: list[Record]) -> list[Outcome]:
     return [each for each in records if isinstance(each, Outcome) and each.ended == "ok"]
 
 
-def _invoke(records: list[Record], attempt: str) -> Invoke:
-    return next(e for e in records if isinstance(e, Invoke) and e.attempt == attempt)
+Corrupt = Callable[[list[Record]], list[Record]]
 
 
-def lost(records: list[Record]) -> list[Record]:
-    """A producer was told that its COMMIT happened, and nothing is there."""
+def altered(kind: type[Any], change: Callable[[Any], Any]) -> Corrupt:
+    """Say that every record of a kind was another one."""
+    return lambda records: [change(e) if isinstance(e, kind) else e for e in records]
+
+
+def of_first(change: Callable[[Invoke, list[Record]], Invoke]) -> Corrupt:
+    """Say that the first attempt that was acknowledged was another one."""
+
+    def corrupt(records: list[Record]) -> list[Record]:
+        id_ = acknowledged(records)[0].attempt
+        return altered(Invoke, lambda e: change(e, records) if e.attempt == id_ else e)(records)
+
+    return corrupt
+
+
+def first_event(**what: Any) -> Corrupt:
+    return of_first(lambda e, _: replace(e, events=(replace(e.events[0], **what), *e.events[1:])))
+
+
+def nowhere(ended: Ended) -> Corrupt:
+    """A producer was told that its order is done, and nothing is there."""
     made = Invoke(attempt="x", producer="p", order="x", events=NOWHERE)
-    return [*records, made, Outcome(attempt="x", ended="ok")]
-
-
-def said_done(records: list[Record]) -> list[Record]:
-    made = Invoke(attempt="x", producer="p", order="x", events=NOWHERE)
-    return [*records, made, Outcome(attempt="x", ended="already")]
+    return lambda records: [*records, made, Outcome(attempt="x", ended=ended)]
 
 
 def ghost(records: list[Record]) -> list[Record]:
@@ -168,38 +182,24 @@ def ghost(records: list[Record]) -> list[Record]:
     return [replace(e, ended="fail") if e is victim else e for e in records]
 
 
-def twice(records: list[Record]) -> list[Record]:
-    """Two attempts of one order committed."""
-    first, second = (_invoke(records, each.attempt) for each in acknowledged(records)[:2])
-    return [replace(e, order=first.order) if e is second else e for e in records]
+def twice(attempt: Invoke, records: list[Record]) -> Invoke:
+    """The attempt is one of the order that another one published."""
+    other = acknowledged(records)[1].attempt
+    (order,) = (e.order for e in records if isinstance(e, Invoke) and e.attempt == other)
+    return replace(attempt, order=order)
 
 
-def inverted(records: list[Record]) -> list[Record]:
-    """An early event's attempt began after a later one's had committed."""
-    first = _invoke(records, acknowledged(records)[0].attempt)
-    return [replace(e, at_ns=records[-1].at_ns) if e is first else e for e in records]
-
-
-def changed(records: list[Record]) -> list[Record]:
-    first = _invoke(records, acknowledged(records)[0].attempt)
-    events = (replace(first.events[0], digest="0"), *first.events[1:])
-    return [replace(e, events=events) if e is first else e for e in records]
-
-
-def undone(records: list[Record]) -> list[Record]:
-    first = _invoke(records, acknowledged(records)[0].attempt)
-    events = (replace(first.events[0], undone=True), *first.events[1:])
-    return [replace(e, events=events) if e is first else e for e in records]
-
-
-IN_RECORDS: dict[str, tuple[str, Callable[[list[Record]], list[Record]]]] = {
-    "an acknowledged order is nowhere": ("lost", lost),
-    "an order said to be done is nowhere": ("lost", said_done),
+IN_RECORDS: dict[str, tuple[str, Corrupt]] = {
+    "an acknowledged order is nowhere": ("lost", nowhere("ok")),
+    "an order said to be done is nowhere": ("lost", nowhere("already")),
     "a failed transaction is in the log": ("ghost", ghost),
-    "a rolled-back savepoint is in the log": ("ghost", undone),
-    "an order was published by two attempts": ("published twice", twice),
-    "commit order is not offset order": ("out of order", inverted),
-    "a payload is not what was sent": ("changed", changed),
+    "a rolled-back savepoint is in the log": ("ghost", first_event(undone=True)),
+    "an order was published by two attempts": ("published twice", of_first(twice)),
+    "commit order is not offset order": (
+        "out of order",
+        of_first(lambda e, records: replace(e, at_ns=records[-1].at_ns)),
+    ),
+    "a payload is not what was sent": ("changed", first_event(digest="0")),
 }
 
 # A case: the name of the violation, the column that it is to name, and the statement that corrupts.

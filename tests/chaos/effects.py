@@ -100,6 +100,16 @@ def write_effects(group: str, unit: Unit, conn: Connection[Any]) -> None:
     )
 
 
+def session(dsn: str, who: str) -> Connection[Any]:
+    """Open a session of a run's own, in autocommit."""
+    return psycopg.connect(
+        dsn,
+        autocommit=True,
+        connect_timeout=CONNECT_TIMEOUT_S,
+        application_name=f"chaos/{who}",
+    )
+
+
 class Desk:
     """Sessions in autocommit for the calls of at-least-once handlers, which are on threads."""
 
@@ -112,12 +122,7 @@ class Desk:
         try:
             conn = self._free.get_nowait()
         except Empty:
-            conn = psycopg.connect(
-                self._dsn,
-                autocommit=True,
-                connect_timeout=CONNECT_TIMEOUT_S,
-                application_name="chaos/outside",
-            )
+            conn = session(self._dsn, "outside")
         place = [group, unit.topic, unit.partition, unit.first_offset, unit.last_offset]
         place.append(seen(list(unit)))
         try:

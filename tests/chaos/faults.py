@@ -119,12 +119,14 @@ def pause_machine(arena: Arena) -> Iterator[float]:
         arena.harmed.discard(victim.pid)
 
 
-def pause(arena: Arena, kind: str, pids: list[int]) -> Iterator[float]:
+def pause(
+    arena: Arena, kind: str, pids: list[int], seconds: float | None = None
+) -> Iterator[float]:
     target = " ".join(map(str, pids))
     arena.note(kind, target)
     for pid in pids:
         kill(pid, signal.SIGSTOP)
-    yield arena.lasting()
+    yield arena.lasting() if seconds is None else seconds
     for pid in pids:
         kill(pid, signal.SIGCONT)  # harmless to whoever else has that pid by now
     arena.note_end(kind, target)

@@ -20,6 +20,7 @@ from chaos.arena import PRODUCERS_LINE, kill
 from chaos.process import Process
 from chaos.run import wait_until
 from chaos.scene import Scene, open_scene
+from chaos.stall import LEASES
 
 SUPERVISORS = 3
 PARTITIONS = 8  # the default of totalPartitions
@@ -59,21 +60,6 @@ cross join lateral (
   select max(at) as last from chaos.effect o
   where o.partition_id = n.partition_id and o.epoch < n.epoch
 ) o
-"""
-
-
-_STORY = """
-select extract(epoch from s.at)::float8 - %(since)s, s.what
-from (
-  select at, 'member ' || name || ': ' || what from chaos.member
-  union all
-  select at, 'lease ' || partition_id || ': owner ' || coalesce(left(old_owner::text, 4), '-')
-    || ' -> ' || coalesce(left(owner::text, 4), '-')
-    || ', target ' || coalesce(left(old_target::text, 4), '-')
-    || ' -> ' || coalesce(left(target::text, 4), '-') || ', epoch ' || epoch
-  from chaos.lease
-) s (at, what)
-where s.at > to_timestamp(%(since)s) order by s.at
 """
 
 
@@ -146,8 +132,10 @@ class Stand:
 
     def story(self, since: float) -> str:
         """What became of members and leases since then, for people."""
-        rows = self.conn.execute(_STORY, {"since": since}).fetchall()
-        return "\n".join(f"    {at:7.3f} s  {what}" for at, what in rows)
+        rows = self.conn.execute(LEASES, {"group": None, "partition": None}).fetchall()
+        return "\n".join(
+            f"    {at - since:7.3f} s  {what}" for at, what in sorted(rows) if at > since
+        )
 
     def _is_balanced(self) -> bool:
         params = {"partitions": PARTITIONS, "members": self.members}

@@ -49,7 +49,14 @@ class Sent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Grouped:
+class Timed:
+    """What is written down, and when."""
+
+    at_ns: int = field(default_factory=monotonic_ns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grouped(Timed):
     """What a group promised to do with units that fail; one without this dead-letters them."""
 
     group: str
@@ -57,11 +64,10 @@ class Grouped:
     delays_s: tuple[float, ...] = ()
     delivery: str = "exactly-once"
     mode: str = "ordered"
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Linked:
+class Linked(Timed):
     """A link of a chain: what this group's handler is given, it publishes something for (I10).
 
     into: the topic that it publishes into; None: it is the last one. ways: how it publishes. What it
@@ -74,11 +80,10 @@ class Linked:
     batch_size: int
     ways: tuple[str, ...]
     seed: int
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Invoke:
+class Invoke(Timed):
     """A producer is about to publish, in one database transaction, for a business order.
 
     attempt: a uuid of its own for every try. order: the business key, the same for all tries.
@@ -88,29 +93,26 @@ class Invoke:
     producer: str
     order: str
     events: tuple[Sent, ...]
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Begun:
+class Begun(Timed):
     """The attempt's transaction has this xid (pg_current_xact_id()); nothing is written yet."""
 
     attempt: str
     xid: str
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inserting:
+class Inserting(Timed):
     """The events of an attempt from this one on are inserted now, not when it began (I4)."""
 
     attempt: str
     first: int
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(Timed):
     """How an attempt ended.
 
     ok: COMMIT was answered. fail: COMMIT was never sent, or the server refused it. info: it was
@@ -119,11 +121,10 @@ class Outcome:
 
     attempt: str
     ended: Ended
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Handling:
+class Handling(Timed):
     """A handler begins or ends a unit; for "a fault hit a worker inside its handler".
 
     does: the deeds of its events, in their order. how, at the end: ok; raised, retry, dead, skip
@@ -139,11 +140,10 @@ class Handling:
     does: str = ""
     how: str = ""
     pid: int = field(default_factory=os.getpid)
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fault:
+class Fault(Timed):
     """A fault begins or ends. crash: the server loses what was not on disk (xids come again).
 
     lost: a crash that takes its time has taken all that it takes.
@@ -153,36 +153,28 @@ class Fault:
     target: str
     phase: Literal["begin", "lost", "end"] = "begin"
     crash: bool = False
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Note:
+class Note(Timed):
     """Anything else worth a line: a failpoint that was hit, a step of a scenario."""
 
     what: str
     detail: str = ""
     pid: int = field(default_factory=os.getpid)
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What a person asked of `gapless dlq`, one of several at once: and what came of each unit.
-
-    code: the exit code. units: place -> outcome, as the command told them; none when it refused.
-    """
+class Asked(Timed):
+    """What a person asked for, one of several at once: and what came of each unit, by its place."""
 
     verb: str
     together: str
-    code: int
-    said: str
-    units: tuple[tuple[str, str], ...] = ()
-    at_ns: int = field(default_factory=monotonic_ns)
+    units: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
+class Answered(Timed):
     """What a SQL client said of a receipt. how: acknowledge, release, reject, extend or forget.
 
     ended: ok; lost (GL003, rolled back); info: no answer came. late: it said so after the deadline.
@@ -196,21 +188,19 @@ class Answered:
     how: str
     ended: Literal["ok", "lost", "info"]
     late: bool = False
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class Waiting(Timed):
     """An attempt published one event for later; scheduled_id None: its time had come, so at once."""
 
     attempt: str
     tag: str
     scheduled_id: int | None
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cancelled:
+class Cancelled(Timed):
     """What a client was told when it cancelled an event for later; None: it got no answer.
 
     ended: of the transaction it did so in: ok; fail (rolled back); info: no answer to COMMIT came.
@@ -220,7 +210,6 @@ class Cancelled:
     tag: str
     told: bool | None
     ended: Ended
-    at_ns: int = field(default_factory=monotonic_ns)
 
 
 Record = (

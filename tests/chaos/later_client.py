@@ -19,6 +19,7 @@ import psycopg
 from psycopg import Connection
 
 import gapless
+from chaos.effects import session
 from chaos.history import Begun, Cancelled, Ended, Invoke, Outcome, Waiting, Writer
 from chaos.later_shop import RHYTHMS, TOPIC, add
 from gapless.errors import GaplessError
@@ -31,7 +32,6 @@ FAR = 0.03
 HOLD_S = (0.0, 0.0, 0.0, 0.05, 0.4)
 REST_S = 0.06
 REMEMBERED = 60
-CONNECT_TIMEOUT_S = 3
 CANCELS, REPEATS = 0.5, 0.02  # of turns
 _LATER = """
 select scheduled_id from gapless.publish_later(
@@ -149,22 +149,13 @@ def main(dsn: str, folder: str, name: str, seed: str) -> None:
     while not stop:
         with (
             suppress(psycopg.Error, GaplessError),
-            _connect(dsn) as conn,
-            _connect(dsn) as other,
+            session(dsn, "later") as conn,
+            session(dsn, "later") as other,
         ):
             while not stop:
                 client.turn(conn, other)
                 time.sleep(REST_S)
         time.sleep(REST_S)
-
-
-def _connect(dsn: str) -> Connection:
-    return psycopg.connect(
-        dsn,
-        autocommit=True,
-        connect_timeout=CONNECT_TIMEOUT_S,
-        application_name="chaos/later",
-    )
 
 
 if __name__ == "__main__":

@@ -5,26 +5,23 @@ savepoints that are rolled back, some with a transaction_id of their own. An ord
 no answer is tried again under the same key until its fate is known. SIGTERM ends it between orders.
 """
 
-import json
 import signal
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count, cycle
+from math import inf
 from pathlib import Path
 from random import Random
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import psycopg
-from psycopg import Connection
 
-import gapless
 from chaos.deeds import DEADLY, KILLERS
-from chaos.history import Begun, Ended, Invoke, Outcome, Sent, Writer, digest
-from gapless import NewEvent
-from gapless.errors import GaplessError
+from chaos.effects import session
+from chaos.history import Writer
+from chaos.producer import Draft, Producer
 
 TOPIC = "orders"
 KEYS = [f"k{number}" for number in range(24)]
@@ -40,92 +37,41 @@ USERS = (None, "ann", "bjørn o'neill")
 ALONE = 0.6
 EVENTS_MAX = 6
 MANY_EVENTS = 120  # more than a batch, and enough for a COPY
-RETRY_S = 0.05
-CONNECT_TIMEOUT_S = 3
-
-_ORDER = "insert into chaos.order_done values (%s, %s) on conflict do nothing returning true"
-_BUSINESS = (
-    "insert into chaos.business (attempt, producer, order_key, events) values (%s, %s, %s, %s)"
-)
-_PLAIN = """
-insert into gapless.outbox_message_t (
-  topic_id, key, event_type, payload, transaction_id, headers, host_id, user_id
-)
-select gapless.topic_id(%s), * from unnest(
-  %s::text[], %s::text[], %s::json[], %s::uuid[], %s::jsonb[], %s::text[], %s::text[]
-)
-"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """Neighbouring events of an order, in a savepoint of their own unless it is None.
+class Orders:
+    """Makes orders from a seed."""
 
-    payloads: JSON text. plain: by INSERT instead of publish().
-    """
-
-    events: Sequence[Sent]
-    payloads: Sequence[str]
-    savepoint: str | None
-    plain: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What is to be published at once; think_s before COMMIT, or before ROLLBACK."""
-
-    key: str
-    parts: Sequence[Part]
-    think_s: float
-    given_up: bool
-
-    def events(self, attempt: str) -> list[Sent]:
-        """All its events, tagged for an attempt."""
-        sent = [event for part in self.parts for event in part.events]
-        return [replace(event, tag=f"{attempt}/{n}") for n, event in enumerate(sent)]
-
-
-class Producer:
-    """Makes orders from a seed, and publishes them one after the other."""
-
-    def __init__(self, dsn: str, folder: Path, name: str, seed: int) -> None:
-        self._dsn = dsn
+    def __init__(self, name: str, seed: int) -> None:
         self._name = name
         self._random = Random(f"{seed} {name}")
-        self._writer = Writer(folder, name)
         self._numbers = count(1)
         self._deeds = Deeds(self._random, int(name[1:]))
-        self._conn: Connection | None = None
 
-    def publish_one(self) -> None:
-        """Publish one order; return when its fate is known."""
-        order = self.make_order()
-        while (ended := self._attempt(order)) in ("info", "fail") and not (
-            ended == "fail" and order.given_up
-        ):
-            time.sleep(self._random.uniform(0, RETRY_S))
+    def publish_one(self, producer: Producer) -> None:
+        """Publish the next order; return when its fate is known."""
+        random = self._random
+        number = next(self._numbers)
+        producer.order(
+            f"{self._name}/{number}",
+            self.make(number),
+            think_s=random.choice((0, 0, 0, 0.002, 0.01, 0.05)) if random.random() < 0.98 else 0.5,
+            given_up=random.random() < 0.05,
+            patience_s=inf,
+        )
 
-    def make_order(self) -> Order:
+    def make(self, number: int) -> list[Draft]:
+        """Return the events of an order, in parts of neighbours; the last one has the deed."""
         random = self._random
         unit_events = MANY_EVENTS if random.random() < 0.004 else random.randint(1, EVENTS_MAX)
-        number = next(self._numbers)
         deed = self._deeds.deal(number)
         keys = self._keys(deed, number, min(3, unit_events))
         explicit = str(uuid4()) if random.random() < 0.15 else None
-        parts: list[Part] = []
-        left = unit_events
-        while left:
-            some = min(
-                left, random.randint(1, EVENTS_MAX) if unit_events < MANY_EVENTS else unit_events
-            )
-            left -= some
-            parts.append(self._part(len(parts), some, keys, explicit, "" if left else deed))
-        return Order(
-            key=f"{self._name}/{number}",
-            parts=parts,
-            think_s=random.choice((0, 0, 0, 0.002, 0.01, 0.05)) if random.random() < 0.98 else 0.5,
-            given_up=random.random() < 0.05,
-        )
+        made: list[Draft] = []
+        while left := unit_events - len(made):
+            most = random.randint(1, EVENTS_MAX) if unit_events < MANY_EVENTS else unit_events
+            made += self._part(len(made), min(left, most), keys, explicit)
+        return [*made[:-1], replace(made[-1], does=deed)]
 
     def _keys(self, deed: str, number: int, count: int) -> list[str]:
         random = self._random
@@ -136,130 +82,28 @@ class Producer:
         return random.sample(RISKY_KEYS if risky else KEYS, k=count)
 
     def _part(
-        self, number: int, unit_events: int, keys: list[str], explicit: str | None, deed: str
-    ) -> Part:
-        """Make neighbouring events; the last of them has the deed."""
+        self, number: int, unit_events: int, keys: list[str], explicit: str | None
+    ) -> list[Draft]:
+        """Make neighbouring events, in a savepoint of their own now and then."""
         random = self._random
         savepoint = f"part_{number}" if random.random() < 0.25 else None
         undone = savepoint is not None and random.random() < 0.5
-        events, payloads = [], []
-        for n in range(unit_events):
-            does = deed if n == unit_events - 1 else ""
-            what = {"do": does} if does else {}
-            text = json.dumps({"n": n, **what, "pad": "x" * random.choice((0, 10, 400))})
-            payloads.append(text)
-            events.append(
-                Sent(
-                    tag="",
-                    topic=TOPIC,
-                    key=random.choice(keys),
-                    headers=random.choice(HEADERS),
-                    host_id=random.choice(HOSTS),
-                    user_id=random.choice(USERS),
-                    digest=digest(text),
-                    does=does,
-                    undone=undone,
-                    transaction_id=explicit,
-                )
-            )
         plain = random.random() < 0.4
-        return Part(events=events, payloads=payloads, savepoint=savepoint, plain=plain)
-
-    def _attempt(self, order: Order) -> Ended:
-        attempt = str(uuid4())
-        events = order.events(attempt)
-        self._writer.write(
-            Invoke(attempt=attempt, producer=self._name, order=order.key, events=tuple(events))
-        )
-        committing = False
-        ended: Ended = "fail"
-        try:
-            conn = self._connection()
-            conn.execute("begin")
-            row = conn.execute("select pg_current_xact_id()::text").fetchone()
-            assert row is not None
-            self._writer.write(Begun(attempt=attempt, xid=row[0]))
-            if conn.execute(_ORDER, [order.key, attempt]).fetchone() is None:
-                conn.execute("rollback")
-                ended = "already"
-            else:
-                self._fill(conn, attempt, order, events)
-                if order.given_up:
-                    conn.execute("rollback")
-                else:
-                    committing = True
-                    conn.execute("commit")
-                    ended = "ok"
-        except (psycopg.Error, GaplessError):
-            lost = self._conn is None or self._conn.broken or self._conn.closed
-            ended = "info" if committing and lost else "fail"
-            self._let_go(lost=lost)
-        self._writer.write(Outcome(attempt=attempt, ended=ended))
-        return ended
-
-    def _fill(self, conn: Connection, attempt: str, order: Order, events: list[Sent]) -> None:
-        kept = sum(not event.undone for event in events)
-        conn.execute(_BUSINESS, [attempt, self._name, order.key, kept])
-        rest = iter(events)
-        for part in order.parts:
-            tagged = [next(rest) for _ in part.events]
-            if part.savepoint:
-                conn.execute(f"savepoint {part.savepoint}")
-            self._insert(conn, part, tagged)
-            if part.savepoint:
-                how = "rollback to" if tagged[0].undone else "release"
-                conn.execute(f"{how} {part.savepoint}")
-        time.sleep(order.think_s)
-
-    def _insert(self, conn: Connection, part: Part, events: list[Sent]) -> None:
-        if part.plain:
-            columns = [
-                [event.key for event in events],
-                [event.tag for event in events],
-                list(part.payloads),
-                [event.transaction_id and UUID(event.transaction_id) for event in events],
-                [event.headers for event in events],
-                [event.host_id for event in events],
-                [event.user_id for event in events],
-            ]
-            conn.execute(_PLAIN, [TOPIC, *columns])
-            return
-        gapless.publish(
-            conn,
-            TOPIC,
-            [
-                NewEvent(
-                    payload=text.encode(),
-                    key=event.key,
-                    event_type=event.tag,
-                    headers=json.loads(event.headers),
-                    host_id=event.host_id,
-                    user_id=event.user_id,
-                    transaction_id=event.transaction_id,
-                )
-                for event, text in zip(events, part.payloads, strict=True)
-            ],
-        )
-
-    def _connection(self) -> Connection:
-        if self._conn is None:
-            self._conn = psycopg.connect(
-                self._dsn,
-                autocommit=True,
-                connect_timeout=CONNECT_TIMEOUT_S,
-                application_name=f"chaos/{self._name}",
+        return [
+            Draft(
+                key=random.choice(keys),
+                topic=TOPIC,
+                undone=undone,
+                savepoint=savepoint,
+                plain=plain,
+                transaction_id=explicit,
+                payload=(("n", n), ("pad", "x" * random.choice((0, 10, 400)))),
+                headers=random.choice(HEADERS),
+                host_id=random.choice(HOSTS),
+                user_id=random.choice(USERS),
             )
-        return self._conn
-
-    def _let_go(self, *, lost: bool) -> None:
-        if self._conn is None:
-            return
-        if not lost:
-            with suppress(psycopg.Error):
-                self._conn.execute("rollback")
-                return
-        self._conn.close()
-        self._conn = None
+            for n in range(unit_events)
+        ]
 
 
 class Deeds:
@@ -313,12 +157,7 @@ class Brake:
         """Return by how many events the slowest group is behind; what it was, if nobody can say."""
         with (
             suppress(psycopg.Error),
-            psycopg.connect(
-                self._dsn,
-                autocommit=True,
-                connect_timeout=CONNECT_TIMEOUT_S,
-                application_name="chaos/brake",
-            ) as conn,
+            session(self._dsn, "brake") as conn,
         ):
             row = conn.execute(_BEHIND).fetchone()
             return int(row[0]) if row else 0
@@ -345,11 +184,12 @@ SLOWED_S = 2.0  # not for ever: a partition that stands still is found by what w
 def main(dsn: str, folder: str, name: str, seed: str, rate: str) -> None:
     stopping: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: stopping.append(number))
-    producer = Producer(dsn, Path(folder), name, int(seed))
+    producer = Producer(name, lambda: session(dsn, name), Writer(Path(folder), name))
+    orders = Orders(name, int(seed))
     brake = Brake(dsn)
     pace = Random(seed)
     while not stopping:
-        producer.publish_one()
+        orders.publish_one(producer)
         time.sleep(pace.uniform(0, 2 / float(rate)) + brake.rest_s())
 
 

@@ -7,10 +7,11 @@ from typing import Any
 from psycopg import Connection
 
 from chaos.chain import GROUPS as CHAIN
+from chaos.counts import count
 from chaos.deeds import ALL, KILLERS
 from chaos.history import Asked, Grouped, Handling, Record, select
 
-_COUNTS = """
+_OVER = """
 with
 units as (
   select a.group_id, a.topic_id, a.partition_id, a.first_offset,
@@ -21,41 +22,37 @@ units as (
 ),
 begun as (select c.* from chaos.call c where c.phase = 'begin'),
 ended as (select c.* from chaos.call c where c.phase = 'end')
-select
-  (select count(*) from units u where u.parked is not null),
-  (select count(*) from units u where u.handled > u.parked),
-  (select count(*) from units u where u.handled is not null and u.parked is null and not u.died),
-  (select count(*) from units u where u.handled is not null and u.died),
-  (select count(distinct (a.group_id, a.partition_id, a.first_offset)) from chaos.aside a
-    where a.state = 'dead' and a.reason like '%worker died%the last one: exit code%'),
-  (select count(distinct (a.group_id, a.partition_id, a.first_offset)) from chaos.aside a
-    where a.state = 'dead' and a.reason like '%worker died%the last one: signal%'),
-  (select count(*) from units u join gapless.log_segment s
-    on (s.topic_id, s.partition_id) = (u.topic_id, u.partition_id)
-    and u.first_offset between s.base_offset and s.last_offset
-    where u.parked is not null and s.layout > 0),
-  (select count(*) from begun b where exists (
-    select from begun o join ended e using (group_id, partition_id, first_offset, attempt, pid)
-    where o.pid = b.pid and o.id < b.id and e.id > b.id and o.first_offset <> b.first_offset)),
-  (select count(*) from begun b where b.attempt > 1)
 """
-_COUNTED = (
-    "units parked behind another one",
-    "of these, handled when it was their turn",
-    "units handled at a later attempt",
-    "dead letters redriven, and handled then",
-    "units that ended their worker, dead with its exit code",
-    "units that ended their worker, dead with its signal",
-    "units parked after a change of the number of partitions",
-    "calls of at-least-once handlers side by side",
-    "calls of at-least-once handlers told that they are not the first",
-)
+_COUNTS = {
+    "units parked behind another one": "select count(*) from units u where u.parked is not null",
+    "of these, handled when it was their turn": "select count(*) from units u where u.handled > u.parked",
+    "units handled at a later attempt": "select count(*) from units u where u.handled is not null and u.parked is null and not u.died",
+    "dead letters redriven, and handled then": "select count(*) from units u where u.handled is not null and u.died",
+    "units that ended their worker, dead with its exit code": """
+        select count(distinct (a.group_id, a.partition_id, a.first_offset)) from chaos.aside a
+          where a.state = 'dead' and a.reason like '%worker died%the last one: exit code%'
+    """,
+    "units that ended their worker, dead with its signal": """
+        select count(distinct (a.group_id, a.partition_id, a.first_offset)) from chaos.aside a
+          where a.state = 'dead' and a.reason like '%worker died%the last one: signal%'
+    """,
+    "units parked after a change of the number of partitions": """
+        select count(*) from units u join gapless.log_segment s
+          on (s.topic_id, s.partition_id) = (u.topic_id, u.partition_id)
+          and u.first_offset between s.base_offset and s.last_offset
+          where u.parked is not null and s.layout > 0
+    """,
+    "calls of at-least-once handlers side by side": """
+        select count(*) from begun b where exists (
+          select from begun o join ended e using (group_id, partition_id, first_offset, attempt, pid)
+          where o.pid = b.pid and o.id < b.id and e.id > b.id and o.first_offset <> b.first_offset)
+    """,
+    "calls of at-least-once handlers told that they are not the first": "select count(*) from begun b where b.attempt > 1",
+}
 
 
 def policies(conn: Connection[Any], records: Sequence[Record]) -> dict[str, int]:
     """Return how often each policy met each deed, and what came of it."""
-    row = conn.execute(_COUNTS).fetchone()
-    assert row is not None
     chain = {each.group for each in CHAIN}  # chain_coverage.py counts what they meet
     groups = [
         each.group
@@ -76,7 +73,7 @@ def policies(conn: Connection[Any], records: Sequence[Record]) -> dict[str, int]
     return {
         **{f"{group}: {deed}": met[group, deed] for group in groups for deed in ALL},
         **{f"{group}: most calls of a unit that kills": most[group] for group in groups},
-        **dict(zip(_COUNTED, row, strict=True)),
+        **count(conn, _COUNTS, over=_OVER),
         **people(records),
     }
 

@@ -4,10 +4,10 @@ The good history is that of test_policy_checker.py: {a}, {b}, {f}, {i} are its k
 those are named here that have a tag of their own.
 """
 
-from collections.abc import Callable
 from dataclasses import replace
 
-from chaos.history import Asked, Handling, Invoke, Record
+from chaos.corruptions import Corrupt, altered
+from chaos.history import Asked, Handling, Invoke, Record, Sent
 
 HOUR = "interval '1 hour'"
 
@@ -116,23 +116,18 @@ CALLS_CROSSED = (
 CALL_PASSED = (f"update chaos.call set at = at - {HOUR} where {unit('mail', 'behind raise')}",)
 
 
-def does(before: str, after: str) -> Callable[[list[Record]], list[Record]]:
+def does(before: str, after: str) -> Corrupt:
     """Say that an event was sent to do something else."""
 
-    def corrupt(records: list[Record]) -> list[Record]:
-        return [
-            replace(
-                each,
-                events=tuple(
-                    replace(e, does=after) if e.does == before else e for e in each.events
-                ),
-            )
-            if isinstance(each, Invoke)
-            else each
-            for each in records
-        ]
+    def sent(e: Sent) -> Sent:
+        return replace(e, does=after) if e.does == before else e
 
-    return corrupt
+    return altered(Invoke, lambda each: replace(each, events=tuple(map(sent, each.events))))
+
+
+def ended(before: str, after: str) -> Corrupt:
+    """Say that handlers ended otherwise."""
+    return altered(Handling, lambda e: replace(e, how=after) if e.how == before else e)
 
 
 def killed(records: list[Record]) -> list[Record]:
@@ -141,40 +136,19 @@ def killed(records: list[Record]) -> list[Record]:
     return [*records, *[begin] * 10]
 
 
-def unfailed(records: list[Record]) -> list[Record]:
-    """Say that handlers only ever met trouble."""
-    return [
-        replace(e, how="trouble") if isinstance(e, Handling) and e.how == "raised" else e
-        for e in records
-    ]
+def discarded(asked: Asked) -> Asked:
+    return replace(asked, units=tuple((place, "discarded") for place, _ in asked.units))
 
 
-def unskipped(records: list[Record]) -> list[Record]:
-    """Say that no handler wished to skip anything."""
-    return [
-        replace(e, how="ok") if isinstance(e, Handling) and e.how == "skip" else e for e in records
-    ]
-
-
-def discarded(records: list[Record]) -> list[Record]:
-    """Say that each of two people discarded the same unit."""
-    return [
-        replace(e, units=tuple((place, "discarded") for place, _ in e.units))
-        if isinstance(e, Asked)
-        else e
-        for e in records
-    ]
-
-
-IN_RECORDS: dict[str, tuple[str, Callable[[list[Record]], list[Record]]]] = {
+IN_RECORDS: dict[str, tuple[str, Corrupt]] = {
     "a healthy unit is dead": ("healthy and dead", does("raise", "")),
     "a unit that kills is dead for another reason": ("killer unexplained", does("raise", "kill")),
     "a unit to be skipped is dead": ("healthy and dead", does("raise", "skip")),
     "a unit kills for ever": ("killed too often", killed),
-    "trouble is counted": ("attempts miscounted", unfailed),
-    "a unit is passed without a word": ("effect lost", unskipped),
-    "a call is passed without a word": ("never called to its end", unskipped),
-    "two people discard one unit": ("discarded twice", discarded),
+    "trouble is counted": ("attempts miscounted", ended("raised", "trouble")),
+    "a unit is passed without a word": ("effect lost", ended("skip", "ok")),
+    "a call is passed without a word": ("never called to its end", ended("skip", "ok")),
+    "two people discard one unit": ("discarded twice", altered(Asked, discarded)),
 }
 # What an at-least-once handler was given for one of its events.
 CALL_SEEN = (

@@ -69,8 +69,7 @@ class Play(Workers):
             assert told == ["discarded", "discarded already"]
             for outcome in told:
                 units = ((f"{group}/raise", outcome),)
-                asked = Asked(verb="discard", together=group, code=0, said="", units=units)
-                self.writer.write(asked)
+                self.writer.write(Asked(verb="discard", together=group, units=units))
         self.rest(drivers)
 
     def publish(self) -> None:

@@ -6,33 +6,69 @@ One order is one database transaction: the order's key, a business row, and its 
 import contextlib
 import json
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 from uuid import UUID, uuid4
 
 import psycopg
 from psycopg import Connection
 
-from chaos.history import Begun, Invoke, Outcome, Sent, Writer, digest
+from chaos.history import Begun, Ended, Invoke, Outcome, Sent, Writer, digest
 from gapless.errors import GaplessError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 
 RETRY_S = 0.05
+_BUSINESS = (
+    "insert into chaos.business (attempt, producer, order_key, events) values (%s, %s, %s, %s)"
+)
+_INSERT = """
+insert into gapless.outbox_message_t (
+  topic_id, payload, key, event_type, transaction_id, headers, host_id, user_id
+)
+select gapless.topic_id(%s), * from unnest(
+  %s::json[], %s::text[], %s::text[], %s::uuid[], %s::jsonb[], %s::text[], %s::text[]
+)
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """An event to be: its key, and what its payload tells the handler besides its tag."""
+    """An event to be: its key, and what its payload tells the handler besides its tag.
+
+    savepoint: neighbours with the same name are in it. plain: by INSERT instead of publish().
+    headers (JSON): without them, headers, host_id and user_id are the producer's own.
+    """
 
     key: str
     topic: str = "t"
     poison: bool = False
     does: str = ""
     undone: bool = False
+    savepoint: str | None = None
+    plain: bool = False
     transaction_id: str | None = None
     payload: tuple[tuple[str, object], ...] = ()
+    headers: str | None = None
+    host_id: str | None = None
+    user_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """An event of an attempt, with its payload (JSON)."""
+
+    draft: Draft
+    sent: Sent
+    text: str
+
+    @property
+    def part(self) -> tuple[str, str | None, bool]:
+        """What the events share that are published together."""
+        savepoint = self.draft.savepoint or ("undone" if self.draft.undone else None)
+        return self.draft.topic, savepoint, self.draft.plain
 
 
 class Producer:
@@ -44,36 +80,57 @@ class Producer:
         connect: Callable[[], Connection[Any]],
         writer: Writer,
         *,
-        by_key: bool = True,
         make_id: Callable[[], UUID] = uuid4,
     ) -> None:
         self._name = name
         self._connect = connect
         self._writer = writer
-        self._by_key = by_key
         self._make_id = make_id
         self._conn: Connection[Any] | None = None
 
-    def order(self, key: str, drafts: Iterable[Draft], *, patience_s: float = 30.0) -> str:
-        """Publish an order, again and again until its fate is known; return "ok" or "already"."""
-        drafts = list(drafts)
+    def order(
+        self,
+        key: str,
+        drafts: Sequence[Draft],
+        *,
+        think_s: float = 0.0,
+        given_up: bool = False,
+        patience_s: float = 30.0,
+    ) -> Ended:
+        """Publish an order, again and again until its fate is known; return how it ended.
+
+        think_s: before COMMIT; given_up: it is rolled back instead.
+        """
         give_up = time.monotonic() + patience_s
-        while (ended := self.attempt(key, drafts)) not in ("ok", "already"):
+        while True:
+            ended = self._attempt(key, drafts, think_s, given_up=given_up)
+            if ended in ("ok", "already") or (ended == "fail" and given_up):
+                return ended
             if time.monotonic() > give_up:
                 raise TimeoutError(f"order {key} could not be published: {ended}")
             time.sleep(RETRY_S)
-        return ended
 
-    def attempt(self, key: str, drafts: Iterable[Draft]) -> str:
-        """Try once; return how it ended, as in Outcome."""
+    def _attempt(
+        self, key: str, drafts: Sequence[Draft], think_s: float, *, given_up: bool
+    ) -> Ended:
         id_ = str(self._make_id())
         made = [self._event(id_, number, draft) for number, draft in enumerate(drafts)]
-        self._writer.write(
-            Invoke(
-                attempt=id_, producer=self._name, order=key, events=tuple(sent for sent, _ in made)
-            )
-        )
-        ended = self._transact(id_, key, made)
+        events = tuple(each.sent for each in made)
+        self._writer.write(Invoke(attempt=id_, producer=self._name, order=key, events=events))
+        ended: Ended = "fail"
+        committing = False
+        try:
+            conn = self._conn = self._conn or self._connect()
+            conn.autocommit = True
+            if not self._begin(conn, id_, key, made):
+                ended = "already"
+            else:
+                time.sleep(think_s)
+                committing = not given_up
+                conn.execute("commit" if committing else "rollback")
+                ended = "ok" if committing else "fail"
+        except (psycopg.Error, GaplessError, OSError) as error:
+            ended = self._failed(error, committing=committing)
         self._writer.write(Outcome(attempt=id_, ended=ended))
         return ended
 
@@ -82,29 +139,26 @@ class Producer:
             self._conn.close()
         self._conn = None
 
-    def _transact(self, id_: str, key: str, made: list[tuple[Sent, NewEvent]]) -> Any:
-        committing = False
-        try:
-            conn = self._conn = self._conn or self._connect()
-            conn.autocommit = True
-            conn.execute("begin")
-            row = conn.execute("select pg_current_xact_id()::text").fetchone()
-            assert row is not None
-            self._writer.write(Begun(attempt=id_, xid=row[0]))
-            if self._by_key and not self._first(conn, id_, key):
-                conn.execute("rollback")
-                return "already"
-            conn.execute(
-                "insert into chaos.business (attempt, producer, order_key, events)"
-                " values (%s, %s, %s, %s)",
-                [id_, self._name, key, len(made)],
-            )
-            self._publish(conn, made)
-            committing = True
-            conn.execute("commit")
-        except (psycopg.Error, GaplessError, OSError) as error:
-            return self._failed(error, committing=committing)
-        return "ok"
+    def _begin(self, conn: Connection[Any], id_: str, key: str, made: list[Made]) -> bool:
+        """Begin a transaction with all that an order has; False: it was published already."""
+        conn.execute("begin")
+        row = conn.execute("select pg_current_xact_id()::text").fetchone()
+        assert row is not None
+        self._writer.write(Begun(attempt=id_, xid=row[0]))
+        if not self._first(conn, id_, key):
+            conn.execute("rollback")
+            return False
+        kept = sum(not each.sent.undone for each in made)
+        conn.execute(_BUSINESS, [id_, self._name, key, kept])
+        for (topic, savepoint, plain), part in groupby(made, key=lambda each: each.part):
+            events = list(part)
+            if savepoint:
+                conn.execute(f"savepoint {savepoint}")
+            _insert(conn, topic, events) if plain else _publish(conn, topic, events)
+            if savepoint:
+                how = "rollback to" if events[0].sent.undone else "release"
+                conn.execute(f"{how} {savepoint}")
+        return True
 
     def _first(self, conn: Connection[Any], id_: str, key: str) -> bool:
         done = conn.execute(
@@ -112,22 +166,7 @@ class Producer:
         )
         return done.rowcount == 1
 
-    def _publish(self, conn: Connection[Any], made: list[tuple[Sent, NewEvent]]) -> None:
-        """Publish neighbours of one topic together; those to be undone under a savepoint."""
-        start = 0
-        for at in range(1, len(made) + 1):
-            one, next_ = made[at - 1][0], made[at][0] if at < len(made) else None
-            if next_ is not None and (one.topic, one.undone) == (next_.topic, next_.undone):
-                continue
-            events = [event for _, event in made[start:at]]
-            start = at
-            if one.undone:
-                conn.execute("savepoint undone")
-            publish(conn, one.topic, events)
-            if one.undone:
-                conn.execute("rollback to savepoint undone")
-
-    def _failed(self, error: Exception, *, committing: bool) -> str:
+    def _failed(self, error: Exception, *, committing: bool) -> Ended:
         """A COMMIT that the server refused failed; one without an answer may have happened."""
         conn = self._conn
         lost = conn is None or conn.broken or conn.closed
@@ -138,31 +177,43 @@ class Producer:
         refused = isinstance(error, psycopg.Error) and error.sqlstate is not None and not lost
         return "info" if committing and not refused else "fail"
 
-    def _event(self, id_: str, number: int, draft: Draft) -> tuple[Sent, NewEvent]:
+    def _event(self, id_: str, number: int, draft: Draft) -> Made:
         does = {"do": draft.does} if draft.does else {}
         text = json.dumps({"poison": draft.poison, **does, **dict(draft.payload)})
         headers = {"n": number, "trace": {"é": [None, 1.5, "\u2603"]}}
-        host_id, user_id = f"host {number % 3}", f"user {self._name}"
         sent = Sent(
             tag=f"{id_}/{number}",
             topic=draft.topic,
             key=draft.key,
-            headers=json.dumps(headers),
-            host_id=host_id,
-            user_id=user_id,
+            headers=draft.headers or json.dumps(headers),
+            host_id=draft.host_id if draft.headers else f"host {number % 3}",
+            user_id=draft.user_id if draft.headers else f"user {self._name}",
             digest=digest(text),
             poison=draft.poison,
             does=draft.does,
             undone=draft.undone,
             transaction_id=draft.transaction_id,
         )
-        event = NewEvent(
-            payload=text.encode(),
-            key=draft.key,
-            event_type=sent.tag,
-            headers=headers,
-            host_id=host_id,
-            user_id=user_id,
-            transaction_id=draft.transaction_id,
+        return Made(draft=draft, sent=sent, text=text)
+
+
+def _publish(conn: Connection[Any], topic: str, made: list[Made]) -> None:
+    events = [
+        NewEvent(
+            payload=each.text.encode(),
+            key=each.sent.key,
+            event_type=each.sent.tag,
+            headers=json.loads(each.sent.headers),
+            host_id=each.sent.host_id,
+            user_id=each.sent.user_id,
+            transaction_id=each.sent.transaction_id,
         )
-        return sent, event
+        for each in made
+    ]
+    publish(conn, topic, events)
+
+
+def _insert(conn: Connection[Any], topic: str, made: list[Made]) -> None:
+    names = ("key", "tag", "transaction_id", "headers", "host_id", "user_id")
+    columns = [[getattr(each.sent, name) for each in made] for name in names]
+    conn.execute(_INSERT, [topic, [each.text for each in made], *columns])

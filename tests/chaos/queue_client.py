@@ -15,6 +15,7 @@ from typing import Any
 import psycopg
 from psycopg import Connection
 
+from chaos.effects import session
 from chaos.history import Answered, Writer
 from chaos.queue_shop import QUEUES, TOPIC, WRITE
 
@@ -22,7 +23,6 @@ VISIBILITY_S = 0.5
 LATE_S = (0.6, 1.5)
 WAYS = {"acknowledge": 12, "late": 4, "release": 2, "extend": 2, "forget": 2, "reject": 1}
 REST_S = 0.05
-CONNECT_TIMEOUT_S = 3
 EVENTS_MAX = 5
 LOST = "GL003"
 
@@ -101,12 +101,7 @@ def main(dsn: str, folder: str, name: str, seed: int) -> None:
     while not stop:
         with (
             suppress(psycopg.OperationalError, psycopg.InterfaceError),
-            psycopg.connect(
-                dsn,
-                autocommit=True,
-                connect_timeout=CONNECT_TIMEOUT_S,
-                application_name="chaos/client",
-            ) as conn,
+            session(dsn, "client") as conn,
         ):
             while not stop:
                 client.turn(conn, chance.choice(QUEUES).group)

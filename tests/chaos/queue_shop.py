@@ -7,11 +7,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-import psycopg
 from psycopg import Connection
 
 import gapless
-from chaos.effects import CONNECT_TIMEOUT_S
+from chaos.effects import session
 from chaos.history import Grouped
 from gapless import Unit
 
@@ -59,12 +58,7 @@ def outside(dsn: str, topic: str = TOPIC) -> Any:
         visibility_s=2,
     )
     def caller(unit: Unit) -> None:
-        with psycopg.connect(
-            dsn,
-            autocommit=True,
-            connect_timeout=CONNECT_TIMEOUT_S,
-            application_name="chaos/outside",
-        ) as conn:
+        with session(dsn, "outside") as conn:
             _write(conn.execute, "caller", unit, is_call=True)
 
     return caller

@@ -1,7 +1,5 @@
 """What came of a run, for people."""
 
-import statistics
-
 from chaos.checker import report
 from chaos.figures import Figure
 from chaos.run import Verdict
@@ -24,9 +22,6 @@ def verdict_text(verdict: Verdict) -> str:
         "",
         *_counted(verdict.counts),
         *(f"{seconds:8.1f}  s {what}" for what, seconds in verdict.seconds.items()),
-        "",
-        "from the end of a fault until the slowest partition was worked on again, p50 and max in s:",
-        *_recoveries(verdict.recoveries),
         "",
     ]
     if verdict.stall is not None and verdict.stall.seconds > STALL_TOLD_S:
@@ -59,13 +54,6 @@ def _counted(counts: dict[str, int]) -> list[str]:
         else:
             lines.append(f"{count:8d}  {what}")
     return [*lines, *(f"{group:>8}  {', '.join(each)}" for group, each in groups.items())]
-
-
-def _recoveries(found: dict[str, list[float]]) -> list[str]:
-    return [
-        f"{statistics.median(seconds):8.2f} {max(seconds):6.2f}  {kind}"
-        for kind, seconds in sorted(found.items())
-    ]
 
 
 def print_figures(rows: list[Figure]) -> None:

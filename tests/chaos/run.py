@@ -25,7 +25,6 @@ from chaos.nemesis import Nemesis
 from chaos.process import Process, is_up
 from chaos.progress import Ended, Mark, Meter, Watch, await_end
 from chaos.queue_shop import QUEUES, make_groups
-from chaos.recovery import recoveries
 from chaos.scene import QUICK, Scene, open_scene
 from chaos.shop import GROUPS
 from chaos.stall import Stall, longest_stall
@@ -108,7 +107,7 @@ and not exists (
 from gapless.lease l
 where l.group_id not in (select g.group_id from gapless.consumer_group g where g.mode = 'queue')
 """
-_SIZE = """
+SIZE = """
 select (select count(*) from gapless.outbox_message_t), (select count(*) from chaos.effect),
   (select count(*) from gapless.dead_letter_queue), (select max(epoch) from gapless.lease)
 """
@@ -129,7 +128,6 @@ class Verdict:
     problems: list[str] = field(default_factory=list)
     slow: list[str] = field(default_factory=list)
     never: list[str] = field(default_factory=list)
-    recoveries: dict[str, list[float]] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     size: tuple[int, ...] = ()
     stall: Stall | None = None
@@ -269,9 +267,8 @@ def judge(verdict: Verdict, conn: Connection[Any], arena: Arena, meter: Meter) -
     if verdict.slow:
         verdict.violations = [v for v in verdict.violations if v.name not in UNFINISHED]
     verdict.seconds["of the checker"] = time.monotonic() - began_s
-    verdict.size = conn.execute(_SIZE).fetchone() or ()
+    verdict.size = conn.execute(SIZE).fetchone() or ()
     verdict.counts = cover(conn, arena)
-    verdict.recoveries = recoveries(conn, read(verdict.folder))
     stall = longest_stall(conn, read(verdict.folder), verdict.folder)
     if stall is not None:
         verdict.stall = stall

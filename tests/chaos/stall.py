@@ -15,7 +15,7 @@ from chaos.history import Fault, Record
 # Since when an event was there and nothing of its partition was handled, until it was. What was set
 # aside had a reason to wait; so had what waits at a barrier, while other partitions come to theirs:
 # `freed` is when the last of them handled the last event before its own.
-WAITS = """
+_WAITS = """
 with effect as materialized (
   select f.group_id, f.topic, f.partition_id, f.c_offset, f.tag, f.at, t.topic_id,
     lag(f.at) over (partition by f.group_id, f.topic, f.partition_id order by f.id) as before,
@@ -62,15 +62,16 @@ where not exists (
 )
 """
 _LONGEST = f"""
-select w.group_id, w.topic, w.partition_id, w.since, w.at - w.since from ({WAITS}) w
+select w.group_id, w.topic, w.partition_id, w.since, w.at - w.since from ({_WAITS}) w
 order by w.at - w.since desc limit 1
 """
-_LEASES = """
-select extract(epoch from at)::float8, 'lease: owner ' || coalesce(left(old_owner::text, 4), '-')
+LEASES = """
+select extract(epoch from at)::float8, 'lease ' || partition_id || ': owner ' || coalesce(left(old_owner::text, 4), '-')
   || ' -> ' || coalesce(left(owner::text, 4), '-')
   || ', target ' || coalesce(left(old_target::text, 4), '-')
   || ' -> ' || coalesce(left(target::text, 4), '-') || ', epoch ' || epoch
-from chaos.lease where group_id = %s and partition_id = %s
+from chaos.lease where group_id = coalesce(%(group)s, group_id)
+  and partition_id = coalesce(%(partition)s, partition_id)
 union all
 select extract(epoch from at)::float8, 'member ' || left(member_id::text, 4) || ' ' || name || ' ' || what
 from chaos.member
@@ -96,7 +97,7 @@ def longest_stall(conn: Connection[Any], records: list[Record], folder: Path) ->
     name = f"{group}/{topic}/{partition}"
     clock_s = time.clock_gettime(time.CLOCK_REALTIME) - time.monotonic()
     lines = [
-        *conn.execute(_LEASES, [group, partition]).fetchall(),
+        *conn.execute(LEASES, {"group": group, "partition": partition}).fetchall(),
         *((f.at_ns / 1e9 + clock_s, _fault(f)) for f in records if isinstance(f, Fault)),
         *(line for path in folder.glob("s*.log") for line in _logged(path, name)),
     ]

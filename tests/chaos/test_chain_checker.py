@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from psycopg import Connection
 
 from chaos.chain import BATCH_MAX, MARK, WAYS, derived, links, plan, root_of
 from chaos.chain_corruptions import IN_TABLES
 from chaos.chain_coverage import chains
 from chaos.chain_play import ChainPlay
-from chaos.checked import Run
-from chaos.checker import check, check_records, report
-from chaos.effects import make_tables
-from chaos.history import Linked, read, select
-from gapless.db.connect import connect
+from chaos.checked import Run, played
+from chaos.checker import check, report
+from chaos.history import Linked, select
 
 ORDERS = 160
 
@@ -24,11 +23,13 @@ ORDERS = 160
 @pytest.fixture(scope="module")
 def run(module_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("history")
-    with connect(module_dsn, role="test") as conn:
-        make_tables(conn)
-        with closing(ChainPlay(module_dsn, conn, folder)) as play:
-            play.play(ORDERS)
-        yield Run(conn, folder, read(folder))
+
+    def play(conn: Connection) -> None:
+        with closing(ChainPlay(module_dsn, conn, folder)) as made:
+            made.play(ORDERS)
+
+    with played(module_dsn, folder, play) as run:
+        yield run
 
 
 @pytest.mark.long
@@ -45,18 +46,12 @@ def test_a_good_history_passes(run: Run) -> None:
 @pytest.mark.parametrize("case", IN_TABLES)
 def test_a_corrupted_history_is_found(run: Run, case: str) -> None:
     name, statements = IN_TABLES[case]
-    with run.conn.transaction(force_rollback=True):
-        for statement in statements:
-            assert run.conn.execute(statement.encode()).rowcount > 0, statement
-        found = check_records(run.conn, run.records)
-    assert name in {each.name for each in found}, report(found)
-    assert next(each for each in found if each.name == name).history, "it tells nothing"
+    assert run.found(name, *statements)[0].history, "it tells nothing"
 
 
 def test_where_nothing_is_linked_nothing_is_asked(run: Run) -> None:
     """Then what is below the orders was published by nobody."""
-    records = [each for each in run.records if not isinstance(each, Linked)]
-    assert {each.name for each in check_records(run.conn, records)} >= {"ghost"}
+    run.found_in("ghost", [each for each in run.records if not isinstance(each, Linked)])
 
 
 def test_what_is_published_follows_from_the_seed_and_the_unit() -> None:

@@ -13,8 +13,8 @@ import pytest
 from psycopg import Connection
 
 from chaos.app import make_handler
-from chaos.checked import Run
-from chaos.checker import check, check_records, report
+from chaos.checked import Run, played
+from chaos.checker import check, report
 from chaos.corruptions import (
     A_BATCH,
     IN_COLUMNS,
@@ -23,15 +23,14 @@ from chaos.corruptions import (
     NOWHERE,
     acknowledged,
 )
-from chaos.effects import make_tables
 from chaos.history import Begun, Fault, Invoke, Note, Writer, read
 from chaos.producer import Draft, Producer
 from gapless.db.connect import connect
 from gapless.lease import hold
-from gapless.lease.member import Member, ServedTopic
+from gapless.lease.member import Member
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
-from support.group import TIMING, own
+from support.group import member_of, own
 from support.turn import one_step
 
 KEYS = ("a", "b", "f", "i")
@@ -42,10 +41,8 @@ POISON = 5
 @pytest.fixture(scope="module")
 def run(module_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("history")
-    with connect(module_dsn, role="test") as conn:
-        make_tables(conn)
-        play(module_dsn, conn, folder)
-        yield Run(conn, folder, read(folder))
+    with played(module_dsn, folder, lambda conn: play(module_dsn, conn, folder)) as run:
+        yield run
 
 
 def play(dsn: str, conn: Connection[Any], folder: Path) -> None:
@@ -54,16 +51,7 @@ def play(dsn: str, conn: Connection[Any], folder: Path) -> None:
     writer = Writer(folder, "producer")
     producer = Producer("p", lambda: connect(dsn, role="producer"), writer)
     with connect(dsn, role="control") as control:
-        members = [
-            Member(
-                control,
-                [ServedTopic(group_id=group, topic="t", topic_id=topic.topic_id)],
-                TIMING,
-                name=group,
-                capacity=None,
-            )
-            for group in ("g", "h")
-        ]
+        members = [member_of(control, group, topic, group) for group in ("g", "h")]
         for number in range(12):
             drafts = [Draft(key=key, poison=number == POISON) for key in KEYS]
             undone = [Draft(key="a", undone=True)] * (number == 3)
@@ -106,13 +94,7 @@ def test_a_good_history_passes(run: Run) -> None:
 @pytest.mark.few(6)
 @pytest.mark.parametrize("name", IN_TABLES)
 def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
-    with run.conn.transaction(force_rollback=True):
-        run.conn.execute("set constraints all deferred")
-        for statement in IN_TABLES[name]:
-            assert run.conn.execute(statement.encode()).rowcount > 0, statement
-        found = check_records(run.conn, run.records)
-    assert name in {each.name for each in found}, report(found)
-    told = next(each for each in found if each.name == name)
+    told, *_ = run.found(name, *IN_TABLES[name])
     assert told.history or told.invariant in ("I8", "P1", "I3"), f"{told} tells nothing"
 
 
@@ -120,28 +102,23 @@ def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
 @pytest.mark.parametrize("case", IN_COLUMNS)
 def test_a_corrupted_column_is_found(run: Run, case: str) -> None:
     name, column, statement = IN_COLUMNS[case]
-    with run.conn.transaction(force_rollback=True):
-        assert run.conn.execute(statement.encode()).rowcount == 1, statement
-        found = check_records(run.conn, run.records)
-    told = [each for each in found if each.name == name]
-    assert any(column in each.text for each in told), report(found)
+    told = run.found(name, statement)
+    assert any(column in each.text for each in told)
     assert told[0].history
 
 
 @pytest.mark.parametrize("case", IN_RECORDS)
 def test_a_corrupted_record_is_found(run: Run, case: str) -> None:
     name, corrupt = IN_RECORDS[case]
-    found = check_records(run.conn, corrupt(run.records))
-    assert name in {each.name for each in found}, report(found)
-    assert next(each for each in found if each.name == name).history
+    assert run.found_in(name, corrupt(run.records))[0].history
 
 
 def test_an_unknown_commit_is_looked_up(run: Run) -> None:
     victim = acknowledged(run.records)[4]
     records = [replace(e, ended="info") if e is victim else e for e in run.records]
-    assert not check_records(run.conn, records), "it committed: pg_xact_status knows"
+    assert not run.violations(records), "it committed: pg_xact_status knows"
     records = [e for e in run.records if e is not victim]
-    assert not check_records(run.conn, records), "killed before it could tell"
+    assert not run.violations(records), "killed before it could tell"
 
 
 def test_an_xid_that_a_crash_gave_out_again_is_no_loss(run: Run) -> None:
@@ -149,14 +126,14 @@ def test_an_xid_that_a_crash_gave_out_again_is_no_loss(run: Run) -> None:
     row = run.conn.execute("select pg_current_xact_id()::text").fetchone()
     assert row is not None
     begun = Begun(attempt="x", xid=row[0])  # committed
-    lost = [each.name for each in check_records(run.conn, [*run.records, made, begun])]
+    lost = [each.name for each in run.violations([*run.records, made, begun])]
     assert set(lost) == {"lost", "torn outbox"}
     crash = Fault(kind="immediate stop", target="server", crash=True)
-    assert not check_records(run.conn, [*run.records, made, begun, crash])
+    assert not run.violations([*run.records, made, begun, crash])
     begins = replace(crash, at_ns=begun.at_ns - 1)
-    assert check_records(run.conn, [*run.records, begins, made, begun])
+    assert run.violations([*run.records, begins, made, begun])
     taken = replace(crash, phase="lost", at_ns=begun.at_ns + 1)
-    assert not check_records(run.conn, [*run.records, begins, made, begun, taken])
+    assert not run.violations([*run.records, begins, made, begun, taken])
 
 
 def test_a_torn_last_line_did_not_happen(tmp_path: Path) -> None:
@@ -175,7 +152,7 @@ def test_tasks_of_an_epoch_are_one_owner(run: Run) -> None:
         for table in ("effect", "cursor"):
             where = "" if table == "effect" else " where next_offset > old_offset and not made"
             run.conn.execute(f"update chaos.{table} {name.format('epoch')}{where}".encode())
-        assert not check_records(run.conn, run.records)
+        assert not run.violations()
         run.conn.execute(f"update chaos.cursor {name.format(0)} where id = {A_BATCH}".encode())
-        found = {each.name for each in check_records(run.conn, run.records)}
+        found = {each.name for each in run.violations()}
         assert "commit by a former owner" in found

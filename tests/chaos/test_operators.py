@@ -8,8 +8,9 @@ from typing import Any, cast
 import pytest
 from psycopg import Connection
 
-from chaos.arena import FAULTS, Arena
+from chaos.arena import Arena, Deed
 from chaos.history import Asked, Writer, read, select
+from chaos.operators import discard_twice, redrive_twice
 from chaos.policies import people
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -41,16 +42,14 @@ def arena(conn: Connection, dsn: str, topic: Topic, tmp_path: Path) -> Arena:
 @pytest.mark.parametrize(
     ("kind", "met"),
     [
-        ("redrive_twice", "units redriven by two people at once"),
-        ("discard_twice", "units discarded by two people at once, by one of them"),
+        (redrive_twice, "units redriven by two people at once"),
+        (discard_twice, "units discarded by two people at once, by one of them"),
     ],
 )
-def test_two_meet(arena: Arena, tmp_path: Path, kind: str, met: str) -> None:
+def test_two_meet(arena: Arena, tmp_path: Path, kind: Deed, met: str) -> None:
     """At the first try, where no fault comes between them."""
-    for _ in FAULTS[kind](arena):
+    for _ in kind(arena):
         pass
     records = read(tmp_path)
-    asked = select(records, Asked)
-    assert {each.code for each in asked} == {0}, [each.said for each in asked]
-    assert people(records)[met] > 0
-    assert len(asked) == 2
+    assert people(records)[met] == UNITS
+    assert len(select(records, Asked)) == 2

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+from psycopg import Connection
 
-from chaos.checked import Run
-from chaos.checker import check, check_records, report
+from chaos.checked import Run, played
+from chaos.checker import check, report
 from chaos.corruptions import SEEN
-from chaos.effects import make_tables
-from chaos.history import Handling, read, select
+from chaos.history import Handling, select
 from chaos.policy_corruptions import (
     CALL_PASSED,
     CALL_SEEN,
@@ -21,7 +21,6 @@ from chaos.policy_corruptions import (
     IN_TABLES,
 )
 from chaos.policy_play import Play
-from gapless.db.connect import connect
 
 # Where the first event of each order is; for the corruptions.
 _TOLD = """
@@ -40,12 +39,14 @@ where u.id = o.id
 @pytest.fixture(scope="module")
 def run(module_dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     folder = tmp_path_factory.mktemp("history")
-    with connect(module_dsn, role="test") as conn:
-        make_tables(conn)
-        with closing(Play(module_dsn, conn, folder)) as play:
-            play.play()
+
+    def play(conn: Connection) -> None:
+        with closing(Play(module_dsn, conn, folder)) as made:
+            made.play()
         conn.execute(_TOLD)
-        yield Run(conn, folder, read(folder))
+
+    with played(module_dsn, folder, play) as run:
+        yield run
 
 
 @pytest.mark.long
@@ -74,33 +75,21 @@ def test_a_good_history_passes(run: Run) -> None:
 @pytest.mark.few(4)
 @pytest.mark.parametrize("name", IN_TABLES)
 def test_a_corrupted_table_is_found(run: Run, name: str) -> None:
-    find(run, name, IN_TABLES[name])
+    run.found(name, *IN_TABLES[name])
 
 
 @pytest.mark.parametrize("column", SEEN)
 def test_a_column_that_a_call_was_given_otherwise_is_found(run: Run, column: str) -> None:
-    told = find(run, "column seen otherwise", (CALL_SEEN.format(column=column),))
-    assert f": {column}: " in told
+    told = run.found("column seen otherwise", CALL_SEEN.format(column=column))
+    assert any(each.text.startswith(f"{column}: ") for each in told)
 
 
 def test_calls_that_cross_are_found(run: Run) -> None:
-    find(run, "key overtaken", CALLS_CROSSED)
-    find(run, "held key passed", CALL_PASSED)
+    run.found("key overtaken", *CALLS_CROSSED)
+    run.found("held key passed", *CALL_PASSED)
 
 
 @pytest.mark.parametrize("case", IN_RECORDS)
 def test_a_corrupted_record_is_found(run: Run, case: str) -> None:
     name, corrupt = IN_RECORDS[case]
-    found = check_records(run.conn, corrupt(run.records))
-    assert name in {each.name for each in found}, report(found)
-
-
-def find(run: Run, name: str, statements: tuple[str, ...]) -> str:
-    """Corrupt, and return what the checker tells of it under that name."""
-    with run.conn.transaction(force_rollback=True):
-        for statement in statements:
-            assert run.conn.execute(statement.encode()).rowcount > 0, statement
-        found = check_records(run.conn, run.records)
-    told = [str(each) for each in found if each.name == name]
-    assert told, report(found)
-    return "\n".join(told)
+    run.found_in(name, corrupt(run.records))

@@ -11,9 +11,8 @@ from chaos.shop import Shop
 from gapless.consume.drive import Driver
 from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
-from gapless.lease.member import Member, ServedTopic
 from gapless.log.topics import Topic
-from support.group import TIMING, own
+from support.group import member_of, own
 from support.turn import turn
 
 
@@ -29,8 +28,7 @@ class Workers:
     def own_all(self, topic: Topic, handler: Handler, **said: Any) -> Iterator[Driver]:
         """Own all partitions of a topic for the handler's group; said: its terms, if others."""
         group = handler.group or ""
-        wanted = ServedTopic(group_id=group, topic=topic.name, topic_id=topic.topic_id)
-        member = Member(self.session(), [wanted], TIMING, name=group, capacity=None)
+        member = member_of(self.session(), group, topic, group)
         member.sync()
         for lease in member.leases():
             conn = self.session()

@@ -50,6 +50,20 @@ _CHANGED = {
 _GONE = "log/functions/chain/transaction_fate.sql"
 
 
+HOLD = 77  # an advisory lock of the tests' own
+# The tables and functions are there, or changed, when the first view is made.
+WAIT_HALF_WAY = f"""
+create function public.wait_half_way() returns event_trigger language plpgsql as $$
+begin
+  perform pg_advisory_xact_lock({HOLD});
+end
+$$;
+create event trigger wait_half_way on ddl_command_start when tag in ('CREATE VIEW')
+  execute function public.wait_half_way();
+"""
+WAITING = f"select pid from pg_locks where objid = {HOLD} and locktype = 'advisory' and not granted"
+
+
 class Following:
     """The next version: its folder of SQL, and its commands on a database."""
 

@@ -13,25 +13,11 @@ from gapless import ops
 from gapless.db.connect import connect
 from gapless.db.migrate import require_schema, script
 from gapless.errors import SchemaError
-from migration.following import NAMES, Following, answer
+from migration.following import HOLD, NAMES, WAIT_HALF_WAY, WAITING, Following, answer
 from support.fleet import Fleet, Load, until
 from support.ledger import assert_exactly_once
 
 DatabaseLike = Callable[[str], AbstractContextManager[str]]
-HOLD = 77  # an advisory lock of the test's own
-# The tables of the migrations are changed when the first view is made.
-WAIT_HALF_WAY = f"""
-create function public.wait_half_way() returns event_trigger language plpgsql as $$
-begin
-  perform pg_advisory_xact_lock({HOLD});
-end
-$$;
-create event trigger wait_half_way on ddl_command_start when tag in ('CREATE VIEW')
-  execute function public.wait_half_way();
-"""
-WAITING = (
-    f"select count(*) from pg_locks where objid = {HOLD} and locktype = 'advisory' and not granted"
-)
 APPLIED = "select jsonb_object_agg(kind || '/' || name, digest) from gapless.migration"
 # What it has that is there before an upgrade, and after it.
 THERE = """

@@ -1,6 +1,6 @@
 """uninstall leaves nothing: what the catalogs had before init, they have again."""
 
-from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 from uuid import uuid4
 
@@ -81,13 +81,6 @@ def use_everything(conn: Connection[Any], dsn: str) -> None:
     conn.execute("insert into public.box (payload) values ('1')")
 
 
-@pytest.fixture
-def shop(empty_dsn: str) -> Iterator[Connection]:
-    with connect(empty_dsn, role="test") as made:
-        _make_shop(made)
-        yield made
-
-
 def _make_shop(conn: Connection[Any]) -> None:
     """The tables of an application, which has nothing to do with gapless."""
     conn.execute("create table public.orders (id int primary key)")
@@ -95,23 +88,30 @@ def _make_shop(conn: Connection[Any]) -> None:
 
 
 @pytest.mark.long
-def test_nothing_is_left(shop: Connection, empty_dsn: str) -> None:
-    before = look(shop)
-    use_everything(shop, empty_dsn)
-    during = look(shop)
-    assert {name for name in before if before[name] != during[name]} >= {
-        "class", "proc", "trigger", "type", "namespace", "rewrite", "depend",
-    }  # fmt: skip
-    drop_schema(shop)
-    after = look(shop)
-    flags = {name: after[name] ^ before[name] for name in before}
-    # Of the cluster, which other databases of these tests share: the test below has one of its own.
-    del flags["role"], flags["member"]
-    # PostgreSQL keeps the flag of a table that had triggers until it is vacuumed.
-    flags["class"] = {row for row in flags["class"] if row[1] not in ("orders", "box")}
-    assert {name: rows for name, rows in flags.items() if rows} == {}
-    shop.execute("insert into public.orders values (2)")
-    shop.execute("insert into public.box (payload) values ('2')")
+def test_nothing_is_left() -> None:
+    """Of a database; and of the cluster, once the last one that has grants for the roles is without gapless."""
+    with throwaway_cluster() as cluster, ExitStack() as stack:
+        with psycopg.connect(cluster.dsn(), autocommit=True) as admin:
+            admin.execute("create database second")
+        dsns = [cluster.dsn(), cluster.dsn("second")]
+        conns = [stack.enter_context(connect(dsn, role="test")) for dsn in dsns]
+        for conn in conns:
+            _make_shop(conn)
+        before = [look(conn) for conn in conns]
+        for conn, dsn in zip(conns, dsns, strict=True):
+            use_everything(conn, dsn)
+        during = look(conns[0])
+        assert {name for name in during if before[0][name] != during[name]} >= {
+            "class", "proc", "trigger", "type", "namespace", "rewrite", "depend",
+        }  # fmt: skip
+        assert [drop_schema(conn) for conn in conns] == [list(ROLES), []]
+        for conn, had in zip(conns, before, strict=True):
+            flags = {name: rows ^ had[name] for name, rows in look(conn).items()}
+            # PostgreSQL keeps the flag of a table that had triggers until it is vacuumed.
+            flags["class"] = {row for row in flags["class"] if row[1] not in ("orders", "box")}
+            assert {name: rows for name, rows in flags.items() if rows} == {}
+            conn.execute("insert into public.orders values (2)")
+            conn.execute("insert into public.box (payload) values ('2')")
 
 
 def test_a_table_of_somebody_else_is_not_dropped(conn: Connection) -> None:
@@ -127,35 +127,13 @@ def test_a_table_of_somebody_else_is_not_dropped(conn: Connection) -> None:
 
 
 @pytest.mark.long
-def test_a_role_that_others_use_stays(shop: Connection, empty_dsn: str) -> None:
+def test_a_role_that_others_use_stays(conn: Connection) -> None:
     """Programs log in with it, or another database was installed with it."""
-    install_schema(shop)
     name = f"gapless_test_{uuid4().hex[:12]}"
-    shop.execute(f"create role {name} login in role gapless_producer")
+    conn.execute(f"create role {name} login in role gapless_producer")
     try:
-        assert "gapless_producer" in uninstall(shop)
+        assert "gapless_producer" in uninstall(conn)
         member = "select pg_has_role(%s, 'gapless_producer', 'member')"
-        assert shop.execute(member, [name]).fetchone() == (True,)
+        assert conn.execute(member, [name]).fetchone() == (True,)
     finally:
-        shop.execute(f"drop role {name}")
-
-
-@pytest.mark.long
-def test_nothing_is_left_of_the_cluster_either() -> None:
-    """The roles, too, once the last database that has grants for them is without gapless."""
-    with throwaway_cluster() as cluster:
-        with psycopg.connect(cluster.dsn(), autocommit=True) as admin:
-            before = look(admin)["role"]
-            admin.execute("create database second")
-        dsns = [cluster.dsn(), cluster.dsn("second")]
-        left = []
-        for dsn in dsns:
-            with connect(dsn, role="test") as conn:
-                _make_shop(conn)
-                use_everything(conn, dsn)
-        for dsn in dsns:
-            with connect(dsn, role="test") as conn:
-                left.append(drop_schema(conn))
-                after = look(conn)
-        assert left == [list(ROLES), []]
-        assert after["role"] == before
+        conn.execute(f"drop role {name}")

@@ -75,7 +75,13 @@ def _outcome(results: Results, mutant: Mutant) -> str | None:
 class Run:
     """Tries mutants, in several arenas at once."""
 
-    def __init__(self, results: Results, limit_s: float) -> None:
+    def __init__(
+        self,
+        results: Results,
+        limit_s: float,
+        tests_for: Callable[[str], list[str]] = tests_for,
+    ) -> None:
+        self._tests_for = tests_for
         self._results = results
         self._limit_s = limit_s
         self._memory = Memory()
@@ -87,7 +93,7 @@ class Run:
 
     def baseline(self, where: Arena, mutants: list[Mutant]) -> bool:
         """Run all tests that will be asked, without a mutant; tell whether they pass."""
-        tests = sorted({test for mutant in mutants for test in tests_for(mutant.path)})
+        tests = sorted({test for mutant in mutants for test in self._tests_for(mutant.path)})
         say(f"first {len(tests)} files and folders of tests without a mutant")
         result = where.run(tests, self._memory, 10 * self._limit_s) if tests else None
         if result and result.outcome != "survived":
@@ -99,7 +105,7 @@ class Run:
         """Try each; the first error ends it."""
 
         def try_(where: Arena, mutant: Mutant) -> Result:
-            return where.try_(mutant, tests_for(mutant.path), self._memory, self._limit_s)
+            return where.try_(mutant, self._tests_for(mutant.path), self._memory, self._limit_s)
 
         self._share(arenas, mutants, try_)
 

@@ -62,7 +62,8 @@ class Memory:
 class Arena:
     """One copy of the checkout; its runs follow each other."""
 
-    def __init__(self, folder: Path, checkout: Path = ROOT) -> None:
+    def __init__(self, folder: Path, checkout: Path, test_s_max: int) -> None:
+        self._test_s_max = test_s_max
         self.folder = folder
         self.root = folder / "checkout"
         self._kept: subprocess.Popen[bytes] | None = None
@@ -187,7 +188,7 @@ class Arena:
             return subprocess.Popen(
                 [
                     sys.executable, "-m", "pytest", "-x", "-q", "-p", "mutate.order", "-p", plugin,
-                    "-p", "no:cacheprovider", f"--timeout={TEST_S_MAX}", *tests,
+                    "-p", "no:cacheprovider", f"--timeout={self._test_s_max}", *tests,
                 ],
                 cwd=self.root,
                 env=self._environ(),
@@ -228,10 +229,10 @@ class Arena:
 
 
 @contextmanager
-def arena(checkout: Path = ROOT) -> Iterator[Arena]:
+def arena(checkout: Path = ROOT, test_s_max: int = TEST_S_MAX) -> Iterator[Arena]:
     """Make an arena for as long as the context lasts."""
     with tempfile.TemporaryDirectory(prefix="gapless-mutate-") as folder:
-        made = Arena(Path(folder), checkout)
+        made = Arena(Path(folder), checkout, test_s_max)
         try:
             yield made
         finally:

@@ -106,8 +106,6 @@ _SUBSCRIPTION = (
     f" features/expiry/test_subscription_expiry.py features/filters/test_filters.py {_SET}"
 )
 _LATER = f"features/scheduled {_SET}"
-_COMPACTION = f"features/compaction features/compaction/test_compaction_commands.py {_SET}"
-_SCHEMAS = f"{_SET} features/schemas/unit/test_conform.py features/schemas/unit/test_conform_bounds.py features/schemas features/schemas/test_schema_commands.py features/schemas/test_schemas.py"
 _COMPACTION = (
     "features/compaction/twins/test_compaction_rows.py features/compaction/twins/test_compaction_steps.py"
     " features/compaction/twins/test_compaction_reads.py features/compaction/twins/test_compaction_claims.py"

@@ -51,12 +51,13 @@ def test_what_is_put_in_is_there():
     assert purse.coins == [5]
 """
 SOURCE = "supervisor/purse.py"
+KILLER = "tests/test_purse.py"
 
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """A tiny project: one module, one test, under git."""
-    for path, text in ((SOURCE, MODULE), ("tests/test_purse.py", TEST)):
+    for path, text in ((SOURCE, MODULE), (KILLER, TEST)):
         (tmp_path / path).parent.mkdir()
         (tmp_path / path).write_text(text)
     (tmp_path / "pytest.ini").write_text("[pytest]\n")
@@ -71,14 +72,13 @@ def found(text: str) -> list[Mutant]:
 
 @pytest.mark.long
 def test_one_is_killed_and_one_survives(
-    checkout: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+    checkout: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The checkout stays as it is, results are written line by line."""
-    monkeypatch.setattr("mutate.__main__.tests_for", lambda path: ["tests/test_purse.py"])
     mutants = found(MODULE)
     assert [m.was for m in mutants] == ["self.coins.append(coin)", 'self.told.append("a coin")']
     file = tmp_path_factory.mktemp("results") / "mutants.jsonl"
-    run = Run(Results(file), limit_s=120)
+    run = Run(Results(file), 120, tests_for=lambda _: [KILLER])
     with arena(checkout) as where:
         assert run.baseline(where, mutants)
         run.all([where], iter(mutants))
@@ -88,7 +88,7 @@ def test_one_is_killed_and_one_survives(
         assert where.try_(broken, ["tests"], Memory(), 120).outcome == "killed"
     outcomes = [json.loads(line) for line in file.read_text().splitlines()]
     assert [line["outcome"] for line in outcomes] == ["killed", "survived"]
-    assert outcomes[0]["by"] == "tests/test_purse.py::test_what_is_put_in_is_there"
+    assert outcomes[0]["by"] == f"{KILLER}::test_what_is_put_in_is_there"
     assert outcomes[1]["within"] == "Purse.put"
     assert '-        self.told.append("a coin")' in outcomes[1]["diff"]
     assert (checkout / SOURCE).read_text() == MODULE
@@ -103,7 +103,7 @@ def test_a_kill_that_does_not_come_again_counts_for_nothing(
     killed, survived = found(MODULE)
     results = Results(tmp_path_factory.mktemp("results") / "mutants.jsonl")
     for mutant in (killed, survived):
-        results.add(Line.of(mutant, "killed", "tests/test_purse.py::test_what_is_put_in_is_there"))
+        results.add(Line.of(mutant, "killed", f"{KILLER}::test_what_is_put_in_is_there"))
     run = Run(results, limit_s=120)
     with arena(checkout) as where:
         run.confirm([where], [killed, survived])
@@ -121,7 +121,7 @@ def test_a_test_that_fails_without_it_kills_no_mutant(checkout: Path) -> None:
     with arena(checkout) as where:
         result = where.try_(kept, tests, Memory(), limit_s=120)
         assert (result.outcome, result.by) == ("undecided", f"{tests[1]}::test_it")
-        assert where.try_(kept, ["tests/test_purse.py"], Memory(), 120).outcome == "killed"
+        assert where.try_(kept, [KILLER], Memory(), 120).outcome == "killed"
 
 
 def test_only_functions_can_be_exchanged() -> None:
@@ -143,10 +143,9 @@ def test_words_of_a_mutant() -> None:
 
 
 @pytest.mark.long
-def test_a_hang_is_a_failure(checkout: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mutate.arena.TEST_S_MAX", 1)
+def test_a_hang_is_a_failure(checkout: Path) -> None:
     hangs = MODULE.replace("self.coins.append(coin)", "import time; time.sleep(100)")
-    with arena(checkout) as where:
+    with arena(checkout, test_s_max=1) as where:
         slow = Mutant(SOURCE, "by hand", "", 1, MODULE, lambda: hangs)
         result = where.try_(slow, ["tests"], Memory(), 120)
     assert (result.outcome, result.by.rpartition("::")[2]) == (
@@ -156,13 +155,10 @@ def test_a_hang_is_a_failure(checkout: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.long
-def test_without_a_mutant_all_must_pass(
-    checkout: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("mutate.__main__.tests_for", lambda path: ["tests/test_purse.py"])
+def test_without_a_mutant_all_must_pass(checkout: Path, tmp_path: Path) -> None:
     (checkout / SOURCE).write_text(MODULE.replace("append(coin)", "append(0)"))
     with arena(checkout) as where:
-        run = Run(Results(tmp_path / "mutants.jsonl"), limit_s=120)
+        run = Run(Results(tmp_path / "mutants.jsonl"), 120, tests_for=lambda _: [KILLER])
         assert not run.baseline(where, found(MODULE))
 
 

@@ -70,12 +70,17 @@ def own(conn: Connection[Any], member: Member, lease: Lease) -> Assignment:
     return assignment
 
 
+def member_of(control: Connection[Any], group_id: str, topic: Topic, name: str = "test") -> Member:
+    """Join a group as a member that serves one topic."""
+    wanted = ServedTopic(group_id=group_id, topic=topic.name, topic_id=topic.topic_id)
+    return Member(control, [wanted], TIMING, name=name, capacity=None)
+
+
 @contextmanager
 def owner(dsn: str, group_id: str, topic: Topic) -> Iterator[Owner]:
     """Join the group as its only member, take all partitions, and leave at the end."""
-    wanted = ServedTopic(group_id=group_id, topic=topic.name, topic_id=topic.topic_id)
     with connect(dsn, role="control") as control, connect(dsn, role="worker") as conn:
-        member = Member(control, [wanted], TIMING, name="test", capacity=None)
+        member = member_of(control, group_id, topic)
         member.sync()
         leases = member.leases()
         assignments = [own(conn, member, lease) for lease in leases]

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.failures import Aside
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, of_group
 from chaos.deeds import AGAIN_S
 from chaos.history import Asked, Fault, Grouped, select
 
@@ -146,15 +146,8 @@ def _deaths(facts: Facts) -> Iterator[Violation]:
         times = [each.at_ns for each in handlings]
         hidden = bisect_right(faults, max(times)) - bisect_left(faults, min(times))
         if deaths > DEATHS_MAX * (1 + len(asked)) + hidden:
-            yield Violation(
-                invariant="I8",
-                name="killed too often",
-                text=f"{deaths} workers began it, and did not end",
-                group=at[0],
-                topic=at[1],
-                partition=at[2],
-                offset=offset,
-            )
+            text = f"{deaths} workers began it, and did not end"
+            yield of_group(at, offset, "I8", "killed too often", text)
 
 
 def _asked(facts: Facts) -> Iterator[Violation]:
@@ -171,12 +164,4 @@ def _asked(facts: Facts) -> Iterator[Violation]:
 
 
 def _about(at: At, aside: Aside, name: str, text: str) -> Violation:
-    return Violation(
-        invariant="I9",
-        name=name,
-        text=text,
-        group=at[0],
-        topic=at[1],
-        partition=at[2],
-        offset=aside.first_offset,
-    )
+    return of_group(at, aside.first_offset, "I9", name, text)

@@ -4,16 +4,12 @@ A call may be repeated, and one of a worker that nobody waits for any more may e
 counts is when the first one ended.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from math import inf
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.failures import Call
-from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation
-
-_Place = tuple[tuple[int, int], At, Placed]  # by layout and offset
+from chaos.checker.violation import Violation, of_group
 
 
 def find(facts: Facts) -> Iterator[Violation]:
@@ -41,35 +37,25 @@ def _prefix(facts: Facts, at: At) -> Iterator[Violation]:
             aside = min((each.at for each in facts.asides_of.get((at, first), ())), default=inf)
             if min(ended, aside) > move.at:
                 name = "never called to its end" if ended == inf else "passed before its end"
-                yield _about(at, first, "I1", name, f"the offset moved to {move.next_offset}")
+                yield of_group(at, first, "I1", name, f"the offset moved to {move.next_offset}")
 
 
 def _keys(facts: Facts, group: str, topic: str) -> Iterator[Violation]:
     """A call begins after one for the unit before it, of each of its keys, has ended."""
-    for key, line in _lines(facts, group, topic).items():
+    for key, line in facts.keyed(topic).items():
         ended, before = -1.0, None
-        for _, at, event in sorted(line, key=lambda each: each[0]):
+        for partition, (event, *_) in line:
+            at = (group, topic, partition)
             calls = facts.calls_of.get((at, event.c_offset), [])
             began = min((call.id for call in calls if call.phase == "begin"), default=inf)
             if before is not None and began < ended:
                 text = f"its call began before one for {before.tag} of key {key} had ended"
-                yield _about(at, event.c_offset, "I4", "key overtaken", text)
+                yield of_group(at, event.c_offset, "I4", "key overtaken", text)
             if (at, event.c_offset) in facts.asides_of or not calls:
                 continue  # parking.py looks at what is behind it
             end = min((call.id for call in calls if call.phase == "end"), default=-1)
             if end > ended:
                 ended, before = end, event
-
-
-def _lines(facts: Facts, group: str, topic: str) -> dict[str, list[_Place]]:
-    """Return the first events of the units of each key."""
-    lines: dict[str, list[_Place]] = defaultdict(list)
-    for (of_topic, partition), units in facts.units.items():
-        for unit in units if of_topic == topic else ():
-            for key in {event.key for event in unit if event.key is not None}:
-                place = ((unit[0].layout, unit[0].c_offset), (group, topic, partition), unit[0])
-                lines[key].append(place)
-    return lines
 
 
 def _idempotency(facts: Facts) -> Iterator[Violation]:
@@ -78,10 +64,10 @@ def _idempotency(facts: Facts) -> Iterator[Violation]:
     for (at, offset), calls in facts.calls_of.items():
         keys = {call.idempotency_key for call in calls}
         if len(keys) > 1:
-            yield _about(at, offset, "I6", "idempotency key changed", " and ".join(sorted(keys)))
+            yield of_group(at, offset, "I6", "idempotency key changed", " and ".join(sorted(keys)))
         for key in keys:
             if owner.setdefault((at[0], key), (at, offset)) != (at, offset):
-                yield _about(at, offset, "I6", "idempotency key shared", key)
+                yield of_group(at, offset, "I6", "idempotency key shared", key)
 
 
 def _attempts(facts: Facts, at: At, offset: int, calls: list[Call]) -> Iterator[Violation]:
@@ -92,17 +78,5 @@ def _attempts(facts: Facts, at: At, offset: int, calls: list[Call]) -> Iterator[
         if call.phase == "begin" and call.at < aside:
             if call.attempt in told or call.attempt < 1:
                 text = f"attempt {call.attempt} was told to two calls"
-                yield _about(at, offset, "I8", "attempt told twice", text)
+                yield of_group(at, offset, "I8", "attempt told twice", text)
             told.add(call.attempt)
-
-
-def _about(at: At, offset: int, invariant: str, name: str, text: str) -> Violation:
-    return Violation(
-        invariant=invariant,
-        name=name,
-        text=text,
-        group=at[0],
-        topic=at[1],
-        partition=at[2],
-        offset=offset,
-    )

@@ -12,10 +12,8 @@ from uuid import UUID
 from chaos.chain import plan, root_of
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Effect, Placed
-from chaos.checker.violation import Violation, about
+from chaos.checker.violation import Violation, about, of_group
 from chaos.history import Linked, Sent
-
-Places = dict[str, list[Placed]]  # by their tags
 
 
 def find(facts: Facts) -> Iterator[Violation]:
@@ -38,11 +36,11 @@ class _Link:
         self._facts = facts
         self._link = link
         self._roots = roots
-        self._places: Places = defaultdict(list)
-        for (topic, _), events in facts.log.items():
-            for event in events if topic == link.into else ():
-                if event.tag is not None:
-                    self._places[event.tag].append(event)
+        self._places = {
+            tag: there
+            for tag, found in facts.by_tag.items()
+            if (there := [event for event in found if event.topic == link.into])
+        }
         self._units = {
             (topic, partition, event.c_offset): unit
             for (topic, partition), units in facts.units.items()
@@ -162,16 +160,8 @@ class _Link:
 
     def _above(self, cause: Placed, name: str, text: str) -> Violation:
         """About a unit that was handled, as its group saw it."""
-        return Violation(
-            invariant="I10",
-            name=name,
-            text=text,
-            group=self._link.group,
-            topic=cause.topic,
-            partition=cause.partition_id,
-            offset=cause.c_offset,
-            tag=cause.tag,
-        )
+        at: At = (self._link.group, cause.topic, cause.partition_id)
+        return of_group(at, cause.c_offset, "I10", name, text, cause.tag)
 
 
 def _about(event: Placed, name: str, text: str) -> Violation:

@@ -12,7 +12,7 @@ from typing import Any
 from chaos.checker.attempts import Attempt
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation, about
+from chaos.checker.violation import Violation, about, of_group
 from chaos.history import Sent
 from gapless.log.event import transaction_uuid
 
@@ -63,9 +63,10 @@ def wanted(sent: Sent, event: Placed, attempt: Attempt | None) -> Seen:
 
 def _inserted(facts: Facts) -> Iterator[Violation]:
     """created_ts is a time between the attempt's beginning and its end; later events have later ones."""
-    placed = {event.tag: event for events in facts.log.values() for event in events}
     for attempt in facts.attempts.values():
-        found = [placed[sent.tag] for sent in attempt.invoke.events if sent.tag in placed]
+        found = [
+            facts.by_tag[sent.tag][-1] for sent in attempt.invoke.events if sent.tag in facts.by_tag
+        ]
         times = [(event, event.seen["created_us"] / 1e6) for event in found if event.seen]
         began_s = (attempt.invoke.at_ns + facts.clock_ns) / 1e9 - TOLERANCE_S
         ended_s = float("inf")
@@ -92,15 +93,7 @@ def _given(
         other = different(event.seen, each or {})
         if other:
             text = f"{other}: not what the log has, in an {by}"
-            yield Violation(
-                invariant="I3",
-                name="column seen otherwise",
-                text=text,
-                group=at[0],
-                topic=at[1],
-                partition=at[2],
-                offset=offset,
-            )
+            yield of_group(at, offset, "I3", "column seen otherwise", text)
 
 
 def different(wanted: Seen, found: Seen) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Effect, Moved
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, of_group
 
 
 def find(facts: Facts) -> Iterator[Violation]:
@@ -29,10 +29,10 @@ def _chain(at: At, moves: list[Moved]) -> Iterator[Violation]:
     for move in moves:
         if stands is not None and move.old_offset != stands:
             text = f"the offset went on from {move.old_offset}, it stood at {stands}"
-            yield _about(at, move.old_offset, "I6", "offset jumped", text)
+            yield of_group(at, move.old_offset, "I6", "offset jumped", text)
         if move.next_offset < move.old_offset and not move.seek:
             text = f"the offset fell from {move.old_offset} to {move.next_offset}"
-            yield _about(at, move.next_offset, "I6", "offset fell", text)
+            yield of_group(at, move.next_offset, "I6", "offset fell", text)
         stands = move.next_offset
 
 
@@ -53,11 +53,11 @@ def _passed(facts: Facts, at: At, moves: list[Moved]) -> Iterator[Violation]:
             if handled == 0 and not lettered and not facts.was_skipped(at, first):
                 name = "effect and offset apart" if offset in anywhere else "effect lost"
                 text = f"passed by transaction {move.xid}, which wrote neither effect nor letter"
-                yield _about(at, offset, "I6" if offset in anywhere else "I1", name, text)
+                yield of_group(at, offset, "I6" if offset in anywhere else "I1", name, text)
             elif handled > 1:
-                yield _about(at, offset, "I6", "handled twice", f"{handled} effects in one batch")
+                yield of_group(at, offset, "I6", "handled twice", f"{handled} effects in one batch")
             elif handled and lettered:
-                yield _about(at, offset, "I9", "handled and dead", "both, in one transaction")
+                yield of_group(at, offset, "I9", "handled and dead", "both, in one transaction")
 
 
 def _apart(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
@@ -72,7 +72,7 @@ def _apart(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
         elif (at, effect.c_offset, effect.xid) in facts.settled:
             if effect.c_offset in rightful | settled:
                 text = f"effect {effect.id}: it has one already"
-                yield _about(at, effect.c_offset, "I6", "handled twice", text)
+                yield of_group(at, effect.c_offset, "I6", "handled twice", text)
             settled.add(effect.c_offset)
         else:
             stray.append(effect)
@@ -84,7 +84,7 @@ def _apart(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
         text = (
             f"effect {effect.id} of transaction {effect.xid}, which did not move the offset past it"
         )
-        yield _about(at, effect.c_offset, "I6", name, text)
+        yield of_group(at, effect.c_offset, "I6", name, text)
 
 
 def _order(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
@@ -96,7 +96,7 @@ def _order(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
             continue
         place = (batch.id, effect.c_offset)
         if place < last:
-            yield _about(
+            yield of_group(
                 at, effect.c_offset, "I6", "effect out of order", f"after that of {last[1]}"
             )
         last = max(last, place)
@@ -104,27 +104,14 @@ def _order(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
 
 def _content(facts: Facts, at: At, effects: list[Effect]) -> Iterator[Violation]:
     """The handler was given the event that is at that offset."""
-    log = {event.c_offset: event for event in facts.log.get((at[1], at[2]), [])}
     for effect in effects:
-        event = log.get(effect.c_offset)
+        event = facts.placed_at.get((at[1], at[2], effect.c_offset))
         if event is None:
-            yield _about(at, effect.c_offset, "I3", "ghost", "handled, and not in the log")
+            yield of_group(at, effect.c_offset, "I3", "ghost", "handled, and not in the log")
         elif (event.tag, event.key, event.transaction_id) != (
             effect.tag,
             effect.key,
             effect.transaction_id,
         ):
             text = f"the handler got {effect.tag}, the log has {event.tag}"
-            yield _about(at, effect.c_offset, "I3", "another event", text)
-
-
-def _about(at: At, offset: int, invariant: str, name: str, text: str) -> Violation:
-    return Violation(
-        invariant=invariant,
-        name=name,
-        text=text,
-        group=at[0],
-        topic=at[1],
-        partition=at[2],
-        offset=offset,
-    )
+            yield of_group(at, effect.c_offset, "I3", "another event", text)

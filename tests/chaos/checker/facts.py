@@ -99,6 +99,26 @@ class Facts:
         return {where: list(log_units(events)) for where, events in self.log.items()}
 
     @cached_property
+    def by_tag(self) -> dict[str, list[Placed]]:
+        """The events that are in the log under each tag."""
+        found: dict[str, list[Placed]] = defaultdict(list)
+        for event in (event for events in self.log.values() for event in events):
+            if event.tag is not None:
+                found[event.tag].append(event)
+        return dict(found)
+
+    def keyed(self, topic: str) -> dict[str, list[tuple[int, list[Placed]]]]:
+        """The units of each key of a topic, with their partitions, in the order of handling (I4)."""
+        found: dict[str, list[tuple[int, list[Placed]]]] = defaultdict(list)
+        for (of_topic, partition), units in self.units.items():
+            for unit in units if of_topic == topic else ():
+                for key in {event.key for event in unit if event.key is not None}:
+                    found[key].append((partition, unit))
+        for line in found.values():
+            line.sort(key=lambda each: (each[1][0].layout, each[1][0].c_offset))
+        return found
+
+    @cached_property
     def placed_at(self) -> dict[tuple[str, int, int], Placed]:
         """The event at each place: topic, partition, offset."""
         return {

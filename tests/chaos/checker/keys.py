@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from chaos.checker.facts import Facts
 from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, of_group
 
 
 def find(facts: Facts) -> Iterator[Violation]:
@@ -54,15 +54,10 @@ def _overtaken(
         if place not in ids:
             continue  # dead, or not handled: others look for that
         if last is not None and ids[place] < ids[last.partition_id, last.c_offset]:
-            yield Violation(
-                invariant="I4",
-                name="key overtaken",
-                text=f"{event.tag} of key {key} was handled before {last.tag} at "
-                f"{last.partition_id}@{last.c_offset}, layout {last.layout}",
-                group=group,
-                topic=event.topic,
-                partition=event.partition_id,
-                offset=event.c_offset,
-                tag=event.tag,
+            at = (group, event.topic, event.partition_id)
+            text = (
+                f"{event.tag} of key {key} was handled before {last.tag} at "
+                f"{last.partition_id}@{last.c_offset}, layout {last.layout}"
             )
+            yield of_group(at, event.c_offset, "I4", "key overtaken", text, event.tag)
         last = event

@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from psycopg import Connection
-from psycopg.rows import class_row
 
 from chaos.checker.attempts import Attempt
-from chaos.checker.rows import Placed
+from chaos.checker.rows import Placed, fetch
 from chaos.history import Cancelled, Record, Waiting, select
 from chaos.later_shop import RHYTHMS, TOPIC, Rhythm
-
-Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,19 +99,14 @@ def gather_later(
         attempts=attempts,
         said=select(records, Waiting),
         cancels=select(records, Cancelled),
-        waits=_load(conn, Wait, _WAITS),
-        fired=_load(conn, Fired, _FIRED),
-        steps=_load(conn, Step, _STEPS),
+        waits=fetch(conn, Wait, _WAITS),
+        fired=fetch(conn, Fired, _FIRED),
+        steps=fetch(conn, Step, _STEPS),
         log={partition: events for (topic, partition), events in log.items() if topic == TOPIC},
         rhythms=RHYTHMS,
         ended=ended,
         clock_ns=clock_ns,
     )
-
-
-def _load(conn: Connection[Any], kind: type[Row], statement: str) -> list[Row]:
-    with conn.cursor(row_factory=class_row(kind)) as cursor:
-        return cursor.execute(statement.encode()).fetchall()
 
 
 _ENDED = "select extract(epoch from gapless.clock())::float8"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Letter, Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, of_group
 
 
 def find(facts: Facts) -> Iterator[Violation]:
@@ -46,12 +46,4 @@ def _whole(at: At, unit: list[Placed], ever: set[tuple[At, int]]) -> Iterator[Vi
 
 
 def _about(at: At, offset: int, name: str, text: str) -> Violation:
-    return Violation(
-        invariant="I9",
-        name=name,
-        text=text,
-        group=at[0],
-        topic=at[1],
-        partition=at[2],
-        offset=offset,
-    )
+    return of_group(at, offset, "I9", name, text)

@@ -3,24 +3,17 @@
 from collections.abc import Iterator
 
 from chaos.checker.facts import Facts
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, about
 
 
 def find(facts: Facts) -> Iterator[Violation]:
-    for (topic, partition), events in facts.log.items():
+    for events in facts.log.values():
         expected = 1
         for event in events:
             if event.c_offset != expected:
                 name = "hole" if event.c_offset > expected else "offset given twice"
-                yield Violation(
-                    invariant="I3",
-                    name=name,
-                    text=f"offset {expected} was to come, {event.c_offset} is there",
-                    topic=topic,
-                    partition=partition,
-                    offset=event.c_offset,
-                    tag=event.tag,
-                )
+                text = f"offset {expected} was to come, {event.c_offset} is there"
+                yield about(event, "I3", name, text)
             expected = event.c_offset + 1
     for topic, partition, base in facts.moved_segments:
         yield Violation(

@@ -6,13 +6,13 @@ from math import inf
 
 from chaos.checker.facts import Facts
 from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, about
 from chaos.history import Inserting
 
 
 def find(facts: Facts) -> Iterator[Violation]:
     inserted_ns = _insertions(facts)
-    for (topic, partition), events in facts.log.items():
+    for events in facts.log.values():
         earliest_ns: float = inf  # when the first of the attempts behind had committed
         earliest: Placed | None = None
         for event in reversed(events):
@@ -20,17 +20,9 @@ def find(facts: Facts) -> Iterator[Violation]:
             if attempt is None:
                 continue
             if earliest is not None and earliest_ns < inserted_ns[event.tag or ""]:
-                yield Violation(
-                    invariant="I4",
-                    name="out of order",
-                    text=f"{event.tag} was inserted after {earliest.tag} at offset "
-                    f"{earliest.c_offset} had committed",
-                    topic=topic,
-                    partition=partition,
-                    offset=event.c_offset,
-                    tag=event.tag,
-                    attempt=attempt.invoke.attempt,
-                )
+                place = f"{earliest.tag} at offset {earliest.c_offset}"
+                text = f"it was inserted after {place} had committed"
+                yield about(event, "I4", "out of order", text, attempt)
             if attempt.committed_ns is not None and attempt.committed_ns < earliest_ns:
                 earliest_ns, earliest = attempt.committed_ns, event
 

@@ -12,7 +12,7 @@ from typing import Literal
 from chaos.checker.facts import At, Facts
 from chaos.checker.failures import Aside
 from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, of_group
 from chaos.deeds import DEADLY, KILLERS
 from chaos.history import Grouped
 
@@ -37,15 +37,7 @@ class _End:
         return "" if last is None or last.what == "DELETE" else last.state
 
     def about(self, invariant: str, name: str, text: str) -> Violation:
-        return Violation(
-            invariant=invariant,
-            name=name,
-            text=text,
-            group=self.at[0],
-            topic=self.at[1],
-            partition=self.at[2],
-            offset=self.offset,
-        )
+        return of_group(self.at, self.offset, invariant, name, text)
 
 
 def find(facts: Facts) -> Iterator[Violation]:

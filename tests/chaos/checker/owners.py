@@ -5,7 +5,7 @@ from uuid import UUID
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Leased, Moved
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, of_group
 
 
 def find(facts: Facts) -> Iterator[Violation]:
@@ -109,12 +109,4 @@ def _effects(facts: Facts, at: At) -> Iterator[Violation]:
 
 
 def _about(at: At, name: str, text: str, offset: int | None = None) -> Violation:
-    return Violation(
-        invariant="I7",
-        name=name,
-        text=text,
-        group=at[0],
-        topic=at[1],
-        partition=at[2],
-        offset=offset,
-    )
+    return of_group(at, offset, "I7", name, text)

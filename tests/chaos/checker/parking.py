@@ -4,14 +4,13 @@ Also when the number of partitions was changed meanwhile: a key's earlier events
 partition, of an earlier layout. The order of what was handled is looked at by keys.py.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Placed
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, of_group
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,15 +33,14 @@ def find(facts: Facts) -> Iterator[Violation]:
 
 
 def _behind(facts: Facts, group: str, topic: str) -> Iterator[Violation]:
-    lines = _lines(facts, group, topic)
     sheltered: set[tuple[At, int]] = set()
-    for key, units in lines.items():
+    for key, units in _lines(facts, group, topic):
         ahead: _Unit | None = None  # of those that were set aside, the one that was closed last
         some_open = False
         for unit in units:
             if ahead is not None and unit.began < ahead.closed:
                 text = f"handled while {ahead.tag} of its key {key} was set aside"
-                yield _about(unit, "I4", "held key passed", text)
+                yield of_group(unit.at, unit.offset, "I4", "held key passed", text)
             if some_open:
                 sheltered.add((unit.at, unit.offset))
             some_open = some_open or unit.is_open
@@ -52,29 +50,19 @@ def _behind(facts: Facts, group: str, topic: str) -> Iterator[Violation]:
         last = asides[-1]
         parked = at[:2] == (group, topic) and last.what != "DELETE" and last.state == "parked"
         if parked and (at, offset) not in sheltered:
-            yield _about(
-                _Unit(at, offset, None, True, True, inf, inf),
-                "I8",
-                "parked behind nobody",
-                "all that was in front is handled or discarded",
-            )
+            text = "all that was in front is handled or discarded"
+            yield of_group(at, offset, "I8", "parked behind nobody", text)
 
 
-def _lines(facts: Facts, group: str, topic: str) -> dict[str, list[_Unit]]:
-    """Return the units of each key, in their order."""
-    found: dict[str, list[tuple[tuple[int, int], _Unit]]] = defaultdict(list)
-    for (of_topic, partition), units in facts.units.items():
-        if of_topic != topic:
-            continue
-        began = _began(facts, (group, topic, partition))
-        for events in units:
-            unit = _unit(facts, (group, topic, partition), events, began)
-            for key in {event.key for event in events if event.key is not None}:
-                found[key].append(((events[0].layout, events[0].c_offset), unit))
-    return {
-        key: [unit for _, unit in sorted(placed, key=lambda each: each[0])]
-        for key, placed in found.items()
+def _lines(facts: Facts, group: str, topic: str) -> Iterator[tuple[str, list[_Unit]]]:
+    """Yield the units of each key, in their order."""
+    began = {
+        partition: _began(facts, (group, topic, partition))
+        for of_topic, partition in facts.units
+        if of_topic == topic
     }
+    for key, line in facts.keyed(topic).items():
+        yield key, [_unit(facts, (group, topic, p), unit, began[p]) for p, unit in line]
 
 
 def _began(facts: Facts, at: At) -> dict[int, float]:
@@ -98,16 +86,4 @@ def _unit(facts: Facts, at: At, events: list[Placed], began: dict[int, float]) -
         is_open=closed == inf,
         closed=closed,
         began=began.get(offset, inf),
-    )
-
-
-def _about(unit: _Unit, invariant: str, name: str, text: str) -> Violation:
-    return Violation(
-        invariant=invariant,
-        name=name,
-        text=text,
-        group=unit.at[0],
-        topic=unit.at[1],
-        partition=unit.at[2],
-        offset=unit.offset,
     )

@@ -1,6 +1,6 @@
 """I1, I2: what committed is in the log once, as it was sent; what rolled back is nowhere."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 
 from chaos.checker.attempts import Attempt
@@ -10,16 +10,12 @@ from chaos.checker.violation import Violation, about
 from chaos.history import Sent
 from chaos.later_shop import TOPIC as LATER
 
-Places = dict[str, list[Placed]]
-
 
 def find(facts: Facts) -> Iterator[Violation]:
-    places: Places = defaultdict(list)
-    for event in (event for events in facts.log.values() for event in events):
+    places = facts.by_tag
+    for event in facts.placed_at.values():
         if event.tag is None:
             yield about(event, "I1", "row missing", "a segment names an event that is not there")
-        else:
-            places[event.tag].append(event)
     for attempt in facts.attempts.values():
         if attempt.fate == "in progress":
             yield _of(attempt, "I8", "hanging", "its transaction is still open")

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from psycopg import Connection
-from psycopg.rows import class_row
 
+from chaos.checker.rows import fetch
 from chaos.history import Answered, Grouped, Record, select
 
 Row = TypeVar("Row")
@@ -68,14 +68,10 @@ def ordered(records: Iterable[Record], rows: Sequence[Row]) -> list[Row]:
 def gather_queues(conn: Connection[Any], records: Sequence[Record]) -> Queues:
     """Read all there is about queue groups."""
     wanted = [[*names(records)]]
-    with conn.cursor(row_factory=class_row(Job)) as cursor:
-        jobs = [_placed(row) for row in cursor.execute(_JOBS, wanted).fetchall()]
-    with conn.cursor(row_factory=class_row(Changed)) as cursor:
-        changes = [_placed(row) for row in cursor.execute(_CHANGES, wanted).fetchall()]
     return Queues(
         groups={each.group: each for each in select(records, Grouped) if each.mode == "queue"},
-        jobs=jobs,
-        changes=changes,
+        jobs=[_placed(row) for row in fetch(conn, Job, _JOBS, wanted)],
+        changes=[_placed(row) for row in fetch(conn, Changed, _CHANGES, wanted)],
         letters=_places(conn, _LETTERS, wanted),
         dead=_places(conn, _DEAD, wanted),
         floors={

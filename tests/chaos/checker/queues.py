@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from chaos.checker.queue_rows import Job, Place, Queues
-from chaos.checker.violation import Violation
+from chaos.checker.violation import Violation, of_group
 
 if TYPE_CHECKING:
     from chaos.checker.facts import Facts
@@ -41,13 +41,13 @@ def _ended(
     """Q1, Q4: below the floor each event has one end."""
     effects = [job for job in jobs if not job.is_call]
     if not (effects if once else jobs) and not dead:
-        yield _about(place, offset, "Q1", "job lost", "passed, and nobody did it")
+        yield of_group(place, offset, "Q1", "job lost", "passed, and nobody did it")
     if len(effects) > 1:
         who = " and ".join(job.who for job in effects)
-        yield _about(place, offset, "Q2", "job done twice", f"by {who}")
+        yield of_group(place, offset, "Q2", "job done twice", f"by {who}")
     if effects and dead:
         text = f"done by {effects[0].who}, and a dead letter"
-        yield _about(place, offset, "Q1", "job done and dead", text)
+        yield of_group(place, offset, "Q1", "job done and dead", text)
 
 
 def _content(queues: Queues, tags: dict[tuple[str, int, int], str | None]) -> Iterator[Violation]:
@@ -56,7 +56,7 @@ def _content(queues: Queues, tags: dict[tuple[str, int, int], str | None]) -> It
         tag = tags.get((job.place[1], job.place[2], job.c_offset))
         if tag != job.tag:
             text = f"{job.who} got {job.tag}, the log has {tag}"
-            yield _about(job.place, job.c_offset, "Q4", "another job", text)
+            yield of_group(job.place, job.c_offset, "Q4", "another job", text)
 
 
 def _floors(queues: Queues) -> Iterator[Violation]:
@@ -71,11 +71,11 @@ def _floors(queues: Queues) -> Iterator[Violation]:
             continue
         stood = stands.get(place, to)
         if to < stood:
-            yield _about(place, to, "Q3", "floor fell", f"from {stood} to {to}")
+            yield of_group(place, to, "Q3", "floor fell", f"from {stood} to {to}")
         for offset in range(stood, to):
             if offset not in finished[place] and (place, offset) not in queues.letters:
                 text = f"the floor went from {stood} to {to}, past what nobody had finished"
-                yield _about(place, offset, "Q3", "floor over an open job", text)
+                yield of_group(place, offset, "Q3", "floor over an open job", text)
         finished[place].difference_update(range(stood, to))
         stands[place] = to
 
@@ -93,20 +93,7 @@ def _answers(queues: Queues, jobs: dict[Place, Jobs]) -> Iterator[Violation]:
                 place = group, topic, partition
                 if answer.ended == "ok" and not mine:
                     text = f"{answer.client} was told that it counts, and its effect is not there"
-                    yield _about(place, offset, "Q2", "acknowledgement lost", text)
+                    yield of_group(place, offset, "Q2", "acknowledgement lost", text)
                 if answer.ended == "lost" and mine:
                     text = f"{answer.client} was told GL003, and its effect is there"
-                    yield _about(place, offset, "Q2", "effect of a lost receipt", text)
-
-
-def _about(place: Place, offset: int, invariant: str, name: str, text: str) -> Violation:
-    group, topic, partition = place
-    return Violation(
-        invariant=invariant,
-        name=name,
-        text=text,
-        group=group,
-        topic=topic,
-        partition=partition,
-        offset=offset,
-    )
+                    yield of_group(place, offset, "Q2", "effect of a lost receipt", text)

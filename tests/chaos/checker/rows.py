@@ -1,6 +1,7 @@
 """The rows the checker reads: the log, the groups, and the tables of tables.sql."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -176,9 +177,26 @@ class Target:
     partitions: int
 
 
-_AT = "extract(epoch from {0}.at)::float8 as at"
 # A driver's tasks have sessions of their own; each says in its name under which epoch it works.
-_TASK = "substring({0}.application from '^gapless/spark task (\\d+) of ')::bigint as task_epoch"
+_TASK = r"substring(r.application from '^gapless/spark task (\d+) of ')::bigint"
+_EXPRESSIONS = {
+    "xid": "r.xid::text",
+    "task_epoch": _TASK,
+    **dict.fromkeys(("at", "due", "failed", "asked"), "extract(epoch from r.{})::float8"),
+}
+
+
+def _history(kind: type[Any], table: str) -> str:
+    """Return the query of a table of tables.sql, in the order of its ids."""
+    by_id = kind not in (Effect, Call)  # these have the name of their topic
+    names = _EXPRESSIONS | ({"topic": "t.name"} if by_id else {})
+    columns = ", ".join(
+        f"{names.get(each.name, 'r.{}').format(each.name)} as {each.name}" for each in fields(kind)
+    )
+    topics = " join gapless.topic t using (topic_id)" if by_id else ""
+    return f"select {columns} from chaos.{table} r{topics} order by r.id"
+
+
 _QUERIES: dict[type[Any], str] = {
     Placed: r"""
         select t.name as topic, s.partition_id, s.base_offset + u.n - 1 as c_offset, u.id,
@@ -201,36 +219,12 @@ _QUERIES: dict[type[Any], str] = {
         cross join unnest(s.message_ids) with ordinality u (id, n)
         left join gapless.outbox_message_t o on o.id = u.id
         order by 1, 2, 3""",
-    Effect: f"""
-        select e.id, e.group_id, e.topic, e.partition_id, e.c_offset, e.transaction_id, e.position,
-          e.key, e.tag, e.seen, e.epoch, e.pid, e.backend_pid, {_TASK.format("e")}, e.xid::text as xid, {_AT.format("e")}
-        from chaos.effect e order by e.id""",
-    Moved: f"""
-        select c.id, c.group_id, t.name as topic, c.partition_id, c.old_offset, c.next_offset,
-          c.old_epoch, c.epoch, c.old_token, c.token, c.made, c.seek, c.backend_pid,
-          {_TASK.format("c")}, c.xid::text as xid, {_AT.format("c")}
-        from chaos.cursor c join gapless.topic t using (topic_id) order by c.id""",
-    Leased: f"""
-        select l.id, l.group_id, t.name as topic, l.partition_id, l.old_owner, l.owner,
-          l.old_owner_lives, l.old_target, l.target, l.old_epoch, l.epoch, l.token, l.worker_pid,
-          l.xid::text as xid, {_AT.format("l")}
-        from chaos.lease l join gapless.topic t using (topic_id) order by l.id""",
-    Lettered: f"""
-        select d.id, d.what, d.group_id, t.name as topic, d.partition_id, d.c_offset, d.status,
-          d.xid::text as xid, {_AT.format("d")}
-        from chaos.letter d join gapless.topic t using (topic_id) order by d.id""",
-    Aside: f"""
-        select a.id, a.what, a.group_id, t.name as topic, a.partition_id, a.first_offset,
-          a.last_offset, a.old_state, a.state, a.attempts, a.crashes,
-          extract(epoch from a.due)::float8 as due, extract(epoch from a.failed)::float8 as failed,
-          extract(epoch from a.asked)::float8 as asked,
-          a.reason, a.exception_class, a.sqlstate, a.discard_reason, a.xid::text as xid,
-          {_AT.format("a")}
-        from chaos.aside a join gapless.topic t using (topic_id) order by a.id""",
-    Call: f"""
-        select c.id, c.group_id, c.topic, c.partition_id, c.first_offset, c.last_offset, c.phase,
-          c.seen, c.attempt, c.idempotency_key, c.pid, {_AT.format("c")}
-        from chaos.call c order by c.id""",
+    Effect: _history(Effect, "effect"),
+    Moved: _history(Moved, "cursor"),
+    Leased: _history(Leased, "lease"),
+    Lettered: _history(Lettered, "letter"),
+    Aside: _history(Aside, "aside"),
+    Call: _history(Call, "call"),
     Letter: """
         select d.group_id, t.name as topic, d.partition_id, d.c_offset, d.status, d.exception,
           d.transaction_id,
@@ -286,5 +280,12 @@ _QUERIES: dict[type[Any], str] = {
 
 def load(conn: Connection[Any], kind: type[Row]) -> list[Row]:
     """Return all rows of one kind."""
+    return fetch(conn, kind, _QUERIES[kind])
+
+
+def fetch(
+    conn: Connection[Any], kind: type[Row], statement: str, params: Sequence[object] = ()
+) -> list[Row]:
+    """Return the rows of a statement, which has a column for each attribute of their kind."""
     with conn.cursor(row_factory=class_row(kind)) as cursor:
-        return cursor.execute(_QUERIES[kind].encode()).fetchall()
+        return cursor.execute(statement.encode(), params or None).fetchall()

@@ -43,11 +43,9 @@ def _fits(violation: Violation, at: At) -> bool:
 
 def _placed(facts: Facts, tag: str | None) -> tuple[str, ...]:
     return tuple(
-        f"{tag} is at {topic}/{partition}@{event.c_offset}, id {event.id}, xid {event.xid}"
+        f"{tag} is at {event.topic}/{event.partition_id}@{event.c_offset}, id {event.id}, xid {event.xid}"
         + (f", cause {event.cause}" if event.cause else "")
-        for (topic, partition), events in facts.log.items()
-        for event in events
-        if tag is not None and event.tag == tag
+        for event in facts.by_tag.get(tag or "", ())
     )
 
 

@@ -5,11 +5,11 @@ from itertools import groupby, pairwise
 
 from chaos.checker.facts import At, Facts
 from chaos.checker.rows import Effect, Placed
-from chaos.checker.violation import Violation, about
+from chaos.checker.violation import Violation, about, of_group
 
 
 def find(facts: Facts) -> Iterator[Violation]:
-    places = {e.tag: e for events in facts.log.values() for e in events if e.tag is not None}
+    places = {tag: found[-1] for tag, found in facts.by_tag.items()}
     ends = {
         where: {event.c_offset for event in events if event.ends_unit}
         for where, events in facts.log.items()
@@ -71,13 +71,4 @@ def _handled(at: At, effects: list[Effect], ends: set[int]) -> Iterator[Violatio
 
 
 def _effect(at: At, effect: Effect, name: str, text: str) -> Violation:
-    return Violation(
-        invariant="I5",
-        name=name,
-        text=f"{effect.tag}: {text}",
-        group=at[0],
-        topic=at[1],
-        partition=at[2],
-        offset=effect.c_offset,
-        tag=effect.tag,
-    )
+    return of_group(at, effect.c_offset, "I5", name, f"{effect.tag}: {text}", effect.tag)

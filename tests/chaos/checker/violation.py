@@ -37,6 +37,28 @@ class Violation:
         return f"{self.invariant} {self.name}{place}: {self.text}"
 
 
+def of_group(
+    at: tuple[str, str, int],
+    offset: int | None,
+    invariant: str,
+    name: str,
+    text: str,
+    tag: str | None = None,
+) -> Violation:
+    """Return what is wrong at a place of a group: its topic, partition and offset."""
+    group, topic, partition = at
+    return Violation(
+        invariant=invariant,
+        name=name,
+        text=text,
+        group=group,
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        tag=tag,
+    )
+
+
 def about(
     event: Placed, invariant: str, name: str, text: str, attempt: Attempt | None = None
 ) -> Violation:

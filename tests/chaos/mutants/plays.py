@@ -30,11 +30,12 @@ from gapless.consume.user.handler import Handler
 from gapless.db.connect import connect
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Lease, Member, ServedTopic
+from gapless.lease.member import Lease, Member
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from support.group import TIMING, own
+from gapless.log.topics import require_topic
+from support.group import member_of, own
 from support.turn import one_step
 from support.turn import turn as make_turn
 
@@ -166,9 +167,7 @@ class Hands:
         return self._stack.enter_context(connect(self.theatre.dsn, role=role))
 
     def member(self, name: str) -> Member:
-        topic_id = int(self.theatre.value("select topic_id from gapless.topic where name = 't'"))
-        wanted = ServedTopic(group_id="g", topic="t", topic_id=topic_id)
-        made = Member(self.session("control"), [wanted], TIMING, name=name, capacity=None)
+        made = member_of(self.session("control"), "g", require_topic(self.theatre.conn, "t"), name)
         made.sync()
         return made
 

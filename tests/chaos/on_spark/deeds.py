@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from chaos.arena import Arena, kill
+from chaos.faults import pause
 from chaos.on_spark.cluster import Cluster
 from chaos.process import LOOK_AGAIN_S, Process, is_stopped, is_up
 from chaos.run import wait_until
@@ -54,7 +55,8 @@ def kill_executor(arena: Arena, cluster: Cluster) -> Iterator[float]:
 def pause_driver(arena: Arena, cluster: Cluster) -> Iterator[float]:
     """SIGSTOP of a driver and its JVM beyond the ttl, while its executors go on."""
     for driver in _pick(arena, cluster):
-        yield from _pause(arena, [driver.pid, *cluster.jvms(driver)], BEYOND_TTL_S)
+        pids = [driver.pid, *cluster.jvms(driver)]
+        yield from pause(arena, "pause_machine", pids, BEYOND_TTL_S)
         _expect(cluster, driver, None)
 
 
@@ -65,29 +67,29 @@ def pause_task(arena: Arena, cluster: Cluster) -> Iterator[float]:
     if pid is not None:
         executor = cluster.executor_of(pid)
         victims = [pid, *([executor] if executor and arena.random.random() < 0.5 else [])]
-        yield from _pause(arena, victims, BEYOND_TTL_S)
+        yield from pause(arena, "pause_machine", victims, BEYOND_TTL_S)
 
 
 @deed
 def kill_jvm(arena: Arena, cluster: Cluster) -> Iterator[float]:
     """kill -9 of the JVM of a driver: it has to leave the group and end, with 1."""
-    for driver in _pick(arena, cluster):
-        jvms = cluster.jvms(driver)
-        arena.note("kill_jvm", f"{driver.pid} {jvms}")
-        for pid in jvms:
-            kill(pid, signal.SIGKILL)
-        yield 0
-        _expect(cluster, driver, 1)
+    yield from _signal_jvm(arena, cluster, "kill_jvm", signal.SIGKILL)
 
 
 @deed
 def pause_jvm(arena: Arena, cluster: Cluster) -> Iterator[float]:
     """SIGSTOP of the JVM of a driver, for ever: the driver has to leave, and to end it."""
+    yield from _signal_jvm(arena, cluster, "pause_jvm", signal.SIGSTOP)
+
+
+def _signal_jvm(
+    arena: Arena, cluster: Cluster, kind: str, number: signal.Signals
+) -> Iterator[float]:
     for driver in _pick(arena, cluster):
         jvms = cluster.jvms(driver)
-        arena.note("pause_jvm", f"{driver.pid} {jvms}")
+        arena.note(kind, f"{driver.pid} {jvms}")
         for pid in jvms:
-            kill(pid, signal.SIGSTOP)
+            kill(pid, number)
         yield 0
         _expect(cluster, driver, 1)
 
@@ -152,17 +154,6 @@ def _stop_inside(arena: Arena, pid: int) -> bool:
         return True
     kill(pid, signal.SIGCONT)
     return False
-
-
-def _pause(arena: Arena, pids: list[int], seconds: float) -> Iterator[float]:
-    target = " ".join(map(str, pids))
-    arena.note("pause_machine", target)
-    for pid in pids:
-        kill(pid, signal.SIGSTOP)
-    yield seconds
-    for pid in pids:
-        kill(pid, signal.SIGCONT)
-    arena.note_end("pause_machine", target)
 
 
 def _expect(cluster: Cluster, driver: Process, code: int | None) -> None:

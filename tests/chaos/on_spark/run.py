@@ -17,7 +17,7 @@ from chaos.on_spark.cluster import Cluster, work_logs
 from chaos.on_spark.deeds import DEEDS, problems
 from chaos.process import is_up
 from chaos.progress import Meter
-from chaos.run import UNFINISHED, Verdict, drain, wait_until
+from chaos.run import SIZE, UNFINISHED, Verdict, drain, wait_until
 from chaos.scene import QUICK, Scene, open_scene
 from chaos.shop import GROUPS
 
@@ -109,17 +109,11 @@ def finish(arena: Arena, cluster: Cluster, verdict: Verdict, meter: Meter) -> No
     verdict.violations = check(conn, verdict.folder)
     if verdict.slow:
         verdict.violations = [v for v in verdict.violations if v.name not in UNFINISHED]
-    verdict.size = conn.execute(_SIZE).fetchone() or ()
+    verdict.size = conn.execute(SIZE).fetchone() or ()
     verdict.counts = dict(zip(_COUNTED, _done(conn), strict=True))
     inside, _ = hits(read(verdict.folder))
     verdict.counts["faults that hit a worker inside its handler"] = inside
     verdict.never = [what for what, count in verdict.counts.items() if not count]
-
-
-_SIZE = """
-select (select count(*) from gapless.outbox_message_t), (select count(*) from chaos.effect),
-  (select count(*) from gapless.dead_letter_queue), (select max(epoch) from gapless.lease)
-"""
 
 
 def _until_tasks_work(scene: Scene, cluster: Cluster) -> None:

@@ -12,17 +12,16 @@ from gapless.db.connect import connect
 from gapless.db.listen import heard
 from gapless.keys import Assignment
 from gapless.lease import hold
-from gapless.lease.member import Lease, Member, ServedTopic
-from support.group import TIMING
+from gapless.lease.member import Lease, Member
+from gapless.log.topics import require_topic
+from support.group import member_of
 from support.turn import one_step
 
 
 def visit(theatre: Theatre, meanwhile: Callable[[], None]) -> None:
     """Join, take over what is planned for it, handle, let go, and leave."""
-    topic_id = int(theatre.value("select topic_id from gapless.topic where name = 't'"))
     with connect(theatre.dsn, role="ghost") as control, connect(theatre.dsn, role="ghost") as conn:
-        subscription = ServedTopic(group_id="g", topic="t", topic_id=topic_id)
-        member = Member(control, [subscription], TIMING, name="ghost", capacity=None)
+        member = member_of(control, "g", require_topic(conn, "t"), "ghost")
         meanwhile()
         theatre.until(lambda: _mine(member), "something is planned for the ghost")
         held = [(lease, _take(theatre, conn, member, lease)) for lease in _mine(member)]
