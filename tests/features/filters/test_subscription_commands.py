@@ -57,52 +57,6 @@ def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> 
     assert found() == ("warning", "mails/orders has none left, and takes no event")
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["add", "nosuch", "ann", *ANN], 'there is no group "nosuch"'),
-        (["list", "nosuch"], 'there is no group "nosuch"'),
-        (["remove", "nosuch", "ann"], 'there is no group "nosuch"'),
-        (["add", "mails/orders/1", "ann", *ANN], "mails/orders/1"),
-        (["add", "mails", "ann", *MATCH], "no value for customer"),
-        (["add", "mails", "ann"], "not by nothing"),
-        (["add", "mails", "ann", "--where", "$.a >"], "is no jsonpath"),
-        (["add", "mails", "ann", "--where", "$.a > $b"], "has no value for $b"),
-        (["add", "mails", "ann", "--match", "{"], "is not JSON"),
-        (["add", "mails", "ann", "--match", "[1]"], "is not a JSON object"),
-        (["add", "mails", "ann", "--match", '{"a": "b"}', "--params", '{"a": 1}'], "cannot match"),
-        (["add", "mails", "", *ANN], "1 to 200 characters"),
-        (["add", "mails", "ann", *ANN, "--expires", "soon"], "is no age"),
-        (["add", "mails", "ann", *ANN, "--expires", "59s"], "1 minute to 10 years"),
-        (["renew", "mails", "nosuch"], "no subscription nosuch"),
-        (["renew", "nosuch", "ann"], 'no group "nosuch"'),
-        (["add", "mails", "n" * 201, *ANN], "1 to 200 characters"),
-        (["add", "mails", "ann", *MATCH, "--params", '{"customer": "\\u0000"}'], "NUL"),
-    ],
-)
-def test_one_line_for_what_is_refused(
-    gapless: Any, mails: None, words: list[str], says: str
-) -> None:
-    done = gapless("subscriptions", *words)
-    assert done.code != 0
-    assert says in done.err
-    assert "Traceback" not in done.err
-    assert done.out == ""
-
-
-@pytest.mark.long
-def test_group_of_two_topics_is_asked_for_one(
-    gapless: Any, conn: psycopg.Connection, mails: None
-) -> None:
-    ensure_topic(conn, "stock", partitions=1)
-    gapless("groups", "create", "mails", "stock")
-    assert "name one" in gapless("subscriptions", "add", "mails", "ann", *ANN).err
-    assert gapless("subscriptions", "add", "mails/stock", "ann", *ANN).code == 0
-    (row,) = gapless("subscriptions", "list", "mails", "--json").json
-    assert row["topic"] == "stock"
-
-
 @pytest.mark.long
 def test_ops_do_the_same(conn: psycopg.Connection, mails: None) -> None:
     place = ops.GroupPlace.parse("mails")

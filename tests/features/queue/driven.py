@@ -24,6 +24,12 @@ from support.turn import terms
 
 Fault = Callable[[Connection[Any] | None], None]
 VISIBLE_S = 10.0
+CONFLICT_AT_COMMIT = """
+create table late (n int);
+create function late() returns trigger language plpgsql as $$ begin raise sqlstate '40001'; end $$;
+create constraint trigger late after insert on late deferrable initially deferred
+  for each row execute function late();
+"""
 
 
 def raises(error: BaseException) -> Fault:
@@ -57,6 +63,7 @@ class Driven:
         conn.execute("create table effect (n bigint)")
         conn.execute("create table once (n int primary key deferrable initially deferred)")
         conn.execute("insert into once values (0)")
+        conn.execute(CONFLICT_AT_COMMIT)
         self.queue: Queue = make(conn, events=events, block=block)
         self.events = events
         self.calls: list[int] = []

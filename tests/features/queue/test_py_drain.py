@@ -6,17 +6,9 @@ import pytest
 from psycopg import Connection
 
 import gapless
-from gapless.consume.terms import Terms, agree
-from gapless.features.queue.drive import QueueDriver
-from gapless.features.queue.place import Queue
-from gapless.features.replay.plan import replay_terms
-from gapless.settings import Settings
-from gapless.testing import drain, drained
-from gapless.worker.plan import make_plan
+from gapless.testing import drain
 from support.programs import queue_app as app
 from support.supervisors import Runs
-
-CONFIGURED = Settings(batch_size=77, max_crashes=7, concurrency=9, visibility_s=44, workers=6)
 
 
 def test_drain_says_what_was_done(runs: Runs) -> None:
@@ -77,25 +69,3 @@ def test_a_deferred_constraint_fails_its_event_alone(runs: Runs) -> None:
     assert (done.events, done.dead) == (7, 1)
     (kept,) = runs.conn.execute("select count(*) from once").fetchone() or (0,)
     assert kept == 6
-
-
-def test_the_terms_are_the_same_through_run_replay_and_testing(
-    runs: Runs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    agreed = agree(app.outside, CONFIGURED)
-    plan = make_plan(CONFIGURED, runs.dsn, [app.outside])
-    assert plan.terms == {("outside", "jobs"): agreed}
-    assert [terms for *_, terms in plan.unleased] == [agreed]
-    once = agree(app.once, CONFIGURED)
-    replayed = replay_terms(app.once, CONFIGURED)
-    assert (replayed.batch_size, replayed.group_by) == (once.batch_size, once.group_by)
-    driven: list[Terms] = []
-
-    class Watched(QueueDriver):
-        def __init__(self, queue: Queue, **more: Any) -> None:
-            driven.append(queue.terms)
-            super().__init__(queue, **more)
-
-    monkeypatch.setattr(drained, "QueueDriver", Watched)
-    drain(runs.dsn, app.outside, settings=CONFIGURED)
-    assert driven == [agreed]

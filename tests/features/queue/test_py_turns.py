@@ -61,12 +61,13 @@ def test_only_those_that_fail_are_set_aside(
     assert one.queue.floor(one.conn) == 11
 
 
+@pytest.mark.parametrize("fault", [CONFLICTS, runs("insert into late values (1)")])
 @pytest.mark.parametrize("offset", [1, 6])
 def test_what_passes_is_raised_and_nothing_of_the_batch_is_committed(
-    driven: Make, offset: int
+    driven: Make, offset: int, fault: Fault
 ) -> None:
     one = driven(6)
-    one.faults = {offset: [CONFLICTS]}
+    one.faults = {offset: [fault]}
     with pytest.raises(psycopg.errors.SerializationFailure):
         one.drain()
     assert (one.held, one.effects()) == ((0, 0, 0), [n for n in range(1, 5) if offset == 6])

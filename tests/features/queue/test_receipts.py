@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from support.queue import Queue, join, make
+from support.queue import Queue, make
 
 Sessions = Callable[[], Connection]
 
@@ -146,21 +146,6 @@ class TestOneHolder:
             queue.call(conn, "reject", old, "late")
         assert queue.call(conn, "acknowledge", new) == 1
 
-    def test_nor_for_a_unit_that_was_set_aside(self, conn: Connection) -> None:
-        queue = make(conn, events=1, block=4)
-        receipt = queue.reserve(conn)[0][0]
-        conn.execute("select gapless.release('sender', 'mails', %s, delay => '1 h')", [receipt])
-        due = "update gapless.dead_letter set next_attempt_ts = clock_timestamp()"
-        conn.execute(due)
-        old = queue.reserve(conn)[0][0]
-        conn.execute(due)  # its time runs out
-        new = queue.reserve(conn)[0][0]
-        for function in ("acknowledge", "release", "extend"):
-            with pytest.raises(psycopg.Error) as refused:
-                queue.call(conn, function, old)
-            assert refused.value.sqlstate == "GL003"
-        assert queue.call(conn, "acknowledge", new) == 1
-
     def test_an_answer_that_is_not_committed_holds_its_event(
         self, conn: Connection, open_session: Sessions
     ) -> None:
@@ -200,14 +185,6 @@ class TestOneHolder:
         taker.execute("commit")
         thread.join(10)
         assert lost == ["GL003"]
-
-    def test_an_answer_counts_once(self, queue: Queue, conn: Connection) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        queue.call(conn, "acknowledge", receipt)
-        for function in ("acknowledge", "release", "extend"):
-            with pytest.raises(psycopg.Error) as refused:
-                queue.call(conn, function, receipt)
-            assert refused.value.sqlstate == "GL003"
 
     def test_a_seek_takes_all_of_them(self, queue: Queue, conn: Connection) -> None:
         queue.work(conn, 5)
@@ -364,80 +341,6 @@ class TestDeaths:
         ).fetchall()
         assert row == [("e1", 2)]
 
-    def test_what_was_committed_after_all_is_done(self, queue: Queue, conn: Connection) -> None:
-        queue.work(conn)
-        note = "select gapless.note_death(%s, 1, 4)"
-        assert conn.execute(note, [queue.lease]).fetchone() == ("done",)
-        queue.sweep(conn)
-        assert conn.execute(note, [queue.lease]).fetchone() == ("done",)
-        assert queue.ranges(conn) == []
-
-    def test_all_that_a_process_had_lapses(self, queue: Queue, conn: Connection) -> None:
-        reserve = "select receipt from gapless.reserve('sender', %s, null, 1, '1 h', %s)"
-        conn.execute(reserve, [queue.topic_id, "w1"])
-        other = conn.execute(reserve, [queue.topic_id, "w2"]).fetchone()
-        assert conn.execute("select gapless.end_holder('w1')").fetchone() == (1,)
-        assert queue.ranges(conn) == [(1, 1, "open"), (2, 2, "held")]
-        assert other is not None
-        assert conn.execute("select gapless.acknowledge_receipt(%s)", other).fetchone() == (1,)
-
-
-class TestRefused:
-    @pytest.mark.parametrize("visibility", ["0", "-1 s", "367 days", None])
-    def test_a_visibility(self, queue: Queue, conn: Connection, visibility: str | None) -> None:
-        state, text = _refused(
-            conn, "select gapless.take('sender', 'mails', visibility => %s)", visibility
-        )
-        assert state == "GL400"
-        assert "visibility" in text
-        receipt = queue.reserve(conn)[0][0]
-        with pytest.raises(psycopg.Error) as refused:
-            queue.call(conn, "extend", receipt, visibility)
-        assert refused.value.sqlstate == "GL400"
-
-    @pytest.mark.parametrize("most", [0, -1, 10_001, None])
-    def test_a_number_of_events(self, queue: Queue, conn: Connection, most: int | None) -> None:
-        state, _ = _refused(conn, "select gapless.take('sender', 'mails', max_events => %s)", most)
-        assert state == "GL400"
-
-    @pytest.mark.parametrize("delay", ["-1 s", "367 days", None])
-    def test_a_delay(self, queue: Queue, conn: Connection, delay: str | None) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        state, text = _refused(
-            conn,
-            "select gapless.release('sender', 'mails', %s, delay => %s::interval)",
-            receipt,
-            delay,
-        )
-        assert (state, "delay" in text) == ("GL400", True)
-        assert queue.call(conn, "acknowledge", receipt) == 1, "nothing was lost"
-
-    @pytest.mark.parametrize("receipt", ["", "x", "R1:1:1:x", None, "R" + "9" * 400])
-    def test_what_is_no_receipt(self, queue: Queue, conn: Connection, receipt: str | None) -> None:
-        state, text = _refused(conn, "select gapless.acknowledge('sender', 'mails', %s)", receipt)
-        assert (state, "no receipt" in text) == ("GL400", True)
-
-    def test_a_receipt_of_another_group(self, queue: Queue, conn: Connection) -> None:
-        join(conn, block=4, group="other", topic="mails")
-        receipt = queue.reserve(conn)[0][0]
-        state, text = _refused(conn, "select gapless.acknowledge('other', 'mails', %s)", receipt)
-        assert (state, "is not of group" in text) == ("GL400", True)
-
-    def test_an_unknown_group_and_topic(self, queue: Queue, conn: Connection) -> None:
-        assert _refused(conn, "select gapless.take('nobody', 'mails')")[0] == "GL404"
-        assert _refused(conn, "select gapless.take('sender', 'nothing')")[0] == "GL404"
-        assert _refused(conn, "select gapless.take(null, 'mails')")[0] == "GL404"
-        assert _refused(conn, "select gapless.queue_state('nobody')")[0] == "GL404"
-
-    def test_an_ordered_group(self, queue: Queue, conn: Connection) -> None:
-        conn.execute("select gapless.create_group('ledger', 'mails')")
-        assert _refused(conn, "select gapless.take('ledger', 'mails')")[0] == "GL409"
-
-    def test_a_reason_that_says_nothing(self, queue: Queue, conn: Connection) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        state, _ = _refused(conn, "select gapless.reject('sender', 'mails', %s, ' ')", receipt)
-        assert state == "GL400"
-
 
 class TestMode:
     MAKE = "select gapless.create_group(%s, 'mails', mode => %s)"
@@ -455,26 +358,6 @@ class TestMode:
         assert (state, "fixed" in text) == ("GL409", True)
         queue.sweep(conn)
         assert _refused(conn, self.MAKE, "sender", "ordered")[0] == "GL409"
-
-    def test_both_in_one_group(self, queue: Queue, conn: Connection) -> None:
-        conn.execute("select gapless.create_topic('orders', 1)")
-        state, text = _refused(conn, "select gapless.create_group('sender', 'orders')")
-        assert (state, "cannot be ordered" in text) == ("GL409", True)
-
-    @pytest.mark.parametrize(
-        ("mode", "block"),
-        [("fifo", None), (None, None), ("queue", 0), ("queue", 10_001), ("ordered", 4)],
-    )
-    def test_out_of_range(
-        self, queue: Queue, conn: Connection, mode: str | None, block: int | None
-    ) -> None:
-        state, _ = _refused(
-            conn,
-            "select gapless.create_group('new', 'mails', mode => %s, block => %s)",
-            mode,
-            block,
-        )
-        assert state == "GL400"
 
     def test_another_block_size_waits_until_nothing_is_between(
         self, queue: Queue, conn: Connection, open_session: Sessions

@@ -16,15 +16,6 @@ def _names(first: int, last: int) -> frozenset[str]:
 
 
 class TestOneHolder:
-    def test_two_take_neighbouring_blocks(self, queue: Queue, open_session: Sessions) -> None:
-        one, two = open_session(), open_session()
-        one.execute("begin")
-        two.execute("begin")
-        assert queue.take(one).events == _names(1, 4)
-        assert queue.take(two).events == _names(5, 8)
-        two.execute("rollback")
-        one.execute("rollback")
-
     def test_two_with_the_same_hint_do_not_wait_for_each_other(
         self, queue: Queue, open_session: Sessions
     ) -> None:
@@ -139,21 +130,6 @@ class TestParts:
             publish(conn, "mails", n, n)
         assert queue.work(conn, 21).events == _names(21, 24)
 
-    def test_a_claim_over_two_segments_has_what_it_says(
-        self, queue: Queue, conn: Connection
-    ) -> None:
-        publish(conn, "mails", 21, 22)
-        publish(conn, "mails", 23, 40)
-        conn.execute("begin")
-        pieces = conn.execute(
-            "select first_offset, last_offset, base_offset, cardinality(message_ids), unit_ends"
-            " from gapless.take_next('sender', %s, 0, %s, 4, 4, 21) where outcome = 'claimed'",
-            [queue.topic_id, queue.lease],
-        ).fetchall()
-        conn.execute("rollback")
-        assert pieces == [(21, 24, 21, 2, "11"), (21, 24, 23, 2, "11")]
-        assert queue.work(conn, 21).events == _names(21, 24)
-
     def test_who_passes_blocks_in_hand_comes_to_the_end(
         self, queue: Queue, conn: Connection, open_session: Sessions
     ) -> None:
@@ -165,10 +141,6 @@ class TestParts:
         assert queue.work(conn, 21).outcome == "held"
         assert queue.work(conn, 4000).outcome == "idle"
         one.execute("rollback")
-
-    def test_less_than_a_block(self, queue: Queue, conn: Connection) -> None:
-        assert queue.work(conn, most=3).events == _names(1, 3)
-        assert queue.work(conn, most=3).events == _names(4, 4)
 
     def test_the_end_of_the_log_keeps_no_lock_of_what_comes_next(
         self, queue: Queue, conn: Connection, open_session: Sessions

@@ -13,7 +13,6 @@ from psycopg import Connection
 import gapless
 from gapless import NewEvent, Published, PublishError
 from gapless.db.connect import connect
-from gapless.errors import UsageError
 from gapless.features.scheduled.later import Promoter
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -96,15 +95,6 @@ class TestNotBeforeItsTime:
         assert _turn(conn) == ["a"]
         assert _turn(conn) == ["a"]
         assert _waiting(conn) == 0
-
-    def test_what_is_not_due_yet_stays_when_another_is(
-        self, conn: Connection, topic: Topic
-    ) -> None:
-        publish(conn, "outbox", 1, event_type="a", deliver_in=10)
-        publish(conn, "outbox", 1, event_type="b", deliver_in=3600)
-        shift(conn, 11)
-        assert _turn(conn) == ["a"]
-        assert _waiting(conn) == 1
 
     def test_all_that_was_published_of_it_comes(self, own: Publisher, conn: Connection) -> None:
         given: dict[str, Any] = {
@@ -416,11 +406,6 @@ class TestCancel:
         assert gapless.cancel(other, first)
         assert _turn(conn) == []
 
-    @pytest.mark.parametrize("wrong", [0, -1, 2**63, "1", True, None])
-    def test_what_is_no_id_is_refused(self, conn: Connection, wrong: Any) -> None:
-        with pytest.raises(UsageError, match="is no id of an event for later"):
-            gapless.cancel(conn, wrong)
-
 
 def _is_waiting(conn: Connection, other: Connection) -> bool:
     return until(
@@ -482,28 +467,6 @@ class TestBadInput:
         assert "\n" not in str(caught.value)
         assert _waiting(conn) == 0
         assert _turn(conn) == []
-
-    @pytest.mark.writes_nothing
-    @pytest.mark.parametrize(
-        ("said", "says"),
-        [
-            ("deliver_at => 'infinity'", "deliver_at infinity is no time to deliver at"),
-            ("deliver_at => '-infinity'", "deliver_at -infinity is no time to deliver at"),
-            ("deliver_at => '294277-01-01'", "out of range"),
-            ("deliver_in => '-1 s'", "deliver_in -00:00:01 is negative"),
-            ("deliver_in => '8000 years'", "is no time to deliver at"),
-            ("deliver_in => '400000 years'", "deliver_in 400000 years is no time to deliver at"),
-            ("deliver_in => '178000000 years'", "is no time to deliver at: give one from 1970"),
-        ],
-    )
-    def test_in_sql(self, conn: Connection, topic: Topic, said: str, says: str) -> None:
-        with pytest.raises(psycopg.DataError, match=says):
-            conn.execute(f"select gapless.publish('outbox', '1', {said})".encode())
-        assert _waiting(conn) == 0
-
-    def test_an_unknown_topic(self, own: Publisher, conn: Connection) -> None:
-        with pytest.raises(PublishError, match='topic "nothing" does not exist'):
-            own.publish("nothing", 1, deliver_in=1)
 
 
 class TestLook:

@@ -45,13 +45,6 @@ def test_what_is_open_again_above_the_floor(twins: Twins, name: str) -> None:
     assert twins.value(NOTED, *params) is is_open
 
 
-def test_a_partition_whose_floor_has_moved_is_in_the_queue_already(twins: Twins) -> None:
-    """It is given no other floor, below the one that it has."""
-    twins.conn.execute("update gapless.queue_floor set version = version + 5, next_offset = 4")
-    enter = "select gapless.enter_queue('sender', %s, 7)"
-    assert not twins.changes(enter, [twins.topic_ids["orders"]])
-
-
 def test_units_of_all_groups_that_a_worker_has_are_due_at_once(twins: Twins) -> None:
     token = "11111111-1111-4111-8111-111111111111"
     for place in PLACES:

@@ -14,14 +14,6 @@ def call(how: str, receipt: str) -> str:
 
 
 @pytest.mark.parametrize("how", CALLS)
-def test_a_unit_that_was_given_out_again_is_another_s(twins: Twins, how: str) -> None:
-    letter(twins, HERE, 5, token=TOKEN, crashes=2)
-    receipt = f"L{twins.leases[HERE]}:5:5:{OTHER}"
-    assert twins.refused(call(how, receipt))[0] == "GL003"
-    assert letters(twins, HERE, "state, crashes, token::text") == [("waiting", 2, TOKEN)]
-
-
-@pytest.mark.parametrize("how", CALLS)
 def test_an_event_that_was_given_out_again_stays_another_s(twins: Twins, how: str) -> None:
     """Between those that the receipt holds still; and so does what is elsewhere, and behind it."""
     lease = twins.leases[HERE]
@@ -49,10 +41,3 @@ def test_a_unit_is_answered_for_beside_one_of_the_same_token(twins: Twins, how: 
     twins.conn.execute(call(how, f"L{lease}:5:5:{TOKEN}").encode())
     columns = "first_offset, state, crashes, token::text, next_attempt_ts < now()"
     assert letters(twins, HERE, columns)[-1] == (6, "waiting", 2, TOKEN, True)
-
-
-def test_no_receipt_is_extended_by_nothing(twins: Twins) -> None:
-    note(twins, HERE, [(1, 4, HELD)])
-    twins.conn.execute("update gapless.queue_range set token = %s", [TOKEN])
-    receipt = f"R{twins.leases[HERE]}:1:4:{TOKEN}"
-    assert twins.refused("select gapless.extend_receipt(%s, '0 s')", [receipt])[0] == "GL400"

@@ -179,30 +179,6 @@ def test_an_answer_to_a_letter(twins: Twins, letters: dict[Place, str], how: str
     assert twins.refused(again)[0] == "GL003"
 
 
-@pytest.mark.parametrize("function", ["acknowledge", "release", "reject", "extend"])
-def test_a_letter_that_waits_no_more(
-    twins: Twins, letters: dict[Place, str], function: str
-) -> None:
-    """Somebody has discarded it meanwhile: its receipt counts no more."""
-    twins.conn.execute(
-        "update gapless.dead_letter set state = 'discarded', next_attempt_ts = null, closed_ts = now(),"
-        " discarded_by = 'me', discard_reason = 'it is old'"
-    )
-    rest = ", 'bad'" if function == "reject" else ""
-    text = f"select gapless.{function}('{GROUP}', '{TOPIC}', '{letters[HERE]}'{rest})"
-    assert twins.refused(text)[0] == "GL003"
-
-
-def test_a_letter_that_was_dead_stays(twins: Twins, letters: dict[Place, str]) -> None:
-    twins.conn.execute("update gapless.dead_letter set died_ts = now()")
-    answer, changed = call(twins, "acknowledge", letters[HERE])
-    assert answer == 1
-    assert list(changed) == [f"dead_letter {GROUP} {TOPIC} {PARTITION} 1"]
-    (row,) = changed.values()
-    assert row["state"] == ("waiting", "redriven")
-    assert row["crashes"] == (1, 0)
-
-
 @pytest.mark.parametrize(
     ("group", "topic", "state"),
     [
@@ -217,65 +193,3 @@ def test_whose_receipt_it_is(
     rest = ", 'bad'" if function == "reject" else ""
     call = f"select gapless.{function}(%s, %s, %s{rest})"
     assert twins.refused(call, [group, topic, taken[HERE]])[0] == state
-
-
-def test_what_is_no_receipt(twins: Twins, taken: dict[Place, str]) -> None:
-    good = taken[HERE]
-    kind, token = good[0], good.rsplit(":", 1)[1]
-    for wrong in (
-        None,
-        "",
-        "x" + good,
-        good + "0",
-        good.replace(kind, "Q"),
-        good.replace(":", ";"),
-        good.upper(),
-    ):
-        state, text = twins.refused("select gapless.acknowledge('sender', 'orders', %s)", [wrong])
-        assert (state, text) == (
-            "GL400", f"this is no receipt of gapless.take(): {'null' if wrong is None else wrong[:100]}"
-        )  # fmt: skip
-    other = token[:-1] + ("0" if token[-1] != "0" else "1")
-    for old in (good.replace(token, other), f"R999999:1:4:{token}", good.replace("R", "L")):
-        assert (
-            twins.refused("select gapless.acknowledge('sender', 'orders', %s)", [old])[0] == "GL003"
-        )
-
-
-@pytest.mark.parametrize("reason", ["null", "''", "'  '"])
-def test_a_reason_is_needed(twins: Twins, taken: dict[Place, str], reason: str) -> None:
-    call = f"select gapless.reject('sender', 'orders', %s, {reason})"
-    assert twins.refused(call, [taken[HERE]]) == ("GL400", "an event is rejected with a reason")
-
-
-def test_a_worker_begins_a_receipt(twins: Twins, taken: dict[Place, str]) -> None:
-    changed = twins.changes("select gapless.begin_receipt(%s, 2)", [taken[HERE]])
-    assert all(name.startswith(f"queue_range {twins.leases[HERE]} ") for name in changed)
-    assert ranges(twins) == cut(2, ("done", 1, None))
-    assert twins.value("select current_setting('gapless.chain')") == "open"
-    assert twins.refused("select gapless.begin_receipt(%s, 2)", [taken[HERE]])[0] == "GL003"
-
-
-@pytest.mark.parametrize(("c_offset", "events"), [(1, 1), (3, 1), (4, 1), (5, 0), (None, 4)])
-def test_of_what_was_cut_up_a_receipt_holds_the_rest(
-    twins: Twins, taken: dict[Place, str], c_offset: int | None, events: int
-) -> None:
-    call(twins, "acknowledge", taken[HERE], 2)
-    twins.conn.execute("drop table answer")
-    if events == 0:
-        assert (
-            twins.refused(
-                f"select gapless.release('sender', 'orders', %s, c_offset => {c_offset})",
-                [taken[HERE]],
-            )[0]
-            == "GL003"
-        )
-        return
-    answer, _ = call(
-        twins, "release", taken[HERE], *([] if c_offset is None else [f"c_offset => {c_offset}"])
-    )
-    assert answer == (3 if c_offset is None else events)
-    owner = twins.value("select session_user::text")
-    done = (2, 2, "done", 1, owner)
-    assert done in ranges(twins)
-    assert len([row for row in ranges(twins) if row[2] == "back"]) == (2 if c_offset is None else 1)
