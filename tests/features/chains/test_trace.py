@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
-import psycopg
 import pytest
 from psycopg import Connection
 
@@ -82,19 +81,6 @@ class TestTree:
         assert len(shop.tree(second)) == 2
         ((_, bill), _) = (row["groups"] for row in shop.trace(second))
         assert (bill["state"], bill["letter"]) == ("handled", "redriven")
-
-    def test_what_has_no_offsets_yet(self, shop: Shop) -> None:
-        told = shop.order(1, 2)
-        ((row),) = shop.trace(told)
-        assert (row["state"], row["events"], row["first_offset"]) == ("unsequenced", 2, None)
-
-    def test_nothing_is_there(self, shop: Shop) -> None:
-        assert shop.trace(NOBODY) == []
-        with psycopg.connect(shop.dsn) as other:
-            told = publish(other, "orders", 1)
-            assert shop.trace(told) == []
-            other.rollback()
-        assert shop.trace(told) == []
 
     def test_a_group_that_was_removed_keeps_what_it_published(self, shop: Shop) -> None:
         told = shop.order(1)

@@ -73,25 +73,6 @@ def test_one_link_after_the_other(shop: Shop) -> None:
     assert state(shop, told, *ALL) == ("handled", "track")
 
 
-@pytest.mark.long
-def test_other_chains_do_not_count(shop: Shop) -> None:
-    told = shop.order(1)
-    shop.all()
-    shop.order(2)
-    shop.bill()
-    assert state(shop, told, *ALL) == ("handled", "track")
-
-
-@pytest.mark.long
-def test_what_another_group_published_is_not_waited_for(shop: Shop) -> None:
-    told = shop.order(1)
-    shop.bill()
-    shop.ship()
-    drain(shop.dsn, shop.relay("orders", "audit", "payments"))
-    assert state(shop, told, "bill", "ship") == ("handled", "ship")
-    assert state(shop, told, "audit", "ship") == ("unsequenced", "ship")
-
-
 def test_who_publishes_nothing_ends_the_chain(shop: Shop) -> None:
     drain(shop.dsn, shop.relay("orders", "bill", None))
     told = shop.order(1)

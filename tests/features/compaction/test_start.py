@@ -143,20 +143,6 @@ def test_retention_amid_a_unit_of_two_chunks_in_which_the_compactor_stands(
     group.conn.close()
 
 
-def test_paused_it_stays_where_it_is_among_the_latest(kept: Kept) -> None:
-    kept.put(*[(key, n) for n, key in enumerate(KEYS)])
-    kept.compact()
-    group, seen = begin(kept), Seen()
-    group.step(seen.handler(), batch_size=2)
-    kept.world.value("select gapless.pause(%s)", group.name)
-    assert group.step(seen.handler(), batch_size=2).outcome == "idle"
-    assert (group.next_offset(), len(seen.values)) == (3, 2)
-    kept.world.value("select gapless.resume(%s)", group.name)
-    drain(group, seen)
-    assert [value for _, value in seen.values] == list(range(6))
-    group.conn.close()
-
-
 def test_what_is_replaced_while_it_reads_comes_from_the_log(kept: Kept) -> None:
     kept.put(*[(key, "old") for key in KEYS])
     kept.compact()
@@ -245,21 +231,6 @@ def test_at_least_once_handlers_begin_so_too(kept: Kept) -> None:
     group.drive(call, until_s=1.0)
     assert sorted(got[:6], key=str) == sorted([(key, 1) for key in KEYS], key=str)
     assert [each for each in got[6:] if each[0]] == [(KEYS[0], "new")]
-    group.conn.close()
-
-
-def test_filter_is_asked_about_the_latest(kept: Kept) -> None:
-    kept.put((KEYS[0], 1), event_type="a")
-    kept.put((KEYS[0], 2), event_type="b")
-    kept.put((KEYS[1], 3), (KEYS[2], 30), event_type="a")
-    kept.compact()
-    group, seen = begin(kept), Seen()
-    name, topic = group.name, kept.world.topic.name
-    kept.world.value("select gapless.set_filter(%s, %s, array['a'], '$ < 10')", name, topic)
-    kept.put((KEYS[3], 4), event_type="a")
-    kept.put((KEYS[4], 4), event_type="b")
-    drain(group, seen, batch_size=1)
-    assert seen.values == [(KEYS[1], 3), (KEYS[3], 4)]
     group.conn.close()
 
 
@@ -375,18 +346,6 @@ def replace(kept: Kept, key: str) -> None:
     failpoints.arm({})
     kept.put((key, "new"))
     kept.compact()
-
-
-@pytest.mark.long
-def test_what_retention_needs_not_keep_for_it(kept: Kept) -> None:
-    kept.put(*[(key, 1) for key in KEYS])
-    kept.compact()
-    group = begin(kept)
-    assert kept.drop()
-    seen = Seen()
-    drain(group, seen)
-    assert [each for each in seen.values if each[0]] == [(key, 1) for key in KEYS]
-    group.conn.close()
 
 
 def test_seek_ends_it(kept: Kept) -> None:

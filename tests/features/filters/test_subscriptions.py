@@ -13,7 +13,7 @@ from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.lease import hold
 from gapless.log.event import NewEvent
-from support.subscriptions import CUSTOMER, Seen, subscribe, unsubscribe
+from support.subscriptions import Seen, subscribe, unsubscribe
 from support.world import Group, World, make_handler
 
 

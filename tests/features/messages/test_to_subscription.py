@@ -263,17 +263,6 @@ class TestRefused:
         sequence(world.conn)
         assert world.rows("select from gapless.read(%s, 0, 1, 10)", world.topic.name) == []
 
-    def test_by_sql(self, world: World, group: Group) -> None:
-        say = "select gapless.publish(%s, '1', to_group => %s, to_subscription => %s)"
-        for to_group, name, state in (
-            (None, "ann", "22023"),
-            (group.name, "cid", "GL404"),
-            (group.name, "", "GL404"),
-        ):
-            with pytest.raises(psycopg.DatabaseError) as refused:
-                world.value(say, world.topic.name, to_group, name)
-            assert refused.value.sqlstate == state
-
 
 class TestNotThere:
     def test_one_that_has_gone_is_no_loss(self, world: World, group: Group) -> None:

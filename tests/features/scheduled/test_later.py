@@ -96,6 +96,15 @@ class TestNotBeforeItsTime:
         assert _turn(conn) == ["a"]
         assert _waiting(conn) == 0
 
+    def test_what_is_not_due_yet_stays_when_another_is(
+        self, conn: Connection, topic: Topic
+    ) -> None:
+        publish(conn, "outbox", 1, event_type="a", deliver_in=10)
+        publish(conn, "outbox", 1, event_type="b", deliver_in=3600)
+        shift(conn, 11)
+        assert _turn(conn) == ["a"]
+        assert _waiting(conn) == 1
+
     def test_all_that_was_published_of_it_comes(self, own: Publisher, conn: Connection) -> None:
         given: dict[str, Any] = {
             "key": "k", "event_type": "t", "headers": {"a": 1}, "host_id": "H", "user_id": "U",
