@@ -158,21 +158,6 @@ def test_what_is_replaced_while_it_reads_comes_from_the_log(kept: Kept) -> None:
     group.conn.close()
 
 
-@pytest.mark.long
-def test_place_within_the_latest_is_of_the_handlers_transaction(kept: Kept) -> None:
-    kept.put(*[(key, n) for n, key in enumerate(KEYS)])
-    kept.compact()
-    kept.drop()
-    group = begin(kept)
-    group.failing = {3}
-    while group.step(batch_size=4).outcome == "done":
-        pass
-    assert group.effects()[:5] == [1, 2, 4, 5, 6]
-    assert list(group.letters()) == [3]
-    group.assert_all_once(group.next_offset() - 1)
-    group.conn.close()
-
-
 def test_killed_between_two_batches_another_worker_goes_on(kept: Kept) -> None:
     kept.put(*[(key, n) for n, key in enumerate(KEYS)])
     kept.compact()

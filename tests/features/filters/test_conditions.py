@@ -18,7 +18,7 @@ from gapless.features.filters import conditions
 from gapless.log.event import NewEvent
 from support.conditions import resume, stops, subscribe, taken_over
 from support.patience import bounded_patience
-from support.subscriptions import CUSTOMER, Seen
+from support.subscriptions import Seen
 from support.turn import turn
 from support.world import Group, World, make_handler
 
@@ -60,32 +60,6 @@ class TestMatches:
         assert group.next_offset() == 5
         forms = "select count(*) from gapless.subscription_form where group_id = %s"
         assert world.value(forms, group.name) == 2
-
-    def test_beside_values_and_jsonpath(self, world: World, group: Group) -> None:
-        """Of those whose values match; and beside subscriptions without any SQL."""
-        subscribe(group, "ann", LARGE, match=CUSTOMER, params={"customer": 1, "min": 10})
-        subscribe(group, "ben", None, match=CUSTOMER, params={"customer": 1})
-        for customer, total in ((1, 5), (1, 50), (2, 50)):
-            world.events([NewEvent(payload={"customer_id": customer, "total": total})])
-        seen = Seen(group)
-        group.drive(seen.handler)
-        assert seen.events == [(1, ["ben"]), (2, ["ann", "ben"])]
-        kept = "select kept, passed from gapless.filter_tally where group_id = %s"
-        assert world.rows(kept, group.name) == [(2, 1)]
-
-    def test_what_is_for_another_group_and_what_is_no_jsonb(
-        self, world: World, group: Group
-    ) -> None:
-        other = world.group()
-        assert world.value("select gapless.set_direct(%s)", world.topic.name)
-        subscribe(group, "ann", "e.key is null")
-        world.events([NewEvent(payload={}, to_group=other.name)])
-        world.events([NewEvent(payload={}, to_group=group.name)])
-        world.events([NewEvent(payload=b'{"a": "\\u0000"}')])
-        other.conn.close()
-        seen = Seen(group)
-        group.drive(seen.handler)
-        assert seen.events == [(2, ["ann"]), (3, [])]
 
     def test_a_program_that_knows_nothing_of_it_is_refused(
         self, world: World, group: Group
@@ -144,18 +118,6 @@ class TestStopped:
             "invalid input syntax for type numeric (SQLSTATE 22P02)"
         )
 
-    def test_many_of_one_text_that_raise_do_not_stop_those_that_do_not(
-        self, world: World, group: Group
-    ) -> None:
-        for n in range(40):
-            low = "x" if n % 7 == 3 else 10
-            subscribe(group, f"s{n:02}", LARGE, params={"min": low})
-        totals(world, 50)
-        seen = Seen(group)
-        group.drive(seen.handler)
-        assert [name for name, *_ in stops(group)] == [f"s{n:02}" for n in range(3, 40, 7)]
-        assert seen.events == [(1, [f"s{n:02}" for n in range(40) if n % 7 != 3])]
-
     @pytest.mark.long
     def test_one_that_is_slow_is_stopped_alone(
         self, world: World, group: Group, monkeypatch: pytest.MonkeyPatch
@@ -172,27 +134,6 @@ class TestStopped:
         assert (name, offset) == ("slow", 1)
         assert reason == "it takes longer than 1 s for 60 events"
         assert group.conn.execute("show statement_timeout").fetchone() == ("0",)
-
-    @pytest.mark.long
-    @pytest.mark.timeout(300)
-    def test_one_that_is_slow_about_what_it_missed_stays_stopped(
-        self, world: World, group: Group
-    ) -> None:
-        """It is asked about twice as many each time, so that is found long before the end."""
-        subscribe(group, "bad", LARGE, params={"min": "x"})
-        totals(world, *[50] * 2000)
-        group.drive()
-        assert stops(group)
-        world.conn.execute(
-            "update gapless.outbox_message_t set payload = '{\"n\": 10000}'"
-            " where topic_id = %s", [world.topic.topic_id],
-        )  # fmt: skip
-        subscribe(group, "bad", SLOW)
-        with pytest.raises(psycopg.Error, match="takes longer than 5 s about offsets") as caught:
-            resume(group, "bad")
-        assert caught.value.sqlstate == "GL409"
-        assert "to 2000 of" not in str(caught.value)
-        assert [row[:2] for row in stops(group)] == [("bad", 1)]
 
     @pytest.mark.long
     def test_to_resume_has_a_time_limit(self, world: World, group: Group) -> None:
@@ -280,15 +221,6 @@ class TestStopped:
 
 
 class TestFailures:
-    def test_a_unit_that_fails_among_few_matches(self, world: World, group: Group) -> None:
-        subscribe(group, "ann", LARGE, params={"min": 10})
-        totals(world, *(50 if n in (5, 15, 16) else 1 for n in range(1, 21)))
-        group.failing = {15}
-        group.drive(Seen(group).handler)
-        assert group.states() == {15: "dead"}
-        assert group.effects() == [5, 16]
-        assert group.next_offset() == 21
-
     def test_at_least_once(self, world: World, group: Group) -> None:
         """What was read ahead without the one that was stopped is read anew when it is resumed."""
         subscribe(group, "ann", LARGE, params={"min": 10})

@@ -160,13 +160,6 @@ def test_claim_looks_at_ten_thousand_events_at_most(world: World, group: Group) 
     assert group.step(batch_size=10).next_offset == 12_001
 
 
-def test_claim_holds_batch_size_events_that_match(world: World, group: Group) -> None:
-    fill(world, [["order", "stock", "stock"]] * 50)
-    let_take(group, "order")
-    done = group.step(batch_size=7)
-    assert (done.events, done.units, done.next_offset) == (7, 7, 22)
-
-
 class TestChanges:
     @pytest.mark.long
     def test_acts_on_what_was_read_ahead(self, world: World, group: Group) -> None:
@@ -280,19 +273,6 @@ class TestChanges:
         fill(world, UNITS)
         group.step(batch_size=100)
         assert tally(group) == [(5, 4, 0, None)]
-
-    def test_same_one_again_changes_nothing_and_each_change_is_audited(
-        self, world: World, group: Group
-    ) -> None:
-        assert let_take(group, "order.*")
-        assert not let_take(group, "order.*")
-        assert let_take(group, "order")
-        world.value("select gapless.clear_filter(%s, %s)", group.name, world.topic.name)
-        assert not world.value("select gapless.clear_filter(%s, %s)", group.name, world.topic.name)
-        audit = "select action, detail ->> 'event_types' from gapless.audit where group_id = %s order by audit_id"
-        assert world.rows(audit, group.name)[-3:] == [
-            ("filter", '["order.*"]'), ("filter", '["order"]'), ("unfilter", None),
-        ]  # fmt: skip
 
     def test_partitions_that_come_later_have_it(self, world: World, group: Group) -> None:
         let_take(group, "order")
@@ -479,23 +459,6 @@ class TestOutside:
         group.drive(outside, batch_size=3)
         assert called == [[3], [54], [86]]
         assert group.next_offset() == 87
-
-    def test_failing_one_is_set_aside_whole(self, world: World, group: Group) -> None:
-        fill(world, [["stock", "order"], ["stock"], ["order"]])
-        let_take(group, "order")
-        called: list[int] = []
-
-        def refuse(unit: Unit) -> None:
-            called.extend(event.offset for event in unit)
-            if unit.first_offset == 1:
-                raise ValueError("refused")
-
-        outside = make_handler(refuse, delivery="at-least-once")
-        group.drive(outside)
-        assert (sorted(called), group.states()) == ([2, 4], {1: "dead"})
-        world.value("select gapless.redrive_letter(%s, %s, 0, 1)", group.name, world.topic.name)
-        group.drive(outside)
-        assert sorted(called) == [2, 2, 4]
 
 
 class TestConditions:

@@ -5,8 +5,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from gapless import ops
-from gapless.errors import RefusedError, UsageError
 from gapless.log.topics import ensure_topic
 
 MATCH = ("--match", '{"customer": "$.customer_id"}')
@@ -55,25 +53,6 @@ def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> 
     assert gapless("status", "--json").json["subscribed"][0]["first_left_s"] is None
     gapless("subscriptions", "remove", "mails", "ann")
     assert found() == ("warning", "mails/orders has none left, and takes no event")
-
-
-@pytest.mark.long
-def test_ops_do_the_same(conn: psycopg.Connection, mails: None) -> None:
-    place = ops.GroupPlace.parse("mails")
-    match = {"customer": "$.customer_id"}
-    assert ops.subscribe(conn, place, "ann", match=match, params={"customer": 17}).changed
-    where = "$.total > $min"
-    assert ops.subscribe(conn, place, "ben", where=where, params={"min": 5}).changed
-    found, ben = ops.list_subscriptions(conn, place)
-    assert ben.where == '($."total" > $"min")'
-    assert (found.name, found.match, found.params) == ("ann", match, {"customer": 17})
-    with pytest.raises(RefusedError, match="unsubscribe"):
-        ops.clear_filter(conn, place)
-    with pytest.raises(UsageError, match="params="):
-        ops.subscribe(conn, place, "ann", match=match, params={"customer": object()})
-    with pytest.raises(UsageError, match="NUL"):
-        ops.subscribe(conn, place, "ann", where="\0")
-    assert ops.unsubscribe(conn, place, "ann").changed
 
 
 def test_only_an_operator_may(conn: psycopg.Connection, mails: None) -> None:

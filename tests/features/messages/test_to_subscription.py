@@ -8,7 +8,6 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import AsyncConnection
-from psycopg.types.json import Jsonb
 
 import gapless
 from gapless import ops
@@ -22,7 +21,7 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.settings import Settings
 from support.conditions import resume, stops, taken_over
-from support.subscriptions import CUSTOMER, Seen, subscribe, unsubscribe
+from support.subscriptions import Seen, subscribe, unsubscribe
 from support.world import Group, World, make_handler
 
 RETRY = Policy(on_failure="retry", retry_delays_s=(3600.0,))
@@ -128,16 +127,6 @@ class TestOne:
             (4, None, None),
             [("ben", {"customer": 2}), ("ann", {"customer": 1})],
         ]
-
-    def test_at_least_once(self, world: World, group: Group) -> None:
-        world.events([message(group, "ann", n) for n in range(20)])
-        told: list[tuple[int, list[str]]] = []
-
-        def take(unit: Unit) -> None:
-            told.extend((e.offset, [s.name for s in e.subscriptions]) for e in unit)
-
-        group.drive(make_handler(take, delivery="at-least-once"), batch_size=3)
-        assert sorted(told) == [(n, ["ann"]) for n in range(1, 21)]
 
     def test_header_alone_is_a_header_as_any_other(self, world: World, group: Group) -> None:
         """Without a group, and in a topic that takes no direct messages."""
@@ -352,18 +341,6 @@ class TestLetters:
             assert group.states() == states
         assert told == ["ann"] * 3
 
-    def test_tried_again_it_is_for_the_same_once(self, world: World, group: Group) -> None:
-        world.events([message(group, "ann")])
-        group.failing = {1}
-        seen = Seen(group)
-        group.drive(seen.handler, policy=RETRY)
-        assert group.states() == {1: "waiting"}
-        due_now(group)
-        group.failing.clear()
-        seen.events.clear()
-        group.drive(seen.handler, policy=RETRY)
-        assert (seen.events, group.effects()) == ([(1, ["ann"])], [1])
-
 
 class TestStopped:
     def stop(self, group: Group, name: str = "bad") -> None:
@@ -392,17 +369,6 @@ class TestStopped:
         assert sorted(seen.events) == [(2, ["bad"]), (5, ["bad"]), (6, ["bad"])]
         assert stops(group) == []
 
-    def test_beside_what_its_condition_matches(self, world: World, group: Group) -> None:
-        self.stop(group)
-        world.events([message(group, "bad"), NewEvent(payload=7, key="k"), message(group, "bad")])
-        group.drive()
-        by_sql(group, "bad", "e.key = 'k'")
-        assert resume(group, "bad") == 3
-        taken_over(group)
-        seen = Seen(group)
-        group.drive(seen.handler)
-        assert sorted(seen.events) == [(n, ["bad"]) for n in (2, 3, 4)]
-
     def test_also_when_it_is_mended_without_sql(self, world: World, group: Group) -> None:
         self.stop(group)
         subscribe(group, "bad", {"customer": 5})
@@ -430,15 +396,3 @@ class TestStopped:
         seen.events.clear()
         group.drive(seen.handler, policy=RETRY)
         assert seen.events == [(2, ["ann"]), (3, ["bad"])]
-
-
-def test_a_name_as_long_as_may_be(world: World, group: Group) -> None:
-    name = "ü" * 200
-    world.value(
-        "select gapless.subscribe(%s, %s, %s, %s, %s)",
-        group.name, world.topic.name, name, Jsonb(CUSTOMER), Jsonb({"customer": 9}),
-    )  # fmt: skip
-    world.events([message(group, name)])
-    seen = Seen(group)
-    group.drive(seen.handler)
-    assert seen.events == [(1, [name])]

@@ -12,7 +12,7 @@ from gapless.errors import WaitError
 from gapless.log.topics import Topic
 from gapless.log.wait import wait_for
 from support.group import owner
-from support.queue import Queue, join, make, publish
+from support.queue import Queue, join, make
 
 Sessions = Callable[[], Connection]
 
@@ -240,16 +240,6 @@ def test_retention_waits_for_the_floor(conn: Connection) -> None:
     queue.call(conn, "acknowledge", straggler)
     queue.sweep(conn)
     assert conn.execute(lag).fetchone() == (0,)
-
-
-def test_two_groups_and_two_topics(queue: Queue, conn: Connection) -> None:
-    conn.execute("select gapless.create_topic('urgent', 1)")
-    publish(conn, "urgent", 101, 104)
-    urgent = join(conn, block=4, group="sender", topic="urgent")
-    other = join(conn, block=2, group="auditor", topic="mails")
-    assert urgent.work(conn).events == {"e101", "e102", "e103", "e104"}
-    assert other.work(conn, most=2).events == {"e1", "e2"}
-    assert queue.work(conn).events == {"e1", "e2", "e3", "e4"}
 
 
 def test_who_drops_a_group_takes_no_other_s_floor_and_ranges(

@@ -9,7 +9,7 @@ import pytest
 
 import gapless
 from gapless import ops
-from gapless.errors import RefusedError, UsageError
+from gapless.errors import RefusedError
 from gapless.testing import drain
 from support.programs import queue_app as app
 from support.supervisors import Runs
@@ -89,21 +89,6 @@ def test_groups_and_status_know_queues(runs: Runs, letters: list[int]) -> None:
     code, out, _ = gapless_says(runs, "status")
     assert code == 0
     assert "3 workers" in out
-
-
-@pytest.mark.long
-def test_the_mode_of_a_group_that_has_handled_something_stays(runs: Runs) -> None:
-    runs.publish(count=2)
-    drain(runs.dsn, app.once)
-    with pytest.raises(RefusedError, match="once") as refused:
-        ops.create_group(runs.conn, "once", "jobs", mode="ordered")
-    assert refused.value.sqlstate == "GL409"
-    ordered = gapless.handler(topic="jobs", group="once")(lambda unit, conn: None)
-    with pytest.raises(UsageError):
-        drain(runs.dsn, ordered)
-    code, _, err = gapless_says(runs, "groups", "create", "once", "jobs", "--mode", "ordered")
-    assert code == 2
-    assert err.count("\n") == 1
 
 
 @pytest.mark.long

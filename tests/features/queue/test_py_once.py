@@ -141,18 +141,6 @@ def test_sigterm_lets_a_worker_finish_what_it_has_in_hand(runs: Runs) -> None:
     assert runs.done() == dict.fromkeys(numbers, 1)
 
 
-@pytest.mark.long
-def test_preferred_topics_come_first(runs: Runs) -> None:
-    runs.start("preferred", workers=1, environ={"BATCH": "1"})
-    numbers = runs.publish(*[{"sleep": 0.03}] * 60)
-    until(lambda: len(runs.done()) >= 3, "it has begun", within=runs.state)
-    urgent = runs.publish(count=5, topic="urgent")
-    runs.until_done(numbers + urgent)
-    order = [n for (n,) in runs.conn.execute("select n from done order by at").fetchall()]
-    last = max(order.index(number) for number in urgent)
-    assert last < len(order) - 20
-
-
 class TestByHand:
     @pytest.mark.long
     def test_seek_handles_again_what_is_behind_it(self, runs: Runs) -> None:

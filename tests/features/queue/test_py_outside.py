@@ -3,12 +3,10 @@
 import os
 import signal
 from contextlib import suppress
-from datetime import timedelta
 
 import pytest
 
 from support.fleet import until
-from support.patience import patience
 from support.supervisors import Runs
 
 
@@ -40,27 +38,6 @@ def test_all_are_called_and_only_what_was_in_hand_again(runs: Runs) -> None:
     assert len(again) <= killed * 4
     assert all(attempts == sorted(set(attempts)) for attempts in again.values())
     assert runs.dead("outside") == {}
-
-
-@pytest.mark.long
-def test_several_calls_go_on_at_a_time(runs: Runs) -> None:
-    runs.start("outside", workers=1, environ={"CONCURRENCY": "8"})
-    runs.until_done(runs.publish(count=1))
-    numbers = runs.publish(*[{"sleep": 1.0}] * 8)
-    runs.until_done(numbers)
-    (spread,) = runs.conn.execute(
-        "select max(at) - min(at) from done where n = any(%s)", [numbers]
-    ).fetchone() or (None,)
-    assert spread < timedelta(seconds=1)
-
-
-@pytest.mark.long
-def test_a_reservation_is_renewed_while_its_call_lasts(runs: Runs) -> None:
-    runs.start("outside", workers=2, environ={"VISIBILITY_S": "0.6"})
-    (number,) = runs.publish({"sleep": patience(2.5)})
-    runs.until_done([number])
-    runs.until_empty("outside", patience(10))
-    assert calls(runs) == {number: [1]}
 
 
 @pytest.mark.long

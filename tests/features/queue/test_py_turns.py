@@ -76,6 +76,24 @@ def test_what_passes_is_raised_and_nothing_of_the_batch_is_committed(
     assert (one.effects(), one.states()) == (list(range(1, 7)), {})
 
 
+@pytest.mark.parametrize("nth", [1, 2])
+def test_what_another_took_since_is_not_set_aside(driven: Make, dsn: str, nth: int) -> None:
+    """Nor is its neighbour: who has it finds out what is wrong with it."""
+    one = driven(3, block=1)
+    with connect(dsn, role="test") as other:
+
+        def loses(conn: Connection[Any] | None) -> None:
+            ROLLS_BACK(conn)
+            if one.calls.count(2) == nth:
+                assert one.queue.work(other, 2, most=1).offsets == (2, 2)
+
+        one.faults = {2: [loses]}
+        one.drain()
+    assert (one.effects(), one.states()) == ([1, 3], {})
+    one.driver.sweep()
+    assert one.queue.floor(one.conn) == 4
+
+
 def test_a_session_that_is_lost_leaves_what_was_in_hand_said(
     driven: Make, dsn: str, conn: Connection[Any]
 ) -> None:
@@ -123,13 +141,6 @@ def test_one_turn_takes_batch_after_batch_for_a_while(driven: Make) -> None:
     assert one.turn().events == 4
     assert one.turn(one=True).events == 1
     assert one.effects() == list(range(1, 16))
-
-
-def test_a_block_is_all_that_is_taken_at_once(driven: Make) -> None:
-    one = driven(4, block=3)
-    one.takes_s = GOES_ON_S
-    assert one.turn().events == 3
-    assert one.calls == [1, 2, 3]
 
 
 # -- what was set aside ---------------------------------------------------------------------------
@@ -277,18 +288,6 @@ def test_the_rest_of_a_block_in_hand_is_asked_for_again(driven: Make, dsn: str) 
     assert idle(one)
     one.now_s += SOON_S
     assert one.turn().events == 2
-
-
-def test_it_sleeps_until_something_is_due(driven: Make) -> None:
-    one = driven(1, on_failure="retry", retry_delays_s=[2.0], wait_period_s=3.0)
-    one.faults = {1: [REFUSES]}
-    assert one.turn().waiting == 1
-    assert one.driver.wait_s(one.turn()) == pytest.approx(SOON_S)
-    one.now_s += SOON_S
-    assert one.driver.wait_s(one.turn()) == pytest.approx(2.0, abs=1.0)
-    one.now_s += 2.0
-    one.due_now()
-    assert one.turn().handled == 1
 
 
 def test_now_and_then_the_floor_is_moved_without_a_look(driven: Make) -> None:

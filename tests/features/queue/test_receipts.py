@@ -118,13 +118,6 @@ class TestOneHolder:
         assert [row[3] for row in queue.reserve(conn, 4)] == ["e5", "e6", "e7", "e8"]
         assert queue.work(conn).events == {"e9", "e10", "e11", "e12"}, "workers pass them too"
 
-    def test_after_its_time_it_counts_until_another_has_it(
-        self, queue: Queue, conn: Connection
-    ) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        _lapse(queue, conn)
-        assert queue.call(conn, "acknowledge", receipt) == 1
-
     def test_a_session_may_read_backslashes_as_it_likes(
         self, queue: Queue, conn: Connection
     ) -> None:
@@ -246,24 +239,6 @@ class TestAnswers:
         again = queue.reserve(conn, 4)
         assert [(row[2], row[3]) for row in again] == [(1, f"e{n}") for n in range(1, 5)]
 
-    def test_released_with_a_delay_it_waits_as_a_letter(
-        self, queue: Queue, conn: Connection
-    ) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        conn.execute("select gapless.release('sender', 'mails', %s, delay => '1 h')", [receipt])
-        assert conn.execute("select state, attempts from gapless.dead_letter").fetchall() == [
-            ("waiting", 0)
-        ]
-        conn.execute("update gapless.dead_letter set next_attempt_ts = clock_timestamp()")
-        for n in range(1, 6):
-            queue.work(conn, n * 4 - 3)
-        again, _, attempt, name = queue.reserve(conn)[0]
-        assert (name, attempt) == ("e1", 1)
-        assert queue.reserve(conn) == [], "a letter in hand is nobody else's"
-        assert queue.call(conn, "extend", again, "2 h") is not None
-        assert queue.call(conn, "acknowledge", again) == 1
-        assert conn.execute("select count(*) from gapless.dead_letter_event").fetchone() == (0,)
-
     def test_a_dead_one_is_redriven_by_a_client(self, conn: Connection) -> None:
         queue = make(conn, events=1, block=4)
         queue.call(conn, "reject", queue.reserve(conn)[0][0], "bad address")
@@ -344,20 +319,6 @@ class TestDeaths:
 
 class TestMode:
     MAKE = "select gapless.create_group(%s, 'mails', mode => %s)"
-
-    def test_it_may_change_before_anything_was_handled(
-        self, queue: Queue, conn: Connection
-    ) -> None:
-        conn.execute(self.MAKE, ["sender", "ordered"])
-        conn.execute(self.MAKE, ["sender", "queue"])
-        assert queue.reserve(conn, 4) != []
-
-    def test_then_it_is_fixed(self, queue: Queue, conn: Connection) -> None:
-        queue.work(conn)
-        state, text = _refused(conn, self.MAKE, "sender", "ordered")
-        assert (state, "fixed" in text) == ("GL409", True)
-        queue.sweep(conn)
-        assert _refused(conn, self.MAKE, "sender", "ordered")[0] == "GL409"
 
     def test_another_block_size_waits_until_nothing_is_between(
         self, queue: Queue, conn: Connection, open_session: Sessions

@@ -84,16 +84,6 @@ def test_what_is_finished_or_in_hand_stays_so(queue: Queue, conn: Connection) ->
     assert queue.floor(conn) == 21
 
 
-def test_of_what_lapsed_the_rest_comes_again(queue: Queue, conn: Connection) -> None:
-    queue.reserve(conn, 4)
-    conn.execute("update gapless.queue_range set deadline = clock_timestamp()")
-    lose_event(conn, "e2", "e3")
-    assert "offsets 2 to 2" in found(conn)[0][0]
-    assert skip(conn, 2) == (2, 3, 2, 2)
-    assert finish_rest(queue, conn) == names(1, *range(4, 21))
-    assert queue.floor(conn) == 21
-
-
 def test_it_waits_for_who_has_the_block(
     queue: Queue, conn: Connection, open_session: Sessions
 ) -> None:
@@ -131,13 +121,3 @@ def test_what_retention_dropped(queue: Queue, conn: Connection) -> None:
     assert "retention has dropped offsets 1 to 5" in str(error_of(conn))
     assert skip(conn, 1) == (1, 5, 5, 5)
     assert finish_rest(queue, conn) == names(6, 7, 8, *range(13, 21))
-
-
-def test_where_nothing_is_missing(queue: Queue, conn: Connection) -> None:
-    for offset in (1, 20, 21, 4711):
-        with pytest.raises(RefusedError, match="there is no hole to skip"):
-            skip(conn, offset)
-    lose_event(conn, "e1")
-    skip(conn, 1)
-    with pytest.raises(RefusedError, match="there is no hole to skip"):
-        skip(conn, 1)

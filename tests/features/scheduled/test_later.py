@@ -453,18 +453,10 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("fields", "says"),
         [
-            ({"deliver_in": -1}, "deliver_in -1 must be from 0 to"),
-            ({"deliver_in": float("nan")}, "deliver_in nan must be from 0"),
-            ({"deliver_in": float("inf")}, "deliver_in inf must be from 0"),
             ({"deliver_in": 2.5e11}, "is no time to deliver at: give one from 1970 to 9000"),
-            ({"deliver_in": "1 hour"}, "must be seconds or a timedelta, not str"),
-            ({"deliver_in": True}, "must be seconds or a timedelta, not bool"),
-            ({"deliver_at": "infinity"}, "deliver_at 'infinity' is no time: write it as"),
             ({"deliver_at": "1969-12-31T23:59Z"}, "is no time to deliver at: give one from 1970"),
             ({"deliver_at": "9999-01-01T00:00Z"}, "is no time to deliver at: give one from 1970"),
             ({"deliver_at": "294277-01-01T00:00Z"}, "is no time: write it as"),
-            ({"deliver_at": "2030-01-01T00:00"}, "has no time zone: add one, such as Z"),
-            ({"deliver_at": 17}, "must be a datetime or text, not int"),
             ({"deliver_at": FAR, "deliver_in": 1}, "give one of the two"),
         ],
     )

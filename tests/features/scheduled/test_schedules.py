@@ -73,17 +73,6 @@ class TestFiring:
             ("k", "t", {"n": 1}, "b"),
         ]
 
-    def test_two_at_once_publish_one(self, conn: Connection, other: Connection) -> None:
-        """next_due moves in the transaction that publishes, and one of them is alone."""
-        stop_at(conn, "2026-05-01 12:00Z")
-        _add(conn, cron="@daily")
-        stop_at(conn, "2026-05-02 00:00Z")
-        with other.transaction():
-            assert other.execute("select promoted from gapless.promote()").fetchone() == (1,)
-            Promoter().promote_all(conn)
-        Promoter().promote_all(conn)
-        assert len(_dues(conn)) == 1
-
     def test_one_in_the_hand_of_somebody_is_passed(
         self, conn: Connection, other: Connection
     ) -> None:
@@ -162,18 +151,6 @@ class TestMissed:
         conn.execute("set statement_timeout = '20 s'")
         (due,) = _at(conn, "2027-05-01 03:55:30Z")
         assert due == ("2027-05-01T03:55:00" if "cron" in rhythm else "2027-05-01T03:55:30")
-
-    def test_all_is_bounded_a_turn(self, conn: Connection, topic: Topic) -> None:
-        stop_at(conn, "2026-05-01 12:00Z")
-        _add(conn, every="1 second", missed="all")
-        stop_at(conn, "2026-05-01 12:00:25Z")
-        turns = []
-        while not turns or turns[-1]:
-            row = conn.execute("select promoted from gapless.promote(10)").fetchone()
-            assert row is not None
-            turns.append(row[0])
-        assert turns == [10, 10, 5, 0]
-        assert len(set(_dues(conn))) == 25
 
 
 class TestByHand:
