@@ -8,7 +8,7 @@ import psycopg
 import pytest
 from psycopg import Connection
 
-from support.queue import Queue, make
+from support.queue import Queue, join, make
 
 Sessions = Callable[[], Connection]
 
@@ -210,6 +210,38 @@ class TestOneHolder:
         conn.execute("select gapless.drop_group('sender')")
         left = conn.execute("select count(*) from gapless.queue_floor").fetchone()
         assert left == (0,)
+
+
+# What a client says of a receipt and an offset: what is noted of that event then, and what is set aside.
+SAYS: dict[str, tuple[str, str, tuple[str, int, str] | None]] = {
+    "acknowledge": ("acknowledge({}, {}, {}, {})", "done", None),
+    "release": ("release({}, {}, {}, c_offset => {})", "open", None),
+    "later": ("release({}, {}, {}, '1 h', {})", "done", ("waiting", 0, "given back")),
+    "reject": ("reject({}, {}, {}, 'bad', {})", "done", ("dead", 1, "bad")),
+    "extend": ("extend({}, {}, {}, '2 h', {})", "held", None),
+}
+
+
+@pytest.mark.parametrize("how", SAYS)
+@pytest.mark.parametrize("c_offset", [None, 1, 3])
+def test_what_a_client_says(queue: Queue, conn: Connection, how: str, c_offset: int | None) -> None:
+    """Of all events of the receipt, or of one; once, and by who has it, for its group and topic alone."""
+    text, state, aside = SAYS[how]
+    call = f"select gapless.{text}".replace("{}", "%s")
+    join(conn, block=4, group="other", topic="mails")
+    receipt = queue.reserve(conn, 4)[0][0]
+    (refused, _) = _refused(conn, call, "other", "mails", receipt, c_offset)
+    assert refused == "GL400"
+    row = conn.execute(call, ["sender", "mails", receipt, c_offset]).fetchone()
+    events = [1, 2, 3, 4] if c_offset is None else [c_offset]
+    assert how == "extend" or row == (len(events),)
+    noted = {n: what for first, last, what in queue.ranges(conn) for n in range(first, last + 1)}
+    assert noted == dict.fromkeys(range(1, 5), "held") | dict.fromkeys(events, state)
+    letters = "select first_offset, state, attempts, reason from gapless.dead_letter order by 1"
+    assert conn.execute(letters).fetchall() == ([(n, *aside) for n in events] if aside else [])
+    if how != "extend":
+        again = _refused(conn, call, "sender", "mails", receipt, c_offset)
+        assert again[0] == "GL003"
 
 
 class TestAnswers:

@@ -506,21 +506,6 @@ class TestRoles:
             shift(conn, 11)
             assert Promoter().promote_all(one) == 1
 
-    def test_a_producer_schedules_and_cancels_its_own(
-        self, conn: Connection, topic: Topic, role: Any
-    ) -> None:
-        with connect(role("gapless_producer"), role="test") as one:
-            (first,) = _ids(publish(one, "outbox", 1, deliver_in=10))
-            (second,) = _ids(publish(one, "outbox", 1, deliver_in=10))
-            assert gapless.cancel(one, first)
-            with pytest.raises(psycopg.errors.InsufficientPrivilege):
-                one.execute("select * from gapless.scheduled")
-        with connect(role("gapless_producer"), role="test") as two:
-            with pytest.raises(psycopg.errors.InsufficientPrivilege, match="was scheduled by"):
-                gapless.cancel(two, second)
-        with connect(role("gapless_operator"), role="test") as operator:
-            assert gapless.cancel(operator, second)
-
 
 class TestWaitFor:
     def test_it_says_until_when(self, conn: Connection, topic: Topic) -> None:
