@@ -61,18 +61,6 @@ def test_what_is_kept_is_the_fold_of_whatever_was_inserted(kept: Kept, seed: int
     assert (info["keys"], info["keyless"], info["lag"]) == (len(expected), keyless, 0)
 
 
-def test_step_is_bounded_and_goes_on_where_it_was_rolled_back(kept: Kept) -> None:
-    kept.put(*[(key, n) for n in range(2) for key in KEYS])
-    with connect(kept.world.dsn, role="test") as other:
-        other.execute("begin")
-        assert other.execute("select gapless.compact(5)").fetchone() == (5,)
-        assert kept.world.value("select gapless.compact(5)") == 0  # it has the partition
-        other.execute("rollback")
-    assert kept.info()["lag"] == 24
-    assert kept.compact(5) == 5
-    assert kept.latest() == kept.fold()
-
-
 @pytest.mark.long
 def test_order_of_a_key_holds_over_a_change_of_partitions(kept: Kept) -> None:
     """Offsets of another partition say nothing: there the newer event has the lower one."""

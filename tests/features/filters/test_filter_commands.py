@@ -165,21 +165,9 @@ class TestFigures:
         assert "billing/orders: 1 event delivered unasked, billing/orders/0@3: " in found["text"]
         assert "event.filter_error" in found["remedy"]
 
-    @pytest.mark.long
-    def test_doctor_says_how_much_was_passed(self, gapless: Any, conn: psycopg.Connection) -> None:
-        conn.execute("update gapless.filter_tally set unasked_ts = now() - interval '2 hours'")
-        (found,) = [c for c in gapless("doctor", "--json").json["checks"] if c["name"] == "filters"]
-        assert found["level"] == "ok"
-        assert "billing/orders takes where" in found["text"]
-        assert "kept 2 events and passed 1 since" in found["text"]
-
     def test_one_that_could_be_asked_about_every_event_is_no_trouble(
         self, gapless: Any, conn: psycopg.Connection
     ) -> None:
         conn.execute("select gapless.set_filter('billing', 'orders', condition => '$.n > 7')")
         (each,) = gapless("status", "--json").json["filters"]
         assert (each["unasked"], each["unasked_s"]) == (0, None)
-
-    def test_shown_with_the_filter(self, gapless: Any) -> None:
-        (row,) = gapless("groups", "filter", "billing", "--json").json
-        assert (row["kept"], row["passed"], row["unasked_offset"]) == (2, 1, 3)

@@ -15,7 +15,6 @@ from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import PartlyFailedError
 from gapless.consume.verdict.policy import Policy
-from gapless.errors import PublishError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -223,34 +222,6 @@ class TestPaths:
         ops.create_replay(world.conn, wanted)
         ops.run_replay(world.conn, wanted.name, handler, terms)
         assert seen == [(1, "ann", ()), (3, None, ())]
-
-
-class TestRefused:
-    def test_by_python_and_nothing_was_written(self, world: World, group: Group) -> None:
-        plain = world.group()
-        plain.conn.close()
-        for to_group, name, says in (
-            (None, "ann", "say to_group, too"),
-            (group.name, "", "to_subscription must be"),
-            (group.name, 7, "to_subscription must be"),
-            (group.name, "x" * 201, "to_subscription must be"),
-            (group.name, "a\0", "to_subscription must be"),
-            (group.name, "cid", 'no subscription "cid"'),
-            (plain.name, "ann", 'no subscription "ann"'),
-            ("nobody", "ann", 'no group "nobody"'),
-        ):
-            to: Any = {"to_group": to_group, "to_subscription": name}
-            for what in (1, [NewEvent(payload=1), NewEvent(payload=1, **to)]):
-                with pytest.raises(PublishError, match=says):
-                    publish(world.conn, world.topic.name, what, **({} if what != 1 else to))
-            many = [*[NewEvent(payload=1)] * 300, NewEvent(payload=1, **to)]
-            with pytest.raises(PublishError, match=says):
-                publish(world.conn, world.topic.name, many)
-            with pytest.raises(PublishError, match=says):
-                gapless.request(world.conn, world.topic.name, 1, **to)
-        assert world.rows("select from gapless.read(%s, 0, 1, 10)", world.topic.name) == []
-        sequence(world.conn)
-        assert world.rows("select from gapless.read(%s, 0, 1, 10)", world.topic.name) == []
 
 
 class TestNotThere:

@@ -428,26 +428,6 @@ def _is_waiting(conn: Connection, other: Connection) -> bool:
     )
 
 
-class TestDedupe:
-    def test_a_key_is_taken_when_it_is_published(self, own: Publisher, conn: Connection) -> None:
-        first = own.publish("outbox", 1, event_type="a", dedupe_key="k", deliver_in=10)
-        again = own.publish("outbox", 1, event_type="b", dedupe_key="k")
-        assert isinstance(again, Published)
-        assert again.duplicate
-        assert again == first
-        shift(conn, 11)
-        assert _turn(conn) == ["a"]
-
-    def test_a_cancel_makes_it_free(self, own: Publisher, conn: Connection) -> None:
-        (first,) = _ids(own.publish("outbox", 1, event_type="a", dedupe_key="k", deliver_in=10))
-        assert gapless.cancel(conn, first)
-        again = own.publish("outbox", 1, event_type="b", dedupe_key="k", deliver_in=10)
-        assert isinstance(again, Published)
-        assert not again.duplicate
-        shift(conn, 11)
-        assert _turn(conn) == ["b"]
-
-
 class TestBadInput:
     @pytest.mark.writes_nothing
     @pytest.mark.parametrize(
@@ -514,14 +494,6 @@ class TestWaitFor:
         with pytest.raises(gapless.WaitError, match="it is scheduled until 2100-01-01") as caught:
             wait_for(conn, "g", published, 0)
         assert caught.value.state == "scheduled"
-
-    def test_of_another_topic(self, conn: Connection, topic: Topic) -> None:
-        ensure_topic(conn, "others", partitions=1)
-        conn.execute("select gapless.create_group('g', 'others')")
-        published = publish(conn, "outbox", 1, deliver_at=FAR)
-        with pytest.raises(gapless.WaitError) as caught:
-            wait_for(conn, "g", published, 0)
-        assert caught.value.state == "elsewhere"
 
     def test_what_a_handler_scheduled_is_waited_for_in_a_chain(
         self, conn: Connection, topic: Topic, dsn: str

@@ -13,7 +13,6 @@ from gapless import Published
 from gapless.cli.main import main
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
-from gapless.db.uninstall import uninstall
 from gapless.features.retention.chunks import (
     HistoryRetention,
     Retention,
@@ -209,13 +208,6 @@ class TestTold:
             Promoter().promote_all(conn)
             shift(conn, 0)
             assert any("Gone/Away" in text for level, text in _later(dsn) if level == "FAIL")
-
-    @pytest.mark.long
-    def test_uninstall_leaves_nothing(self, conn: Connection, topic: Topic) -> None:
-        publish(conn, "outbox", 1, deliver_in=10)
-        uninstall(conn)
-        row = conn.execute("select count(*) from pg_class where relname like 'schedule%'")
-        assert row.fetchone() == (0,)
 
 
 def waiting(conn: Connection) -> Later:

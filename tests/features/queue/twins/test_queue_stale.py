@@ -1,10 +1,15 @@
-"""A receipt that is old, or old in part: what was given out again since is not answered for with it."""
+"""A receipt that is old, or old in part, and times that are none: refused, and nothing of others is changed."""
 
 import pytest
 
 from features.queue.twins.answers import CALLS, OTHER, TOKEN
-from support.twin_queues import ELSEWHERE, HELD, HERE, letter, letters, note, noted
+from support.twin_queues import ELSEWHERE, HELD, HERE, PLACES, letter, letters, note, noted
 from support.twins import Twins
+
+REFUSED = (
+    "the receipt counts no more: another took the events, or they were answered for ({receipt})"
+)
+UNITS = "select jsonb_agg(to_jsonb(d) order by group_id, topic_id, partition_id) from gapless.dead_letter d"
 
 
 def call(how: str, receipt: str) -> str:
@@ -41,3 +46,33 @@ def test_a_unit_is_answered_for_beside_one_of_the_same_token(twins: Twins, how: 
     twins.conn.execute(call(how, f"L{lease}:5:5:{TOKEN}").encode())
     columns = "first_offset, state, crashes, token::text, next_attempt_ts < now()"
     assert letters(twins, HERE, columns)[-1] == (6, "waiting", 2, TOKEN, True)
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("how", CALLS)
+@pytest.mark.parametrize(("first", "token"), [(5, OTHER), (6, TOKEN)])
+def test_a_unit_that_another_took_is_not_answered_for(
+    twins: Twins, how: str, first: int, token: str
+) -> None:
+    """Each has one at 5, under one token; the receipt is of an earlier time, or of a unit that is gone."""
+    for place in PLACES:
+        letter(twins, place, 5, token=TOKEN)
+    before = twins.value(UNITS)
+    receipt = f"L{twins.leases[HERE]}:{first}:{first}:{token}"
+    assert twins.refused(call(how, receipt)) == ("GL003", REFUSED.format(receipt=receipt))
+    assert twins.value(UNITS) == before
+
+
+@pytest.mark.parametrize("visibility", ["0 s", "-1 s", "367 days", "9000 years", None])
+def test_a_receipt_is_not_kept_for_no_time(twins: Twins, visibility: str | None) -> None:
+    """Above zero, and not forever."""
+    note(twins, HERE, [(1, 4, HELD)])
+    twins.conn.execute("update gapless.queue_range set token = %s", [TOKEN])
+    letter(twins, HERE, 5, token=TOKEN)
+    lease = twins.leases[HERE]
+    for receipt in (f"R{lease}:1:4:{TOKEN}", f"L{lease}:5:5:{TOKEN}"):
+        for extend in ("extend_receipt(%s, %s)", "extend('sender', 'orders', %s, %s)"):
+            state, text = twins.refused(f"select gapless.{extend}", [receipt, visibility])
+            assert (state, text[:38]) == ("GL400", "visibility is a time above 0 s, at mos")
+    assert noted(twins) == [(1, 4, HELD, 1, "who")]
+    assert letters(twins, HERE, "next_attempt_ts < clock_timestamp()") == [(True,)]

@@ -8,7 +8,6 @@ import pytest
 
 import gapless
 from gapless.consume.unit import Source, Unit
-from gapless.errors import UsageError
 from gapless.features.scheduled.schedules import TOPIC, Schedule
 from gapless.keys import Partition
 from gapless.resources import resource
@@ -75,37 +74,6 @@ class _Called:
     """A function without a name."""
 
     def __call__(self, due: datetime, conn: object) -> None: ...
-
-
-BOTH = r'^schedule\(\): give a cron text or every="15 minutes", and not both$'
-
-
-@pytest.mark.parametrize(
-    ("cron", "options", "function", "why"),
-    [
-        (None, {}, nightly, BOTH),
-        ("@daily", {"every": "1 day"}, nightly, BOTH),
-        (5, {}, nightly, r"^schedule\(5\): a cron text, such as '0 3 \* \* \*'$"),
-        (nightly, {}, nightly, r"^schedule\(<function nightly .*>\): a cron text"),
-        ("@daily", {"name": ""}, nightly, r"^schedule\(name=''\): 1 to 200 letters, digits, "),
-        ("@daily", {"name": "a b"}, nightly, r"^schedule\(name='a b'\): 1 to 200 letters"),
-        ("@daily", {"name": "ä"}, nightly, r"^schedule\(name='ä'\): 1 to 200 letters"),
-        ("@daily", {"name": "n" * 201}, nightly, r"nn'\): 1 to 200 letters"),
-        ("@daily", {"name": 5}, nightly, r"^schedule\(name=5\): 1 to 200 letters"),
-        ("@daily", {}, _Called(), r"^schedule\(name='\?'\): 1 to 200 letters"),
-        ("@daily", {"name": "n"}, "text", r"^@gapless.schedule\(...\) goes above a function$"),
-        (
-            "@daily", {"name": "n"}, lambda due: None,
-            "^schedule n is called with two arguments, the due time and the connection: too many",
-        ),
-        ("@daily", {}, lambda due, conn: None, r"^schedule\(name='<lambda>'\)"),
-    ],
-)  # fmt: skip
-def test_what_could_never_work_is_refused(
-    cron: Any, options: dict[str, Any], function: Any, why: str
-) -> None:
-    with pytest.raises(UsageError, match=why):
-        gapless.schedule(cron, **options)(function)
 
 
 def test_a_function_that_does_not_tell_its_arguments_is_taken() -> None:
