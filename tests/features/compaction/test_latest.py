@@ -61,20 +61,6 @@ def test_what_is_kept_is_the_fold_of_whatever_was_inserted(kept: Kept, seed: int
     assert (info["keys"], info["keyless"], info["lag"]) == (len(expected), keyless, 0)
 
 
-@pytest.mark.long
-def test_order_of_a_key_holds_over_a_change_of_partitions(kept: Kept) -> None:
-    """Offsets of another partition say nothing: there the newer event has the lower one."""
-    world = kept.world
-    for count in (4, 2, 3):
-        kept.put(*[(key, [count, "old"]) for key in KEYS])
-        set_partitions(world.conn, world.topic.name, count)
-        kept.put(*[(key, DELETED if key in KEYS[::3] else [count, "new"]) for key in KEYS])
-    kept.compact(2)
-    assert kept.latest() == kept.fold()
-    assert set(kept.latest()) == set(KEYS) - set(KEYS[::3])
-    assert kept.info()["keys"] == len(kept.latest())
-
-
 def test_tombstone_that_moved_is_not_undone_by_what_it_deletes(kept: Kept) -> None:
     """The new partition may not be taken in before the old one is (barriers)."""
     world = kept.world

@@ -12,7 +12,6 @@ from gapless.consume.drive import Driver
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
-from gapless.errors import RefusedError, UsageError
 from gapless.features.retention.chunks import HistoryRetention, apply_retention
 from gapless.lease import hold
 from gapless.log.event import NewEvent
@@ -341,32 +340,3 @@ def test_seek_ends_it(kept: Kept) -> None:
     group.member.leave()
     ops.seek(kept.world.conn, ops.GroupPlace(group=group.name), Point(end="earliest"))
     assert (group.next_offset(), upto(group)) == (1, None)
-
-
-def test_refusals(world: World) -> None:
-    conn, name = world.conn, world.topic.name
-    start = Point(end="latest-per-key")
-    with pytest.raises(RefusedError, match='topic "orders" is not compacted'):
-        ops.create_group(conn, "g", name, start=start)
-    ops.alter_topic(conn, name, compact=True)
-    kept = Kept(world)
-    kept.put(("a", 1))
-    kept.compact()
-    with pytest.raises(RefusedError, match="is a queue, and starts at earliest or latest"):
-        ops.create_group(conn, "q", name, start=start, mode="queue")
-    assert str(ops.create_group(conn, "g", name, start=start)) == (
-        "created group g of topic orders, from latest-per-key"
-    )
-    with pytest.raises(RefusedError, match='group "g" still reads the latest'):
-        ops.alter_topic(conn, name, compact=False)
-    with pytest.raises(RefusedError, match="has come to the log"):
-        ops.subscribe(
-            conn,
-            ops.GroupPlace(group="g", topic=name),
-            "s",
-            match={"who": "key"},
-            params={"who": "a"},
-        )
-    with pytest.raises((RefusedError, UsageError), match="earliest or latest"):
-        ops.seek(conn, ops.GroupPlace(group="g"), start)
-    assert ops.list_compactions(conn)[0].starting == ["g"]

@@ -207,10 +207,11 @@ def test_what_workers_died_of_is_called_alone_and_given_up_in_the_end(
     assert (total["events"], total["dead"]) == (4, 0 if is_called else 2)
 
 
-def test_what_passes_gives_it_back(driven: Make) -> None:
+@pytest.mark.parametrize("fault", [CONFLICTS, runs("insert into late values (1)")])
+def test_what_passes_gives_it_back(driven: Make, fault: Fault) -> None:
     one = driven(2, agreed=MAX_2)
     one.died(1, 1)
-    one.faults = {1: [CONFLICTS] * 2}
+    one.faults = {1: [fault] * 2}
     for _ in range(5):
         one.driver.wake()
         with pytest.raises(psycopg.errors.SerializationFailure):

@@ -13,14 +13,9 @@ from gapless.ops import GroupPlace
 from gapless.status import snapshot
 from gapless.status.document import to_document
 from support.fleet import until
-from support.queue import Queue, make, publish
+from support.queue import Queue
 
 Sessions = Callable[[], Connection]
-
-
-def lose_segment(conn: Connection, base_offset: int) -> None:
-    done = conn.execute("delete from gapless.log_segment where base_offset = %s", [base_offset])
-    assert done.rowcount == 1
 
 
 def skip(conn: Connection, offset: int) -> tuple[int, int, int, int]:
@@ -51,21 +46,6 @@ def test_an_event_in_the_middle_of_a_block(queue: Queue, conn: Connection) -> No
     assert queue.floor(conn) == 21
     kept = "select action, detail->>'from', detail->>'to' from gapless.audit where action = 'skip'"
     assert conn.execute(kept).fetchall() == [("skip", "7", "8")]
-
-
-@pytest.mark.parametrize("asked", [9, 10, 14, 16])
-def test_a_segment_over_blocks(conn: Connection, asked: int) -> None:
-    """Events 9 to 16, from the middle of a block of 6 to that of another; any offset of it will do."""
-    queue = make(conn, events=8, block=6)
-    publish(conn, "mails", 9, 16)
-    publish(conn, "mails", 17, 20)
-    lose_segment(conn, 9)
-    (told,) = found(conn)
-    assert "offsets 9 to 16" in told[0]
-    assert skip(conn, asked) == (9, 16, 8, 8)
-    assert found(conn) == []
-    assert finish_rest(queue, conn) == names(*range(1, 9), *range(17, 21))
-    assert queue.floor(conn) == 21
 
 
 def test_what_is_finished_or_in_hand_stays_so(queue: Queue, conn: Connection) -> None:
