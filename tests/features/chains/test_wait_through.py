@@ -110,18 +110,6 @@ def test_a_dead_link_beside_one_that_goes_on(shop: Shop) -> None:
     assert state(shop, told, *ALL) == ("dead", "ship")
 
 
-@pytest.mark.long
-def test_what_a_group_covers_counts_whoever_published_it(shop: Shop) -> None:
-    """A group of the chain that takes the first topic, too, has to handle what is there."""
-    shop.conn.execute("select gapless.create_group('ship', 'orders')")
-    told = shop.order(1)
-    shop.bill()
-    shop.ship()
-    assert state(shop, told, "bill", "ship") == ("pending", "ship")
-    drain(shop.dsn, shop.relay("orders", "ship", None))
-    assert state(shop, told, "bill", "ship") == ("handled", "ship")
-
-
 def test_of_one_group_it_is_as_without(shop: Shop) -> None:
     told = shop.order(1)
     for through in ([], ["bill"], "bill", iter(["bill"])):

@@ -328,36 +328,6 @@ def test_what_is_refused(world: World, group: Group, text: str) -> None:
     assert world.value(made, text) == 0
 
 
-def test_nothing_of_a_session_is_run_by_the_parser(world: World, group: Group) -> None:
-    """The input function of an array or a row runs the CHECK of a domain in it, with the rights of who parses."""
-    for made in (
-        "function pg_temp.evil(int) returns boolean language plpgsql"  # noqa: ISC004
-        " as $$ begin raise 'it was run' using errcode = 'XX000'; end $$",
-        "domain pg_temp.dd as int check (pg_temp.evil(value))",
-        "type pg_temp.cc as (a pg_temp.dd)",
-        "temporary table tt (a pg_temp.dd)",
-    ):
-        world.conn.execute(f"create {made}".encode())
-    for text in (
-        "'{1}'::dd[] is null",
-        "'{1}'::_dd is null",
-        "cc '(1)' is null",
-        "'(1)'::TT is null",
-    ):
-        with pytest.raises(
-            psycopg.Error, match="a temporary type or table of this session"
-        ) as caught:
-            subscribe(group, "ann", text)
-        assert caught.value.sqlstate == "GL400"
-    for dropped in (
-        "table tt",
-        "type pg_temp.cc",
-        "domain pg_temp.dd",
-        "function pg_temp.evil(int)",
-    ):
-        world.conn.execute(f"drop {dropped}".encode())
-
-
 def test_a_text_means_the_same_in_every_session(world: World, group: Group) -> None:
     """Whatever the settings of the one that compiles it."""
     text = "e.created_ts > timestamptz '2026-11-25 00:00' or e.key = null"

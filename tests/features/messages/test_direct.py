@@ -60,21 +60,6 @@ def test_unit_in_part_for_another_is_handled_in_part(
     assert seen == [(1, None), (3, group.name)]
 
 
-def test_filter_of_a_group_holds_for_its_messages_too(
-    world: World, group: Group, other: Group
-) -> None:
-    name, topic = group.name, world.topic.name
-    world.value("select gapless.set_filter(%s, %s, array['wanted'])", name, topic)
-    world.events(messages(None, name, other.name, event_type="wanted", key="k"))
-    world.events(messages(None, name, other.name, event_type="unwanted", key="k"))
-    handle_all(group)
-    assert group.effects() == [1, 2]
-    world.value("select gapless.clear_filter(%s, %s)", name, topic)
-    world.events(messages(None, name, other.name, event_type="unwanted", key="k"))
-    handle_all(group)
-    assert group.effects() == [1, 2, 7, 8]
-
-
 def test_what_was_read_ahead_before_the_topic_took_them(world: World, group: Group) -> None:
     world.units(*[1] * 200, key="k")
     reader = Reader(group, continue_while=False)

@@ -1,12 +1,8 @@
-"""request() and reply() of Python: what they ask the database, how long, and what comes of its answers.
-
-The session is a real one; what is asked through it is answered as a test wants, where it would have to wait.
-"""
+"""request() and reply() of Python: what is stored, what is refused, and what comes of the database's answers."""
 
 import asyncio
 import json
 from collections.abc import Iterator
-from inspect import signature
 from typing import Any
 from uuid import UUID
 
@@ -50,26 +46,6 @@ def conn(shared: Connection[Any]) -> Iterator[Connection[Any]]:
 def value(conn: Connection[Any], statement: str, *params: object) -> Any:
     row = conn.execute(statement.encode(), params).fetchone()
     return None if row is None else row[0]
-
-
-def requested(conn: Connection[Any], is_async: bool, *args: Any, **more: Any) -> Any:
-    if not is_async:
-        return request(conn, *args, **more)
-
-    async def run() -> Any:
-        dsn = (
-            f"{conn.info.dsn} password={conn.info.password}"
-            if conn.info.password
-            else conn.info.dsn
-        )
-        async with await AsyncConnection.connect(dsn, autocommit=True) as own:
-            return await request(own, *args, **more)
-
-    return asyncio.run(run())
-
-
-def test_half_a_minute_is_what_it_waits() -> None:
-    assert signature(request).parameters["timeout_s"].default == 30.0
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, 86_400.001, float("nan"), float("inf"), True, False])
@@ -187,18 +163,17 @@ def test_what_the_database_says_of_it(state: str, is_ours: bool) -> None:
         assert found is error
 
 
-@pytest.mark.parametrize("is_async", [False, True])
 def test_a_payload_that_does_not_fit_is_not_asked(
-    conn: Connection[Any], monkeypatch: pytest.MonkeyPatch, is_async: bool
+    conn: Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(known, "LOOK_S", 0.0)
     ops.add_schema(conn, "orders", '{"type": "integer"}', event_type="t")
     try:
         with pytest.raises(InvalidPayloadError):
-            requested(conn, is_async, "orders", "x", event_type="t")
+            request(conn, "orders", "x", event_type="t")
         assert conn.execute(LOGGED).fetchall() == []
         with pytest.raises(ReplyError):
-            requested(conn, is_async, "orders", "x", 0.001, event_type="other")
+            request(conn, "orders", "x", 0.001, event_type="other")
         assert len(conn.execute(LOGGED).fetchall()) == 1
     finally:
         conn.execute(

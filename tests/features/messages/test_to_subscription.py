@@ -1,13 +1,11 @@
 """Messages to one subscription of a group: it is told, whatever it matches, and no other (I1)."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg import AsyncConnection
 
 import gapless
 from gapless import ops
@@ -143,39 +141,6 @@ class TestOne:
 
 
 class TestPaths:
-    @pytest.mark.long
-    def test_many_later_once_async_request_and_sql(self, world: World, group: Group) -> None:
-        topic, to = world.topic.name, {"to_group": group.name, "to_subscription": "ann"}
-        names = ("ann", None) * 250
-        many = [message(group, name, key="k") if name else NewEvent(payload=0) for name in names]
-        publish(world.conn, topic, many)
-        for _ in range(2):
-            publish(world.conn, topic, 0, dedupe_key="once", **to)
-        publish(world.conn, topic, 0, deliver_in=0.01, **to)
-
-        async def say() -> None:
-            async with await AsyncConnection.connect(world.dsn) as conn:
-                await publish(conn, topic, 0, **to)
-                await publish(conn, topic, [NewEvent(payload=0, **to)] * 2)  # type: ignore[arg-type]
-
-        asyncio.run(say())
-        world.value(
-            "select gapless.publish(%s, '0', to_group => %s, to_subscription => 'ann')",
-            topic, group.name,
-        )  # fmt: skip
-        world.value(
-            "select gapless.request(%s, '0', to_group => %s, to_subscription => 'ann')",
-            topic, group.name,
-        )  # fmt: skip
-        world.value("select pg_sleep(0.02)")
-        world.value("select promoted from gapless.promote(10) promoted")
-        sequence(world.conn)
-        seen = Seen(group)
-        group.drive(seen.handler)
-        assert len(seen.events) == 250 + 1 + 1 + 3 + 2
-        assert all(told == ["ann"] for _, told in seen.events)
-        assert group.next_offset() == 500 + 7 + 1
-
     def test_from_a_handler(self, world: World, group: Group) -> None:
         """A chain (I10): by Python, one and some, and by SQL."""
         first = world.another_topic()

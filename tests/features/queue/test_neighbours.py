@@ -30,30 +30,6 @@ def test_an_ordered_group_on_the_topic_is_not_disturbed(
     assert queue.sweep(conn) == 4
 
 
-def test_clients_and_workers_share_a_group(
-    queue: Queue, conn: Connection, open_session: Sessions
-) -> None:
-    other = open_session()
-    names: list[str] = []
-    for _ in range(5):
-        conn.execute("begin")
-        taken = queue.take(conn)
-        names += taken.events
-        rows = queue.reserve(other, 2)
-        names += [row[3] for row in rows]
-        if taken.outcome == "claimed":
-            queue.finish(conn, taken)
-        else:
-            conn.execute("rollback")
-        for receipt in {row[0] for row in rows}:
-            queue.call(other, "acknowledge", receipt)
-    while rows := queue.reserve(other, 4):
-        names += [row[3] for row in rows]
-        queue.call(other, "acknowledge", rows[0][0])
-    assert sorted(names) == sorted(f"e{n}" for n in range(1, 21))
-    assert queue.floor(conn) == 21
-
-
 class TestRoles:
     def test_a_consumer_may(self, queue: Queue, role: Callable[..., str]) -> None:
         with connect(role("gapless_consumer"), role="test") as conn:

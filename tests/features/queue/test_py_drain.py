@@ -53,19 +53,3 @@ def test_what_a_queues_handler_publishes_knows_its_cause(runs: Runs) -> None:
     assert len(causes) == 5
     assert {count for _, count in causes} == {2}
     assert all(cause.startswith("chain/jobs/") for cause, _ in causes)
-
-
-def test_a_deferred_constraint_fails_its_event_alone(runs: Runs) -> None:
-    runs.conn.execute("create table once (n int primary key deferrable initially deferred)")
-
-    @gapless.handler(topic="jobs", group="deferred", mode="queue")
-    def insert(unit: gapless.Unit, conn: Connection[Any]) -> None:
-        (event,) = unit
-        conn.execute("insert into once values (%s)", [event.payload.get("as", event.payload["n"])])
-
-    runs.publish(count=5)
-    runs.publish({"as": 1}, {})
-    done = drain(runs.dsn, insert)
-    assert (done.events, done.dead) == (7, 1)
-    (kept,) = runs.conn.execute("select count(*) from once").fetchone() or (0,)
-    assert kept == 6

@@ -40,22 +40,6 @@ def test_all_are_called_and_only_what_was_in_hand_again(runs: Runs) -> None:
     assert runs.dead("outside") == {}
 
 
-@pytest.mark.long
-def test_a_machine_that_is_paused_loses_its_events_and_is_told(runs: Runs) -> None:
-    environ = {"VISIBILITY_S": "1", "GAPLESS_MEMBERTTLMS": "60000"}
-    paused = runs.start("outside", workers=1, environ=environ)
-    runs.until_workers(paused, 1)
-    (number,) = runs.publish({"sleep": 0.8})
-    until(lambda: number in runs.done(), "it is called", within=runs.state)
-    os.killpg(paused.pid, signal.SIGSTOP)
-    runs.start("outside", workers=1, environ=environ)
-    until(lambda: calls(runs).get(number) == [1, 2], "called again", within=runs.state)
-    runs.until_empty("outside")
-    os.killpg(paused.pid, signal.SIGCONT)
-    until(lambda: "its call ended after the reservation" in runs.logs(), "told", within=runs.logs)
-    assert calls(runs) == {number: [1, 2]}
-
-
 class TestPolicies:
     @pytest.mark.long
     def test_one_that_kills_is_found_and_its_neighbours_are_not_blamed(self, runs: Runs) -> None:

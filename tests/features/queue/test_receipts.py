@@ -322,33 +322,6 @@ class TestAnswers:
         assert lost.value.sqlstate == "GL003"
 
 
-class TestDeaths:
-    def test_a_worker_that_died_is_noted_and_its_events_come_one_by_one(
-        self, queue: Queue, conn: Connection, open_session: Sessions
-    ) -> None:
-        conn.execute("set statement_timeout = '10 s'")
-        one = open_session()
-        one.execute("begin")
-        taken = queue.take(one)
-        note = "select gapless.note_death(%s, %s, %s)"
-        values = [queue.lease, *(taken.offsets or ())]
-        assert conn.execute(note, values).fetchone() == ("busy",), "its session is still there"
-        one.close()
-        for _ in range(500):
-            if conn.execute(note, values).fetchone() == ("noted",):
-                break
-        assert queue.ranges(conn) == [(1, 4, "open")]
-        assert queue.work(conn).events == {"e5", "e6", "e7", "e8"}
-        for n in (3, 4, 5):
-            queue.work(conn, n * 4 - 3)
-        assert queue.work(conn).outcome == "noted"
-        row = conn.execute(
-            "select event_type, crashes from gapless.reserve('sender', %s, null, 4, '60 s', 'w', 'aside')",
-            [queue.topic_id],
-        ).fetchall()
-        assert row == [("e1", 2)]
-
-
 class TestMode:
     MAKE = "select gapless.create_group(%s, 'mails', mode => %s)"
 

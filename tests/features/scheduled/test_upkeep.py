@@ -134,14 +134,6 @@ class TestHeldSnapshot:
             hinted = pages(conn, "select gapless.promote(1000, now() + interval '1 hour')")
         assert hinted * 10 < whole, (hinted, whole)
 
-    @pytest.mark.long
-    def test_the_look_finds_the_first_by_index(self, conn: Connection, topic: Topic) -> None:
-        """With 10^5 waiting, never analysed."""
-        conn.execute(FILL, [3600, 100_000])
-        for _ in range(10):
-            touched = pages(conn, "select gapless.promote()")
-        assert touched < 60
-
 
 @pytest.mark.long
 def test_many_due_at_once_do_not_keep_back_what_is_published(
