@@ -125,6 +125,21 @@ class TestParts:
         assert queue.work(conn).events == _names(21, 24)
         one.execute("rollback")
 
+    def test_a_claim_over_two_segments_has_what_it_says(
+        self, queue: Queue, conn: Connection
+    ) -> None:
+        publish(conn, "mails", 21, 22)
+        publish(conn, "mails", 23, 40)
+        conn.execute("begin")
+        pieces = conn.execute(
+            "select first_offset, last_offset, base_offset, cardinality(message_ids), unit_ends"
+            " from gapless.take_next('sender', %s, 0, %s, 4, 4, 21) where outcome = 'claimed'",
+            [queue.topic_id, queue.lease],
+        ).fetchall()
+        conn.execute("rollback")
+        assert pieces == [(21, 24, 21, 2, "11"), (21, 24, 23, 2, "11")]
+        assert queue.work(conn, 21).events == _names(21, 24)
+
     def test_the_end_of_the_log_keeps_no_lock_of_what_comes_next(
         self, queue: Queue, conn: Connection, open_session: Sessions
     ) -> None:

@@ -140,11 +140,6 @@ class TestNotBeforeItsTime:
         assert own.publish("outbox", 2, event_type="b", deliver_in=0)
         assert sorted(map(str, _turn(conn))) == ["a", "b"]
 
-    def test_a_rollback_takes_it_back(self, conn: Connection, topic: Topic) -> None:
-        with conn.transaction(force_rollback=True):
-            publish(conn, "outbox", 1, deliver_in=1)
-        assert _waiting(conn) == 0
-
     def test_in_sql(self, conn: Connection, topic: Topic) -> None:
         conn.execute("select gapless.publish('outbox', '1', deliver_in => '1 hour')")
         conn.execute("select gapless.publish('outbox', '1', deliver_at => now() + '1 hour')")
