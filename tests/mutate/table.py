@@ -136,7 +136,7 @@ TABLE = {
     "*/gapless/features/metrics/*": "features/metrics",
     "*/gapless/worker/console.py": "worker/unit/test_console_stop.py worker/test_run_console.py",
     "*/gapless/features/compaction/duty.py": f"{_COMPACTION} worker/test_start.py",
-    "*/gapless/features/queue/worker.py": "features/queue/unit/test_queue_host.py features/queue",
+    "*/gapless/features/queue/worker.py": "features/queue/test_py_host.py features/queue",
     "*/gapless/worker/systemd.py": "worker/unit/test_worker_small.py worker/test_systemd.py",
     "*/gapless/worker/pid_one.py": "worker/unit/test_children_processes.py worker/test_pid_one.py",
     "*/gapless/features/queue/pool.py": "worker/unit/test_children.py features/queue/test_deaths.py features/queue"
@@ -148,8 +148,8 @@ TABLE = {
     "*/gapless/features/schemas/conform.py": _SCHEMAS,
     "*/gapless/features/filters/stored.py": f"features/filters/test_filter_commands.py {_SUBSCRIPTION}",
     "*/gapless/features/expiry/stored.py": f"features/expiry/test_expiry.py {_SUBSCRIPTION}",
-    "*/gapless/features/queue/*": "features/queue/unit/test_queue_driver.py features/queue/unit/test_queue_calls.py"
-    " features/queue/unit/test_queue_steps.py features/queue/unit/test_shares.py features/queue/unit/test_py_queue_options.py features/queue",
+    "*/gapless/features/queue/*": "features/queue/test_py_turns.py features/queue/test_py_calls.py"
+    " features/queue/unit/test_shares.py features/queue/unit/test_py_queue_options.py features/queue",
     "*/gapless/features/filters/*": _SUBSCRIPTION,
     "*/gapless/features/scheduled/*": _LATER,
     "*/gapless/features/compaction/*": _COMPACTION,

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any
 from uuid import UUID, uuid4
 
-import psycopg
 import pytest
 from psycopg import Connection
 
@@ -52,15 +51,6 @@ class TestTree:
             assert [{**r, "is_asked": 0} for r in again] == [{**r, "is_asked": 0} for r in rows]
 
     @pytest.mark.long
-    def test_units_of_several_partitions_stand_side_by_side(self, shop: Shop) -> None:
-        told = shop.order(*range(8))
-        shop.all()
-        rows = shop.trace(told)
-        assert [r["level"] for r in rows] == [0, 1, 2, 1, 2]
-        assert {r["partition_id"] for r in rows if r["topic"] == "payments"} == {0, 1}
-        assert sum(r["events"] for r in rows) == 24
-
-    @pytest.mark.long
     def test_what_each_group_did(self, shop: Shop) -> None:
         shop.refused = {2}
         first, second, third = shop.order(1), shop.order(2), shop.order(3)
@@ -83,33 +73,12 @@ class TestTree:
         ((_, bill), _) = (row["groups"] for row in shop.trace(second))
         assert (bill["state"], bill["letter"]) == ("handled", "redriven")
 
-    def test_what_has_no_offsets_yet(self, shop: Shop) -> None:
-        told = shop.order(1, 2)
-        ((row),) = shop.trace(told)
-        assert (row["state"], row["events"], row["first_offset"]) == ("unsequenced", 2, None)
-
-    def test_nothing_is_there(self, shop: Shop) -> None:
-        assert shop.trace(NOBODY) == []
-        with psycopg.connect(shop.dsn) as other:
-            told = publish(other, "orders", 1)
-            assert shop.trace(told) == []
-            other.rollback()
-        assert shop.trace(told) == []
-
     def test_a_group_that_was_removed_keeps_what_it_published(self, shop: Shop) -> None:
         told = shop.order(1)
         shop.bill()
         shop.conn.execute("select gapless.drop_group('bill')")
         assert shop.tree(told)[0].split() == ["orders/0@1", "bill:removed"]
         assert len(shop.tree(told)) == 2
-
-    @pytest.mark.long
-    def test_a_topic_that_had_another_number_of_partitions(self, shop: Shop) -> None:
-        told = shop.order(*range(8))
-        shop.all()
-        before = shop.tree(told)
-        shop.conn.execute("select gapless.set_partitions('payments', 5)")
-        assert shop.tree(told) == before
 
     def test_an_id_of_ones_own_may_be_in_several_chains(self, shop: Shop) -> None:
         own = uuid4()
@@ -241,43 +210,6 @@ class TestHostile:
         assert last["is_asked"] is False
         assert len(shop.trace(told, 0)) == 2
         assert len(shop.trace(told)) == 1001
-
-    @pytest.mark.long
-    def test_more_than_is_looked_at(self, shop: Shop) -> None:
-        told = shop.order(1)
-        shop.conn.execute(
-            "insert into gapless.outbox_message_t (topic_id, key, payload, cause, correlation)"
-            " select gapless.topic_id('orders'), 'k', '0', 'x' || n, %s"
-            " from generate_series(1, 6000) n",
-            [told],
-        )
-        sequence(shop.conn)
-        *rows, last = shop.trace(told, 10)
-        assert len(rows) == 10
-        assert rows[0]["is_asked"]
-        assert (last["state"], last["left_out"]) == ("left-out", None)
-
-    @pytest.mark.long
-    def test_a_line_without_an_end(self, shop: Shop) -> None:
-        """Each came of the one before it, as of a handler that publishes into its own topic."""
-        told = shop.order(1)
-        shop.conn.execute(
-            "insert into gapless.outbox_message_t"
-            " (topic_id, key, payload, cause, correlation, transaction_id)"
-            " select gapless.topic_id('orders'), 'k', '0', 'again/orders/0@' || n, %s,"
-            " ('00000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid"
-            " from generate_series(1, 300) n",
-            [told],
-        )
-        sequence(shop.conn)
-        rows = shop.trace(told)
-        assert [r["level"] for r in rows] == list(range(50))
-        assert [r["left_out"] for r in rows] == [0] * 49 + [251]
-        middle = shop.trace("00000000-0000-4000-8000-000000000200")
-        (at,) = (n for n, r in enumerate(middle) if r["is_asked"])
-        assert middle[at]["level"] == 30
-        assert middle[at - 30]["detached"] == "left-out"
-        assert middle[0]["first_offset"] == 1
 
 
 @pytest.mark.writes_nothing

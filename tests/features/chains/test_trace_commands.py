@@ -99,17 +99,3 @@ def test_what_is_left_out_and_what_is_hostile(gapless, told: str, conn: Connecti
         "└─ ... and 1 more unit came of it",
         "... and 9 more units",
     ]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize(
-    ("grant", "may"),
-    [("gapless_consumer", True), ("gapless_operator", True), ("gapless_producer", False)],
-)
-def test_who_may(gapless, told: str, role, grant: str, may: bool) -> None:
-    done = gapless("trace", told, "--dsn", role(grant))
-    if may:
-        assert (done.code, len(done.lines)) == (0, 5)
-    else:
-        assert "permission denied" in done.complaint()
-        assert "gapless_consumer" in done.complaint()

@@ -73,25 +73,6 @@ def test_one_link_after_the_other(shop: Shop) -> None:
     assert state(shop, told, *ALL) == ("handled", "track")
 
 
-@pytest.mark.long
-def test_other_chains_do_not_count(shop: Shop) -> None:
-    told = shop.order(1)
-    shop.all()
-    shop.order(2)
-    shop.bill()
-    assert state(shop, told, *ALL) == ("handled", "track")
-
-
-@pytest.mark.long
-def test_what_another_group_published_is_not_waited_for(shop: Shop) -> None:
-    told = shop.order(1)
-    shop.bill()
-    shop.ship()
-    drain(shop.dsn, shop.relay("orders", "audit", "payments"))
-    assert state(shop, told, "bill", "ship") == ("handled", "ship")
-    assert state(shop, told, "audit", "ship") == ("unsequenced", "ship")
-
-
 def test_who_publishes_nothing_ends_the_chain(shop: Shop) -> None:
     drain(shop.dsn, shop.relay("orders", "bill", None))
     told = shop.order(1)
@@ -127,18 +108,6 @@ def test_a_dead_link_beside_one_that_goes_on(shop: Shop) -> None:
     assert (caught.value.state, caught.value.group) == ("unsequenced", "track")
     shop.track()
     assert state(shop, told, *ALL) == ("dead", "ship")
-
-
-@pytest.mark.long
-def test_what_a_group_covers_counts_whoever_published_it(shop: Shop) -> None:
-    """A group of the chain that takes the first topic, too, has to handle what is there."""
-    shop.conn.execute("select gapless.create_group('ship', 'orders')")
-    told = shop.order(1)
-    shop.bill()
-    shop.ship()
-    assert state(shop, told, "bill", "ship") == ("pending", "ship")
-    drain(shop.dsn, shop.relay("orders", "ship", None))
-    assert state(shop, told, "bill", "ship") == ("handled", "ship")
 
 
 def test_of_one_group_it_is_as_without(shop: Shop) -> None:

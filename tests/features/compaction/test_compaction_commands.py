@@ -48,10 +48,6 @@ def test_a_topic_is_compacted_and_no_longer(gapless, conn: Connection, prices: s
     assert check(gapless)[0] == "ok"
 
 
-def test_one_of_both(gapless, prices: str) -> None:
-    assert "not allowed with" in gapless("topics", "alter", prices, "--compact", "--no-compact").err
-
-
 @pytest.mark.long
 def test_without_anybody_it_waits_and_that_is_said(gapless, conn: Connection, prices: str) -> None:
     (found,) = gapless("status", "--json").json["compactions"]

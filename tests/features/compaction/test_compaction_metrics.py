@@ -2,34 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from psycopg import Connection
 
 from gapless.features.compaction.latest import compact, set_compaction
-from gapless.features.compaction.section import SECTION, Compacting
 from gapless.features.metrics.look import Standstill, take_look
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import ensure_topic
-
-PRICES = Compacting(
-    topic="prices", is_on=True, lag=4, keys=9, keyless=0, missing=0, bytes=77, stands_s=2.5,
-    starting=[],
-)  # fmt: skip
-
-
-def test_what_is_compacted() -> None:
-    assert SECTION.metrics is not None
-    gone, quiet = replace(PRICES, topic="gone", is_on=False), replace(PRICES, stands_s=None)
-    found = SECTION.metrics([PRICES, gone])
-    assert found["gapless_compaction_lag_events"] == {("prices",): 4}
-    assert found["gapless_compaction_standstill_seconds"] == {("prices",): 2.5}
-    assert found["gapless_compaction_keys"] == {("prices",): 9}
-    assert found["gapless_compaction_bytes"] == {(): 77}, "each of them says that of all"
-    found = SECTION.metrics([quiet])
-    assert found["gapless_compaction_standstill_seconds"] == {("prices",): 0.0}
-    assert SECTION.metrics([])["gapless_compaction_bytes"] == {}
 
 
 def test_compacted_topics(conn: Connection) -> None:

@@ -9,23 +9,12 @@ from features.compaction.kept import DELETED, Kept
 from gapless import ops
 from gapless.db.connect import connect
 from gapless.errors import RefusedError
-from gapless.features.compaction.latest import set_compaction
-from gapless.log.event import NewEvent
 from gapless.log.sequence import sequence
 from gapless.log.topics import set_partitions
 from support.waiting import in_thread, until_waiting
-from support.world import World
 
 HOST = "0ad2e5a4-22a3-4b5c-8e3e-3c3b7e2f1a10"
 KEYS = [f"key {n}" for n in range(12)]
-
-
-@pytest.mark.parametrize("events_max", [1, 2, 1000])
-def test_newest_event_of_each_key_is_kept(kept: Kept, events_max: int) -> None:
-    kept.put(("a", 1), ("b", 1), ("a", 2), ("c", 1), ("b", DELETED), ("a", 3))
-    kept.compact(events_max)
-    assert kept.latest() == kept.fold() == {"a": (0, 6, 3), "c": (0, 4, 1)}
-    assert (kept.info()["keys"], kept.info()["lag"]) == (2, 0)
 
 
 OF_LATEST = ("topic_id", "key_digest", "partition_id", "c_offset", "timeline")
@@ -72,32 +61,6 @@ def test_what_is_kept_is_the_fold_of_whatever_was_inserted(kept: Kept, seed: int
     assert (info["keys"], info["keyless"], info["lag"]) == (len(expected), keyless, 0)
 
 
-def test_step_is_bounded_and_goes_on_where_it_was_rolled_back(kept: Kept) -> None:
-    kept.put(*[(key, n) for n in range(2) for key in KEYS])
-    with connect(kept.world.dsn, role="test") as other:
-        other.execute("begin")
-        assert other.execute("select gapless.compact(5)").fetchone() == (5,)
-        assert kept.world.value("select gapless.compact(5)") == 0  # it has the partition
-        other.execute("rollback")
-    assert kept.info()["lag"] == 24
-    assert kept.compact(5) == 5
-    assert kept.latest() == kept.fold()
-
-
-@pytest.mark.long
-def test_order_of_a_key_holds_over_a_change_of_partitions(kept: Kept) -> None:
-    """Offsets of another partition say nothing: there the newer event has the lower one."""
-    world = kept.world
-    for count in (4, 2, 3):
-        kept.put(*[(key, [count, "old"]) for key in KEYS])
-        set_partitions(world.conn, world.topic.name, count)
-        kept.put(*[(key, DELETED if key in KEYS[::3] else [count, "new"]) for key in KEYS])
-    kept.compact(2)
-    assert kept.latest() == kept.fold()
-    assert set(kept.latest()) == set(KEYS) - set(KEYS[::3])
-    assert kept.info()["keys"] == len(kept.latest())
-
-
 def test_tombstone_that_moved_is_not_undone_by_what_it_deletes(kept: Kept) -> None:
     """The new partition may not be taken in before the old one is (barriers)."""
     world = kept.world
@@ -116,35 +79,6 @@ def test_tombstone_that_moved_is_not_undone_by_what_it_deletes(kept: Kept) -> No
     assert kept.info()["keys"] == 0
 
 
-def test_json_null_is_a_tombstone_and_other_payloads_are_none(kept: Kept) -> None:
-    kept.put(("a", 1), ("b", 0), ("c", "null"), ("d", {}))
-    kept.world.conn.execute(
-        "insert into gapless.outbox_message_t (topic_id, key, payload) values (%s, 'a', ' null ')",
-        [kept.world.topic.topic_id],
-    )
-    sequence(kept.world.conn)
-    kept.compact()
-    assert {key: value for key, (_, _, value) in kept.latest().items()} == {
-        "b": 0, "c": "null", "d": {}
-    }  # fmt: skip
-
-
-def test_events_without_a_key_or_for_one_group_are_passed_and_counted(kept: Kept) -> None:
-    world = kept.world
-    world.value("select gapless.set_direct(%s)", world.topic.name)
-    group = world.group()
-    kept.put((None, 1), ("a", 1))
-    kept.put(("a", 2), to_group=group.name)
-    kept.put((None, 3), host_id="0ad2e5a4-22a3-4b5c-8e3e-3c3b7e2f1a10")
-    kept.compact()
-    assert {key: value for key, (_, _, value) in kept.latest().items()} == {
-        "a": 1,
-        "0ad2e5a4-22a3-4b5c-8e3e-3c3b7e2f1a10": 3,
-    }
-    assert (kept.info()["keyless"], kept.info()["missing"]) == (2, 0)
-    group.conn.close()
-
-
 def test_long_key_is_kept_too(kept: Kept) -> None:
     """Longer than an entry of an index may be, and not to be compressed."""
     key = "".join(chr(0x4E00 + n * 7 % 20000) for n in range(5000))
@@ -153,16 +87,6 @@ def test_long_key_is_kept_too(kept: Kept) -> None:
     found = ops.find_latest(kept.world.conn, kept.world.topic.name, key)
     assert found is not None
     assert (found.offset, found.payload, found.key) == (2, 2, key)
-
-
-def test_switched_on_late_it_takes_in_what_is_there(world: World) -> None:
-    kept = Kept(world)
-    kept.put(*[(key, n) for n in range(2) for key in KEYS])
-    assert world.value("select gapless.compact()") is None
-    ops.alter_topic(world.conn, world.topic.name, compact=True)
-    assert kept.info()["lag"] == 24
-    kept.compact(7)
-    assert kept.latest() == kept.fold()
 
 
 def test_switched_off_the_rows_go_in_steps_and_it_can_be_switched_on_again(kept: Kept) -> None:
@@ -201,14 +125,6 @@ def test_retention_drops_what_was_taken_in_and_nothing_else(kept: Kept) -> None:
     kept.compact()
     assert len(kept.drop()) >= 1
     assert {key: value for key, (_, _, value) in kept.latest().items()} == dict.fromkeys(KEYS, 1)
-
-
-def test_deleted_events_are_passed_and_told(kept: Kept) -> None:
-    kept.put(("a", 1), ("a", 2), ("b", 1))
-    kept.world.conn.execute("delete from gapless.outbox_message_t where payload::text = '2'")
-    kept.compact()
-    assert kept.latest() == {"a": (0, 1, 1), "b": (0, 3, 1)}
-    assert (kept.info()["missing"], kept.info()["lag"]) == (1, 0)
 
 
 def test_one_transaction_at_a_time_has_a_partition_and_sees_it_switched_off(kept: Kept) -> None:
@@ -256,30 +172,3 @@ def test_a_topic_stays_as_long_as_something_is_kept_of_it(kept: Kept) -> None:
     kept.compact()
     drop()
     assert world.rows("select from gapless.topic") == []
-
-
-def test_it_needs_read_committed(kept: Kept) -> None:
-    with kept.world.conn.transaction(), pytest.raises(psycopg.Error, match="READ COMMITTED"):
-        kept.world.conn.execute("set transaction isolation level repeatable read")
-        kept.world.conn.execute("select gapless.compact()")
-
-
-@pytest.mark.parametrize("events_max", [None, 0, -1, 10_001])
-def test_step_without_a_bound_is_refused(kept: Kept, events_max: int | None) -> None:
-    """It would take in all there is in one transaction, or nothing for ever."""
-    kept.put(("a", 1))
-    with pytest.raises(psycopg.Error, match="events_max is from 1 to 10000") as refused:
-        kept.world.value("select gapless.compact(%s)", events_max)
-    assert refused.value.sqlstate == "GL400"
-    assert kept.info()["lag"] == 1
-
-
-def test_units_larger_than_a_step(kept: Kept) -> None:
-    kept.world.events([NewEvent(payload=n, key=KEYS[n % 3]) for n in range(20)])
-    kept.compact(3)
-    assert kept.latest() == kept.fold()
-
-
-def test_what_is_so_already_is_no_change(world: World) -> None:
-    changes = [set_compaction(world.conn, world.topic.name, compact=each) for each in (True, True)]
-    assert changes == [True, False]

@@ -12,7 +12,6 @@ from gapless.consume.drive import Driver
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.db.connect import connect
-from gapless.errors import RefusedError, UsageError
 from gapless.features.retention.chunks import HistoryRetention, apply_retention
 from gapless.lease import hold
 from gapless.log.event import NewEvent
@@ -143,20 +142,6 @@ def test_retention_amid_a_unit_of_two_chunks_in_which_the_compactor_stands(
     group.conn.close()
 
 
-def test_paused_it_stays_where_it_is_among_the_latest(kept: Kept) -> None:
-    kept.put(*[(key, n) for n, key in enumerate(KEYS)])
-    kept.compact()
-    group, seen = begin(kept), Seen()
-    group.step(seen.handler(), batch_size=2)
-    kept.world.value("select gapless.pause(%s)", group.name)
-    assert group.step(seen.handler(), batch_size=2).outcome == "idle"
-    assert (group.next_offset(), len(seen.values)) == (3, 2)
-    kept.world.value("select gapless.resume(%s)", group.name)
-    drain(group, seen)
-    assert [value for _, value in seen.values] == list(range(6))
-    group.conn.close()
-
-
 def test_what_is_replaced_while_it_reads_comes_from_the_log(kept: Kept) -> None:
     kept.put(*[(key, "old") for key in KEYS])
     kept.compact()
@@ -169,21 +154,6 @@ def test_what_is_replaced_while_it_reads_comes_from_the_log(kept: Kept) -> None:
         (KEYS[0], "old"), (KEYS[1], "old"), (KEYS[2], "old"), (KEYS[5], "old"),
         (KEYS[0], "new"), (KEYS[3], "new"), (KEYS[4], None), (KEYS[0], "newer"),
     ]  # fmt: skip
-    group.conn.close()
-
-
-@pytest.mark.long
-def test_place_within_the_latest_is_of_the_handlers_transaction(kept: Kept) -> None:
-    kept.put(*[(key, n) for n, key in enumerate(KEYS)])
-    kept.compact()
-    kept.drop()
-    group = begin(kept)
-    group.failing = {3}
-    while group.step(batch_size=4).outcome == "done":
-        pass
-    assert group.effects()[:5] == [1, 2, 4, 5, 6]
-    assert list(group.letters()) == [3]
-    group.assert_all_once(group.next_offset() - 1)
     group.conn.close()
 
 
@@ -245,21 +215,6 @@ def test_at_least_once_handlers_begin_so_too(kept: Kept) -> None:
     group.drive(call, until_s=1.0)
     assert sorted(got[:6], key=str) == sorted([(key, 1) for key in KEYS], key=str)
     assert [each for each in got[6:] if each[0]] == [(KEYS[0], "new")]
-    group.conn.close()
-
-
-def test_filter_is_asked_about_the_latest(kept: Kept) -> None:
-    kept.put((KEYS[0], 1), event_type="a")
-    kept.put((KEYS[0], 2), event_type="b")
-    kept.put((KEYS[1], 3), (KEYS[2], 30), event_type="a")
-    kept.compact()
-    group, seen = begin(kept), Seen()
-    name, topic = group.name, kept.world.topic.name
-    kept.world.value("select gapless.set_filter(%s, %s, array['a'], '$ < 10')", name, topic)
-    kept.put((KEYS[3], 4), event_type="a")
-    kept.put((KEYS[4], 4), event_type="b")
-    drain(group, seen, batch_size=1)
-    assert seen.values == [(KEYS[1], 3), (KEYS[3], 4)]
     group.conn.close()
 
 
@@ -377,18 +332,6 @@ def replace(kept: Kept, key: str) -> None:
     kept.compact()
 
 
-@pytest.mark.long
-def test_what_retention_needs_not_keep_for_it(kept: Kept) -> None:
-    kept.put(*[(key, 1) for key in KEYS])
-    kept.compact()
-    group = begin(kept)
-    assert kept.drop()
-    seen = Seen()
-    drain(group, seen)
-    assert [each for each in seen.values if each[0]] == [(key, 1) for key in KEYS]
-    group.conn.close()
-
-
 def test_seek_ends_it(kept: Kept) -> None:
     kept.put(*[(key, n) for n in range(2) for key in KEYS])
     kept.compact()
@@ -397,32 +340,3 @@ def test_seek_ends_it(kept: Kept) -> None:
     group.member.leave()
     ops.seek(kept.world.conn, ops.GroupPlace(group=group.name), Point(end="earliest"))
     assert (group.next_offset(), upto(group)) == (1, None)
-
-
-def test_refusals(world: World) -> None:
-    conn, name = world.conn, world.topic.name
-    start = Point(end="latest-per-key")
-    with pytest.raises(RefusedError, match='topic "orders" is not compacted'):
-        ops.create_group(conn, "g", name, start=start)
-    ops.alter_topic(conn, name, compact=True)
-    kept = Kept(world)
-    kept.put(("a", 1))
-    kept.compact()
-    with pytest.raises(RefusedError, match="is a queue, and starts at earliest or latest"):
-        ops.create_group(conn, "q", name, start=start, mode="queue")
-    assert str(ops.create_group(conn, "g", name, start=start)) == (
-        "created group g of topic orders, from latest-per-key"
-    )
-    with pytest.raises(RefusedError, match='group "g" still reads the latest'):
-        ops.alter_topic(conn, name, compact=False)
-    with pytest.raises(RefusedError, match="has come to the log"):
-        ops.subscribe(
-            conn,
-            ops.GroupPlace(group="g", topic=name),
-            "s",
-            match={"who": "key"},
-            params={"who": "a"},
-        )
-    with pytest.raises((RefusedError, UsageError), match="earliest or latest"):
-        ops.seek(conn, ops.GroupPlace(group="g"), start)
-    assert ops.list_compactions(conn)[0].starting == ["g"]

@@ -22,7 +22,6 @@ from psycopg import Connection
 
 from gapless import NewEvent, Published, PublishError, failpoints
 from gapless.db.connect import connect
-from gapless.db.queries import query
 from gapless.features.retention.chunks import HistoryRetention, apply_retention
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
@@ -106,17 +105,6 @@ def test_the_second_one_is_told_who_was_first(conn: Connection[Any], own: Publis
     assert sequence(conn) == 1
 
 
-def test_an_id_of_the_publisher_is_what_the_second_one_gets(
-    conn: Connection[Any], own: Publisher
-) -> None:
-    own.publish("outbox", 1, dedupe_key="a", transaction_id=UNIT, event_type="t", key="k")
-    assert own.publish("outbox", 1, dedupe_key="a") == UNIT
-    row = conn.execute(
-        "select payload, transaction_id, event_type, key from gapless.outbox_message_t"
-    ).fetchall()
-    assert row == [(1, UNIT, "t", "k")]
-
-
 def test_without_a_key_it_is_a_plain_uuid(own: Publisher) -> None:
     for what in (1, NewEvent(payload=1), [NewEvent(payload=1)] * 3, [NewEvent(payload=1)] * MANY):
         assert type(own.publish("outbox", what)) is UUID
@@ -130,13 +118,6 @@ def test_what_is_told_is_a_uuid_like_any_other(conn: Connection[Any], topic: Top
         assert (twin, twin.duplicate, twin.duplicates) == (told, True, 1)
     assert {told: 1}[UUID(str(told))] == 1
     assert _value(conn, "select %s::uuid", told) == told
-
-
-def test_topics_do_not_know_each_other(conn: Connection[Any], own: Publisher) -> None:
-    ensure_topic(conn, "orders", partitions=1)
-    for name in ("outbox", "orders", "outbox"):
-        own.publish(name, name, dedupe_key="same")
-    assert _payloads(conn) == ["outbox", "orders"]
 
 
 @pytest.mark.few(3)
@@ -254,13 +235,6 @@ def test_nobody_commits_a_part(conn: Connection[Any], topic: Topic) -> None:
     assert _payloads(conn) == []
 
 
-@pytest.mark.parametrize("bad", ["''", "repeat('x', 501)", "null"])
-def test_bad_keys_in_sql(conn: Connection[Any], topic: Topic, bad: str) -> None:
-    with pytest.raises(psycopg.errors.InvalidParameterValue, match="1 to 500 characters"):
-        conn.execute(f"select gapless.publish_once('outbox', '1', {bad})".encode())
-    assert _payloads(conn) == []
-
-
 def test_the_longest_key_and_other_characters(conn: Connection[Any], own: Publisher) -> None:
     for key in ("\U0001f600" * 500, " ", "é", "e\u0301", "'; --"):
         own.publish("outbox", key, dedupe_key=key)
@@ -268,16 +242,6 @@ def test_the_longest_key_and_other_characters(conn: Connection[Any], own: Publis
         assert isinstance(again, Published)
         assert again.duplicate
     assert len(_payloads(conn)) == 5
-
-
-def test_an_unknown_topic_and_a_payload_that_is_none(conn: Connection[Any], own: Publisher) -> None:
-    with pytest.raises(PublishError, match='"nowhere" does not exist'):
-        own.publish("nowhere", 1, dedupe_key="a")
-    with pytest.raises(PublishError, match="json"):
-        own.publish("outbox", b"{", dedupe_key="a")
-    told = own.publish("outbox", 1, dedupe_key="a")
-    assert isinstance(told, Published)
-    assert not told.duplicate
 
 
 # -- two at once --------------------------------------------------------------------------------------
@@ -312,29 +276,6 @@ def test_a_savepoint_rolled_back_lets_the_second_go_on(
         conn.execute("rollback to savepoint s")
         assert not waiting.done().duplicate
     assert _payloads(conn) == ["second"]
-
-
-@pytest.mark.long
-def test_keys_in_opposite_orders_deadlock_as_any_unique_key_does(
-    conn: Connection[Any], other: Connection[Any], dsn: str
-) -> None:
-    with connect(dsn, role="test") as looker:
-        conn.execute("begin")
-        other.execute("begin")
-        publish(conn, "outbox", 1, dedupe_key="a")
-        publish(other, "outbox", 2, dedupe_key="b")
-        waiting = Waiting(other, "a", 3)
-        waiting.until_it_waits(looker)
-        try:
-            publish(conn, "outbox", 4, dedupe_key="b")
-            mine = None
-        except psycopg.errors.DeadlockDetected as error:
-            mine = error
-        conn.execute("rollback" if mine else "commit")
-        theirs = waiting.done()
-        assert (mine is None) == isinstance(theirs, psycopg.errors.DeadlockDetected)
-        other.execute("rollback" if mine is None else "commit")
-    assert len(_payloads(looker if not looker.closed else conn)) == 2
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "serializable"])
@@ -477,15 +418,6 @@ def test_a_key_is_a_duplicate_in_whatever_slot_it_is(conn: Connection[Any], topi
     assert _is_duplicate(conn, "a")
 
 
-def test_without_an_empty_slot_the_last_one_goes_on(conn: Connection[Any], topic: Topic) -> None:
-    for n in range(8):
-        publish(conn, "outbox", n, dedupe_key=f"k{n}")
-        conn.execute("update gapless.dedupe_state set since_ts = '2000-01-01'")
-        _turn(conn)
-    assert _state(conn) == (3, None, [0, 1, 2])
-    assert all(_is_duplicate(conn, f"k{n}") for n in range(8))
-
-
 def test_two_on_both_sides_of_a_turn(
     conn: Connection[Any], other: Connection[Any], dsn: str
 ) -> None:
@@ -510,32 +442,6 @@ def test_two_on_both_sides_of_a_turn(
         assert all(_is_duplicate(looker, key) for key in ("a", "b", "old"))
         messages = looker.execute("select distinct dedupe_key, message_id from gapless.dedupe")
         assert len(messages.fetchall()) == 3, "both slots say the same"
-
-
-def test_one_that_was_faster_in_the_new_slot(
-    conn: Connection[Any], other: Connection[Any], dsn: str
-) -> None:
-    """Of two that write to both slots the second waits in the old one; nothing of it stays."""
-    with connect(dsn, role="test") as looker, connect(dsn, role="test") as holder:
-        publish(looker, "outbox", 0, dedupe_key="old")
-        holder.execute("begin; select pg_current_xact_id()")
-        _age(looker, 4 * 86400)
-        _turn(looker)
-        assert _state(looker)[:2] == (1, 0)
-        # As one would that writes to the new slot alone while another one still writes to both.
-        conn.execute("begin")
-        conn.execute("insert into gapless.dedupe values (1, 1, 'a', %s, 17, now())", [UNIT])
-        waiting = Waiting(other, "a", "second")
-        waiting.until_it_waits(looker)
-        conn.execute("commit")
-        told = waiting.done()
-        assert (told.duplicate, told) == (True, UNIT)
-        rows = looker.execute(
-            "select slot, transaction_id, message_id from gapless.dedupe where dedupe_key = 'a'"
-            " order by slot"
-        ).fetchall()
-        assert rows == [(0, UNIT, 17), (1, UNIT, 17)]
-        assert _payloads(looker) == [0]
 
 
 def test_a_snapshot_from_before_a_turn_is_refused(
@@ -573,49 +479,7 @@ def test_a_publisher_that_stays_open_keeps_no_slot_from_being_emptied_for_ever(
         assert _value(other, "select count(*) from gapless.dedupe_0") == 0
 
 
-def test_nobody_does_it_in_repeatable_read(conn: Connection[Any], topic: Topic) -> None:
-    conn.execute("begin isolation level repeatable read")
-    with pytest.raises(psycopg.Error, match="READ COMMITTED"):
-        conn.execute("select gapless.turn_dedupe_slots()")
-
-
 # -- only keyed publishes pay -------------------------------------------------------------------------
-
-
-def _statements(monkeypatch: pytest.MonkeyPatch, conn: Connection[Any], what: object) -> list[str]:
-    seen: list[str] = []
-    execute, copies = psycopg.Cursor.execute, psycopg.Cursor.copy
-
-    def note_execute(self: Any, text: Any, *rest: Any, **more: Any) -> Any:
-        seen.append(str(text))
-        return execute(self, text, *rest, **more)
-
-    def note_copy(self: Any, text: Any, *rest: Any, **more: Any) -> Any:
-        seen.append(str(text))
-        return copies(self, text, *rest, **more)
-
-    with monkeypatch.context() as patch, conn.transaction():
-        patch.setattr(psycopg.Cursor, "execute", note_execute)
-        patch.setattr(psycopg.Cursor, "copy", note_copy)
-        publish(conn, "outbox", what)
-    return seen
-
-
-def test_without_a_key_the_statements_are_what_they_were(
-    conn: Connection[Any], topic: Topic, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    publish(conn, "outbox", 0)  # from now on it is known that the topic has no schemas
-    texts = {name: query("log", name) for name in ("publish_one", "publish_some")}
-    assert _statements(monkeypatch, conn, 1) == [texts["publish_one"]]
-    events = [NewEvent(payload=n) for n in range(MANY)]
-    assert _statements(monkeypatch, conn, events[:5]) == [texts["publish_some"]]
-    assert _statements(monkeypatch, conn, events) == [
-        query("log", "publish_many"),
-        query("log", "copy_events"),
-    ]
-    for text in texts.values():
-        assert "dedupe" not in text
-    assert _statements(monkeypatch, conn, _keyed(1)[0]) == [query("log", "publish_once")]
 
 
 def test_without_a_key_nothing_of_dedupe_is_touched(conn: Connection[Any], topic: Topic) -> None:

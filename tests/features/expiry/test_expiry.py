@@ -8,7 +8,6 @@ from psycopg import Connection
 
 import gapless
 from gapless import ops
-from gapless.errors import RefusedError
 from gapless.features.expiry.stored import expire_groups
 from gapless.lease.member import Member, ServedTopic, Timing
 from gapless.log.publish import publish
@@ -131,14 +130,6 @@ def test_never_is_the_default_and_can_be_said(conn: Connection, command: Command
     assert command("groups", "expire", "trial", "--after", "30d")["changed"]
     (row,) = command("groups", "expire", "trial")
     assert row["expires_after_s"] == 30 * DAY_S
-
-
-def test_what_is_refused(conn: Connection) -> None:
-    for seconds in (0, 59, -1, 11 * 365.25 * DAY_S):
-        with pytest.raises(RefusedError, match="1 minute to 10 years"):
-            ops.set_expiry(conn, "trial", seconds)
-    with pytest.raises(RefusedError, match='no group "nobody"'):
-        ops.set_expiry(conn, "nobody", DAY_S)
 
 
 def test_group_that_is_made_again_is_another_one(conn: Connection) -> None:

@@ -1,16 +1,12 @@
 """Subscriptions that expire: gone when nobody renews them, announced before, never by default."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import Connection
 
 from gapless import ops
-from gapless.errors import RefusedError
 from gapless.features.expiry.stored import expire_subscriptions
-from support.fleet import until
 from support.records import Command, value
 
 DAY_S = 86_400.0
@@ -104,66 +100,3 @@ def test_never_is_the_default_and_can_be_said(conn: Connection) -> None:
     assert subscribe(conn, "ben", expires_after_s=DAY_S)
     assert look(conn, 20, looks=500) == [("mails", "orders", 1)]
     assert names(conn) == ["ann"]
-
-
-def test_a_number_stays_when_only_the_time_changes(conn: Connection) -> None:
-    """What waits for a second attempt knows a subscription by its number."""
-    ask = "select subscription_id from gapless.subscription where name = 'ann'"
-    before = value(conn, ask)
-    assert subscribe(conn, "ann", expires_after_s=DAY_S)
-    assert value(conn, ask) == before
-
-
-def test_whose_subscriptions_are_being_changed_keep_them_for_now(
-    conn: Connection, dsn: str
-) -> None:
-    look(conn, 9.9, looks=240)
-    with psycopg.connect(dsn) as other:
-        subscribe(other, "ann", expires_after_s=10 * DAY_S)
-        conn.execute("set lock_timeout = '2s'")
-        assert look(conn, 0.2, looks=6) == []
-    assert look(conn, 0) == []
-    assert names(conn) == ["ann", "ben"]
-
-
-def test_who_renews_while_somebody_looks_keeps_it(conn: Connection, dsn: str) -> None:
-    """A renewal locks nothing of the group: the look waits for it, and finds it renewed."""
-    look(conn, 9.9, looks=240)
-    with psycopg.connect(dsn) as other, ThreadPoolExecutor(1) as pool:
-        assert ops.renew_subscription(other, MAILS, "ann")
-        found = pool.submit(look, conn, 0.2, looks=6)
-        waits = "select count(*) from pg_stat_activity where pid = %s and wait_event_type = 'Lock'"
-        until(lambda: value(other, waits, conn.info.backend_pid), "it waits for the row")
-        other.commit()
-        assert found.result() == []
-    assert names(conn) == ["ann", "ben"]
-
-
-@pytest.mark.long
-def test_a_thousand_go_in_a_look(conn: Connection) -> None:
-    make = (
-        "select gapless.subscribe('mails', 'orders', 's' || n, '{\"customer\": \"$.c\"}',"
-        " jsonb_build_object('customer', n), expires_after => '1 day')"
-        " from generate_series(1, 1001) n"
-    )
-    conn.execute(make)
-    assert look(conn, 0.95, looks=24) == []
-    assert [count for _, _, count in look(conn, 0.1, looks=4)] == [1000, 1]
-    assert names(conn) == ["ann", "ben"]
-
-
-def test_a_clock_that_is_put_back_counts_nothing_twice(conn: Connection) -> None:
-    before = value(conn, "select watched from gapless.expiry_clock")
-    conn.execute("update gapless.expiry_clock set looked_ts = now() + interval '1 day'")
-    assert look(conn, 0) == []
-    assert value(conn, "select looked_ts <= clock_timestamp() from gapless.expiry_clock")
-    assert value(conn, "select watched from gapless.expiry_clock") == before
-
-
-def test_what_is_refused(conn: Connection) -> None:
-    for seconds in (0, 59, -1, 11 * 365.25 * DAY_S):
-        with pytest.raises(RefusedError, match="1 minute to 10 years"):
-            subscribe(conn, "ann", expires_after_s=seconds)
-    assert not ops.renew_subscription(conn, MAILS, "nobody")
-    with pytest.raises(RefusedError, match='no group "nobody"'):
-        ops.renew_subscription(conn, ops.GroupPlace(group="nobody", topic="orders"), "ann")

@@ -57,44 +57,6 @@ def test_shown_set_and_cleared(gapless: Any, conn: psycopg.Connection, billing: 
     assert filters_of(conn) == []
 
 
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["nosuch", "--type", "a"], 'there is no group "nosuch"'),
-        (["billing/nosuch", "--type", "a"], "nosuch"),
-        (["billing/orders/1", "--type", "a"], "billing/orders/1"),
-        (["billing", "--clear", "--type", "a"], "which of the two?"),
-        (["billing", "--type", "a****"], "at most 3"),
-        (["billing", "--where", "$.x >"], "no jsonpath"),
-        (["billing", "--where", "$.x > $y"], "no value for $y"),
-        (["billing", "--where", "$.x > $y", "--params", "{"], "is not JSON"),
-        (["billing", "--where", "$.x > $y", "--params", "[1]"], "is not a JSON object"),
-        (["billing", "--params", '{"a": 1}'], "params"),
-        (["billing", "--where", "$.x > 1", "--params", '{"a": "\\u0000"}'], "params"),
-    ],
-)
-def test_one_line_for_what_is_refused(
-    gapless: Any, billing: None, words: list[str], says: str
-) -> None:
-    done = gapless("groups", "filter", *words)
-    assert done.code != 0
-    assert says in done.err
-    assert "Traceback" not in done.err
-    assert done.out == ""
-
-
-@pytest.mark.long
-def test_group_of_two_topics_is_asked_for_one(
-    gapless: Any, conn: psycopg.Connection, billing: None
-) -> None:
-    ensure_topic(conn, "stock", partitions=1)
-    gapless("groups", "create", "billing", "stock")
-    assert "name one" in gapless("groups", "filter", "billing", "--type", "a").err
-    assert gapless("groups", "filter", "billing/stock", "--type", "a").code == 0
-    assert [row[:2] for row in filters_of(conn)] == [("billing", "stock")]
-
-
 def test_ops_do_the_same(conn: psycopg.Connection, billing: None) -> None:
     place = ops.GroupPlace.parse("billing")
     assert ops.list_filters(conn, place) == []
@@ -139,22 +101,6 @@ class TestTail:
         assert len(newest) == 2
         assert all(n % 3 == 1 for n in newest)
 
-    @pytest.mark.writes_nothing
-    @pytest.mark.parametrize(
-        ("words", "says"),
-        [
-            (["--where", "$.n <"], "no jsonpath"),
-            (["--where", "$.n < $max"], "no value for $max"),
-            (["--type", "a****"], "at most 3"),
-            (["--params", '{"a": 1}'], "params"),
-        ],
-    )
-    def test_one_line_for_what_is_refused(self, gapless: Any, words: list[str], says: str) -> None:
-        done = gapless("tail", "orders", *words)
-        assert done.code != 0
-        assert says in done.err
-        assert len(done.err.splitlines()) == 1
-
 
 class TestHandler:
     def test_says_it_when_it_starts(self, dsn: str, conn: psycopg.Connection) -> None:
@@ -179,20 +125,6 @@ class TestHandler:
         assert drain(dsn, take_all).events == 1
         assert filters_of(conn) == []
 
-    @pytest.mark.long
-    def test_that_says_nothing_leaves_it_as_it_is(
-        self, dsn: str, conn: psycopg.Connection, billing: None
-    ) -> None:
-        ops.set_filter(conn, ops.GroupPlace.parse("billing"), event_types=["a"])
-
-        @library.handler(topic="orders", group="billing")
-        def take(unit: library.Unit, conn: psycopg.Connection) -> None:
-            raise AssertionError
-
-        publish(conn, "orders", [NewEvent(payload={}, event_type="b")])
-        assert drain(dsn, take).events == 0
-        assert len(filters_of(conn)) == 1
-
     def test_typed_payloads(self, dsn: str, conn: psycopg.Connection) -> None:
         ensure_topic(conn, "orders", partitions=1)
         units = [NewEvent(payload={"n": n}, event_type="ab"[n % 2]) for n in range(6)]
@@ -205,24 +137,6 @@ class TestHandler:
 
         assert drain(dsn, take).events == 3
         assert seen == [(6, 2, 1), (6, 4, 3), (6, 6, 5)]
-
-    @pytest.mark.parametrize(
-        ("options", "says"),
-        [
-            ({"event_types": "order.*"}, "a list of event types"),
-            ({"event_types": []}, "a list of event types"),
-            ({"event_types": [1]}, "a list of event types"),
-            ({"event_types": ["a\0"]}, "NUL"),
-            ({"where": 1}, "a jsonpath, as text"),
-            ({"where": "$.a > 1", "params": [1]}, "an object"),
-            ({"where": "$.a > $b", "params": {"b": object()}}, "params="),
-            ({"params": {"b": 1}}, "there is none"),
-            ({"event_types": ["a"], "mode": "queue"}, "a queue takes every event"),
-        ],
-    )
-    def test_is_refused_in_one_line(self, options: dict[str, Any], says: str) -> None:
-        with pytest.raises(UsageError, match=says):
-            library.handler(topic="orders", **options)(lambda unit, conn: None)
 
 
 class TestFigures:
@@ -251,21 +165,9 @@ class TestFigures:
         assert "billing/orders: 1 event delivered unasked, billing/orders/0@3: " in found["text"]
         assert "event.filter_error" in found["remedy"]
 
-    @pytest.mark.long
-    def test_doctor_says_how_much_was_passed(self, gapless: Any, conn: psycopg.Connection) -> None:
-        conn.execute("update gapless.filter_tally set unasked_ts = now() - interval '2 hours'")
-        (found,) = [c for c in gapless("doctor", "--json").json["checks"] if c["name"] == "filters"]
-        assert found["level"] == "ok"
-        assert "billing/orders takes where" in found["text"]
-        assert "kept 2 events and passed 1 since" in found["text"]
-
     def test_one_that_could_be_asked_about_every_event_is_no_trouble(
         self, gapless: Any, conn: psycopg.Connection
     ) -> None:
         conn.execute("select gapless.set_filter('billing', 'orders', condition => '$.n > 7')")
         (each,) = gapless("status", "--json").json["filters"]
         assert (each["unasked"], each["unasked_s"]) == (0, None)
-
-    def test_shown_with_the_filter(self, gapless: Any) -> None:
-        (row,) = gapless("groups", "filter", "billing", "--json").json
-        assert (row["kept"], row["passed"], row["unasked_offset"]) == (2, 1, 3)

@@ -1,9 +1,14 @@
 """Groups with a filter: what does not match is passed; nothing is lost, doubled or torn (I3, I5, I6)."""
 
+import json
 import signal
-from collections.abc import Callable, Mapping, Sequence
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from fnmatch import fnmatchcase
+from pathlib import Path
 from random import Random
 from typing import Any
 from uuid import uuid4
@@ -13,16 +18,13 @@ import pytest
 from psycopg import Connection
 from psycopg.types.json import Jsonb
 
-from features.filters.killed import child_on
-from gapless.consume.read import claim
 from gapless.consume.read.backlog import Backlog
 from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.policy import Policy
-from gapless.db.wire import Form
 from gapless.errors import BlockedError, HoleError, UnplacedError
 from gapless.features.filters import reader
-from gapless.log.event import NewEvent, Row
+from gapless.log.event import NewEvent
 from support.blocked import until_blocked
 from support.patience import patience
 from support.twins import SEEKS
@@ -64,6 +66,7 @@ def expected(units: Filled, keeps: Callable[[str], bool]) -> list[list[int]]:
 
 
 KINDS = ["a.x", "a.y", "b.x", "c"]
+CHILD = Path(__file__).parents[2] / "support" / "programs" / "child.py"
 
 
 class Calls:
@@ -160,34 +163,6 @@ def test_claim_looks_at_ten_thousand_events_at_most(world: World, group: Group) 
     let_take(group, "order.*")
     assert group.step(batch_size=10).next_offset == 10_001
     assert group.step(batch_size=10).next_offset == 12_001
-
-
-def test_claim_holds_batch_size_events_that_match(world: World, group: Group) -> None:
-    fill(world, [["order", "stock", "stock"]] * 50)
-    let_take(group, "order")
-    done = group.step(batch_size=7)
-    assert (done.events, done.units, done.next_offset) == (7, 7, 22)
-
-
-def test_group_without_filter_asks_as_before(
-    world: World, group: Group, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[str] = []
-    fetch_all = claim.fetch_all
-
-    def spy(
-        conn: Connection[Any], stage: str, name: str, params: Mapping[str, object], *, form: Form
-    ) -> list[Row]:
-        asked.append(name)
-        return fetch_all(conn, stage, name, params, form=form)
-
-    monkeypatch.setattr(claim, "fetch_all", spy)
-    fill(world, UNITS)
-    reader = Reader(group)
-    while reader.step(3).outcome == "done":
-        pass
-    assert set(asked) <= {"claim", "claim_events"}
-    assert group.effects() == list(range(1, 10))
 
 
 class TestChanges:
@@ -303,19 +278,6 @@ class TestChanges:
         fill(world, UNITS)
         group.step(batch_size=100)
         assert tally(group) == [(5, 4, 0, None)]
-
-    def test_same_one_again_changes_nothing_and_each_change_is_audited(
-        self, world: World, group: Group
-    ) -> None:
-        assert let_take(group, "order.*")
-        assert not let_take(group, "order.*")
-        assert let_take(group, "order")
-        world.value("select gapless.clear_filter(%s, %s)", group.name, world.topic.name)
-        assert not world.value("select gapless.clear_filter(%s, %s)", group.name, world.topic.name)
-        audit = "select action, detail ->> 'event_types' from gapless.audit where group_id = %s order by audit_id"
-        assert world.rows(audit, group.name)[-3:] == [
-            ("filter", '["order.*"]'), ("filter", '["order"]'), ("unfilter", None),
-        ]  # fmt: skip
 
     def test_partitions_that_come_later_have_it(self, world: World, group: Group) -> None:
         let_take(group, "order")
@@ -445,16 +407,16 @@ class TestHoles:
             group.step(batch_size=100)
         assert group.next_offset() == 4
 
-    def test_segment_that_is_missing_stops_it_as_well(self, world: World, group: Group) -> None:
-        for _ in range(3):
-            fill(world, [["stock"], ["order"]])
-        let_take(group, "order")
-        world.conn.execute("delete from gapless.log_segment where base_offset = 3")
-        group.step(batch_size=100)
-        assert group.effects() == [2]
-        assert group.next_offset() == 3
-        with pytest.raises(HoleError):
-            group.step(batch_size=100)
+
+def child_on(world: World, group: Group) -> subprocess.CompletedProcess[bytes]:
+    """Let another process work for the group; it is killed, or ends when nothing is left."""
+    assignment = {
+        "partition": asdict(group.assignment.partition),
+        "epoch": group.assignment.epoch,
+        "token": str(group.assignment.token),
+    }
+    words = [sys.executable, str(CHILD), "time", world.dsn, json.dumps(assignment)]
+    return subprocess.run(words, check=False, capture_output=True, timeout=60)
 
 
 @pytest.mark.long
@@ -514,23 +476,6 @@ class TestOutside:
         assert called == [[3], [54], [86]]
         assert group.next_offset() == 87
 
-    def test_failing_one_is_set_aside_whole(self, world: World, group: Group) -> None:
-        fill(world, [["stock", "order"], ["stock"], ["order"]])
-        let_take(group, "order")
-        called: list[int] = []
-
-        def refuse(unit: Unit) -> None:
-            called.extend(event.offset for event in unit)
-            if unit.first_offset == 1:
-                raise ValueError("refused")
-
-        outside = make_handler(refuse, delivery="at-least-once")
-        group.drive(outside)
-        assert (sorted(called), group.states()) == ([2, 4], {1: "dead"})
-        world.value("select gapless.redrive_letter(%s, %s, 0, 1)", group.name, world.topic.name)
-        group.drive(outside)
-        assert sorted(called) == [2, 2, 4]
-
 
 class TestConditions:
     def seen(self, group: Group) -> list[tuple[int, str | None]]:
@@ -541,17 +486,6 @@ class TestConditions:
         while group.step(take, batch_size=2).outcome == "done":
             pass
         return found
-
-    def test_payloads_for_which_it_holds(self, world: World, group: Group) -> None:
-        totals = [50, 150, "x", None, [], {"total": 200}]
-        world.events(
-            NewEvent(payload={"total": each}, event_type="o", transaction_id=uuid4())
-            for each in totals
-        )
-        world.events([NewEvent(payload=7), NewEvent(payload={"total": 101}, event_type="other")])
-        let_take(group, "o", where="$.total > $min", params={"min": 100})
-        assert self.seen(group) == [(2, None)]
-        assert group.next_offset() == 9
 
     def test_what_cannot_be_asked_is_delivered_and_says_why(
         self, world: World, group: Group
@@ -596,41 +530,6 @@ class TestConditions:
         assert group.next_offset() == 2
 
     @pytest.mark.parametrize(
-        ("types", "where", "params", "says"),
-        [
-            (None, "$.total >", None, "no jsonpath"),
-            (None, "$.**.a.**.b == 1", None, "has ** more than once"),
-            (None, "$.total > $min", None, "no value for $min"),
-            (None, "$.total > $min", {"max": 1}, "no value for $min"),
-            (None, '$.total > $"a b" && $.x > $y', {"y": 1}, "no value for $a b"),
-            (None, "$.total > 1", [1], "JSON object"),
-            (["a"], None, {"x": 1}, "there is none"),
-            ([], None, None, "1 to 100"),
-            (["a"] * 101, None, None, "1 to 100"),
-            (["****"], None, None, "at most 3"),
-            ([""], None, None, "1 to 200"),
-            (["x" * 201], None, None, "1 to 200"),
-            ([None], None, None, "null"),
-            (None, '$.x == "' + "x" * 10_000 + '"', None, "10000"),
-            (None, None, None, "clear_filter"),
-        ],
-    )
-    def test_what_is_no_filter_is_refused_in_one_line(
-        self, shared_world: World, types: Any, where: Any, params: Any, says: str
-    ) -> None:
-        world = shared_world.another_topic()
-        world.value("select gapless.create_group('refused', %s)", world.topic.name)
-        with pytest.raises(psycopg.DatabaseError) as refused:
-            world.value(
-                "select gapless.set_filter('refused', %s, %s::text[], %s, %s::jsonb)",
-                world.topic.name, types, where, None if params is None else Jsonb(params),
-            )  # fmt: skip
-        assert refused.value.sqlstate == "GL400"
-        message = str(refused.value.diag.message_primary)
-        assert says in message
-        assert len(message.splitlines()) == 1
-
-    @pytest.mark.parametrize(
         "where", ['$.a == "$" && $.b == "x"', '$."$" == 1', '$.a == "\\"$min\\""', "$.a > $min"]
     )
     def test_text_and_keys_are_no_variables(self, shared_world: World, where: str) -> None:
@@ -640,19 +539,6 @@ class TestConditions:
             "select gapless.set_filter('accepted', %s, null, %s, %s)",
             world.topic.name, where, Jsonb({"min": 1}),
         )  # fmt: skip
-
-    def test_queue_group_is_refused(self, shared_world: World) -> None:
-        world = shared_world.another_topic()
-        world.value("select gapless.create_group('q', %s, mode => 'queue')", world.topic.name)
-        with pytest.raises(psycopg.DatabaseError, match="only an ordered group has a filter"):
-            world.value("select gapless.set_filter('q', %s, array['a'])", world.topic.name)
-
-    def test_group_with_one_is_made_no_queue(self, shared_world: World) -> None:
-        world = shared_world.another_topic()
-        world.value("select gapless.create_group('f', %s)", world.topic.name)
-        world.value("select gapless.set_filter('f', %s, array['a'])", world.topic.name)
-        with pytest.raises(psycopg.DatabaseError, match="clear_filter"):
-            world.value("select gapless.create_group('f', %s, mode => 'queue')", world.topic.name)
 
 
 def act(draw: Random, calls: Calls, reader: Reader, offset: int) -> list[list[str]]:

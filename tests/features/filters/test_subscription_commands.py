@@ -5,8 +5,6 @@ from typing import Any
 import psycopg
 import pytest
 
-from gapless import ops
-from gapless.errors import RefusedError, UsageError
 from gapless.log.topics import ensure_topic
 
 MATCH = ("--match", '{"customer": "$.customer_id"}')
@@ -55,71 +53,6 @@ def test_doctor_names_a_group_whose_last_one_went(gapless: Any, mails: None) -> 
     assert gapless("status", "--json").json["subscribed"][0]["first_left_s"] is None
     gapless("subscriptions", "remove", "mails", "ann")
     assert found() == ("warning", "mails/orders has none left, and takes no event")
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["add", "nosuch", "ann", *ANN], 'there is no group "nosuch"'),
-        (["list", "nosuch"], 'there is no group "nosuch"'),
-        (["remove", "nosuch", "ann"], 'there is no group "nosuch"'),
-        (["add", "mails/orders/1", "ann", *ANN], "mails/orders/1"),
-        (["add", "mails", "ann", *MATCH], "no value for customer"),
-        (["add", "mails", "ann"], "not by nothing"),
-        (["add", "mails", "ann", "--where", "$.a >"], "is no jsonpath"),
-        (["add", "mails", "ann", "--where", "$.a > $b"], "has no value for $b"),
-        (["add", "mails", "ann", "--match", "{"], "is not JSON"),
-        (["add", "mails", "ann", "--match", "[1]"], "is not a JSON object"),
-        (["add", "mails", "ann", "--match", '{"a": "b"}', "--params", '{"a": 1}'], "cannot match"),
-        (["add", "mails", "", *ANN], "1 to 200 characters"),
-        (["add", "mails", "ann", *ANN, "--expires", "soon"], "is no age"),
-        (["add", "mails", "ann", *ANN, "--expires", "59s"], "1 minute to 10 years"),
-        (["renew", "mails", "nosuch"], "no subscription nosuch"),
-        (["renew", "nosuch", "ann"], 'no group "nosuch"'),
-        (["add", "mails", "n" * 201, *ANN], "1 to 200 characters"),
-        (["add", "mails", "ann", *MATCH, "--params", '{"customer": "\\u0000"}'], "NUL"),
-    ],
-)
-def test_one_line_for_what_is_refused(
-    gapless: Any, mails: None, words: list[str], says: str
-) -> None:
-    done = gapless("subscriptions", *words)
-    assert done.code != 0
-    assert says in done.err
-    assert "Traceback" not in done.err
-    assert done.out == ""
-
-
-@pytest.mark.long
-def test_group_of_two_topics_is_asked_for_one(
-    gapless: Any, conn: psycopg.Connection, mails: None
-) -> None:
-    ensure_topic(conn, "stock", partitions=1)
-    gapless("groups", "create", "mails", "stock")
-    assert "name one" in gapless("subscriptions", "add", "mails", "ann", *ANN).err
-    assert gapless("subscriptions", "add", "mails/stock", "ann", *ANN).code == 0
-    (row,) = gapless("subscriptions", "list", "mails", "--json").json
-    assert row["topic"] == "stock"
-
-
-@pytest.mark.long
-def test_ops_do_the_same(conn: psycopg.Connection, mails: None) -> None:
-    place = ops.GroupPlace.parse("mails")
-    match = {"customer": "$.customer_id"}
-    assert ops.subscribe(conn, place, "ann", match=match, params={"customer": 17}).changed
-    where = "$.total > $min"
-    assert ops.subscribe(conn, place, "ben", where=where, params={"min": 5}).changed
-    found, ben = ops.list_subscriptions(conn, place)
-    assert ben.where == '($."total" > $"min")'
-    assert (found.name, found.match, found.params) == ("ann", match, {"customer": 17})
-    with pytest.raises(RefusedError, match="unsubscribe"):
-        ops.clear_filter(conn, place)
-    with pytest.raises(UsageError, match="params="):
-        ops.subscribe(conn, place, "ann", match=match, params={"customer": object()})
-    with pytest.raises(UsageError, match="NUL"):
-        ops.subscribe(conn, place, "ann", where="\0")
-    assert ops.unsubscribe(conn, place, "ann").changed
 
 
 def test_only_an_operator_may(conn: psycopg.Connection, mails: None) -> None:

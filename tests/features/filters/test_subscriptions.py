@@ -1,19 +1,16 @@
 """Groups with subscriptions: what none matches is passed, handlers are told which did (I3, I5, I6)."""
 
-import signal
-from random import Random
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
 
-from features.filters.killed import child_on
 from gapless.consume.unit import Unit
 from gapless.consume.verdict.policy import Policy
 from gapless.lease import hold
 from gapless.log.event import NewEvent
-from support.subscriptions import CUSTOMER, Seen, subscribe, unsubscribe
+from support.subscriptions import Seen, subscribe, unsubscribe
 from support.world import Group, World, make_handler
 
 
@@ -58,23 +55,6 @@ class TestStopped:
         seen.events.clear()
         group.drive(seen.handler)
         assert sorted(seen.events) == [(2, ["ann"]), (4, ["ann"]), (5, ["ann", "ben"])]
-
-    def test_beside_one_of_another_condition(self, world: World, group: Group) -> None:
-        """Whose variables it lacks: that condition is not asked of it."""
-        subscribe(group, "ann", {"customer": 1})
-        subscribe(group, "ben", {"min": 1}, match={}, where="$.customer_id > $min")
-        world.conn.execute(
-            "insert into gapless.subscription_stop (subscription_id, partition_id, from_offset, reason)"
-            " select subscription_id, 0, 1, 'a test' from gapless.subscription"
-            " where group_id = %s and name = 'ann'",
-            [group.name],
-        )
-        of_customers(world, 1, 2)
-        seen = Seen(group)
-        group.drive(seen.handler)
-        assert seen.events == [(2, ["ben"])]
-        resume = "select gapless.resume_subscription(%s, %s, 'ann')"
-        assert world.value(resume, group.name, world.topic.name) == 1
 
 
 class TestMatches:
@@ -173,18 +153,6 @@ class TestMatches:
         forms = "select count(*) from gapless.subscription_form where group_id = %s"
         assert world.value(forms, group.name) == 2
 
-    @pytest.mark.parametrize("where", ["1 / $.n > 0", "$.n.double() > 0", '$.n like_regex "a"'])
-    def test_condition_that_cannot_be_said_of_an_event_matches_not(
-        self, world: World, group: Group, where: str
-    ) -> None:
-        subscribe(group, "bad", {}, match={}, where=where)
-        subscribe(group, "ann", {"customer": 1})
-        for n in (0, "x", None, [], {}):
-            world.events([NewEvent(payload={"customer_id": 1, "n": n})])
-        seen = Seen(group)
-        group.step(seen.handler)
-        assert seen.events == [(n, ["ann"]) for n in range(1, 6)]
-
     def test_payload_that_is_no_jsonb_is_delivered_and_says_so(
         self, world: World, group: Group
     ) -> None:
@@ -249,14 +217,6 @@ class TestChanges:
         of_customers(world, 1)
         group.step()
         assert group.effects() == [2]
-
-    def test_each_change_is_audited(self, world: World, group: Group) -> None:
-        subscribe(group, "ann", {"customer": 1})
-        subscribe(group, "ann", {"customer": 2})
-        unsubscribe(group, "ann")
-        audit = "select action, detail ->> 'name' from gapless.audit where group_id = %s order by 1"
-        done = [("subscribe", "ann")] * 2 + [("unsubscribe", "ann")]
-        assert [row for row in world.rows(audit, group.name) if "subscribe" in row[0]] == done
 
     def test_dropped_group_leaves_nothing(self, world: World, group: Group) -> None:
         subscribe(group, "ann", {"customer": 1})
@@ -376,87 +336,3 @@ class TestOutside:
         group.drive(outside, batch_size=3, concurrency=1)
         assert told == [(2, ["ann"]), (4, ["ann"]), (2, ["ann"])]
         assert group.next_offset() == 6
-
-
-@pytest.mark.long
-def test_workers_that_are_killed_tell_each_subscriber_once(world: World, group: Group) -> None:
-    """I1, I6: a worker is cut off anywhere, again and again; effects are of what matched, once."""
-    for name in ("ann", "ben"):
-        subscribe(group, name, {"customer": name})
-    draw = Random(7)
-    of_customers(world, *(draw.choice(["ann", "ben", "cid", "dan"]) for _ in range(400)))
-    every = "select c_offset, payload ->> 'customer_id' from gapless.read(%s, 0, 1, 400) order by 1"
-    log = world.rows(every, world.topic.name)
-    expected = [offset for offset, customer in log if customer in {"ann", "ben"}]
-    killed = 0
-    for _ in range(8):
-        child = child_on(world, group)
-        assert child.returncode in {0, -signal.SIGALRM}, child.stderr.decode()
-        if child.returncode == 0:
-            break
-        killed += 1
-    assert killed
-    while group.step().outcome == "done":
-        pass
-    assert group.effects() == expected
-    assert group.next_offset() == 401
-
-
-class TestRefused:
-    @pytest.mark.parametrize(
-        ("name", "params", "match", "says"),
-        [
-            ("", {"customer": 1}, CUSTOMER, "1 to 200 characters"),
-            ("n" * 201, {"customer": 1}, CUSTOMER, "1 to 200 characters"),
-            ("a", [1], CUSTOMER, "JSON object"),
-            ("a", {"customer": "x" * 10000}, CUSTOMER, "at most 10000 characters"),
-            ("a", {}, CUSTOMER, "no value for customer"),
-            ("a", {}, {}, "not by nothing"),
-            ("a", {}, "$.a", "matches by a JSON object"),
-            ("a", {"c": 1}, {"c": "$.a.*"}, "cannot match by c"),
-            ("a", {"c": 1}, {"c": "$.a); drop"}, "cannot match by c"),
-            ("a", {"c": 1}, {"c": "payload"}, "cannot match by c"),
-            ("a", {"c": 1}, {"c": 1}, "cannot match by c"),
-            ("a", {"c": 1}, {"c": None}, "cannot match by c"),
-        ],
-    )
-    def test_in_one_line(
-        self, world: World, group: Group, name: str, params: Any, match: Any, says: str
-    ) -> None:
-        with pytest.raises(psycopg.Error, match=says) as refused:
-            subscribe(group, name, params, match=match)
-        assert refused.value.sqlstate == "GL400"
-
-    @pytest.mark.parametrize(
-        ("where", "says"),
-        [
-            ("$.a >", 'condition of subscription "a" is no jsonpath'),
-            ("select 1", "is no jsonpath"),
-            ("pg_sleep(1)", "is no jsonpath"),
-            ("$.a > $b", 'condition of subscription "a" has no value for \\$b'),
-            ("$.a > " + "1" * 1_000_000, "at most 10000 characters"),
-        ],
-    )
-    def test_conditions_in_one_line(
-        self, world: World, group: Group, where: str, says: str
-    ) -> None:
-        with pytest.raises(psycopg.Error, match=says) as refused:
-            subscribe(group, "a", {}, match={}, where=where)
-        assert refused.value.sqlstate == "GL400"
-
-    def test_beside_a_filter_and_in_a_queue(self, world: World, group: Group) -> None:
-        let_take = "select gapless.set_filter(%s, %s, array['a'])"
-        world.value(let_take, group.name, world.topic.name)
-        with pytest.raises(psycopg.Error, match="clear_filter\\(\\) first"):
-            subscribe(group, "ann", {"customer": 1})
-        world.value("select gapless.clear_filter(%s, %s)", group.name, world.topic.name)
-        subscribe(group, "ann", {"customer": 1})
-        with pytest.raises(psycopg.Error, match="no filter beside them"):
-            world.value(let_take, group.name, world.topic.name)
-        world.value("select gapless.create_group('jobs', %s, mode => 'queue')", world.topic.name)
-        group.name = "jobs"
-        with pytest.raises(psycopg.Error, match="only an ordered group has subscriptions"):
-            subscribe(group, "ann", {"customer": 1})
-        group.name = "nosuch"
-        with pytest.raises(psycopg.Error, match='there is no group "nosuch"'):
-            subscribe(group, "ann", {"customer": 1})

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Iterator
 from typing import Any
 
-import psycopg
 import pytest
 from psycopg import AsyncConnection, Connection
 
@@ -61,21 +60,6 @@ def test_unit_in_part_for_another_is_handled_in_part(
     assert seen == [(1, None), (3, group.name)]
 
 
-def test_filter_of_a_group_holds_for_its_messages_too(
-    world: World, group: Group, other: Group
-) -> None:
-    name, topic = group.name, world.topic.name
-    world.value("select gapless.set_filter(%s, %s, array['wanted'])", name, topic)
-    world.events(messages(None, name, other.name, event_type="wanted", key="k"))
-    world.events(messages(None, name, other.name, event_type="unwanted", key="k"))
-    handle_all(group)
-    assert group.effects() == [1, 2]
-    world.value("select gapless.clear_filter(%s, %s)", name, topic)
-    world.events(messages(None, name, other.name, event_type="unwanted", key="k"))
-    handle_all(group)
-    assert group.effects() == [1, 2, 7, 8]
-
-
 def test_what_was_read_ahead_before_the_topic_took_them(world: World, group: Group) -> None:
     world.units(*[1] * 200, key="k")
     reader = Reader(group, continue_while=False)
@@ -110,29 +94,6 @@ def test_groups_and_partitions_that_come_later(world: World, group: Group, other
     handle_all(later)
     assert later.effects() == []
     later.conn.close()
-
-
-def test_sql_publishes_them_and_refuses_what_nobody_would_handle(
-    world: World, group: Group, other: Group
-) -> None:
-    topic = world.topic.name
-    say = "select gapless.publish(%s, '1', to_group => %s, key => 'k', headers => %s::jsonb)"
-    world.value(say, topic, group.name, '{"h": 1}')
-    for to, headers, state in (
-        ("nobody", None, "GL404"),
-        (group.name, "[1]", "22023"),
-    ):
-        with pytest.raises(psycopg.DatabaseError) as refused:
-            world.value(say, topic, to, headers)
-        assert refused.value.sqlstate == state
-    plain = world.another_topic()
-    plain.value("select gapless.create_group(%s, %s)", group.name, plain.topic.name)
-    with pytest.raises(psycopg.DatabaseError, match="--direct") as closed:
-        world.value(say, plain.topic.name, group.name, None)
-    assert closed.value.sqlstate == "GL409"
-    sequence(world.conn)
-    handle_all(group, other)
-    assert (group.effects(), other.effects()) == ([1], [])
 
 
 def test_plain_insert_for_a_group_that_is_not_there_is_passed_by_all(

@@ -13,7 +13,7 @@ from psycopg import AsyncConnection, Connection
 
 import gapless
 from gapless.consume.unit import Unit
-from gapless.errors import PublishError, ReplyError, UsageError
+from gapless.errors import ReplyError
 from gapless.log.sequence import sequence
 from support.world import Group, World, make_handler
 
@@ -104,50 +104,3 @@ def test_reply_goes_with_the_transaction_that_handles(
     other.step(make_handler(answer))
     assert world.value(found, topic, request_id) == 1
     assert world.value(found, topic, uuid4()) == 0
-
-
-def test_in_sql_alone(world: World, group: Group, other: Group) -> None:
-    topic = world.topic.name
-    request_id = world.value(
-        "select gapless.request(%s, '1', timeout => '5 s', to_group => %s)", topic, group.name
-    )
-    headers = "select headers from gapless.outbox_message_t where transaction_id = %s"
-    said = world.value(headers, request_id)
-    assert world.value(
-        "select gapless.reply(%s, %s::jsonb, '{\"a\": 2}')", topic, psycopg.types.json.Jsonb(said)
-    )
-    rows = world.rows("select payload from gapless.wait_reply(%s, %s, '1 s')", topic, request_id)
-    assert rows == [({"a": 2},)]
-
-
-def test_what_is_refused(world: World, group: Group) -> None:
-    with pytest.raises(PublishError, match="--direct"):
-        ask(world)
-    world.value("select gapless.set_direct(%s)", world.topic.name)
-    with pytest.raises(PublishError, match='no group "nobody"'):
-        ask(world, to_group="nobody")
-    with pytest.raises(PublishError, match="does not know dedupe_key"):
-        ask(world, dedupe_key="k")
-    for timeout_s in (0, -1, float("nan"), 86_401, True):
-        with pytest.raises(UsageError, match="timeout_s"):
-            ask(world, timeout_s=timeout_s)
-    with (
-        psycopg.connect(world.dsn) as conn,
-        pytest.raises(UsageError, match="outside a transaction"),
-    ):
-        gapless.request(conn, world.topic.name, 1)
-    gapless.publish(world.conn, world.topic.name, 1)
-    sequence(world.conn)
-    errors: list[str] = []
-
-    def refuse(unit: Unit, conn: Connection[Any]) -> None:
-        for event in unit:
-            try:
-                with conn.transaction():
-                    gapless.reply(conn, event, 1)
-            except PublishError as error:
-                errors.append(str(error))
-
-    group.step(make_handler(refuse))
-    assert errors == ["this event is no request: no program waits for a reply"]
-    assert world.value("select count(*) from gapless.outbox_message_t") == 1

@@ -1,12 +1,8 @@
-"""request() and reply() of Python: what they ask the database, how long, and what comes of its answers.
-
-The session is a real one; what is asked through it is answered as a test wants, where it would have to wait.
-"""
+"""request() and reply() of Python: what is stored, what is refused, and what comes of the database's answers."""
 
 import asyncio
 import json
 from collections.abc import Iterator
-from inspect import signature
 from typing import Any
 from uuid import UUID
 
@@ -17,13 +13,11 @@ from psycopg import AsyncConnection, Connection
 from gapless import ops
 from gapless.db.connect import connect
 from gapless.errors import InvalidPayloadError, PublishError, ReplyError, UsageError
-from gapless.features.messages import request as module
-from gapless.features.messages.request import reply, request, request_error, requesting
+from gapless.features.messages.request import reply, request, request_error
 from gapless.log import known
 from gapless.log.event import Event
 from gapless.log.script import Trouble
 from gapless.log.wait import require_covered
-from support.scripted import Answers
 
 ID = UUID("12345678-1234-5678-1234-567812345678")
 FIELDS = {
@@ -54,79 +48,12 @@ def value(conn: Connection[Any], statement: str, *params: object) -> Any:
     return None if row is None else row[0]
 
 
-class Asking(Answers):
-    """Answers a request: an id, then so often nothing, then a reply. Its topic has no rules."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *replies: str | None) -> None:
-        monkeypatch.setattr(known, "LOOK_S", 0.0)
-        rows = ((None, None, 0), (ID,), *((reply,) for reply in replies))
-        super().__init__(monkeypatch, module, *rows)
-
-    def request(self, conn: object, payload: object, timeout_s: float, **fields: Any) -> Any:
-        self.now_s = 99.0  # the look at the topic takes a second, too
-        return self.play(requesting("orders", payload, timeout_s, fields)(conn))
-
-
-def requested(conn: Connection[Any], is_async: bool, *args: Any, **more: Any) -> Any:
-    if not is_async:
-        return request(conn, *args, **more)
-
-    async def run() -> Any:
-        dsn = (
-            f"{conn.info.dsn} password={conn.info.password}"
-            if conn.info.password
-            else conn.info.dsn
-        )
-        async with await AsyncConnection.connect(dsn, autocommit=True) as own:
-            return await request(own, *args, **more)
-
-    return asyncio.run(run())
-
-
-@pytest.mark.parametrize("nothing", [0, 1, 3])
-def test_it_asks_then_waits_in_short_calls(
-    conn: Connection[Any], monkeypatch: pytest.MonkeyPatch, nothing: int
-) -> None:
-    told = Asking(monkeypatch, *[None] * nothing, '{"twice": 42}')
-    found = told.request(conn, {"n": 21}, 6.25, **FIELDS, to_subscription="s")
-    assert found == {"twice": 42}
-    fields = FIELDS | {"headers": '{"h":1}', "to_subscription": "s", "payload": '{"n":21}'}
-    assert told.asked[1] == ("request", {"topic": "orders", "timeout_s": 6.25, **fields})
-    assert told.asked[2:] == [
-        ("wait_reply", {"topic": "orders", "request_id": str(ID), "wait_s": wait_s})
-        for wait_s in (0.5, 0.5, 0.5, 0.5)[: nothing + 1]
-    ]
-
-
-@pytest.mark.parametrize(
-    ("timeout_s", "waits"), [(4.25, [0.5, 0.5, 0.25]), (3, [0.5]), (1.5, [0.0])]
-)
-def test_nobody_replies_in_time(
-    conn: Connection[Any], monkeypatch: pytest.MonkeyPatch, timeout_s: float, waits: list[float]
-) -> None:
-    told = Asking(monkeypatch, *[None] * 9)
-    with pytest.raises(ReplyError, match=f"^no handler has replied to request {ID} in time$"):
-        told.request(conn, 1, timeout_s)
-    assert [params["wait_s"] for _, params in told.asked[2:]] == waits
-
-
-def test_half_a_minute_is_what_it_waits() -> None:
-    assert signature(request).parameters["timeout_s"].default == 30.0
-
-
 @pytest.mark.parametrize("timeout_s", [0, -1, 86_400.001, float("nan"), float("inf"), True, False])
 def test_a_time_that_is_none(conn: Connection[Any], timeout_s: float) -> None:
     with pytest.raises(
         UsageError, match=f"^timeout_s={timeout_s!r}: above 0, at most 86400 seconds$"
     ):
         request(conn, "orders", 1, timeout_s)
-
-
-@pytest.mark.parametrize("timeout_s", [0.001, 86_397, 86_397.0])
-def test_a_time_that_is_one(
-    conn: Connection[Any], monkeypatch: pytest.MonkeyPatch, timeout_s: float
-) -> None:
-    assert Asking(monkeypatch, "5").request(conn, 1, timeout_s + 3) == 5
 
 
 def test_what_it_does_not_know(conn: Connection[Any]) -> None:
@@ -236,18 +163,17 @@ def test_what_the_database_says_of_it(state: str, is_ours: bool) -> None:
         assert found is error
 
 
-@pytest.mark.parametrize("is_async", [False, True])
 def test_a_payload_that_does_not_fit_is_not_asked(
-    conn: Connection[Any], monkeypatch: pytest.MonkeyPatch, is_async: bool
+    conn: Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(known, "LOOK_S", 0.0)
     ops.add_schema(conn, "orders", '{"type": "integer"}', event_type="t")
     try:
         with pytest.raises(InvalidPayloadError):
-            requested(conn, is_async, "orders", "x", event_type="t")
+            request(conn, "orders", "x", event_type="t")
         assert conn.execute(LOGGED).fetchall() == []
         with pytest.raises(ReplyError):
-            requested(conn, is_async, "orders", "x", 0.001, event_type="other")
+            request(conn, "orders", "x", 0.001, event_type="other")
         assert len(conn.execute(LOGGED).fetchall()) == 1
     finally:
         conn.execute(

@@ -1,14 +1,11 @@
 """Messages to one subscription of a group: it is told, whatever it matches, and no other (I1)."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
 import psycopg
 import pytest
-from psycopg import AsyncConnection
-from psycopg.types.json import Jsonb
 
 import gapless
 from gapless import ops
@@ -16,13 +13,12 @@ from gapless.consume.unit import Unit
 from gapless.consume.user.handler import Handler
 from gapless.consume.verdict.failure import PartlyFailedError
 from gapless.consume.verdict.policy import Policy
-from gapless.errors import PublishError
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.settings import Settings
 from support.conditions import resume, stops, taken_over
-from support.subscriptions import CUSTOMER, Seen, subscribe, unsubscribe
+from support.subscriptions import Seen, subscribe, unsubscribe
 from support.world import Group, World, make_handler
 
 RETRY = Policy(on_failure="retry", retry_delays_s=(3600.0,))
@@ -129,16 +125,6 @@ class TestOne:
             [("ben", {"customer": 2}), ("ann", {"customer": 1})],
         ]
 
-    def test_at_least_once(self, world: World, group: Group) -> None:
-        world.events([message(group, "ann", n) for n in range(20)])
-        told: list[tuple[int, list[str]]] = []
-
-        def take(unit: Unit) -> None:
-            told.extend((e.offset, [s.name for s in e.subscriptions]) for e in unit)
-
-        group.drive(make_handler(take, delivery="at-least-once"), batch_size=3)
-        assert sorted(told) == [(n, ["ann"]) for n in range(1, 21)]
-
     def test_header_alone_is_a_header_as_any_other(self, world: World, group: Group) -> None:
         """Without a group, and in a topic that takes no direct messages."""
         closed = world.another_topic()
@@ -155,39 +141,6 @@ class TestOne:
 
 
 class TestPaths:
-    @pytest.mark.long
-    def test_many_later_once_async_request_and_sql(self, world: World, group: Group) -> None:
-        topic, to = world.topic.name, {"to_group": group.name, "to_subscription": "ann"}
-        names = ("ann", None) * 250
-        many = [message(group, name, key="k") if name else NewEvent(payload=0) for name in names]
-        publish(world.conn, topic, many)
-        for _ in range(2):
-            publish(world.conn, topic, 0, dedupe_key="once", **to)
-        publish(world.conn, topic, 0, deliver_in=0.01, **to)
-
-        async def say() -> None:
-            async with await AsyncConnection.connect(world.dsn) as conn:
-                await publish(conn, topic, 0, **to)
-                await publish(conn, topic, [NewEvent(payload=0, **to)] * 2)  # type: ignore[arg-type]
-
-        asyncio.run(say())
-        world.value(
-            "select gapless.publish(%s, '0', to_group => %s, to_subscription => 'ann')",
-            topic, group.name,
-        )  # fmt: skip
-        world.value(
-            "select gapless.request(%s, '0', to_group => %s, to_subscription => 'ann')",
-            topic, group.name,
-        )  # fmt: skip
-        world.value("select pg_sleep(0.02)")
-        world.value("select promoted from gapless.promote(10) promoted")
-        sequence(world.conn)
-        seen = Seen(group)
-        group.drive(seen.handler)
-        assert len(seen.events) == 250 + 1 + 1 + 3 + 2
-        assert all(told == ["ann"] for _, told in seen.events)
-        assert group.next_offset() == 500 + 7 + 1
-
     def test_from_a_handler(self, world: World, group: Group) -> None:
         """A chain (I10): by Python, one and some, and by SQL."""
         first = world.another_topic()
@@ -234,45 +187,6 @@ class TestPaths:
         ops.create_replay(world.conn, wanted)
         ops.run_replay(world.conn, wanted.name, handler, terms)
         assert seen == [(1, "ann", ()), (3, None, ())]
-
-
-class TestRefused:
-    def test_by_python_and_nothing_was_written(self, world: World, group: Group) -> None:
-        plain = world.group()
-        plain.conn.close()
-        for to_group, name, says in (
-            (None, "ann", "say to_group, too"),
-            (group.name, "", "to_subscription must be"),
-            (group.name, 7, "to_subscription must be"),
-            (group.name, "x" * 201, "to_subscription must be"),
-            (group.name, "a\0", "to_subscription must be"),
-            (group.name, "cid", 'no subscription "cid"'),
-            (plain.name, "ann", 'no subscription "ann"'),
-            ("nobody", "ann", 'no group "nobody"'),
-        ):
-            to: Any = {"to_group": to_group, "to_subscription": name}
-            for what in (1, [NewEvent(payload=1), NewEvent(payload=1, **to)]):
-                with pytest.raises(PublishError, match=says):
-                    publish(world.conn, world.topic.name, what, **({} if what != 1 else to))
-            many = [*[NewEvent(payload=1)] * 300, NewEvent(payload=1, **to)]
-            with pytest.raises(PublishError, match=says):
-                publish(world.conn, world.topic.name, many)
-            with pytest.raises(PublishError, match=says):
-                gapless.request(world.conn, world.topic.name, 1, **to)
-        assert world.rows("select from gapless.read(%s, 0, 1, 10)", world.topic.name) == []
-        sequence(world.conn)
-        assert world.rows("select from gapless.read(%s, 0, 1, 10)", world.topic.name) == []
-
-    def test_by_sql(self, world: World, group: Group) -> None:
-        say = "select gapless.publish(%s, '1', to_group => %s, to_subscription => %s)"
-        for to_group, name, state in (
-            (None, "ann", "22023"),
-            (group.name, "cid", "GL404"),
-            (group.name, "", "GL404"),
-        ):
-            with pytest.raises(psycopg.DatabaseError) as refused:
-                world.value(say, world.topic.name, to_group, name)
-            assert refused.value.sqlstate == state
 
 
 class TestNotThere:
@@ -363,18 +277,6 @@ class TestLetters:
             assert group.states() == states
         assert told == ["ann"] * 3
 
-    def test_tried_again_it_is_for_the_same_once(self, world: World, group: Group) -> None:
-        world.events([message(group, "ann")])
-        group.failing = {1}
-        seen = Seen(group)
-        group.drive(seen.handler, policy=RETRY)
-        assert group.states() == {1: "waiting"}
-        due_now(group)
-        group.failing.clear()
-        seen.events.clear()
-        group.drive(seen.handler, policy=RETRY)
-        assert (seen.events, group.effects()) == ([(1, ["ann"])], [1])
-
 
 class TestStopped:
     def stop(self, group: Group, name: str = "bad") -> None:
@@ -403,17 +305,6 @@ class TestStopped:
         assert sorted(seen.events) == [(2, ["bad"]), (5, ["bad"]), (6, ["bad"])]
         assert stops(group) == []
 
-    def test_beside_what_its_condition_matches(self, world: World, group: Group) -> None:
-        self.stop(group)
-        world.events([message(group, "bad"), NewEvent(payload=7, key="k"), message(group, "bad")])
-        group.drive()
-        by_sql(group, "bad", "e.key = 'k'")
-        assert resume(group, "bad") == 3
-        taken_over(group)
-        seen = Seen(group)
-        group.drive(seen.handler)
-        assert sorted(seen.events) == [(n, ["bad"]) for n in (2, 3, 4)]
-
     def test_also_when_it_is_mended_without_sql(self, world: World, group: Group) -> None:
         self.stop(group)
         subscribe(group, "bad", {"customer": 5})
@@ -441,15 +332,3 @@ class TestStopped:
         seen.events.clear()
         group.drive(seen.handler, policy=RETRY)
         assert seen.events == [(2, ["ann"]), (3, ["bad"])]
-
-
-def test_a_name_as_long_as_may_be(world: World, group: Group) -> None:
-    name = "ü" * 200
-    world.value(
-        "select gapless.subscribe(%s, %s, %s, %s, %s)",
-        group.name, world.topic.name, name, Jsonb(CUSTOMER), Jsonb({"customer": 9}),
-    )  # fmt: skip
-    world.events([message(group, name)])
-    seen = Seen(group)
-    group.drive(seen.handler)
-    assert seen.events == [(1, [name])]

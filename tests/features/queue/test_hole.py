@@ -66,39 +66,6 @@ def shop(conn: Connection) -> Connection:
     return conn
 
 
-def test_only_so_many_events_are_looked_for(shop: Connection) -> None:
-    """The fourth is missing: who looks for three of them does not say so, whatever the segment has."""
-    lose_event(shop, "p0e4")
-
-    def missing(events_max: int) -> list[tuple[str, int, int]]:
-        return shop.execute(
-            "select m.* from gapless.lease l, gapless.queue_missing(l.topic_id, l.partition_id, l.lease_no, %s) m"
-            " where l.group_id = 'sender' and l.partition_id = 0",
-            [events_max],
-        ).fetchall()
-
-    assert missing(3) == []
-    assert missing(4) == [("hole", 4, 4)]
-
-
-def test_the_end_is_that_of_its_own_topic(shop: Connection) -> None:
-    """In partition 0 of another one there is a segment across the offset that comes next."""
-    shop.execute("select gapless.create_topic('other', 1)")
-    for events in (8, 22):
-        shop.execute(
-            "insert into gapless.outbox_message_t (topic_id, payload)"
-            " select gapless.topic_id('other'), '{}' from generate_series(1, %s)",
-            [events],
-        )
-        while sequence(shop):
-            pass
-    found = shop.execute(
-        "select e.* from gapless.lease l, gapless.queue_end(l.topic_id, l.partition_id, l.lease_no, 13) e"
-        " where l.group_id = 'sender' and l.partition_id = 0"
-    ).fetchall()
-    assert found == [("idle", None)]
-
-
 def take(conn: Connection, most: int = 4) -> list[str]:
     rows = conn.execute(
         "select receipt, event_type from gapless.take('sender', 'mails', %s)", [most]

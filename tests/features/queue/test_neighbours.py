@@ -12,7 +12,7 @@ from gapless.errors import WaitError
 from gapless.log.topics import Topic
 from gapless.log.wait import wait_for
 from support.group import owner
-from support.queue import Queue, join, make, publish
+from support.queue import Queue, join, make
 
 Sessions = Callable[[], Connection]
 
@@ -28,30 +28,6 @@ def test_an_ordered_group_on_the_topic_is_not_disturbed(
         assert mine.consume() == [f"e{n}" for n in range(1, 21)]
     queue.finish(conn, taken)
     assert queue.sweep(conn) == 4
-
-
-def test_clients_and_workers_share_a_group(
-    queue: Queue, conn: Connection, open_session: Sessions
-) -> None:
-    other = open_session()
-    names: list[str] = []
-    for _ in range(5):
-        conn.execute("begin")
-        taken = queue.take(conn)
-        names += taken.events
-        rows = queue.reserve(other, 2)
-        names += [row[3] for row in rows]
-        if taken.outcome == "claimed":
-            queue.finish(conn, taken)
-        else:
-            conn.execute("rollback")
-        for receipt in {row[0] for row in rows}:
-            queue.call(other, "acknowledge", receipt)
-    while rows := queue.reserve(other, 4):
-        names += [row[3] for row in rows]
-        queue.call(other, "acknowledge", rows[0][0])
-    assert sorted(names) == sorted(f"e{n}" for n in range(1, 21))
-    assert queue.floor(conn) == 21
 
 
 class TestRoles:
@@ -240,16 +216,6 @@ def test_retention_waits_for_the_floor(conn: Connection) -> None:
     queue.call(conn, "acknowledge", straggler)
     queue.sweep(conn)
     assert conn.execute(lag).fetchone() == (0,)
-
-
-def test_two_groups_and_two_topics(queue: Queue, conn: Connection) -> None:
-    conn.execute("select gapless.create_topic('urgent', 1)")
-    publish(conn, "urgent", 101, 104)
-    urgent = join(conn, block=4, group="sender", topic="urgent")
-    other = join(conn, block=2, group="auditor", topic="mails")
-    assert urgent.work(conn).events == {"e101", "e102", "e103", "e104"}
-    assert other.work(conn, most=2).events == {"e1", "e2"}
-    assert queue.work(conn).events == {"e1", "e2", "e3", "e4"}
 
 
 def test_who_drops_a_group_takes_no_other_s_floor_and_ranges(

@@ -27,15 +27,3 @@ def test_status_and_doctor_say_why_its_workers_rest(runs: Runs, group: str) -> N
     until(lambda: not errors(), "it is over", within=runs.state)
     assert len(runs.dead(group)) == len(bad)
     assert runs.logs().count("continues as before") == 1
-
-
-@pytest.mark.long
-def test_bad_events_of_one_key_make_nobody_wait(runs: Runs) -> None:
-    runs.conn.execute(
-        "select gapless.publish('jobs', '{\"n\": 0, \"do\": \"reject\"}', 'a') from generate_series(1, 100)"
-    )
-    good = runs.publish(count=20)
-    runs.start("once", workers=1)
-    runs.until_done(good)
-    runs.until_empty("once")
-    assert "slowed down" not in (runs.folder / "run-0.log").read_text()

@@ -9,7 +9,7 @@ import pytest
 
 import gapless
 from gapless import ops
-from gapless.errors import RefusedError, UsageError
+from gapless.errors import RefusedError
 from gapless.testing import drain
 from support.programs import queue_app as app
 from support.supervisors import Runs
@@ -89,49 +89,6 @@ def test_groups_and_status_know_queues(runs: Runs, letters: list[int]) -> None:
     code, out, _ = gapless_says(runs, "status")
     assert code == 0
     assert "3 workers" in out
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize(
-    ("words", "why"),
-    [
-        (["take", "letters"], "of which topic? Write GROUP/TOPIC"),
-        (["take", "letters/jobs", "--visibility", "0"], "visibility"),
-        (["take", "letters/jobs", "--visibility", "inf"], "visibility"),
-        (["take", "letters/jobs", "--visibility", "long"], "is not a number of seconds"),
-        (["take", "letters/jobs", "--max", "0"], "0 must be 1 or more"),
-        (["take", "nobody/jobs"], "nobody"),
-        (["take", "letters/nothing"], "nothing"),
-        (["take", "ordered/jobs"], "ordered"),
-        (["ack", "letters/jobs", "junk"], "receipt"),
-        (["release", "letters/jobs", "junk", "--delay", "-1"], "delay"),
-        (["state", "letters/jobs"], "name the group alone"),
-        (["state", "nobody"], "nobody"),
-        (["peek", "letters/jobs/0@7"], "one event"),
-    ],
-)
-def test_bad_input(runs: Runs, letters: list[int], words: list[str], why: str) -> None:
-    ops.create_group(runs.conn, "ordered", "jobs")
-    code, out, err = gapless_says(runs, "queue", *words)
-    assert (code, out) == (2, "")
-    assert err.count("\n") == 1
-    assert why in err
-    assert "Traceback" not in err
-
-
-@pytest.mark.long
-def test_the_mode_of_a_group_that_has_handled_something_stays(runs: Runs) -> None:
-    runs.publish(count=2)
-    drain(runs.dsn, app.once)
-    with pytest.raises(RefusedError, match="once") as refused:
-        ops.create_group(runs.conn, "once", "jobs", mode="ordered")
-    assert refused.value.sqlstate == "GL409"
-    ordered = gapless.handler(topic="jobs", group="once")(lambda unit, conn: None)
-    with pytest.raises(UsageError):
-        drain(runs.dsn, ordered)
-    code, _, err = gapless_says(runs, "groups", "create", "once", "jobs", "--mode", "ordered")
-    assert code == 2
-    assert err.count("\n") == 1
 
 
 @pytest.mark.long

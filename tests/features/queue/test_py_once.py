@@ -57,45 +57,6 @@ def test_q1_q4_workers_share_a_partition_and_kills_double_nothing(runs: Runs) ->
     assert served[0] >= 6
 
 
-class TestPolicies:
-    @pytest.mark.long
-    def test_what_fails_is_set_aside_and_its_neighbours_commit(self, runs: Runs) -> None:
-        runs.start("once", environ={"BATCH": "50"})
-        words: list[dict[str, Any]] = [{"do": word} for word in ("fail", "reject", "commit")]
-        bad = runs.publish({"do": "skip"}, *words)
-        good = runs.publish(count=40)
-        runs.until_done(good)
-        until(lambda: len(runs.dead("once")) == 3, "three are dead", within=runs.state)
-        runs.until_empty("once")
-        assert runs.done() == dict.fromkeys(good, 1)
-        dead = runs.dead("once")
-        assert set(dead) == set(bad[1:])
-        assert dead[bad[1]] == "ValueError: as it says"
-        assert "bad address" in dead[bad[2]]
-        assert "must not COMMIT" in dead[bad[3]]
-
-    @pytest.mark.long
-    def test_retries_with_delays_and_the_attempt_is_told(self, runs: Runs) -> None:
-        runs.start("once", environ={"ON_FAILURE": "retry", "DELAYS_S": "0.1,0.1"})
-        (twice,) = runs.publish({"do": "fail", "times": 2})
-        (always,) = runs.publish({"do": "fail"})
-        (wished,) = runs.publish({"do": "retry", "times": 3, "after": 0.05})
-        runs.until_done([twice, wished])
-        until(lambda: set(runs.dead("once")) == {always}, "one is dead", within=runs.state)
-        rows = runs.conn.execute("select n, attempt from done").fetchall()
-        assert dict(rows) == {twice: 3, wished: 4}
-
-    @pytest.mark.long
-    def test_what_is_redriven_is_handled_again(self, runs: Runs) -> None:
-        runs.start("once")
-        (number,) = runs.publish({"do": "fail", "times": 1})
-        until(lambda: runs.dead("once"), "it is dead", within=runs.state)
-        (unit,) = ops.list_units(runs.conn, ops.DlqFilter(group="once", states=["dead"]))
-        ops.redrive_unit(runs.conn, unit.place)
-        runs.until_done([number])
-        assert runs.dead("once") == {}
-
-
 class TestPoison:
     @pytest.mark.long
     def test_an_event_that_kills_is_found_and_set_aside_unseen(self, runs: Runs) -> None:
@@ -109,13 +70,6 @@ class TestPoison:
         assert "its worker died, or lost its session" in runs.dead("once")[poison]
         assert runs.done() == dict.fromkeys(before + after, 1)
         runs.until_workers(run, 3)
-
-    @pytest.mark.long
-    def test_one_that_kills_once_is_handled_after_all(self, runs: Runs) -> None:
-        runs.start("once")
-        (number,) = runs.publish({"do": "kill", "times": 1})
-        runs.until_done([number])
-        assert runs.dead("once") == {}
 
     @pytest.mark.long
     def test_a_worker_that_hangs_is_ended(self, runs: Runs) -> None:
@@ -187,30 +141,7 @@ def test_sigterm_lets_a_worker_finish_what_it_has_in_hand(runs: Runs) -> None:
     assert runs.done() == dict.fromkeys(numbers, 1)
 
 
-@pytest.mark.long
-def test_preferred_topics_come_first(runs: Runs) -> None:
-    runs.start("preferred", workers=1, environ={"BATCH": "1"})
-    numbers = runs.publish(*[{"sleep": 0.03}] * 60)
-    until(lambda: len(runs.done()) >= 3, "it has begun", within=runs.state)
-    urgent = runs.publish(count=5, topic="urgent")
-    runs.until_done(numbers + urgent)
-    order = [n for (n,) in runs.conn.execute("select n from done order by at").fetchall()]
-    last = max(order.index(number) for number in urgent)
-    assert last < len(order) - 20
-
-
 class TestByHand:
-    @pytest.mark.long
-    def test_pause_and_resume(self, runs: Runs) -> None:
-        runs.start("once")
-        runs.until_done(runs.publish(count=5))
-        ops.pause(runs.conn, ops.GroupPlace.parse("once"), reason="bad deploy")
-        more = runs.publish(count=10)
-        until(lambda: runs.left("once") == 10, "they have offsets", within=runs.state)
-        assert not set(more) & set(runs.done())
-        ops.resume(runs.conn, ops.GroupPlace.parse("once"))
-        runs.until_done(more, patience(5))
-
     @pytest.mark.long
     def test_seek_handles_again_what_is_behind_it(self, runs: Runs) -> None:
         run = runs.start("once")
@@ -224,16 +155,6 @@ class TestByHand:
         ops.resume(runs.conn, ops.GroupPlace.parse("once"))
         until(lambda: set(runs.done().values()) == {2}, "all twice", within=runs.state)
         assert runs.stop(run) == 0
-
-    @pytest.mark.long
-    def test_wait_for_tells_when_it_is_handled(self, runs: Runs) -> None:
-        runs.start("once")
-        runs.until_done(runs.publish(count=1))
-        sent = gapless.publish(runs.conn, "jobs", {"n": 1000}, key="a")
-        assert gapless.wait_for(runs.conn, "once", sent, timeout_s=patience(10)) == "handled"
-        assert runs.done()[1000] == 1
-        sent = gapless.publish(runs.conn, "jobs", {"n": 1001, "do": "fail"}, key="a")
-        assert gapless.wait_for(runs.conn, "once", sent, timeout_s=patience(10)) == "dead"
 
 
 @pytest.mark.long

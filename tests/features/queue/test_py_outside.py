@@ -3,13 +3,10 @@
 import os
 import signal
 from contextlib import suppress
-from datetime import timedelta
-from typing import Any
 
 import pytest
 
 from support.fleet import until
-from support.patience import patience
 from support.supervisors import Runs
 
 
@@ -43,77 +40,7 @@ def test_all_are_called_and_only_what_was_in_hand_again(runs: Runs) -> None:
     assert runs.dead("outside") == {}
 
 
-@pytest.mark.long
-def test_several_calls_go_on_at_a_time(runs: Runs) -> None:
-    runs.start("outside", workers=1, environ={"CONCURRENCY": "8"})
-    runs.until_done(runs.publish(count=1))
-    numbers = runs.publish(*[{"sleep": 1.0}] * 8)
-    runs.until_done(numbers)
-    (spread,) = runs.conn.execute(
-        "select max(at) - min(at) from done where n = any(%s)", [numbers]
-    ).fetchone() or (None,)
-    assert spread < timedelta(seconds=1)
-
-
-@pytest.mark.long
-def test_a_reservation_is_renewed_while_its_call_lasts(runs: Runs) -> None:
-    runs.start("outside", workers=2, environ={"VISIBILITY_S": "0.6"})
-    (number,) = runs.publish({"sleep": patience(2.5)})
-    runs.until_done([number])
-    runs.until_empty("outside", patience(10))
-    assert calls(runs) == {number: [1]}
-
-
-def test_a_killed_workers_calls_are_in_other_hands_at_once(runs: Runs) -> None:
-    """Not only when the visibility of ten minutes is over."""
-    run = runs.start("outside", workers=2, environ={"VISIBILITY_S": "600"})
-    runs.until_workers(run, 2)
-    (number,) = runs.publish({"do": "hang", "times": 1})
-    pid = runs.until_hangs(number)
-    os.kill(pid, signal.SIGKILL)
-    until(lambda: calls(runs).get(number) == [1, 2], "called again", within=runs.state)
-    runs.until_empty("outside")
-
-
-@pytest.mark.long
-def test_a_machine_that_is_paused_loses_its_events_and_is_told(runs: Runs) -> None:
-    environ = {"VISIBILITY_S": "1", "GAPLESS_MEMBERTTLMS": "60000"}
-    paused = runs.start("outside", workers=1, environ=environ)
-    runs.until_workers(paused, 1)
-    (number,) = runs.publish({"sleep": 0.8})
-    until(lambda: number in runs.done(), "it is called", within=runs.state)
-    os.killpg(paused.pid, signal.SIGSTOP)
-    runs.start("outside", workers=1, environ=environ)
-    until(lambda: calls(runs).get(number) == [1, 2], "called again", within=runs.state)
-    runs.until_empty("outside")
-    os.killpg(paused.pid, signal.SIGCONT)
-    until(lambda: "its call ended after the reservation" in runs.logs(), "told", within=runs.logs)
-    assert calls(runs) == {number: [1, 2]}
-
-
 class TestPolicies:
-    @pytest.mark.long
-    def test_what_fails(self, runs: Runs) -> None:
-        runs.start("outside", environ={"ON_FAILURE": "retry", "DELAYS_S": "0.1"})
-        good = runs.publish(count=10)
-        words: list[dict[str, Any]] = [
-            {"do": "fail"},
-            {"do": "fail", "times": 1},
-            {"do": "reject"},
-            {"do": "retry", "times": 2},
-            {"do": "skip"},
-        ]
-        fails, once, reject, retry, skip = runs.publish(*words)
-        runs.until_done([*good, once, retry, skip])
-        until(
-            lambda: set(runs.dead("outside")) == {fails, reject}, "two are dead", within=runs.state
-        )
-        runs.until_empty("outside")
-        made = calls(runs)
-        assert {n: made[n] for n in good} == {n: [1] for n in good}
-        assert (made[fails], made[once], made[retry]) == ([1, 2], [1, 2], [1, 2, 3])
-        assert (made[reject], made[skip]) == ([1], [1])
-
     @pytest.mark.long
     def test_one_that_kills_is_found_and_its_neighbours_are_not_blamed(self, runs: Runs) -> None:
         environ = {"GAPLESS_MAXCRASHES": "2", "CONCURRENCY": "8"}

@@ -118,13 +118,6 @@ class TestOneHolder:
         assert [row[3] for row in queue.reserve(conn, 4)] == ["e5", "e6", "e7", "e8"]
         assert queue.work(conn).events == {"e9", "e10", "e11", "e12"}, "workers pass them too"
 
-    def test_after_its_time_it_counts_until_another_has_it(
-        self, queue: Queue, conn: Connection
-    ) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        _lapse(queue, conn)
-        assert queue.call(conn, "acknowledge", receipt) == 1
-
     def test_a_session_may_read_backslashes_as_it_likes(
         self, queue: Queue, conn: Connection
     ) -> None:
@@ -144,21 +137,6 @@ class TestOneHolder:
             assert refused.value.sqlstate == "GL003"
         with pytest.raises(psycopg.Error, match="counts no more"):
             queue.call(conn, "reject", old, "late")
-        assert queue.call(conn, "acknowledge", new) == 1
-
-    def test_nor_for_a_unit_that_was_set_aside(self, conn: Connection) -> None:
-        queue = make(conn, events=1, block=4)
-        receipt = queue.reserve(conn)[0][0]
-        conn.execute("select gapless.release('sender', 'mails', %s, delay => '1 h')", [receipt])
-        due = "update gapless.dead_letter set next_attempt_ts = clock_timestamp()"
-        conn.execute(due)
-        old = queue.reserve(conn)[0][0]
-        conn.execute(due)  # its time runs out
-        new = queue.reserve(conn)[0][0]
-        for function in ("acknowledge", "release", "extend"):
-            with pytest.raises(psycopg.Error) as refused:
-                queue.call(conn, function, old)
-            assert refused.value.sqlstate == "GL003"
         assert queue.call(conn, "acknowledge", new) == 1
 
     def test_an_answer_that_is_not_committed_holds_its_event(
@@ -201,14 +179,6 @@ class TestOneHolder:
         thread.join(10)
         assert lost == ["GL003"]
 
-    def test_an_answer_counts_once(self, queue: Queue, conn: Connection) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        queue.call(conn, "acknowledge", receipt)
-        for function in ("acknowledge", "release", "extend"):
-            with pytest.raises(psycopg.Error) as refused:
-                queue.call(conn, function, receipt)
-            assert refused.value.sqlstate == "GL003"
-
     def test_a_seek_takes_all_of_them(self, queue: Queue, conn: Connection) -> None:
         queue.work(conn, 5)
         receipt = queue.reserve(conn)[0][0]
@@ -242,6 +212,38 @@ class TestOneHolder:
         assert left == (0,)
 
 
+# What a client says of a receipt and an offset: what is noted of that event then, and what is set aside.
+SAYS: dict[str, tuple[str, str, tuple[str, int, str] | None]] = {
+    "acknowledge": ("acknowledge({}, {}, {}, {})", "done", None),
+    "release": ("release({}, {}, {}, c_offset => {})", "open", None),
+    "later": ("release({}, {}, {}, '1 h', {})", "done", ("waiting", 0, "given back")),
+    "reject": ("reject({}, {}, {}, 'bad', {})", "done", ("dead", 1, "bad")),
+    "extend": ("extend({}, {}, {}, '2 h', {})", "held", None),
+}
+
+
+@pytest.mark.parametrize("how", SAYS)
+@pytest.mark.parametrize("c_offset", [None, 1, 3])
+def test_what_a_client_says(queue: Queue, conn: Connection, how: str, c_offset: int | None) -> None:
+    """Of all events of the receipt, or of one; once, and by who has it, for its group and topic alone."""
+    text, state, aside = SAYS[how]
+    call = f"select gapless.{text}".replace("{}", "%s")
+    join(conn, block=4, group="other", topic="mails")
+    receipt = queue.reserve(conn, 4)[0][0]
+    (refused, _) = _refused(conn, call, "other", "mails", receipt, c_offset)
+    assert refused == "GL400"
+    row = conn.execute(call, ["sender", "mails", receipt, c_offset]).fetchone()
+    events = [1, 2, 3, 4] if c_offset is None else [c_offset]
+    assert how == "extend" or row == (len(events),)
+    noted = {n: what for first, last, what in queue.ranges(conn) for n in range(first, last + 1)}
+    assert noted == dict.fromkeys(range(1, 5), "held") | dict.fromkeys(events, state)
+    letters = "select first_offset, state, attempts, reason from gapless.dead_letter order by 1"
+    assert conn.execute(letters).fetchall() == ([(n, *aside) for n in events] if aside else [])
+    if how != "extend":
+        again = _refused(conn, call, "sender", "mails", receipt, c_offset)
+        assert again[0] == "GL003"
+
+
 class TestAnswers:
     def test_one_event_of_several(self, queue: Queue, conn: Connection) -> None:
         receipt = queue.reserve(conn, 4)[0][0]
@@ -268,24 +270,6 @@ class TestAnswers:
         assert queue.call(conn, "release", receipt) == 4
         again = queue.reserve(conn, 4)
         assert [(row[2], row[3]) for row in again] == [(1, f"e{n}") for n in range(1, 5)]
-
-    def test_released_with_a_delay_it_waits_as_a_letter(
-        self, queue: Queue, conn: Connection
-    ) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        conn.execute("select gapless.release('sender', 'mails', %s, delay => '1 h')", [receipt])
-        assert conn.execute("select state, attempts from gapless.dead_letter").fetchall() == [
-            ("waiting", 0)
-        ]
-        conn.execute("update gapless.dead_letter set next_attempt_ts = clock_timestamp()")
-        for n in range(1, 6):
-            queue.work(conn, n * 4 - 3)
-        again, _, attempt, name = queue.reserve(conn)[0]
-        assert (name, attempt) == ("e1", 1)
-        assert queue.reserve(conn) == [], "a letter in hand is nobody else's"
-        assert queue.call(conn, "extend", again, "2 h") is not None
-        assert queue.call(conn, "acknowledge", again) == 1
-        assert conn.execute("select count(*) from gapless.dead_letter_event").fetchone() == (0,)
 
     def test_a_dead_one_is_redriven_by_a_client(self, conn: Connection) -> None:
         queue = make(conn, events=1, block=4)
@@ -338,143 +322,8 @@ class TestAnswers:
         assert lost.value.sqlstate == "GL003"
 
 
-class TestDeaths:
-    def test_a_worker_that_died_is_noted_and_its_events_come_one_by_one(
-        self, queue: Queue, conn: Connection, open_session: Sessions
-    ) -> None:
-        conn.execute("set statement_timeout = '10 s'")
-        one = open_session()
-        one.execute("begin")
-        taken = queue.take(one)
-        note = "select gapless.note_death(%s, %s, %s)"
-        values = [queue.lease, *(taken.offsets or ())]
-        assert conn.execute(note, values).fetchone() == ("busy",), "its session is still there"
-        one.close()
-        for _ in range(500):
-            if conn.execute(note, values).fetchone() == ("noted",):
-                break
-        assert queue.ranges(conn) == [(1, 4, "open")]
-        assert queue.work(conn).events == {"e5", "e6", "e7", "e8"}
-        for n in (3, 4, 5):
-            queue.work(conn, n * 4 - 3)
-        assert queue.work(conn).outcome == "noted"
-        row = conn.execute(
-            "select event_type, crashes from gapless.reserve('sender', %s, null, 4, '60 s', 'w', 'aside')",
-            [queue.topic_id],
-        ).fetchall()
-        assert row == [("e1", 2)]
-
-    def test_what_was_committed_after_all_is_done(self, queue: Queue, conn: Connection) -> None:
-        queue.work(conn)
-        note = "select gapless.note_death(%s, 1, 4)"
-        assert conn.execute(note, [queue.lease]).fetchone() == ("done",)
-        queue.sweep(conn)
-        assert conn.execute(note, [queue.lease]).fetchone() == ("done",)
-        assert queue.ranges(conn) == []
-
-    def test_all_that_a_process_had_lapses(self, queue: Queue, conn: Connection) -> None:
-        reserve = "select receipt from gapless.reserve('sender', %s, null, 1, '1 h', %s)"
-        conn.execute(reserve, [queue.topic_id, "w1"])
-        other = conn.execute(reserve, [queue.topic_id, "w2"]).fetchone()
-        assert conn.execute("select gapless.end_holder('w1')").fetchone() == (1,)
-        assert queue.ranges(conn) == [(1, 1, "open"), (2, 2, "held")]
-        assert other is not None
-        assert conn.execute("select gapless.acknowledge_receipt(%s)", other).fetchone() == (1,)
-
-
-class TestRefused:
-    @pytest.mark.parametrize("visibility", ["0", "-1 s", "367 days", None])
-    def test_a_visibility(self, queue: Queue, conn: Connection, visibility: str | None) -> None:
-        state, text = _refused(
-            conn, "select gapless.take('sender', 'mails', visibility => %s)", visibility
-        )
-        assert state == "GL400"
-        assert "visibility" in text
-        receipt = queue.reserve(conn)[0][0]
-        with pytest.raises(psycopg.Error) as refused:
-            queue.call(conn, "extend", receipt, visibility)
-        assert refused.value.sqlstate == "GL400"
-
-    @pytest.mark.parametrize("most", [0, -1, 10_001, None])
-    def test_a_number_of_events(self, queue: Queue, conn: Connection, most: int | None) -> None:
-        state, _ = _refused(conn, "select gapless.take('sender', 'mails', max_events => %s)", most)
-        assert state == "GL400"
-
-    @pytest.mark.parametrize("delay", ["-1 s", "367 days", None])
-    def test_a_delay(self, queue: Queue, conn: Connection, delay: str | None) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        state, text = _refused(
-            conn,
-            "select gapless.release('sender', 'mails', %s, delay => %s::interval)",
-            receipt,
-            delay,
-        )
-        assert (state, "delay" in text) == ("GL400", True)
-        assert queue.call(conn, "acknowledge", receipt) == 1, "nothing was lost"
-
-    @pytest.mark.parametrize("receipt", ["", "x", "R1:1:1:x", None, "R" + "9" * 400])
-    def test_what_is_no_receipt(self, queue: Queue, conn: Connection, receipt: str | None) -> None:
-        state, text = _refused(conn, "select gapless.acknowledge('sender', 'mails', %s)", receipt)
-        assert (state, "no receipt" in text) == ("GL400", True)
-
-    def test_a_receipt_of_another_group(self, queue: Queue, conn: Connection) -> None:
-        join(conn, block=4, group="other", topic="mails")
-        receipt = queue.reserve(conn)[0][0]
-        state, text = _refused(conn, "select gapless.acknowledge('other', 'mails', %s)", receipt)
-        assert (state, "is not of group" in text) == ("GL400", True)
-
-    def test_an_unknown_group_and_topic(self, queue: Queue, conn: Connection) -> None:
-        assert _refused(conn, "select gapless.take('nobody', 'mails')")[0] == "GL404"
-        assert _refused(conn, "select gapless.take('sender', 'nothing')")[0] == "GL404"
-        assert _refused(conn, "select gapless.take(null, 'mails')")[0] == "GL404"
-        assert _refused(conn, "select gapless.queue_state('nobody')")[0] == "GL404"
-
-    def test_an_ordered_group(self, queue: Queue, conn: Connection) -> None:
-        conn.execute("select gapless.create_group('ledger', 'mails')")
-        assert _refused(conn, "select gapless.take('ledger', 'mails')")[0] == "GL409"
-
-    def test_a_reason_that_says_nothing(self, queue: Queue, conn: Connection) -> None:
-        receipt = queue.reserve(conn)[0][0]
-        state, _ = _refused(conn, "select gapless.reject('sender', 'mails', %s, ' ')", receipt)
-        assert state == "GL400"
-
-
 class TestMode:
     MAKE = "select gapless.create_group(%s, 'mails', mode => %s)"
-
-    def test_it_may_change_before_anything_was_handled(
-        self, queue: Queue, conn: Connection
-    ) -> None:
-        conn.execute(self.MAKE, ["sender", "ordered"])
-        conn.execute(self.MAKE, ["sender", "queue"])
-        assert queue.reserve(conn, 4) != []
-
-    def test_then_it_is_fixed(self, queue: Queue, conn: Connection) -> None:
-        queue.work(conn)
-        state, text = _refused(conn, self.MAKE, "sender", "ordered")
-        assert (state, "fixed" in text) == ("GL409", True)
-        queue.sweep(conn)
-        assert _refused(conn, self.MAKE, "sender", "ordered")[0] == "GL409"
-
-    def test_both_in_one_group(self, queue: Queue, conn: Connection) -> None:
-        conn.execute("select gapless.create_topic('orders', 1)")
-        state, text = _refused(conn, "select gapless.create_group('sender', 'orders')")
-        assert (state, "cannot be ordered" in text) == ("GL409", True)
-
-    @pytest.mark.parametrize(
-        ("mode", "block"),
-        [("fifo", None), (None, None), ("queue", 0), ("queue", 10_001), ("ordered", 4)],
-    )
-    def test_out_of_range(
-        self, queue: Queue, conn: Connection, mode: str | None, block: int | None
-    ) -> None:
-        state, _ = _refused(
-            conn,
-            "select gapless.create_group('new', 'mails', mode => %s, block => %s)",
-            mode,
-            block,
-        )
-        assert state == "GL400"
 
     def test_another_block_size_waits_until_nothing_is_between(
         self, queue: Queue, conn: Connection, open_session: Sessions

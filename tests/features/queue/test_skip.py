@@ -13,14 +13,9 @@ from gapless.ops import GroupPlace
 from gapless.status import snapshot
 from gapless.status.document import to_document
 from support.fleet import until
-from support.queue import Queue, make, publish
+from support.queue import Queue
 
 Sessions = Callable[[], Connection]
-
-
-def lose_segment(conn: Connection, base_offset: int) -> None:
-    done = conn.execute("delete from gapless.log_segment where base_offset = %s", [base_offset])
-    assert done.rowcount == 1
 
 
 def skip(conn: Connection, offset: int) -> tuple[int, int, int, int]:
@@ -53,21 +48,6 @@ def test_an_event_in_the_middle_of_a_block(queue: Queue, conn: Connection) -> No
     assert conn.execute(kept).fetchall() == [("skip", "7", "8")]
 
 
-@pytest.mark.parametrize("asked", [9, 10, 14, 16])
-def test_a_segment_over_blocks(conn: Connection, asked: int) -> None:
-    """Events 9 to 16, from the middle of a block of 6 to that of another; any offset of it will do."""
-    queue = make(conn, events=8, block=6)
-    publish(conn, "mails", 9, 16)
-    publish(conn, "mails", 17, 20)
-    lose_segment(conn, 9)
-    (told,) = found(conn)
-    assert "offsets 9 to 16" in told[0]
-    assert skip(conn, asked) == (9, 16, 8, 8)
-    assert found(conn) == []
-    assert finish_rest(queue, conn) == names(*range(1, 9), *range(17, 21))
-    assert queue.floor(conn) == 21
-
-
 def test_what_is_finished_or_in_hand_stays_so(queue: Queue, conn: Connection) -> None:
     receipt = queue.reserve(conn, 4)[0][0]
     for hint in (5, 9):
@@ -81,16 +61,6 @@ def test_what_is_finished_or_in_hand_stays_so(queue: Queue, conn: Connection) ->
     assert queue.ranges(conn)[0] == (1, 4, "held")
     queue.call(conn, "acknowledge", receipt)
     assert finish_rest(queue, conn) == names(17, 18, 19, 20)
-    assert queue.floor(conn) == 21
-
-
-def test_of_what_lapsed_the_rest_comes_again(queue: Queue, conn: Connection) -> None:
-    queue.reserve(conn, 4)
-    conn.execute("update gapless.queue_range set deadline = clock_timestamp()")
-    lose_event(conn, "e2", "e3")
-    assert "offsets 2 to 2" in found(conn)[0][0]
-    assert skip(conn, 2) == (2, 3, 2, 2)
-    assert finish_rest(queue, conn) == names(1, *range(4, 21))
     assert queue.floor(conn) == 21
 
 
@@ -131,13 +101,3 @@ def test_what_retention_dropped(queue: Queue, conn: Connection) -> None:
     assert "retention has dropped offsets 1 to 5" in str(error_of(conn))
     assert skip(conn, 1) == (1, 5, 5, 5)
     assert finish_rest(queue, conn) == names(6, 7, 8, *range(13, 21))
-
-
-def test_where_nothing_is_missing(queue: Queue, conn: Connection) -> None:
-    for offset in (1, 20, 21, 4711):
-        with pytest.raises(RefusedError, match="there is no hole to skip"):
-            skip(conn, offset)
-    lose_event(conn, "e1")
-    skip(conn, 1)
-    with pytest.raises(RefusedError, match="there is no hole to skip"):
-        skip(conn, 1)

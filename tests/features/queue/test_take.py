@@ -16,15 +16,6 @@ def _names(first: int, last: int) -> frozenset[str]:
 
 
 class TestOneHolder:
-    def test_two_take_neighbouring_blocks(self, queue: Queue, open_session: Sessions) -> None:
-        one, two = open_session(), open_session()
-        one.execute("begin")
-        two.execute("begin")
-        assert queue.take(one).events == _names(1, 4)
-        assert queue.take(two).events == _names(5, 8)
-        two.execute("rollback")
-        one.execute("rollback")
-
     def test_two_with_the_same_hint_do_not_wait_for_each_other(
         self, queue: Queue, open_session: Sessions
     ) -> None:
@@ -134,11 +125,6 @@ class TestParts:
         assert queue.work(conn).events == _names(21, 24)
         one.execute("rollback")
 
-    def test_a_claim_goes_on_over_small_segments(self, queue: Queue, conn: Connection) -> None:
-        for n in range(21, 25):
-            publish(conn, "mails", n, n)
-        assert queue.work(conn, 21).events == _names(21, 24)
-
     def test_a_claim_over_two_segments_has_what_it_says(
         self, queue: Queue, conn: Connection
     ) -> None:
@@ -153,22 +139,6 @@ class TestParts:
         conn.execute("rollback")
         assert pieces == [(21, 24, 21, 2, "11"), (21, 24, 23, 2, "11")]
         assert queue.work(conn, 21).events == _names(21, 24)
-
-    def test_who_passes_blocks_in_hand_comes_to_the_end(
-        self, queue: Queue, conn: Connection, open_session: Sessions
-    ) -> None:
-        """Beyond the last, partial block there is nothing; it is no group beyond the log."""
-        publish(conn, "mails", 21, 21)
-        one = open_session()
-        one.execute("begin")
-        assert queue.take(one, 21).events == _names(21, 21)
-        assert queue.work(conn, 21).outcome == "held"
-        assert queue.work(conn, 4000).outcome == "idle"
-        one.execute("rollback")
-
-    def test_less_than_a_block(self, queue: Queue, conn: Connection) -> None:
-        assert queue.work(conn, most=3).events == _names(1, 3)
-        assert queue.work(conn, most=3).events == _names(4, 4)
 
     def test_the_end_of_the_log_keeps_no_lock_of_what_comes_next(
         self, queue: Queue, conn: Connection, open_session: Sessions
@@ -208,20 +178,6 @@ class TestFloor:
         assert queue.sweep(conn) == 0, "a reservation in hand is not finished"
         queue.call(conn, "acknowledge", reserved)
         assert (queue.sweep(conn), queue.floor(conn)) == (8, 17)
-
-    @pytest.mark.long
-    def test_behind_a_straggler_neighbours_become_one(self, conn: Connection) -> None:
-        queue = make(conn, events=600, block=1)
-        straggler = queue.reserve(conn)[0][0]
-        for n in range(2, 601):
-            queue.work(conn, n, most=1)
-        assert len(queue.ranges(conn)) == 600
-        queue.sweep(conn)
-        assert queue.ranges(conn) == [(1, 1, "held"), (2, 600, "done")]
-        assert queue.work(conn, 300).outcome == "idle"
-        assert queue.work(conn).outcome == "idle"
-        queue.call(conn, "acknowledge", straggler)
-        assert (queue.sweep(conn), queue.floor(conn)) == (600, 601)
 
     def test_only_one_sweeps(self, queue: Queue, conn: Connection, open_session: Sessions) -> None:
         one = open_session()

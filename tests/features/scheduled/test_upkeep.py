@@ -13,14 +13,12 @@ from gapless import Published
 from gapless.cli.main import main
 from gapless.db.connect import connect
 from gapless.db.migrate import migrate
-from gapless.db.uninstall import uninstall
 from gapless.features.retention.chunks import (
     HistoryRetention,
     Retention,
     apply_retention,
     set_retention,
 )
-from gapless.features.scheduled import later
 from gapless.features.scheduled.later import Promoter
 from gapless.features.scheduled.schedules import Schedule, add_schedule
 from gapless.features.scheduled.section import Later
@@ -136,33 +134,6 @@ class TestHeldSnapshot:
             hinted = pages(conn, "select gapless.promote(1000, now() + interval '1 hour')")
         assert hinted * 10 < whole, (hinted, whole)
 
-    def test_the_promoter_gives_that_hint(
-        self, conn: Connection, topic: Topic, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        """Most looks begin behind what the last one saw, some at the beginning."""
-        conn.execute(FILL, [3600, 10])
-        lows: list[str] = []
-        ask = later.fetch_all
-
-        def watch(conn: Any, stage: str, name: str, params: Any) -> Any:
-            lows.append(params["low_at"])
-            return ask(conn, stage, name, params)
-
-        monkeypatch.setattr(later, "fetch_all", watch)
-        monkeypatch.setattr(later, "_WHOLE_LOOKS", 1e6)
-        promoter = Promoter()
-        for _ in range(3):
-            promoter.promote(conn)
-        assert [low == "-infinity" for low in lows] == [True, False, False]
-
-    @pytest.mark.long
-    def test_the_look_finds_the_first_by_index(self, conn: Connection, topic: Topic) -> None:
-        """With 10^5 waiting, never analysed."""
-        conn.execute(FILL, [3600, 100_000])
-        for _ in range(10):
-            touched = pages(conn, "select gapless.promote()")
-        assert touched < 60
-
 
 @pytest.mark.long
 def test_many_due_at_once_do_not_keep_back_what_is_published(
@@ -186,24 +157,6 @@ def test_many_due_at_once_do_not_keep_back_what_is_published(
     log = placed(conn)
     assert_gapless(log)
     assert sum(len(each) for each in log.values()) == MANY + turns + 1
-
-
-@pytest.mark.long
-def test_a_hundred_thousand_due_at_once(conn: Connection, topic: Topic) -> None:
-    """Each comes once; no run is longer for those behind it."""
-    conn.execute(FILL, [-10, 100_000])
-    promoter, worst_s = Promoter(), 0.0
-    while True:
-        began_s = perf_counter()
-        promoted = promoter.promote(conn)
-        worst_s = max(worst_s, perf_counter() - began_s)
-        sequence(conn)
-        if not promoted:
-            break
-    row = conn.execute("select count(*), count(distinct event_type) from gapless.outbox_message_t")
-    assert row.fetchone() == (100_000, 100_000)
-    assert conn.execute("select count(*) from gapless.scheduled").fetchone() == (0,)
-    assert worst_s < 5
 
 
 def test_retention_leaves_what_waits_alone(conn: Connection, topic: Topic) -> None:
@@ -248,13 +201,6 @@ class TestTold:
             shift(conn, 0)
             assert any("Gone/Away" in text for level, text in _later(dsn) if level == "FAIL")
 
-    @pytest.mark.long
-    def test_uninstall_leaves_nothing(self, conn: Connection, topic: Topic) -> None:
-        publish(conn, "outbox", 1, deliver_in=10)
-        uninstall(conn)
-        row = conn.execute("select count(*) from pg_class where relname like 'schedule%'")
-        assert row.fetchone() == (0,)
-
 
 def waiting(conn: Connection) -> Later:
     """Return what status says of all that waits."""
@@ -296,46 +242,6 @@ class TestCommands:
         )
         assert run("publish", "outbox", "--file", str(path))[0] == 0
         assert len(run("later")[1].splitlines()) == 3
-
-    @pytest.mark.parametrize(
-        ("line", "says"),
-        [
-            ('{"payload": 1, "deliver_in": -1}', "deliver_in -1.0 must be from 0"),
-            ('{"payload": 1, "deliver_in": "1h"}', "deliver_in must be a number of seconds"),
-            ('{"payload": 1, "deliver_at": "soon"}', "deliver_at 'soon' is no time"),
-            ('{"payload": 1, "deliver_at": "1969-01-01T00:00Z"}', "is no time to deliver at"),
-        ],
-    )
-    def test_a_wrong_line(self, run: Any, tmp_path: Any, line: str, says: str) -> None:
-        path = tmp_path / "events.jsonl"
-        path.write_text(line)
-        code, _, err = run("publish", "outbox", "--file", str(path))
-        assert code == 2
-        assert says in err
-        assert "line 1" in err
-        assert len(err.splitlines()) == 1
-
-    @pytest.mark.few(3)
-    @pytest.mark.parametrize(
-        ("words", "says"),
-        [
-            (["publish", "outbox", "1", "--in", "-5"], "--in"),
-            (["publish", "outbox", "1", "--in", "soon"], "--in 'soon': a number with s, m, h or d"),
-            (["publish", "outbox", "1", "--at", "infinity"], "--at: deliver_at 'infinity' is no"),
-            (["publish", "outbox", "1", "--at", "2030-01-01"], "has no time zone"),
-            (["later", "cancel"], "give ids"),
-            (["later", "cancel", "x"], "is not a whole number"),
-            (["schedule", "add", "n", "outbox", "--cron", "0 0 30 2 *"], "never fires"),
-            (["schedule", "add", "n", "outbox", "--every", "0s"], "is no rhythm"),
-            (["schedule", "add", "n", "outbox"], "--cron"),
-            (["schedule", "pause", "n"], "there is no schedule"),
-        ],
-    )
-    def test_bad_input(self, run: Any, words: list[str], says: str) -> None:
-        code, out, err = run(*words)
-        assert (code, out) == (2, "")
-        assert says in err
-        assert len(err.splitlines()) == 1
 
     @pytest.mark.long
     def test_schedules(self, run: Any) -> None:

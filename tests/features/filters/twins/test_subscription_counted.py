@@ -1,4 +1,4 @@
-"""resume_subscription(): how many units it says, which it asks about in pieces of 1, 2, 4 and more events."""
+"""resume_subscription(): how many units it says, whoever was told before, or claims at the same time."""
 
 import pytest
 
@@ -16,30 +16,6 @@ from features.filters.twins.stopping import (
 from support.twins import Twins
 
 __all__ = ["settled", "twins"]
-
-
-# Which events it matches, and where it was stopped: how many units. The third has offsets 4 to 6.
-UNITS = [
-    ([4, 5], 2, 1),  # asked about 2, 3 to 4, 5 to 8
-    ([4, 5, 6, 7, 8], 2, 3),
-    ([3, 4, 6], 2, 2),
-    ([4, 7], 2, 2),
-    ([4, 7, 8], 2, 3),
-    ([3, 5], 2, 2),
-    ([4, 5], 4, 1),
-    ([5, 6], 5, 1),
-    ([4, 5, 6], 1, 1),
-]
-
-
-@pytest.mark.few(len(UNITS))
-@pytest.mark.parametrize(("of", "first", "units"), UNITS)
-def test_a_unit_that_two_questions_find_is_one(
-    twins: Twins, of: list[int], first: int, units: int
-) -> None:
-    ask_for(twins, *of)
-    stopped(twins, first, 9)
-    assert resumed(twins, 1)[0] == units
 
 
 TELL = (

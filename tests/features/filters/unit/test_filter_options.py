@@ -63,12 +63,3 @@ def test_params_without_an_end(said: tuple[Any, ...], why: str) -> None:
 def test_a_filter_in_words(wanted: Filter, text: str, takes_all: bool) -> None:
     assert str(wanted) == text
     assert wanted.takes_all is takes_all
-
-
-def test_what_a_query_is_given() -> None:
-    assert ALL.query_params == {"event_types": None, "where": None, "params": "{}"}
-    assert Filter(("a",), "$.x", "[]").query_params == {
-        "event_types": ["a"],
-        "where": "$.x",
-        "params": "[]",
-    }

@@ -170,11 +170,3 @@ def test_units_that_a_worker_has_are_due_at_once(twins: Twins) -> None:
     twins.conn.execute("drop table answer")
     assert not twins.changes(END, ["ann"])
     assert twins.value(ANSWER) == 0
-
-
-def test_both_are_counted(twins: Twins) -> None:
-    note(twins, HERE, [(1, 1, HELD), (2, 2, HELD)])
-    letter(twins, HERE, 3, token=TOKEN)
-    letter(twins, HERE, 4, token=TOKEN)
-    letter(twins, HERE, 5, token=TOKEN)
-    assert twins.value("select gapless.end_holder('who')") == 5

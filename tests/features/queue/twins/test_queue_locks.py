@@ -83,23 +83,6 @@ def test_blocks_that_another_has(twins: Twins, other: Connection[Any], name: str
     assert take(twins, hint) == said
 
 
-@pytest.mark.parametrize(
-    ("start", "held", "gap"),
-    [
-        (None, set(), 4), (1, set(), 4), (4, set(), 4), (5, set(), 5), (7, set(), 7), (8, set(), 8), (9, set(), None),
-        (None, {0}, 5), (3, {0}, 5), (4, {0, 1}, None), (6, {1}, None), (3, {1}, 4), (30, set(), None),
-    ],
-)  # fmt: skip
-def test_the_first_gap_that_nobody_has(
-    twins: Twins, other: Connection[Any], start: int | None, held: set[int], gap: int | None
-) -> None:
-    for block in held:
-        lock(other, twins, block)
-    ask = "select gapless.queue_gap(%s, 1, %s, 4, %s)"
-    params = [twins.topic_ids[TOPIC], twins.leases[HERE], start]
-    assert twins.value(ask, *params) == gap
-
-
 GAPS: list[tuple[list[tuple[int, int]], int, int | None, int | None]] = [
     ([(1, 30)], 1, None, 31), ([(1, 30), (31, 31)], 1, None, 32), ([(1, 4), (9, 12)], 1, None, 5),
     ([(1, 4), (9, 12)], 1, 6, 6), ([(1, 4), (9, 12)], 1, 9, 13), ([(1, 4), (9, 12)], 1, 11, 13),

@@ -76,32 +76,6 @@ def test_a_partition_without_a_floor_or_a_segment(busy: Twins) -> None:
     assert busy.conn.execute(PLACES_OF, [topic_id]).fetchall() == rows[:2]
 
 
-@pytest.mark.parametrize(
-    ("group", "topic", "state", "said"),
-    [
-        ("billing", 'orders', "GL409",
-         'group "billing" is an ordered one, with a worker for each partition: events are taken of queue groups'),
-        ("nobody", 'orders', "GL404",
-         ('group "nobody" does not consume topic "orders": make it with'
-         " gapless.create_group('nobody', 'orders', mode => 'queue')")),
-        ("sender", 'third', "GL404",
-         ('group "sender" does not consume topic "third": make it with'
-         " gapless.create_group('sender', 'third', mode => 'queue')")),
-        (None, 'third', "GL404",
-         ('group "<NULL>" does not consume topic "third": make it with'
-         " gapless.create_group(NULL, 'third', mode => 'queue')")),
-    ],
-)  # fmt: skip
-def test_whose_partitions_there_are_none_of(
-    twins: Twins, group: str, topic: str, state: str, said: str
-) -> None:
-    twins.conn.execute("select gapless.create_topic('third', 1)")
-    ask = "select * from gapless.queue_places(%s, gapless.topic_id(%s))"
-    assert twins.refused(ask, [group, topic]) == (state, said)
-    if topic == "orders":
-        assert twins.refused("select * from gapless.queue_state(%s)", [group])[0] == state
-
-
 # What is noted and where the floor is: next and end offset, open, in work, in hand, lapsed, finished ahead.
 STATES: dict[str, tuple[Notes, int, tuple[int, ...]]] = {
     "nothing": ([], 1, (1, 9, 8, 0, 0, 0, 0)),

@@ -93,17 +93,6 @@ def test_which_block_is_next(twins: Twins, name: str) -> None:
     assert take(twins, hint, block, block)[0][:3] == ("claimed", *taken)
 
 
-def test_who_has_a_hint_leaves_gaps_to_others(twins: Twins, other: Connection[Any]) -> None:
-    """When the block that it points to is in another's hands, too."""
-    cut(twins, 2)
-    note(twins, HERE, [(3, 4, DONE), (7, 8, DONE)])
-    other.execute(
-        "select pg_advisory_xact_lock(7427006, gapless.block_key(%s, 0))", [twins.leases[HERE]]
-    )
-    assert take(twins, 1, 2)[0][0] == "held"
-    assert take(twins, None, 2)[0][:3] == ("claimed", 5, 6)
-
-
 @pytest.mark.parametrize(
     ("in_hand", "said"), [(64, ("claimed", 66, 66)), (65, ("held", None, None))]
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.twin_queues import DUE, ELSEWHERE, HERE, PLACES, letter, note
+from support.twin_queues import DUE, ELSEWHERE, HERE, letter, note
 from support.twins import Twins
 
 NOTED = "select gapless.has_noted('sender', %s, 1, %s)"
@@ -43,19 +43,3 @@ def test_what_is_open_again_above_the_floor(twins: Twins, name: str) -> None:
     assert twins.value(NOTED, *params) is False
     note(twins, HERE, [(3, 3, DUE)])
     assert twins.value(NOTED, *params) is is_open
-
-
-def test_a_partition_whose_floor_has_moved_is_in_the_queue_already(twins: Twins) -> None:
-    """It is given no other floor, below the one that it has."""
-    twins.conn.execute("update gapless.queue_floor set version = version + 5, next_offset = 4")
-    enter = "select gapless.enter_queue('sender', %s, 7)"
-    assert not twins.changes(enter, [twins.topic_ids["orders"]])
-
-
-def test_units_of_all_groups_that_a_worker_has_are_due_at_once(twins: Twins) -> None:
-    token = "11111111-1111-4111-8111-111111111111"
-    for place in PLACES:
-        letter(twins, place, 1, worker="ann", token=token, next_attempt_ts="2199-01-01")
-    assert twins.value("select gapless.end_holder('ann')") == len(PLACES)
-    late = "select count(*) from gapless.dead_letter where next_attempt_ts > now() + interval '1 h'"
-    assert twins.value(late) == 0

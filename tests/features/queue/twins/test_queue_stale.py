@@ -1,24 +1,21 @@
-"""A receipt that is old, or old in part: what was given out again since is not answered for with it."""
+"""A receipt that is old, or old in part, and times that are none: refused, and nothing of others is changed."""
 
 import pytest
 
 from features.queue.twins.answers import CALLS, OTHER, TOKEN
-from support.twin_queues import ELSEWHERE, HELD, HERE, letter, letters, note, noted
+from support.twin_queues import ELSEWHERE, HELD, HERE, PLACES, letter, letters, note, noted
 from support.twins import Twins
+
+REFUSED = (
+    "the receipt counts no more: another took the events, or they were answered for ({receipt})"
+)
+UNITS = "select jsonb_agg(to_jsonb(d) order by group_id, topic_id, partition_id) from gapless.dead_letter d"
 
 
 def call(how: str, receipt: str) -> str:
     text = CALLS[how][0]
     given = [f"'{receipt}'", "null"]
     return f"select gapless.{text.format(*(given if '{0}' in text else [', '.join(given)]))}"
-
-
-@pytest.mark.parametrize("how", CALLS)
-def test_a_unit_that_was_given_out_again_is_another_s(twins: Twins, how: str) -> None:
-    letter(twins, HERE, 5, token=TOKEN, crashes=2)
-    receipt = f"L{twins.leases[HERE]}:5:5:{OTHER}"
-    assert twins.refused(call(how, receipt))[0] == "GL003"
-    assert letters(twins, HERE, "state, crashes, token::text") == [("waiting", 2, TOKEN)]
 
 
 @pytest.mark.parametrize("how", CALLS)
@@ -51,8 +48,31 @@ def test_a_unit_is_answered_for_beside_one_of_the_same_token(twins: Twins, how: 
     assert letters(twins, HERE, columns)[-1] == (6, "waiting", 2, TOKEN, True)
 
 
-def test_no_receipt_is_extended_by_nothing(twins: Twins) -> None:
+@pytest.mark.few(5)
+@pytest.mark.parametrize("how", CALLS)
+@pytest.mark.parametrize(("first", "token"), [(5, OTHER), (6, TOKEN)])
+def test_a_unit_that_another_took_is_not_answered_for(
+    twins: Twins, how: str, first: int, token: str
+) -> None:
+    """Each has one at 5, under one token; the receipt is of an earlier time, or of a unit that is gone."""
+    for place in PLACES:
+        letter(twins, place, 5, token=TOKEN)
+    before = twins.value(UNITS)
+    receipt = f"L{twins.leases[HERE]}:{first}:{first}:{token}"
+    assert twins.refused(call(how, receipt)) == ("GL003", REFUSED.format(receipt=receipt))
+    assert twins.value(UNITS) == before
+
+
+@pytest.mark.parametrize("visibility", ["0 s", "-1 s", "367 days", "9000 years", None])
+def test_a_receipt_is_not_kept_for_no_time(twins: Twins, visibility: str | None) -> None:
+    """Above zero, and not forever."""
     note(twins, HERE, [(1, 4, HELD)])
     twins.conn.execute("update gapless.queue_range set token = %s", [TOKEN])
-    receipt = f"R{twins.leases[HERE]}:1:4:{TOKEN}"
-    assert twins.refused("select gapless.extend_receipt(%s, '0 s')", [receipt])[0] == "GL400"
+    letter(twins, HERE, 5, token=TOKEN)
+    lease = twins.leases[HERE]
+    for receipt in (f"R{lease}:1:4:{TOKEN}", f"L{lease}:5:5:{TOKEN}"):
+        for extend in ("extend_receipt(%s, %s)", "extend('sender', 'orders', %s, %s)"):
+            state, text = twins.refused(f"select gapless.{extend}", [receipt, visibility])
+            assert (state, text[:38]) == ("GL400", "visibility is a time above 0 s, at mos")
+    assert noted(twins) == [(1, 4, HELD, 1, "who")]
+    assert letters(twins, HERE, "next_attempt_ts < clock_timestamp()") == [(True,)]

@@ -97,22 +97,9 @@ def test_its_own_group_s_max_crashes_counts(
     assert letters(only, HERE) == ([(2, "dead")] if is_dead else [])
 
 
-@pytest.mark.parametrize("most", [0, -1, 10001, None])
-def test_how_many_may_be_asked_for(twins: Twins, most: int | None) -> None:
-    said = f"max_events is from 1 to 10000, not {'null' if most is None else most}"
-    assert twins.refused(TAKE, ["sender", "orders", most, "60 s"]) == ("GL400", said)
-
-
 def test_one_and_ten_thousand_may_be(only: Twins) -> None:
     assert len(take(only, 1)) == 1
     assert len(take(only, 10000)) == 3, "the rest of a block"
-
-
-def test_whose_events_may_be_asked_for(twins: Twins) -> None:
-    assert twins.refused(TAKE, ["billing", "orders", 1, "60 s"])[0] == "GL409"
-    assert twins.refused(TAKE, ["nobody", "orders", 1, "60 s"])[0] == "GL404"
-    assert twins.refused(TAKE, ["sender", "nothing", 1, "60 s"])[0] == "GL404"
-    assert twins.refused(TAKE, ["billing", "orders", 1, "0 s"])[0] == "GL400", "before all else"
 
 
 FINISHED: Notes = [(1, 3, DONE), (4, 4, DONE)]

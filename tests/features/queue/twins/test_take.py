@@ -143,14 +143,6 @@ def test_what_is_taken(queue: Twins, name: str) -> None:
     assert queue.value("select current_setting('gapless.chain')") == "open"
 
 
-def test_an_old_hint_leads_beyond_all_that_is_noted(queue: Twins) -> None:
-    """A gap before the last range is for those without a hint."""
-    queue.conn.execute("update gapless.queue_floor set block = 2")
-    play(queue, [(1, 2, DONE), (5, 6, DONE)], 1)
-    assert take(queue, 1, block=2)[0][:3] == ("claimed", 7, 8)
-    assert take(queue, None, block=2)[0][:3] == ("claimed", 3, 4)
-
-
 @pytest.mark.parametrize("name", REFUSED)
 def test_when_nothing_is_taken(queue: Twins, name: str) -> None:
     notes, floor, hint, said = REFUSED[name]
@@ -232,27 +224,6 @@ def test_a_block_of_several_segments(queue: Twins, lost: int | None, most: int, 
     assert {row[:3] for row in rows if row[0]} == {("claimed", 1, last)}
     assert [row[5] for row in rows if row[0]] == [base for base in (1, 4, 7) if base <= last]
     assert sorted(row[9] for row in rows if not row[0]) == [ids[n] for n in range(1, last + 1)]
-
-
-END = {
-    1: ("there", 3), 3: ("there", 3), 4: ("hole", 6), 6: ("hole", 6), 7: ("there", 8), 8: ("there", 8),
-    9: ("idle", None), 30: ("idle", None),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("start", END)
-def test_what_is_behind_the_end(queue: Twins, start: int) -> None:
-    here = f"topic_id = {queue.topic_ids['orders']} and partition_id = 1"
-    queue.conn.execute(f"delete from gapless.log_segment where {here} and base_offset = 4")  # type: ignore[arg-type]
-    queue.conn.execute(f"delete from gapless.log_segment where not ({here}) and base_offset <> 4")  # type: ignore[arg-type]
-    end = "select outcome, last_offset from gapless.queue_end(%s, 1, %s, %s)"
-    params = [queue.topic_ids["orders"], queue.leases[HERE], start]
-    assert queue.conn.execute(end, params).fetchall() == [END[start]]
-    play(queue, [], 9)
-    assert queue.conn.execute(end, params).fetchall() == [END[start]]
-    play(queue, [], 10)
-    beyond = ("beyond", 9) if start > 8 else END[start]
-    assert queue.conn.execute(end, params).fetchall() == [beyond]
 
 
 @pytest.mark.parametrize(

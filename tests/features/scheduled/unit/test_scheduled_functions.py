@@ -1,8 +1,6 @@
 """Functions that are called when they are due: what may be declared, and what a call of theirs does."""
 
-import asyncio
 import json
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -10,14 +8,10 @@ import pytest
 
 import gapless
 from gapless.consume.unit import Source, Unit
-from gapless.consume.user.handler import Handler
-from gapless.errors import UsageError
-from gapless.features.scheduled import declared as module
 from gapless.features.scheduled.schedules import TOPIC, Schedule
 from gapless.keys import Partition
 from gapless.resources import resource
 
-CONN: Any = "the session"
 DUE = datetime(2026, 11, 27, 3, 0, tzinfo=UTC)
 PLACE = Partition(group_id="schedule.nightly", topic=TOPIC, topic_id=1, partition_id=0)
 
@@ -82,37 +76,6 @@ class _Called:
     def __call__(self, due: datetime, conn: object) -> None: ...
 
 
-BOTH = r'^schedule\(\): give a cron text or every="15 minutes", and not both$'
-
-
-@pytest.mark.parametrize(
-    ("cron", "options", "function", "why"),
-    [
-        (None, {}, nightly, BOTH),
-        ("@daily", {"every": "1 day"}, nightly, BOTH),
-        (5, {}, nightly, r"^schedule\(5\): a cron text, such as '0 3 \* \* \*'$"),
-        (nightly, {}, nightly, r"^schedule\(<function nightly .*>\): a cron text"),
-        ("@daily", {"name": ""}, nightly, r"^schedule\(name=''\): 1 to 200 letters, digits, "),
-        ("@daily", {"name": "a b"}, nightly, r"^schedule\(name='a b'\): 1 to 200 letters"),
-        ("@daily", {"name": "ä"}, nightly, r"^schedule\(name='ä'\): 1 to 200 letters"),
-        ("@daily", {"name": "n" * 201}, nightly, r"nn'\): 1 to 200 letters"),
-        ("@daily", {"name": 5}, nightly, r"^schedule\(name=5\): 1 to 200 letters"),
-        ("@daily", {}, _Called(), r"^schedule\(name='\?'\): 1 to 200 letters"),
-        ("@daily", {"name": "n"}, "text", r"^@gapless.schedule\(...\) goes above a function$"),
-        (
-            "@daily", {"name": "n"}, lambda due: None,
-            "^schedule n is called with two arguments, the due time and the connection: too many",
-        ),
-        ("@daily", {}, lambda due, conn: None, r"^schedule\(name='<lambda>'\)"),
-    ],
-)  # fmt: skip
-def test_what_could_never_work_is_refused(
-    cron: Any, options: dict[str, Any], function: Any, why: str
-) -> None:
-    with pytest.raises(UsageError, match=why):
-        gapless.schedule(cron, **options)(function)
-
-
 def test_a_function_that_does_not_tell_its_arguments_is_taken() -> None:
     largest: Any = max
     made = gapless.schedule("@daily", name="n")(largest)
@@ -121,73 +84,3 @@ def test_a_function_that_does_not_tell_its_arguments_is_taken() -> None:
 
 
 # -- what a call does -----------------------------------------------------------------------------
-
-
-class World:
-    """Functions that note their calls and return what a test wants; what is published is noted."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.story: list[Any] = []
-        self.results: list[Any] = []
-        self.is_async = False
-        monkeypatch.setattr(module, "publish", self.publish)
-
-    def publish(self, conn: object, topic: str, what: object) -> Any:
-        self.story.append((conn, topic, what))
-        return self.nothing() if self.is_async else None
-
-    async def nothing(self) -> None: ...
-
-    def made(self, publishes: str | None) -> Callable[[Unit], None]:
-        """Return what handles a unit."""
-
-        def nightly(due: datetime, conn: object) -> Any:
-            assert conn is CONN
-            self.story.append(due)
-            return self.results.pop(0)
-
-        async def nightly_async(due: datetime, conn: object) -> Any:
-            return nightly(due, conn)
-
-        def handle(work: Unit) -> None:
-            found: Any = made(work, CONN)
-            if self.is_async:
-                asyncio.run(found)
-            else:
-                assert found is None
-
-        function: Any = nightly_async if self.is_async else nightly
-        made: Handler = gapless.schedule("@daily", name="nightly", publishes=publishes)(function)
-        assert (made.coroutine is not None) == self.is_async
-        return handle
-
-
-@pytest.fixture(params=[False, True], ids=["plain", "async"])
-def world(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> World:
-    made = World(monkeypatch)
-    made.is_async = request.param
-    return made
-
-
-@pytest.mark.parametrize(
-    ("publishes", "result", "published"),
-    [
-        (None, None, []), (None, {"n": 1}, []), ("reports", None, []),
-        ("reports", {"n": 1}, [(CONN, "reports", {"n": 1})]),
-        ("reports", 0, [(CONN, "reports", 0)]), ("reports", [], [(CONN, "reports", [])]),
-    ],
-)  # fmt: skip
-def test_what_it_returns_is_published_where_it_says(
-    world: World, publishes: str | None, result: object, published: list[Any]
-) -> None:
-    world.results = [result]
-    world.made(publishes)(unit(due("nightly")))
-    assert world.story == [DUE, *published]
-
-
-def test_it_is_called_for_each_of_its_due_times_and_for_nothing_else(world: World) -> None:
-    later = DUE + timedelta(days=1)
-    world.results = [1, 2]
-    work = unit(due("other"), due("nightly"), None, {"gapless-due": "x"}, due("nightly", later))
-    world.made("reports")(work)
-    assert world.story == [DUE, (CONN, "reports", 1), later, (CONN, "reports", 2)]
