@@ -1,5 +1,6 @@
 // Schemas of payloads: versions, texts, differences, and a check of a payload.
 
+import { address } from "../address.js";
 import { get, path, post } from "../api.js";
 import { tell } from "../ask.js";
 import { el, facts, section, show, table } from "../dom.js";
@@ -7,7 +8,7 @@ import { reading, when } from "../reading.js";
 
 export default { name: "schemas", title: "Schemas", key: "s", menu: "more", pages: { 0: schemas, 2: schema } };
 
-const href = (each) => `#/schemas/${encodeURIComponent(each.topic)}/${encodeURIComponent(each.event_type)}`;
+const href = (each) => address(["schemas", each.topic, each.event_type]);
 const typed = (type) => (type === "*" ? {} : { event_type: type });
 
 function schemas(page) {
