@@ -63,7 +63,7 @@ class TopicInfo:
 class TopicPartition:
     """A partition. log_start_offset: the oldest offset; log_end_offset: the offset given next.
 
-    about_bytes: an estimate of its room on disk without indexes, by the mean size of the newest 1000
+    about_bytes: an estimate of its room on disk without indexes, by the mean size of the newest
     events of the topic. state: active, or old for a partition from before the number was lowered.
     """
 

@@ -1,7 +1,6 @@
 """Promises of all pages, of those to come, too: read by anybody, hostile to nobody, quick with a lot, by right."""
 
 import re
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -17,13 +16,13 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
-from support.browser import chromium
+from support.browser import IN_BROWSER, shows
 from support.fleet import until
 from support.gateways import Client, Open
 from support.pages import visitor
 from support.patience import patience
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
+pytestmark = IN_BROWSER
 HOSTILE = "<img src=x onerror=window.hit=1>'\"&lt;"
 LONG = '</script><script>window.hit=1</script><a href="javascript:window.hit=1">' + "w" * 200
 BYTES_MAX = 1_000_000
@@ -62,7 +61,8 @@ from gapless.dead_letter where group_id like 'group-%';
 analyze;
 """
 WIDE = """
-document.scrollingElement.scrollWidth <= 400 ? null
+document.scrollingElement.scrollWidth <= 400
+  ? [...document.querySelectorAll("main button")].filter((each) => each.offsetHeight > 45).map((each) => `in two lines: ${each.textContent}`).join(" ")
   : [...document.querySelectorAll("body *")].filter((each) => each.getBoundingClientRect().right > 401)
       .map((each) => each.outerHTML.slice(0, 80)).join(" ")
 """
@@ -70,17 +70,14 @@ ALL: dict[str, Any] = {}
 CONTRAST = {"runOnly": ["color-contrast"]}
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
 def fill(conn: Connection, dsn: str) -> None:
     """Give each page something to show, with names, texts and errors that would like to be markup."""
     ops.create_topic(conn, "orders", partitions=2)
     event = NewEvent(
-        payload={HOSTILE: LONG}, key=HOSTILE, event_type=HOSTILE, headers={HOSTILE: LONG}
+        payload={HOSTILE: LONG, "w" * 300: {"x": "y" * 3000}},
+        key=HOSTILE + "k" * 200,
+        event_type=HOSTILE + "t" * 150,
+        headers={HOSTILE: LONG, "h" * 99: "v" * 999},
     )
     publish(conn, "orders", [event, event])
     gapless.publish(conn, "orders", {HOSTILE: LONG}, key=HOSTILE, deliver_in=3600)
@@ -141,16 +138,13 @@ def test_all_pages_can_be_read_by_anybody(browser: Any, filled: Client) -> None:
                 if not (wide := found.page.evaluate(WIDE)):
                     return
                 found.page.wait_for_timeout(20)
-            problems.append(f"{where}: wider than a phone of 400 pixels: {wide}")
+            problems.append(
+                f"{where}: wider than a phone of 400 pixels, or with a button of two lines: {wide}"
+            )
 
         found.page.add_init_script(AXE_SCRIPT)
         found.visits_all(look)
         assert not problems, "\n".join(problems)
-
-
-def shows(page: Any, text: str, where: str = "main") -> None:
-    """Wait until that text is shown."""
-    page.locator(where).filter(has_text=text).first.wait_for()
 
 
 def enter(page: Any, key: str) -> None:
@@ -191,10 +185,14 @@ def test_a_key_is_asked_for_in_the_page_which_goes_on(
         assert page.get_attribute("#account .caller", "title").endswith("may: read:*")
         stream = "new Promise((done) => { new EventSource('/v1/topics/orders/stream').onopen = () => done('live') })"
         assert page.evaluate(stream) == "live"
+        page.evaluate("window.looks = 1")
         page.click("#account button:text-is('Sign out')")
         shows(page, "Sign in")
+        assert page.evaluate("[location.hash, window.looks]") == ["#/", None]
         assert gateway.get("/v1/session").json()["caller"] is None
         enter(page, operator.key)
+        shows(page, "billing/orders")
+        page.evaluate("location.hash = '#/groups/billing/orders'")
         page.wait_for_selector("main button:has-text('Pause')")
         assert page.locator("#account button:text-is('read-only')").count() == 0
         page.reload()
@@ -203,6 +201,30 @@ def test_a_key_is_asked_for_in_the_page_which_goes_on(
         shows(page, "the key counts not")
         page.wait_for_selector("#account button", state="detached")
         assert page.input_value("input[name=key]") == ""
+
+
+def test_another_person_finds_nothing_of_the_one_before(
+    browser: Any,
+    open_gateway: Open,
+    conn: Connection,
+    orders: Topic,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A person who signs in after a key has ended gets a page without its looks, drafts and filters."""
+    monkeypatch.setattr(access, "KNOWN_S", 0.1)
+    ann, ben = (ops.create_key(conn, name, ["read:*"]) for name in ("ann", "ben"))
+    gateway = open_gateway(asks_keys=True)
+    with visitor(browser, gateway.url) as found:
+        page = found.page
+        page.goto(f"{gateway.url}/#/topics")
+        enter(page, ann.key)
+        shows(page, "orders")
+        page.evaluate("window.looks = 1")
+        ops.revoke_key(conn, ann.key_id)
+        shows(page, "the key counts not")
+        enter(page, ben.key)
+        shows(page, "ben", "#account")
+        page.wait_for_function("window.looks === undefined")
 
 
 def test_a_gateway_that_changes_nothing_says_so(

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from psycopg import Connection
 
 import gapless
@@ -17,12 +16,6 @@ from gapless.testing import drain
 from support.gateways import Client, Open, problem
 
 SEARCH = "/v1/topics/orders/search"
-
-
-@pytest.fixture
-def operated(open_gateway: Open, orders: Topic) -> Client:
-    """A gateway that operates, and topic orders."""
-    return open_gateway(operates=True)
 
 
 def test_older_events_follow_the_newest(operated: Client) -> None:
@@ -61,6 +54,11 @@ def test_an_event_has_its_neighbours_and_its_state_in_each_group(
     sequence(conn)
     conn.execute("select gapless.create_group('behind', 'orders')")
     conn.execute("select gapless.create_group('queue', 'orders', mode => 'queue')")
+    for group in ("later", "moved", "lost"):
+        ops.create_group(conn, group, "orders", start=ops.Point.parse("latest"))
+    ops.seek(conn, ops.GroupPlace(group="moved"), ops.Point.parse("earliest"))
+    ops.seek(conn, ops.GroupPlace(group="moved"), ops.Point.parse("latest"))
+    conn.execute("delete from gapless.consumer_offsets where group_id = 'lost'")
 
     @gapless.handler(topic="orders", group="billing")
     def refuse(unit: gapless.Unit, conn: object) -> None:
@@ -82,6 +80,8 @@ def test_an_event_has_its_neighbours_and_its_state_in_each_group(
     assert groups["billing"]["unit"] == dead.offset == offsets[1]
     assert groups["behind"]["state"] == groups["queue"]["state"] == "pending"
     assert groups["behind"]["behind"] == offsets[1]
+    assert [groups[each]["state"] for each in ("later", "moved")] == ["before", "handled"]
+    assert (groups["lost"]["state"], groups["lost"]["behind"]) == ("unplaced", None)
     oldest = operated.get(f"{at}/1").json()
     newest = operated.get(f"{at}/{max(offsets)}").json()
     assert (oldest["previous"], oldest["previous_of_key"]) == (None, None)
