@@ -160,7 +160,7 @@ def test_subscriptions_are_added_changed_and_removed(
     shows(page, "subscription ann is set", "#toast")
     row = "tr:has(td:text-is('ann'))"
     page.click(f"{row} button:text-is('Change …')")
-    assert page.input_value("dialog [name=where]") == "$.n > $min"
+    assert page.input_value("dialog [name=where]") == '($."n" > $"min")'
     page.fill("dialog [name=params]", "{")
     page.click("dialog button[value=yes]")
     page.wait_for_selector("#toast.bad")
@@ -172,7 +172,11 @@ def test_subscriptions_are_added_changed_and_removed(
     page.click("dialog button[value=yes]")
     shows(page, "renewed", "#toast")
     (ann,) = [each for each in ops.list_subscriptions(conn, place) if each.name == "ann"]
-    assert (ann.where, ann.params, ann.expires_after_s) == ("$.n > $min", {"min": 5}, 30 * 86_400)
+    assert (ann.where, ann.params, ann.expires_after_s) == (
+        '($."n" > $"min")',
+        {"min": 5},
+        30 * 86_400,
+    )
     page.click(f"{row} button:text-is('Remove')")
     page.click("dialog button[value=yes]")
     page.wait_for_selector(row, state="detached")

@@ -4,7 +4,7 @@ select gapless.create_api_key(
   %(key_id)s, %(name)s, %(digest)s, %(scopes)s::text[], %(requests_s)s::float8,
   least(
     make_interval(secs => %(expires_in_s)s::float8),
-    (select k.expires_ts - clock_timestamp() from gapless.api_key k where k.key_id = %(maker)s::text)
+    (select k.expires_ts - now() from gapless.api_key k where k.key_id = %(maker)s::text)
   )
 )
 
