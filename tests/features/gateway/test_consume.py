@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
+from features.gateway.together import connected
 from gapless.features.gateway import connection, stream
 from gapless.features.gateway import feed as feed_module
 from gapless.features.gateway.problem import Problem
@@ -418,9 +419,8 @@ def test_a_client_that_goes_leaves_no_line(
     publish(conn, "orders", [NewEvent(payload={"n": n}, key="a") for n in range(3_000)])
     while sequence(conn):
         pass
-    host, _, port = gateway.url.removeprefix("http://").rpartition(":")
     for _ in range(10):
-        with socket.create_connection((host, int(port))) as sock:
+        with connected(gateway) as sock:
             sock.sendall(f"GET {STREAM}?from=earliest HTTP/1.1\r\nHost: a\r\n\r\n".encode())
             assert sock.recv(1000)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
