@@ -128,17 +128,12 @@ def show_schema(
     Raises RefusedError (GL404) if there is none.
     """
     wanted = event_type or ANY_TYPE
-    found = [
-        each
-        for each in list_schemas(conn, topic, wanted)
-        if (each.is_newest if version is None else each.version == version)
-    ]
-    if not found:
-        what = "schema" if version is None else f"version {version} of a schema"
-        raise RefusedError(
-            f"{topic}/{wanted} has no {what}: gapless schemas list {topic}", sqlstate="GL404"
-        )
-    return found[0]
+    for each in list_schemas(conn, topic, wanted):
+        if each.is_newest if version is None else each.version == version:
+            return each
+    what = "schema" if version is None else f"version {version} of a schema"
+    said = f"{topic}/{wanted} has no {what}: gapless schemas list {topic}"
+    raise RefusedError(said, sqlstate="GL404")
 
 
 def add_schema(
