@@ -229,11 +229,11 @@ def test_another_person_has_other_rights_and_finds_nothing(
         shows(page, "Sign in")
         enter(page, ben)
         shows(page, "ben", "#account")
-        page.wait_for_function("window.looks === undefined")
+        page.wait_for_function("() => window.looks === undefined")
         go(page, "#/topics/mails", "nobody reads it")
         page.evaluate("window.looks = 1")
         page.click("#account button:text-is('Sign out')")
-        page.wait_for_function("window.looks === undefined && location.hash === '#/'")
+        page.wait_for_function("() => window.looks === undefined && location.hash === '#/'")
         assert publishes(ben) == [True, False]
 
 
