@@ -62,14 +62,14 @@ function texts(newest, before, all, of) {
     if (to) show(shown, difference(from, to));
   });
   if (before) show(shown, difference(before, newest));
-  return [before && section("Differences", form, shown), section(`Text of version ${newest.version}`, el("pre", {}, pretty(newest.schema)))];
+  return [before && section("Differences", form, shown), section(`Text of version ${newest.version}`, el("pre", { tabindex: "0" }, pretty(newest.schema)))];
 }
 
 function difference(from, to) {
   const lines = diff(pretty(from.schema).split("\n"), pretty(to.schema).split("\n"));
   if (lines.every(([sign]) => sign === " ")) return el("p", { class: "empty" }, "Both texts are equal.");
   const classes = { "+": "good", "-": "bad" };
-  return el("pre", {}, lines.map(([sign, line]) => el("span", { class: classes[sign] }, `${sign} ${line}\n`)));
+  return el("pre", { tabindex: "0" }, lines.map(([sign, line]) => el("span", { class: classes[sign] }, `${sign} ${line}\n`)));
 }
 
 const LINES_MAX = 2000;

@@ -42,7 +42,7 @@ function details({ unit, events, behind, ahead, alike }, place) {
     section("Error", el("p", { class: "bad error" }, unit.reason || "–"), frames(unit.exception || "")),
     section("Attempts", el("ol", { class: "past" }, past(unit).map(([time, words]) => el("li", {}, when(time), ` ${words}`)))),
     events.map((event) => section(`Payload of ${event.offset}`, payload({ payload: exact(event.payload ?? "null") }),
-      event.headers && el("details", { open: true }, el("summary", {}, "headers"), el("pre", {}, pretty(event.headers))))),
+      event.headers && el("details", { open: true }, el("summary", {}, "headers"), el("pre", { tabindex: "0" }, pretty(event.headers))))),
     unit.events > events.length && el("p", { class: "quiet" }, `and ${plural(unit.events - events.length, "more event")}: gapless dlq show ${place}`),
   ];
 }
@@ -81,7 +81,7 @@ function frames(exception) {
   const own = [...exception.matchAll(/^ *File "([^"\n]+)", line ([0-9]+), in (.+)\n(?: {4}(.+))?/gm)].filter(([, file]) => !LIBRARY.test(file)).reverse();
   return [
     own.length > 0 && el("ol", { class: "frames" }, own.map(([, file, line, name, code]) => el("li", {}, `${file}:${line} in ${name}`, code && el("pre", {}, code.trim())))),
-    exception && el("details", { open: own.length === 0 }, el("summary", {}, "Traceback"), el("pre", {}, exception)),
+    exception && el("details", { open: own.length === 0 }, el("summary", {}, "Traceback"), el("pre", { tabindex: "0" }, exception)),
   ];
 }
 
