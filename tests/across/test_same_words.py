@@ -247,9 +247,9 @@ def test_page_and_console_name_the_same_problems(dsn: str, conn: Connection) -> 
     found = snapshot(conn)
     shown = list(takewhile(lambda line: not line.startswith("group "), once(found)[2:]))
     script = (
-        f"import {{ address, said }} from {json.dumps((PAGE / 'words.js').as_uri())};"
+        f"import {{ addressOf }} from {json.dumps((PAGE / 'address.js').as_uri())};"
         f"const found = {json_text(to_document(found)['problems'])};"
-        "console.log(JSON.stringify(found.map((each) => [said(each), each.page.length ? address(each.page) : ''])))"
+        "console.log(JSON.stringify(found.map((each) => [`${each.problem}: ${each.remedy}`, each.page.length ? addressOf(each.page) : ''])))"
     )
     done = subprocess.run(
         [node, "--input-type=module", "-e", script], capture_output=True, text=True, check=True

@@ -1,6 +1,7 @@
 """Groups and topics: the records, what the commands print of them, what is refused."""
 
 from dataclasses import replace
+from secrets import token_hex
 
 import psycopg
 import pytest
@@ -10,6 +11,7 @@ from gapless import ops
 from gapless.errors import RefusedError, UsageError
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
+from gapless.log.topics import ensure_topic
 from gapless.ops import GroupPlace, Point
 from support.records import Command, known
 
@@ -62,6 +64,21 @@ def test_list_and_show_topics(conn: Connection, orders: None, command: Command) 
     assert caught.value.sqlstate == "GL404"
     with pytest.raises(RefusedError, match="1 to 4096"):
         ops.alter_topic(conn, "orders", partitions=5000)
+
+
+def test_the_size_of_a_topic_is_estimated_by_its_newest_events(conn: Connection) -> None:
+    """Topics share the chunks; each has its own part of them. A payload counts as it is stored."""
+    sizes = {"small": 10, "large": 3_000, "none": 0}
+    for name, characters in sizes.items():
+        ensure_topic(conn, name, partitions=3)
+        for n in range(60 if characters else 0):
+            publish(conn, name, {"n": n, "text": token_hex(characters // 2)})
+    sequence(conn)
+    found = {name: sum(each.about_bytes for each in ops.show_topic(conn, name)) for name in sizes}
+    assert found["none"] == 0
+    for name in ("small", "large"):
+        events = 60 * sizes[name]
+        assert events < found[name] < events + 60 * 150, name
 
 
 def test_alter_a_topic(conn: Connection, orders: None, command: Command) -> None:

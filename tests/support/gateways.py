@@ -181,6 +181,12 @@ def gateway(open_gateway: Open, orders: Topic) -> Client:
     return open_gateway()
 
 
+@pytest.fixture
+def operated(open_gateway: Open, orders: Topic) -> Client:
+    """A gateway with an operator's routes, and topic orders."""
+    return open_gateway(operates=True)
+
+
 def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
     """Return the problem in an answer, after checking that it is one, of RFC 9457."""
     assert answer.status_code == status, answer.text

@@ -31,8 +31,10 @@ select
   t.name as topic, p as partition, f.first_offset as log_start_offset,
   coalesce(l.last_offset, 0) + 1 as log_end_offset,
   coalesce(l.last_offset - f.first_offset + 1, 0) as events,
+  (coalesce(l.last_offset - f.first_offset + 1, 0) * coalesce(m.event_bytes, 0))::bigint as about_bytes,
   case when p < t.partitions then 'active' else 'old' end as state
 from gapless.topic t
+cross join lateral (select gapless.mean_event_bytes(t.topic_id) as event_bytes offset 0) m
 cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
 cross join lateral (select gapless.log_first(t.topic_id, p) as first_offset) f
 left join lateral (

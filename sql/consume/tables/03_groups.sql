@@ -43,8 +43,8 @@ create table gapless.consumer_offsets (
   attempts int not null default 0,
   layout int not null default 0,       -- layouts up to it may be handled here: their blockers are done
   passed int not null default 0,       -- no event of earlier layouts is left here, and waiting partitions were notified
-  start_offset bigint,                 -- the range of a scratch group: from here, up to stop_offset, exclusive,
-  stop_offset bigint,                  -- and to the end of the last unit that begins before it
+  start_offset bigint,                 -- the oldest offset where the group began or was moved to; null: unknown
+  stop_offset bigint,                  -- of a scratch group: its end, exclusive, and to the end of the last unit
   stopped_at bigint,                   -- the offset that the next event had when that was found
   filter_no int not null default 0,
   latest_upto bigint,

@@ -1,5 +1,6 @@
 -- Partitions whose next event was placed by a newer number of partitions than the group has begun with there, and the
--- partitions for which it waits, by blockers() (none: it is about to begin).
+-- partitions for which it waits, by blockers() (none: it is about to begin). A topic with layout 0 never changed: its
+-- offsets are not read.
 create or replace view gapless.waits as
 select
   c.group_id, t.name as topic, c.partition_id,
@@ -10,7 +11,7 @@ select
   ) as waits_for,
   c.topic_id
 from gapless.all_offsets c
-join gapless.topic t on t.topic_id = c.topic_id and t.layout > c.layout
+join gapless.topic t on t.topic_id = c.topic_id and t.layout > c.layout and t.layout > 0
 cross join lateral (
   select s.layout, s.last_offset from gapless.log_segment s
   where s.topic_id = c.topic_id and s.partition_id = c.partition_id

@@ -8,10 +8,16 @@ where t.name = %(topic)s
 
 -- name: groups
 -- The state of an event in each group of its topic. A group with an order has handled a unit as a whole, a queue each
--- event by itself.
+-- event by itself. 'before': the group began after the event. 'unplaced': it has no offset in the partition.
 -- returns: gapless.ops.event:EventInGroup
 select
-  g.group_id as "group", g.mode, s.state, s.next_offset,
+  g.group_id as "group", g.mode,
+  case
+    when s.next_offset is null then 'unplaced'
+    when s.state = 'handled' and %(offset)s::bigint < o.start_offset then 'before'
+    else s.state
+  end as state,
+  s.next_offset,
   case when s.state = 'pending' then %(offset)s::bigint - s.next_offset + 1 else 0 end as behind,
   d.first_offset as unit, s.letter, s.reason, s.attempts
 from gapless.topic t
@@ -21,6 +27,8 @@ cross join lateral gapless.unit_state(
   case g.mode when 'queue' then %(offset)s::bigint else %(first_offset)s::bigint end,
   case g.mode when 'queue' then %(offset)s::bigint else %(last_offset)s::bigint end
 ) s
+left join gapless.consumer_offsets o
+  on o.ctid = gapless.offset_row(g.group_id, t.topic_id, %(partition)s::int)
 left join gapless.dead_letter_event d
   on d.group_id = g.group_id and d.topic_id = t.topic_id and d.partition_id = %(partition)s::int
   and d.c_offset = %(offset)s::bigint and s.letter is not null

@@ -8,9 +8,13 @@ create or replace function gapless.add_partitions(_group_id text, _topic_id int,
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 begin
   -- MUST be one statement: the rows of group_starts are of one moment.
-  insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset, latest_upto)
-  select _group_id, t.topic_id, p,
-    case
+  insert into gapless.consumer_offsets (group_id, topic_id, partition_id, next_offset, start_offset, latest_upto)
+  select _group_id, t.topic_id, p, b.start_offset, b.start_offset, case when k.first_offset is not null then k.upto end
+  from gapless.topic t
+  cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
+  left join gapless.group_starts k on k.start = _start and k.topic_id = t.topic_id and k.partition_id = p
+  cross join lateral (
+    select case
       when _start = 'latest' then coalesce(
         (
           select s.last_offset from gapless.log_segment s
@@ -18,11 +22,8 @@ begin
           order by s.base_offset desc limit 1
         ), 0) + 1
       else coalesce(k.first_offset, k.upto, gapless.log_first(t.topic_id, p))
-    end,
-    case when k.first_offset is not null then k.upto end
-  from gapless.topic t
-  cross join lateral generate_series(0, greatest(t.partitions, t.partitions_ever) - 1) p
-  left join gapless.group_starts k on k.start = _start and k.topic_id = t.topic_id and k.partition_id = p
+    end as start_offset
+  ) b
   where t.topic_id = _topic_id and not exists (
     select from gapless.consumer_offsets c
     where c.group_id = _group_id and c.topic_id = t.topic_id and c.partition_id = p

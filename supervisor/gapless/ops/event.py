@@ -27,16 +27,18 @@ _LOOK_MAX = 5_000  # events on each side, for another one of the same key
 class EventInGroup:
     """An event in a group. state: handled, pending, or set aside: dead or waiting.
 
-    next_offset: the offset that the group handles next. behind: events from that one to this one;
-    0: it has passed it. unit: the first offset of the unit that was set aside,
-    if it was. letter, reason: of its dead letter. attempts: calls that ended.
+    state also: before (the group began after the event), or unplaced (the group has no offset in
+    the partition). next_offset: the offset that the group handles next; None: it has none.
+    behind: events from that one to this one; 0: it has passed it. unit: the first offset of the
+    unit that was set aside, if it was. letter, reason: of its dead letter. attempts: calls that
+    ended.
     """
 
     group: str
     mode: str
     state: str
     next_offset: int | None
-    behind: int
+    behind: int | None
     unit: int | None
     letter: str | None
     reason: str | None

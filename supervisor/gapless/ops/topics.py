@@ -63,7 +63,8 @@ class TopicInfo:
 class TopicPartition:
     """A partition. log_start_offset: the oldest offset; log_end_offset: the offset given next.
 
-    state: active, or old for a partition from before the number was lowered.
+    about_bytes: an estimate of its room on disk without indexes, by the mean size of the newest
+    events of the topic. state: active, or old for a partition from before the number was lowered.
     """
 
     topic: str
@@ -71,6 +72,7 @@ class TopicPartition:
     log_start_offset: int
     log_end_offset: int
     events: int
+    about_bytes: int
     state: str
 
 

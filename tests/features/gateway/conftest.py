@@ -1,5 +1,6 @@
-"""`gapless gateway` as a process, and a client of HTTP that talks to it."""
+"""`gapless gateway` as a process, a client of HTTP that talks to it, and its page in a browser."""
 
-from support.gateways import gateway, open_gateway, orders, serve
+from support.browser import browser, page
+from support.gateways import gateway, open_gateway, operated, orders, serve
 
-__all__ = ["gateway", "open_gateway", "orders", "serve"]
+__all__ = ["browser", "gateway", "open_gateway", "operated", "orders", "page", "serve"]

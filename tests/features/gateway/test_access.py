@@ -10,7 +10,6 @@ import pytest
 from psycopg import Connection
 
 from gapless import ops
-from gapless.errors import RefusedError
 from gapless.features.gateway import access
 from gapless.features.gateway.app import WAYS, Route
 from gapless.features.gateway.keys import FoundKey, allows, is_secret, key_parts
@@ -160,7 +159,12 @@ def test_a_request_that_lasts_ends_with_its_key(
         return locked.post(path, **more)
 
     def are_in(numbers: list[int]) -> None:
-        until(lambda: all(ops.list_keys(conn)[n].last_used for n in numbers), "they are in")
+        names = {f"key {n}" for n in numbers}
+
+        def used() -> set[str]:
+            return {each.name for each in ops.list_keys(conn) if each.last_used}
+
+        until(lambda: names <= used(), "they are in")
 
     def late() -> Iterator[bytes]:
         yield b'{"payload":'
@@ -230,28 +234,6 @@ def test_a_key_has_so_many_requests_a_second(locked: Client, conn: Connection) -
     other = ops.create_key(conn, "other", ["publish:orders"], requests_s=1000)
     for _ in range(20):
         assert locked.post(EVENTS, json=body, headers=bearer(other.key)).status_code == 202
-
-
-def test_what_is_no_key(conn: Connection) -> None:
-    bad: list[tuple[str, list[str], dict[str, Any]]] = [
-        ("a", [], {}),
-        ("a", ["publish"], {}),
-        ("a", ["publish:"], {}),
-        ("a", ["publish:a*b"], {}),
-        ("a", ["delete:a"], {}),
-        ("", ["operate"], {}),
-        ("a" * 201, ["operate"], {}),
-        ("a", ["operate"], {"requests_s": 0}),
-        ("a", ["operate"], {"requests_s": float("nan")}),
-        ("a", ["operate"], {"expires_in_s": 0}),
-    ]
-    for name, scopes, more in bad:
-        with pytest.raises(RefusedError) as refused:
-            ops.create_key(conn, name, scopes, **more)
-        assert refused.value.sqlstate == "GL400"
-    with pytest.raises(RefusedError, match="gapless keys lists them"):
-        ops.revoke_key(conn, "nobody")
-    assert ops.list_keys(conn) == []
 
 
 @pytest.mark.long

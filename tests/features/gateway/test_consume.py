@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from psycopg import Connection
 
+from features.gateway.together import connected
 from gapless.features.gateway import connection, stream
 from gapless.features.gateway import feed as feed_module
 from gapless.features.gateway.problem import Problem
@@ -75,6 +76,15 @@ def fill(conn: Connection, number: int, first: int = 0) -> None:
     until(have_offsets, "all have offsets")
 
 
+def drop_beginning(conn: Connection, partition: int, first: int = 3) -> None:
+    """Have a partition of orders begin there, as retention does."""
+    conn.execute(
+        "insert into gapless.log_start (topic_id, partition_id, first_offset, newest_ts)"
+        " select topic_id, %s, %s, now() from gapless.topic where name = 'orders'",
+        (partition, first),
+    )
+
+
 @pytest.mark.long
 def test_a_range_never_changes(gateway: Client, conn: Connection) -> None:
     fill(conn, 30)
@@ -98,26 +108,16 @@ def test_a_range_never_changes(gateway: Client, conn: Connection) -> None:
         headers={"If-None-Match": end.headers["etag"]},
     )
     assert len(more.json()["events"]) > 0
+    after = gateway.get(EVENTS, params={"partition": 1, "from": 2, "limit": 3})
+    assert (after.json()["events"], after.headers["etag"]) == (said["events"], tag)
+    assert after.content == found.content or tag.startswith("W/"), "weak where a byte may differ"
 
 
 def test_a_range_that_is_none(gateway: Client, conn: Connection) -> None:
     fill(conn, 10)
-    for params in (
-        {},
-        {"partition": "x"},
-        {"partition": "-1"},
-        {"partition": 0, "from": 0},
-        {"partition": 0, "limit": 1001},
-        {"partition": 0, "from": "9" * 19},
-        {"partition": "٣"},
-    ):
+    for params in ({"partition": 0, "from": "9" * 19}, {"partition": "٣"}):
         problem(gateway.get(EVENTS, params=params), 400)
-    problem(gateway.get(EVENTS, params={"partition": 2}), 404)
-    problem(gateway.get("/v1/topics/no/events", params={"partition": 0}), 404)
-    conn.execute(
-        "insert into gapless.log_start (topic_id, partition_id, first_offset, newest_ts)"
-        " select topic_id, 0, 3, now() from gapless.topic where name = 'orders'"
-    )
+    drop_beginning(conn, 0)
     gone = problem(gateway.get(EVENTS, params={"partition": 0, "from": 2}), 410)
     assert gone["first_offset"] == 3
 
@@ -139,18 +139,6 @@ def test_what_a_client_has_is_not_sent_again(gateway: Client, conn: Connection) 
         twice = [("If-None-Match", '"x"'), ("If-None-Match", tag)]
         assert gateway.get(EVENTS, params=params, headers=twice).status_code == 304
     problem(gateway.get(EVENTS, params={"partition": 7}, headers={"If-None-Match": "*"}), 404)
-
-
-def test_a_tag_is_weak_where_a_byte_may_differ(gateway: Client, conn: Connection) -> None:
-    params = {"partition": 1, "limit": 3}
-    answers = []
-    for begin in (0, 30):
-        fill(conn, 30, begin)
-        answers.append(gateway.get(EVENTS, params=params))
-    one, other = answers
-    assert one.json()["events"] == other.json()["events"]
-    assert one.headers["etag"] == other.headers["etag"]
-    assert one.content == other.content or one.headers["etag"].startswith('W/"')
 
 
 @pytest.mark.long
@@ -235,10 +223,8 @@ def test_filters_of_a_stream(gateway: Client, orders: Topic, conn: Connection) -
     one.read(gateway, 3, **{"from": "earliest", "partition": 1})
     assert one.places == [(1, 1), (1, 2), (1, 3)]
     assert set(read_vector(one.last_id, orders.topic_id)[0]) == {1}
-    for params in ({"where": "$$"}, {"types": ","}, {"from": "5"}, {"partition": "9999"}):
+    for params in ({"where": "$$"}, {"types": ","}, {"partition": "9999"}):
         problem(gateway.get(STREAM, params=params), 400)
-    problem(gateway.get(STREAM, params={"partition": 7}), 404)
-    problem(gateway.get("/v1/topics/no/stream"), 404)
 
 
 @pytest.mark.long
@@ -254,15 +240,6 @@ def test_partitions_that_are_added_are_followed(gateway: Client, conn: Connectio
         pass
     thread.join(30)
     assert {each["partition"] for each in reader.events} == {0, 1, 2, 3}
-
-
-def drop_beginning(conn: Connection, partition: int) -> None:
-    """Have a partition of orders begin at 3, as retention does."""
-    conn.execute(
-        "insert into gapless.log_start (topic_id, partition_id, first_offset, newest_ts)"
-        " select topic_id, %s, 3, now() from gapless.topic where name = 'orders'",
-        (partition,),
-    )
 
 
 def test_ids_and_one_partition(gateway: Client, conn: Connection, orders: Topic) -> None:
@@ -390,10 +367,7 @@ def test_forged_ids_are_refused(gateway: Client, orders: Topic, conn: Connection
         headers = {"Last-Event-ID": text.encode()}
         with gateway.client.stream("GET", STREAM, headers=headers) as done:
             assert done.status_code in (400, 404), text
-    conn.execute(
-        "insert into gapless.log_start (topic_id, partition_id, first_offset, newest_ts)"
-        " select topic_id, 0, 2, now() from gapless.topic where name = 'orders'"
-    )
+    drop_beginning(conn, 0, 2)
     gone = gateway.get(
         STREAM, headers={"Last-Event-ID": vector_text(orders.topic_id, {0: 1, 1: 1}, 1)}
     )
@@ -445,9 +419,8 @@ def test_a_client_that_goes_leaves_no_line(
     publish(conn, "orders", [NewEvent(payload={"n": n}, key="a") for n in range(3_000)])
     while sequence(conn):
         pass
-    host, _, port = gateway.url.removeprefix("http://").rpartition(":")
     for _ in range(10):
-        with socket.create_connection((host, int(port))) as sock:
+        with connected(gateway) as sock:
             sock.sendall(f"GET {STREAM}?from=earliest HTTP/1.1\r\nHost: a\r\n\r\n".encode())
             assert sock.recv(1000)
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

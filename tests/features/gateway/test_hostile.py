@@ -9,6 +9,7 @@ from select import select
 import pytest
 from psycopg import Connection
 
+from features.gateway.together import connected
 from gapless.features.gateway import body
 from gapless.features.gateway.app import PAGE, WAYS
 from gapless.log.topics import Topic
@@ -132,27 +133,20 @@ def test_a_body_that_does_not_come(gateway: Client, monkeypatch: pytest.MonkeyPa
 @pytest.mark.long
 def test_clients_that_hang_about_take_nobody_s_place(gateway: Client) -> None:
     """More half-open requests than there are sessions, and waits that nobody waits for."""
-    host, _, port = gateway.url.removeprefix("http://").rpartition(":")
-    open_ones: list[socket.socket] = []
-    try:
+    with ExitStack() as stack:
         for n in range(60):
-            sock = socket.create_connection((host, int(port)))
+            sock = stack.enter_context(connected(gateway))
             sock.sendall(HEAD if n % 2 else HEAD + b"Content-Length: 50\r\n\r\n{")
-            open_ones.append(sock)
         began_s = time.monotonic()
         for n in range(10):
             assert gateway.publish(n)["events"] == 1
         assert time.monotonic() - began_s < 30
-    finally:
-        for sock in open_ones:
-            sock.close()
     assert gateway.get("/readyz").status_code == 200
 
 
 def unfinished(gateway: Client, auth: str, sent_bytes: int) -> socket.socket:
     """A request whose body is never finished."""
-    host, _, port = gateway.url.removeprefix("http://").rpartition(":")
-    sock = socket.create_connection((host, int(port)), timeout=20)
+    sock = connected(gateway)
     sock.sendall(HEAD + f"Authorization: Bearer {auth}\r\n".encode())
     sock.sendall(b"Content-Length: %d\r\n\r\n" % (sent_bytes + 1) + b" " * sent_bytes)
     return sock

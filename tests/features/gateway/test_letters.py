@@ -42,9 +42,12 @@ def test_counts_lead_to_their_units(operated: Client) -> None:
     assert operated.get("/v1/dlq", params={"type": "order.paid"}).json() == []
     (untyped,) = operated.get("/v1/dlq/summary", params={"by": "type"}).json()
     assert (untyped["cause"], untyped["units"]) == (None, 3)
-    for wrong in ({"by": "key"}, {"since": "soon"}, {"until": "2h"}, {"states": "lost"}):
-        problem(operated.get("/v1/dlq/summary", params=wrong), 400)
-    problem(operated.get("/v1/dlq/summary", params={"group": "nobody"}), 404)
+    for wrong, status in (
+        ({"until": "2h"}, 400),
+        ({"states": "lost"}, 400),
+        ({"group": "no"}, 404),
+    ):
+        problem(operated.get("/v1/dlq/summary", params=wrong), status)
 
 
 def test_a_selection_that_changed_is_refused(operated: Client, conn: Connection) -> None:

@@ -1,7 +1,6 @@
 """The page in a real browser: hostile text is only text, everything can be reached and done, on a phone as well."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,49 +13,12 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
-from support.browser import chromium
-from support.gateways import Client, Open
+from support.browser import IN_BROWSER, fits_a_phone, go, goes_to, shows, yes
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
+pytestmark = IN_BROWSER
 HOSTILE = (
     '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\'"&lt;javascript:window.hit=1'
 )
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def gateway(open_gateway: Open, orders: Topic) -> Client:
-    """A gateway with an operator's routes."""
-    return open_gateway(operates=True)
-
-
-@pytest.fixture
-def page(browser: Any, gateway: Client) -> Iterator[Any]:
-    """The page at `/`. Nothing hostile ran, and the policy of its content was never broken."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    made = context.new_page()
-    made.set_default_timeout(120_000)
-    problems: list[str] = []
-    asked: list[str] = []
-    made.on("pageerror", lambda error: problems.append(str(error)))
-    made.on("dialog", lambda dialog: problems.append(f"dialog {dialog.message}"))
-    made.on(
-        "console",
-        lambda said: problems.append(said.text) if "Content Security" in said.text else None,
-    )
-    made.on("request", lambda request: asked.append(request.url))
-    made.goto(f"{gateway.url}/")
-    made.wait_for_selector("#verdict")
-    yield made
-    assert made.evaluate("window.hit") is None
-    assert problems == []
-    assert {url for url in asked if not url.startswith(gateway.url)} == set()
-    context.close()
 
 
 @pytest.fixture
@@ -78,22 +40,6 @@ def dead(conn: Connection, dsn: str, orders: Topic) -> ops.GroupPlace:
     return ops.list_units(conn, ops.DlqFilter(group="billing"))[0].place
 
 
-def shows(page: Any, text: str, where: str = "main") -> None:
-    """Wait until that text is shown. The page's policy lets no text become a script, so not by one."""
-    page.locator(where).filter(has_text=text).first.wait_for()
-
-
-def goes_to(page: Any, where: str) -> None:
-    page.wait_for_url(lambda url: str(url).endswith(where))
-
-
-def go(page: Any, where: str, wanted: str) -> str:
-    """Go to a page of it; the text that is shown once what is wanted is there."""
-    page.evaluate("where => { location.hash = where }", where)
-    shows(page, wanted)
-    return str(page.inner_text("main"))
-
-
 def address(place: ops.GroupPlace) -> str:
     return f"#/dead/{place.group}/{place.topic}/{place.partition}/{place.offset}"
 
@@ -112,18 +58,6 @@ def test_what_is_hostile_is_text(page: Any, dead: ops.GroupPlace, conn: Connecti
     assert HOSTILE in page.inner_text("main")
     go(page, f"#/groups/{HOSTILE.replace('/', '%2F')}/orders", "no such group")
     go(page, "#/<script>", "no such page")
-
-
-def test_the_verdict_names_what_needs_somebody(page: Any, dead: ops.GroupPlace) -> None:
-    """Its words are the console's (tests/across/test_same_words.py); a problem leads to its page."""
-    go(page, "#/", "billing/orders: 1 dead letter")
-    page.click("#verdict a:has-text('gapless dlq list --group billing')")
-    goes_to(page, "#/dead?group=billing&states=dead")
-    shows(page, "ValueError")
-
-
-def test_all_is_well(page: Any, orders: Topic) -> None:
-    assert "All is well" in page.inner_text("#verdict")
 
 
 def test_what_a_filter_finds_is_named_before_it_is_changed(page: Any, dead: ops.GroupPlace) -> None:
@@ -156,25 +90,6 @@ def test_what_a_filter_finds_is_named_before_it_is_changed(page: Any, dead: ops.
     page.click("dialog button[value=no]")
 
 
-def test_a_unit_is_edited_and_handled_again(
-    page: Any, dead: ops.GroupPlace, conn: Connection, dsn: str
-) -> None:
-    go(page, address(dead), "Traceback")
-    page.click("button:has-text('Edit and redrive')")
-    page.fill("dialog textarea", '{"mended": 1.50}')
-    page.click("dialog button[value=yes]")
-    shows(page, "new payload", "#toast")
-    seen: list[str] = []
-
-    @gapless.handler(topic="orders", group="billing")
-    def take(unit: gapless.Unit, conn: object) -> None:
-        seen.extend((event.payload_json or b"").decode() for event in unit)
-
-    drain(dsn, take)
-    assert seen == ['{"mended": 1.50}']
-    assert ops.list_units(conn, ops.DlqFilter(group="billing")) == []
-
-
 def test_an_event_that_nobody_edits_stays_as_it_was_written(
     page: Any, orders: Topic, conn: Connection, dsn: str
 ) -> None:
@@ -198,6 +113,7 @@ def test_an_event_that_nobody_edits_stays_as_it_was_written(
     shows(page, "new payload", "#toast")
     drain(dsn, take)
     assert seen == [b'{"mended": 1.50}', numbers]
+    assert ops.list_units(conn, ops.DlqFilter(group="billing")) == []
 
 
 def test_discard_asks_for_a_reason(page: Any, dead: ops.GroupPlace, conn: Connection) -> None:
@@ -205,9 +121,7 @@ def test_discard_asks_for_a_reason(page: Any, dead: ops.GroupPlace, conn: Connec
     page.click("button:has-text('Discard')")
     page.click("dialog button[value=no]")
     assert ops.list_units(conn, ops.DlqFilter(group="billing"))
-    page.click("button:has-text('Discard')")
-    page.fill("dialog input[name=reason]", "a test")
-    page.click("dialog button[value=yes]")
+    yes(page, "Discard", reason="a test")
     shows(page, "discarded")
     (unit,) = ops.list_units(conn, ops.DlqFilter(states=["discarded"]))
     assert unit.place == dead
@@ -217,34 +131,20 @@ def test_pause_seek_with_a_preview_resume(
     page: Any, dead: ops.GroupPlace, conn: Connection
 ) -> None:
     go(page, "#/groups/billing/orders", "Partitions")
-    page.click("button:has-text('Pause')")
-    page.fill("dialog input[name=reason]", "bad deploy")
-    page.click("dialog button[value=yes]")
+    yes(page, "Pause …", reason="bad deploy")
     shows(page, "bad deploy")
+    page.set_viewport_size({"width": 400, "height": 800})
     page.click("button:text-is('Seek …')")
     page.fill("input[name=to]", "earliest")
     page.click("button:has-text('Preview')")
-    page.wait_for_selector("th:has-text('handled again')")
+    page.wait_for_selector("td[data-title='handled again']")
+    assert fits_a_phone(page)
     offset = "select min(next_offset) from gapless.consumer_offsets where group_id = 'billing'"
-    page.click("button:text-is('Seek')")
-    page.click("dialog button[value=yes]")
+    yes(page, "Seek")
     shows(page, "moved", "#toast")
     assert conn.execute(offset).fetchone() == (1,)
-    page.click("button:text-is('Resume')")
-    page.click("dialog button[value=yes]")
+    yes(page, "Resume")
     shows(page, "resumed", "#toast")
-
-
-def test_schedules_later_and_retention(page: Any, conn: Connection, orders: Topic) -> None:
-    schedule = ops.Schedule(name="nightly", topic="orders", payload='{"n": 1}', cron="0 3 * * *")
-    ops.add_schedule(conn, schedule)
-    gapless.publish(conn, "orders", {"n": 2}, key="waits", deliver_in=3600)
-    shown = go(page, "#/later", "nightly")
-    assert "waits" in shown
-    page.click("button:has-text('Cancel')")
-    page.click("dialog button[value=yes]")
-    shows(page, "Nothing waits")
-    go(page, "#/retention", "in use")
 
 
 def test_a_webhook_is_sent_again_what_it_got(page: Any, conn: Connection, orders: Topic) -> None:
@@ -270,34 +170,6 @@ def test_a_webhook_is_sent_again_what_it_got(page: Any, conn: Connection, orders
         page.click(f"dialog button[value={answer}]")
     shows(page, "1 unit sent again", "#toast")
     assert conn.execute(waiting).fetchone() == (1,)
-
-
-def test_a_phone_needs_no_sideways_scrolling(
-    page: Any, dead: ops.GroupPlace, conn: Connection
-) -> None:
-    url = "https://a.example/a-path/that/takes-more/than-a-phone-has"
-    ops.add_webhook(conn, "ann", "orders", url, secrets=["env:HOOK"], shared=True)
-    ops.add_schedule(conn, ops.Schedule(name="nightly", topic="orders", cron="0 3 * * *"))
-    page.set_viewport_size({"width": 400, "height": 800})
-    for where, wanted in [
-        ("#/", "dead letter"),
-        ("#/dead", "ValueError"),
-        (address(dead), "Traceback"),
-        ("#/groups/billing/orders", "Partitions"),
-        ("#/topics/orders", "Filter"),
-        ("#/retention", "in use"),
-        ("#/webhooks", "ann"),
-        ("#/later", "nightly"),
-    ]:
-        go(page, where, wanted)
-        if "groups" in where:
-            page.click("button:text-is('Seek …')")
-            page.fill("input[name=to]", "earliest")
-            page.click("button:has-text('Preview')")
-            page.wait_for_selector("td[data-title='handled again']")
-        assert page.evaluate("document.scrollingElement.scrollWidth") <= 400, where
-        lines = "[...document.querySelectorAll('main button')].map(each => each.offsetHeight / 30)"
-        assert all(each < 1.5 for each in page.evaluate(lines)), where  # words are not broken
 
 
 def test_the_keyboard_and_the_theme(page: Any, dead: ops.GroupPlace) -> None:
@@ -356,9 +228,3 @@ def test_the_focus_stays_where_it_was(page: Any, dead: ops.GroupPlace, conn: Con
     page.click("dialog button[value=yes]")
     page.wait_for_selector("main span:text-is('paused')")
     assert focused("textContent") == "Resume"  # in its place
-
-
-def test_the_page_says_that_the_gateway_is_away(page: Any, gateway: Client) -> None:
-    page.route("**/v1/status*", lambda route: route.abort())
-    shows(page, "does not answer", "#connection")
-    assert page.is_visible("#verdict")  # the last look stays

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,38 +12,13 @@ import gapless
 from gapless import ops
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
-from support.browser import chromium
-from support.gateways import Client, Open
+from support.browser import IN_BROWSER, go, shows, yes
+from support.gateways import Client
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
+pytestmark = IN_BROWSER
 HOSTILE = "<img src=x onerror='window.hit=1'><script>window.hit=1</script>"
 SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
 WIDER = '{"type": "object", "properties": {"n": {"type": "number"}}}'
-
-
-@pytest.fixture
-def gateway(open_gateway: Open, orders: Topic) -> Client:
-    """A gateway with an operator's routes."""
-    return open_gateway(operates=True)
-
-
-@pytest.fixture
-def page(gateway: Client) -> Iterator[Any]:
-    """The page; nothing hostile ran, and the policy of its content was never broken."""
-    with chromium() as browser:
-        made = browser.new_page(viewport={"width": 1280, "height": 900})
-        made.set_default_timeout(15_000)
-        problems: list[str] = []
-        made.on("pageerror", lambda error: problems.append(str(error)))
-        made.on(
-            "console",
-            lambda said: problems.append(said.text) if "Content Security" in said.text else None,
-        )
-        made.goto(f"{gateway.url}/")
-        made.wait_for_selector("#verdict")
-        yield made
-        assert made.evaluate("window.hit") is None
-        assert problems == []
 
 
 @pytest.fixture
@@ -65,24 +39,6 @@ def filled(conn: Connection, orders: Topic) -> None:
         gapless.publish(conn, "orders", {"n": 2}, key=key, deliver_in=3600)
 
 
-def shows(page: Any, text: str, where: str = "main") -> None:
-    page.locator(where).filter(has_text=text).first.wait_for()
-
-
-def go(page: Any, where: str, *wanted: str) -> None:
-    page.evaluate("where => { location.hash = where }", where)
-    for text in wanted:
-        shows(page, text)
-
-
-def yes(page: Any, button: str, **fields: str) -> None:
-    """Press a button, fill the fields of its question, and say yes."""
-    page.click(f"main button:text-is('{button}')")
-    for name, value in fields.items():
-        page.fill(f"dialog input[name={name}]", value)
-    page.click("dialog button[value=yes]")
-
-
 def test_each_page_shows_its_data(page: Any, filled: None) -> None:
     for where, *wanted in (
         ("#/doctor", "No examination yet", "gapless doctor"),
@@ -101,18 +57,18 @@ def test_each_page_shows_its_data(page: Any, filled: None) -> None:
         go(page, where, *wanted)
 
 
-def test_the_doctor_examines_on_demand(page: Any, gateway: Client) -> None:
+def test_the_doctor_examines_on_demand(page: Any, operated: Client) -> None:
     go(page, "#/doctor", "No examination yet")
     page.click("button:text-is('Examine now')")
     shows(page, "start one: gapless run")
     shows(page, "ago, in")
-    newest = gateway.get("/v1/doctor").json()
-    again = gateway.post("/v1/doctor", json={}).json()  # one of the last seconds counts
+    newest = operated.get("/v1/doctor").json()
+    again = operated.post("/v1/doctor", json={}).json()  # one of the last seconds counts
     assert again["age_s"] > 0
     assert again["took_s"] == newest["took_s"]
 
 
-def test_keys_are_shown_once_and_revoked(page: Any, gateway: Client, conn: Connection) -> None:
+def test_keys_are_shown_once_and_revoked(page: Any, operated: Client, conn: Connection) -> None:
     go(page, "#/keys", "No key yet")
     yes(page, "New key", name=HOSTILE, scopes="read:orders, publish:*", requests_s="5")
     shows(page, "shown this once", "dialog")
@@ -147,10 +103,12 @@ def test_a_schedule_is_added_and_events_are_cancelled(
     yes(page, "Add")
     shows(page, "30 * * * *")
     assert {each.name for each in ops.list_schedules(conn)} == {"nightly", "hourly"}
-    page.check("input[type=checkbox] >> nth=0")
-    page.check("input[type=checkbox] >> nth=1")
+    page.click("tr:has(td:text-is('second')) button:text-is('Cancel')")
+    page.click("dialog button[value=yes]")
+    page.wait_for_selector("td:text-is('second')", state="detached")
+    page.check("input[type=checkbox]")
     page.click("main button:text-is('Cancel these')")
-    shows(page, "Cancel 2 events?", "dialog")
+    shows(page, "Cancel 1 event?", "dialog")
     page.click("dialog button[value=yes]")
     shows(page, "Nothing waits")
     assert ops.list_later(conn) == []
@@ -191,3 +149,35 @@ def test_a_filter_is_tried_on_an_event(page: Any, filled: None, conn: Connection
         page.fill("input[name=offset]", str(offset))
         page.click("button:text-is('Try')")
         shows(page, answer)
+
+
+def test_subscriptions_are_added_changed_and_removed(
+    page: Any, filled: None, conn: Connection
+) -> None:
+    place = ops.GroupPlace(group="many")
+    go(page, "#/subscriptions/many/orders", HOSTILE)
+    yes(page, "Add a subscription …", name="ann", where="$.n > $min", params='{"min": 1}')
+    shows(page, "subscription ann is set", "#toast")
+    row = "tr:has(td:text-is('ann'))"
+    page.click(f"{row} button:text-is('Change …')")
+    assert page.input_value("dialog [name=where]") == '($."n" > $"min")'
+    page.fill("dialog [name=params]", "{")
+    page.click("dialog button[value=yes]")
+    page.wait_for_selector("#toast.bad")
+    page.click(f"{row} button:text-is('Change …')")
+    page.fill("dialog [name=params]", '{"min": 5}')
+    page.fill("dialog [name=expires_after_s]", "30d")
+    page.click("dialog button[value=yes]")
+    page.click(f"{row} button:text-is('Renew')")
+    page.click("dialog button[value=yes]")
+    shows(page, "renewed", "#toast")
+    (ann,) = [each for each in ops.list_subscriptions(conn, place) if each.name == "ann"]
+    assert (ann.where, ann.params, ann.expires_after_s) == (
+        '($."n" > $"min")',
+        {"min": 5},
+        30 * 86_400,
+    )
+    page.click(f"{row} button:text-is('Remove')")
+    page.click("dialog button[value=yes]")
+    page.wait_for_selector(row, state="detached")
+    assert [each.name for each in ops.list_subscriptions(conn, place)] == [HOSTILE]

@@ -1,6 +1,5 @@
 """A group's page and the dead letters in a real browser: causes, a selection, a redrive until it is handled."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -13,38 +12,10 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 from gapless.testing import drain
-from support.browser import chromium
-from support.gateways import Client, Open
+from support.browser import IN_BROWSER, fits_a_phone, go, shows
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
+pytestmark = IN_BROWSER
 UNITS = 60
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def gateway(open_gateway: Open, orders: Topic) -> Client:
-    """A gateway with an operator's routes."""
-    return open_gateway(operates=True)
-
-
-@pytest.fixture
-def page(browser: Any, gateway: Client) -> Iterator[Any]:
-    """The page at `/`, on which no script failed."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    made = context.new_page()
-    made.set_default_timeout(15_000)
-    problems: list[str] = []
-    made.on("pageerror", lambda error: problems.append(str(error)))
-    made.goto(f"{gateway.url}/")
-    made.wait_for_selector("#verdict")
-    yield made
-    assert problems == []
-    context.close()
 
 
 def work(dsn: str, *fails: str) -> None:
@@ -66,15 +37,6 @@ def dead(conn: Connection, dsn: str, orders: Topic) -> None:
         publish(conn, "orders", NewEvent(payload={"n": n}, key=f"k{n}", event_type="late"))
     publish(conn, "orders", NewEvent(payload=b'{"n": [1.50, {}]}', key="x", event_type="lost"))
     work(dsn, "late", "lost")
-
-
-def shows(page: Any, text: str, where: str = "main") -> None:
-    page.locator(where).filter(has_text=text).first.wait_for()
-
-
-def go(page: Any, where: str, wanted: str) -> None:
-    page.evaluate("where => { location.hash = where }", where)
-    shows(page, wanted)
 
 
 def states(conn: Connection) -> dict[str, int]:
@@ -137,7 +99,7 @@ def test_a_letter_leads_to_its_group_and_its_like(page: Any, dead: None, conn: C
     page.click("td a:has-text('order # is late')")
     shows(page, "60 units")
     page.set_viewport_size({"width": 400, "height": 800})
-    assert page.evaluate("document.scrollingElement.scrollWidth") <= 400
+    assert fits_a_phone(page)
 
 
 def test_a_group_says_its_state_and_what_applies(

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import pytest
 from psycopg import Connection
 
 import gapless
@@ -12,12 +11,6 @@ from gapless.log.topics import Topic
 from support.gateways import Client, Open, problem
 
 SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
-
-
-@pytest.fixture
-def operated(open_gateway: Open, orders: Topic, conn: Connection) -> Client:
-    """A gateway that operates, and topic orders."""
-    return open_gateway(operates=True)
 
 
 def test_a_schedule_is_looked_at_added_and_removed(operated: Client, conn: Connection) -> None:
@@ -56,7 +49,6 @@ def test_events_for_later_are_found_and_cancelled(operated: Client, conn: Connec
     assert found(key="b") == ["b"]
     assert found(until=at.isoformat()) == ["a"]
     assert found(since=at.isoformat(), topic="orders") == ["b", "c"]
-    problem(operated.get("/v1/later", params={"since": "soon"}), 400)
     ids = [each.scheduled_id for each in ops.list_later(conn)][:2]
     done = operated.post("/v1/later/cancel", json={"scheduled_ids": [*ids, 99]}).json()
     assert [each["cancelled"] for each in done] == [True, True, False]
@@ -88,8 +80,34 @@ def test_schemas_and_a_payload(operated: Client, conn: Connection) -> None:
         answer = operated.post(path, json={"payload": payload, **more}).json()
         assert answer["fits"] is fits
         assert reason is None or reason in answer["reason"]
-    problem(operated.post(path, json={"payload": "1"}), 400)
     problem(operated.post(path, json={"event_type": "placed"}), 400)
+
+
+def test_subscriptions_are_changed(operated: Client, conn: Connection) -> None:
+    """As by the commands: the same answers, and the same place in the audit, with the caller."""
+    ops.create_group(conn, "mails", "orders")
+    path = "/v1/groups/mails/subscriptions"
+    ann = {"topic": "orders", "name": "ann/1", "match": '{"id": "$.id"}', "params": '{"id": 17}'}
+    assert operated.post(path, json={**ann, "expires_after_s": "30d"}).json()["changed"] is True
+    (made,) = operated.get(path).json()
+    assert (made["name"], made["match"], made["params"]) == ("ann/1", {"id": "$.id"}, {"id": 17})
+    assert made["expires_after_s"] == 30 * 86_400
+    assert operated.post(f"{path}/renew", json={"name": "ann/1"}).json()["renewed"] is True
+    operated.post(path, json={"name": "ann/1", "where": "$.n > 2"})
+    (made,) = ops.list_subscriptions(conn, ops.GroupPlace(group="mails"))
+    assert (made.match, made.where, made.expires_after_s) == ({}, '($."n" > 2)', None), "replaced"
+    assert operated.post(f"{path}/resume", json={"name": "ann/1"}).json()["resumed"] is False
+    for changed in (True, False):
+        assert operated.post(f"{path}/remove", json={"name": "ann/1"}).json()["changed"] is changed
+    for wrong, status in (
+        ({"name": "x"}, 400),
+        ({"name": "x", "match": "{"}, 400),
+        ({"name": "x", "where": "$.("}, 400),
+        ({"name": "x", "where": "$.n > 2", "topic": "no"}, 404),
+    ):
+        problem(operated.post(path, json=wrong), status)
+    problem(operated.post(f"{path}/renew", json={"name": "nobody"}), 404)
+    problem(operated.post(f"{path}/forget", json={"name": "ann/1"}), 404)
 
 
 def test_a_group_takes_an_event_or_passes_it(operated: Client, conn: Connection) -> None:
@@ -115,7 +133,6 @@ def test_a_group_takes_an_event_or_passes_it(operated: Client, conn: Connection)
     names = [each["name"] for each in operated.get("/v1/groups/many/subscriptions").json()]
     assert names == ["low", "lower"]
     problem(asked("all", f"{partition}@4"), 404)
-    problem(asked("nobody", f"{partition}@1"), 404)
     for wrong in ("", "1", "@1", "1@", "0@0", "x@1"):
         problem(asked("all", wrong), 404 if wrong == "0@0" else 400)
 
@@ -135,7 +152,7 @@ def test_a_caller_gives_scopes_that_it_has(
     open_gateway: Open, orders: Topic, conn: Connection
 ) -> None:
     gateway = open_gateway(operates=True, asks_keys=True)
-    made = ops.create_key(conn, "ops", ["operate", "publish:orders*"])
+    made = ops.create_key(conn, "ops", ["operate", "publish:orders*"], expires_in_s=86_400)
     reader = ops.create_key(conn, "reader", ["read:*"])
 
     def post(path: str, key: str = made.key, **body: Any) -> Any:
@@ -156,14 +173,17 @@ def test_a_caller_gives_scopes_that_it_has(
     listed = gateway.get("/v1/keys", headers={"Authorization": f"Bearer {made.key}"})
     new = [each for each in listed.json() if each["name"] == "shop"]
     assert [each["scopes"] for each in new] == [
-        ["publish:orders"],
         ["read:*", "operate", "publish:orders*"],
+        ["publish:orders"],
     ]
+    own, *others = [each.expires for each in reversed(ops.list_keys(conn)) if each.expires]
+    assert others == [own, own], "not beyond its maker"
+    sooner = post("/v1/keys", name="soon", scopes="read:*", expires="1h").json()
+    assert sooner["expires"] < new[0]["expires"]
     assert "gk_" not in listed.text
     for revoked in (True, False):
         done = post(f"/v1/keys/{new[0]['key_id']}/revoke").json()
         assert done == {"key_id": new[0]["key_id"], "revoked": revoked}
-    problem(post("/v1/keys/ffffffffffffffff/revoke"), 404)
     ops.add_schema(conn, "orders", SCHEMA)
     tried = post("/v1/topics/orders/schema/test", reader.key, payload='{"n": 1}')
     assert tried.json()["fits"], "it reads, and needs no more"
@@ -173,5 +193,17 @@ def test_a_caller_gives_scopes_that_it_has(
         params={"who": "(ops)", "limit": 10},
         headers={"Authorization": f"Bearer {reader.key}"},
     )
-    assert [each["action"] for each in audit.json()] == ["revoke-key", "create-key", "create-key"]
+    assert [each["action"] for each in audit.json()] == ["revoke-key"] + 3 * ["create-key"]
     assert audit.json()[0]["detail"]["key"] == new[0]["key_id"]
+
+
+def test_keys_come_in_pages(operated: Client, conn: Connection) -> None:
+    """The newest first; the last one of a page leads to the next."""
+    for name in "abc":
+        ops.create_key(conn, name, ["read:*"])
+    seen, before = [], None
+    while page := operated.get("/v1/keys", params={"limit": 2, "before": before}).json():
+        seen += [each["name"] for each in page]
+        before = page[-1]["key_id"]
+    assert seen == ["c", "b", "a"]
+    assert operated.get("/v1/keys", params={"before": "0" * 16}).json() == []

@@ -1,7 +1,6 @@
 """Topics and events in a real browser: live, with filters, as a tree; a test event, a new topic."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,56 +13,11 @@ from gapless.log.publish import publish
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic, ensure_topic
 from gapless.testing import drain
-from support.browser import chromium
-from support.gateways import Client, Open
+from support.browser import IN_BROWSER, go, shows
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # a browser, on a busy machine
+pytestmark = IN_BROWSER
 HOSTILE = '<img src=x onerror="window.hit=1"><script>window.hit=1</script>\'&lt;javascript:alert(1)'
 WRITTEN = '{"id":12345678901234567890,"price":1.50,"n":[1e400,7]}'
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
-@pytest.fixture
-def gateway(open_gateway: Open, orders: Topic) -> Client:
-    """A gateway with an operator's routes."""
-    return open_gateway(operates=True)
-
-
-@pytest.fixture
-def page(browser: Any, gateway: Client) -> Iterator[Any]:
-    """The page at `/`. Nothing hostile ran, and the policy of its content was never broken."""
-    context = browser.new_context(
-        viewport={"width": 1280, "height": 900},
-        permissions=["clipboard-read", "clipboard-write"],
-    )
-    made = context.new_page()
-    made.set_default_timeout(30_000)
-    problems: list[str] = []
-    made.on("pageerror", lambda error: problems.append(str(error)))
-    made.on(
-        "console",
-        lambda said: problems.append(said.text) if "Content Security" in said.text else None,
-    )
-    made.goto(f"{gateway.url}/")
-    made.wait_for_selector("#verdict")
-    yield made
-    assert made.evaluate("window.hit") is None
-    assert problems == []
-    context.close()
-
-
-def shows(page: Any, text: str, where: str = "main") -> None:
-    page.locator(where).filter(has_text=text).first.wait_for()
-
-
-def go(page: Any, where: str, wanted: str) -> None:
-    page.evaluate("where => { location.hash = where }", where)
-    shows(page, wanted)
 
 
 def rows(page: Any, number: int) -> list[str]:
@@ -303,25 +257,3 @@ def test_topics_are_created_altered_and_found(page: Any, conn: Connection, order
     page.fill("dialog input[name=retention]", "soon")
     page.click("dialog button[value=yes]")
     shows(page, "a whole number with its unit", "#toast")
-
-
-def test_a_phone_needs_no_sideways_scrolling(page: Any, conn: Connection, orders: Topic) -> None:
-    wide = {"w" * 300: {"x": "y" * 3000}}
-    put(
-        conn,
-        NewEvent(payload=wide, key="k" * 200, event_type="t" * 200, headers={"h" * 99: "v" * 999}),
-    )
-    page.set_viewport_size({"width": 400, "height": 800})
-    place = conn.execute("select partition_id from gapless.log_segment").fetchone()
-    assert place is not None
-    for where, wanted in [
-        ("#/topics", "orders"),
-        ("#/topics/orders", "kkk"),
-        ("#/topics/orders?key=" + "k" * 200, "kkk"),
-        ("#/topics/orders?view=groups", "No group"),
-        ("#/topics/orders?view=partitions", "log end offset"),
-        ("#/topics/orders?view=settings", "retention"),
-        (f"#/topics/orders/{place[0]}/1", "Chain"),
-    ]:
-        go(page, where, wanted)
-        assert page.evaluate("document.scrollingElement.scrollWidth") <= 400, where

@@ -51,11 +51,12 @@ def test_a_key_becomes_a_cookie_and_ends(
     assert told.json() == somebody
     assert told.headers["cache-control"] == "no-store"
     name, *attributes = told.headers["set-cookie"].lower().split("; ")
-    assert name == f"gapless-session={made.key}".lower()
+    port = locked.url.rpartition(":")[2]
+    assert name == f"gapless-session-{port}={made.key}".lower()
     assert sorted(attributes) == ["httponly", "path=/", "samesite=strict"]
-    # Another gateway, of another state, accepts it; the cookie of the client above stays out of it.
+    # Another gateway behind one address accepts it; the cookie of the client above stays out of it.
     other = open_gateway(asks_keys=True)
-    by_cookie = {"Cookie": cookie(told)}
+    by_cookie = {"Cookie": cookie(told), "Host": f"127.0.0.1:{port}"}
     assert other.get(SESSION, headers=by_cookie).json() == {**somebody, "operates": False}
     assert other.get("/v1/topics", headers=by_cookie).status_code == 200
     problem(other.get("/v1/topics"), 401)
@@ -63,6 +64,23 @@ def test_a_key_becomes_a_cookie_and_ends(
     assert ended.status_code == 204
     assert "max-age=0" in ended.headers["set-cookie"].lower()
     assert locked.get(SESSION).json() == nobody
+
+
+def test_two_ports_of_a_host_have_a_session_each(
+    locked: Client, conn: Connection, open_gateway: Open
+) -> None:
+    """A browser keeps the cookies of a host in one jar, and sends all of them to each of its ports."""
+    other = open_gateway(asks_keys=True)
+    locked.client.cookies = other.client.cookies = httpx.Cookies()
+    ann, ben = key_of(conn), key_of(conn, "read:*")
+    enter(locked, ann.key)
+    enter(other, ben.key)
+    other.client.cookies.update(locked.client.cookies)
+    locked.client.cookies.update(other.client.cookies)
+    callers = [str(each.get(SESSION).json()["caller"]) for each in (locked, other)]
+    assert [ann.key_id in callers[0], ben.key_id in callers[1]] == [True, True]
+    assert other.client.delete(SESSION, headers=OWN).status_code == 204
+    assert locked.get(SESSION).json()["caller"] == callers[0]
 
 
 def test_a_gateway_without_keys_keeps_none(
@@ -151,7 +169,10 @@ def test_behind_a_proxy_that_speaks_tls(
     """A cookie that was set without TLS, which anybody on the way can do, counts not behind it."""
     gateway = open_gateway(asks_keys=True, proxies=("127.0.0.1",))
     made = key_of(conn)
-    via = {"X-Forwarded-Proto": proto}
+    via = {
+        "X-Forwarded-Proto": proto,
+        "Host": "127.0.0.1",
+    }  # without a port, as a proxy may send it
     told = enter(gateway, made.key, **via)
     assert told.headers["set-cookie"].startswith(f"{name}={made.key};")
     assert ("; secure" in told.headers["set-cookie"].lower()) == (proto == "https")

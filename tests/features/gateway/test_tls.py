@@ -176,21 +176,6 @@ def test_who_may_be_reached_from_elsewhere(dsn: str) -> None:
                 listening.close()
 
 
-@pytest.mark.long
-def test_the_flags(bare, dsn: str, tmp_path: Path) -> None:
-    for words, complaint in (
-        (("--tls-cert", "x"), "go together"),
-        (("--tls-cert", "x", "--tls-key", "y"), "--tls-cert x"),
-        (("--behind-proxy", "10.0.0.1/8"), "--behind-proxy"),
-        (("--behind-proxy", "localhost"), "--behind-proxy"),
-        (("--connections-per-address", "0"), "at least 1"),
-        (("--tokens", str(tmp_path / "none")), "No such file"),
-        (("--listen", "0.0.0.0:0", "--keys"), "--tls-cert"),
-    ):
-        done = bare("gateway", "--listen", "127.0.0.1:0", *words, GAPLESS_DSN=dsn)
-        assert complaint in done.complaint(), words
-
-
 def test_connections_are_counted_by_who_has_them() -> None:
     room = Room(2, networks(["10.0.0.0/8", "::1"]))
     first, second = room.enter("192.0.2.1"), room.enter("192.0.2.1")

@@ -20,7 +20,7 @@ from psycopg import Connection
 from docs.blocks import ROOT, blocks_of
 from gapless import ops
 from gapless.errors import UsageError
-from gapless.features.gateway import access, tokens
+from gapless.features.gateway import tokens
 from gapless.features.gateway.issuer import Issuer, is_scope, read_issuer
 from gapless.log.topics import Topic
 from support.gateways import EVENTS, Client, Open, Serve, problem
@@ -347,21 +347,6 @@ def test_a_stream_ends_with_its_token(
     assert lines[0].startswith("retry:")
     assert time.monotonic() - began_s < 12
     assert guarded.get(path, headers=bearer(token)).status_code == 401
-
-
-@pytest.mark.long
-def test_a_stream_ends_with_its_key(
-    open_gateway: Open, orders: Topic, conn: Connection, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(access, "KNOWN_S", 0.1)
-    locked = open_gateway(asks_keys=True)
-    made = ops.create_key(conn, "shop", ["read:orders"])
-    path = "/v1/topics/orders/stream"
-    with locked.client.stream("GET", path, headers=bearer(made.key), timeout=12) as stream:
-        lines = stream.iter_lines()
-        assert next(lines).startswith("retry:")
-        ops.revoke_key(conn, made.key_id)
-        list(lines)
 
 
 def test_a_token_becomes_a_cookie(guarded: Client, idp: Idp) -> None:

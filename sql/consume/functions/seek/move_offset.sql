@@ -19,7 +19,7 @@ begin
   -- layout, passed: admissions after a change of the number of partitions are checked again.
   set next_offset = _new_offset, token = null, installed_offset = null,
     attempt_offset = null, attempts = 0, layout = 0, passed = 0, stopped_at = null,
-    latest_upto = null
+    latest_upto = null, start_offset = least(start_offset, _new_offset)
   where c.group_id = _group_id and c.topic_id = of_topic
     and c.partition_id = _partition_id;
   update gapless.subscription_stop p set from_offset = _new_offset    -- stopped events wait again

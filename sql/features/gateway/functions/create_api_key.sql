@@ -10,7 +10,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 #variable_conflict use_variable
 declare
   wrong text;
-  expires_ts timestamptz := clock_timestamp() + expires_in;
+  expires_ts timestamptz := now() + expires_in;    -- MUST be now(): the maker's time that is left is counted from it
 begin
   if coalesce(cardinality(scopes), 0) = 0 then
     raise exception 'a key without a scope opens nothing: publish:TOPIC, read:TOPIC, consume:GROUP or operate'

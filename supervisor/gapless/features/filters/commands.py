@@ -32,6 +32,7 @@ examples:
 """
 _PLACE = of_topics("of this one of its topics")
 command = Command("subscriptions")
+_ROUTE = "POST /v1/groups/{group}/subscriptions/{verb} changeSubscription"
 
 
 @command.verb(
@@ -66,6 +67,7 @@ def _list(conn: Conn, args: Args) -> int:
         "--sql-condition --condition SQL",
         "an expression over e and s: \"e.payload ->> 'country' = s.params ->> 'country'\"",
     ),
+    route="POST /v1/groups/{group}/subscriptions addSubscription",
 )
 def _add(conn: Conn, args: Args) -> int:
     done = subscribe(conn, **args.given)
@@ -77,6 +79,7 @@ def _add(conn: Conn, args: Args) -> int:
     "ask one again that was stopped, for its condition raised or was slow",
     _PLACE,
     "name",
+    route=_ROUTE,
 )
 def _resume(conn: Conn, args: Args) -> int:
     units = resume_subscription(conn, args.place, args.name)
@@ -88,7 +91,7 @@ def _resume(conn: Conn, args: Args) -> int:
     return answer(args, text, what, units=units or 0)
 
 
-@command.verb("begin the time of one that expires anew", _PLACE, "name")
+@command.verb("begin the time of one that expires anew", _PLACE, "name", route=_ROUTE)
 def _renew(conn: Conn, args: Args) -> int:
     if not renew_subscription(conn, args.place, args.name):
         raise RefusedError(
@@ -99,7 +102,9 @@ def _renew(conn: Conn, args: Args) -> int:
     return answer(args, text, group=args.place.group, name=args.name, renewed=True)
 
 
-@command.verb("match nothing more for it; a group without any takes nothing", _PLACE, "name")
+@command.verb(
+    "match nothing more for it; a group without any takes nothing", _PLACE, "name", route=_ROUTE
+)
 def _remove(conn: Conn, args: Args) -> int:
     done = unsubscribe(conn, args.place, args.name)
     there = f"subscription {done.name} of group {done.group}, topic {done.topic}"

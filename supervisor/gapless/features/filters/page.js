@@ -1,13 +1,15 @@
 // Filters and subscriptions: the events that each group takes, and a trial with one event.
 
-import { get, path } from "../api.js";
+import { address } from "../address.js";
+import { get, path, post } from "../api.js";
+import { action } from "../ask.js";
 import { el, facts, section, show, table } from "../dom.js";
 import { reading, when } from "../reading.js";
 import { age, count, plural } from "../words.js";
 
 export default { name: "subscriptions", title: "Subscriptions", key: "u", menu: "more", pages: { 0: groups, 2: group } };
 
-const href = (each) => `#/subscriptions/${encodeURIComponent(each.group)}/${encodeURIComponent(each.topic)}`;
+const href = (each) => address(["subscriptions", each.group, each.topic]);
 const of = (rows, each) => rows.find((row) => row.group === each.group && row.topic === each.topic);
 
 function takes(each, { filters, subscribed }) {
@@ -34,7 +36,7 @@ function group(page) {
   const [name, topic] = page.parts;
   const live = el("div");
   reading(page, `${name}/${topic}`, [
-    ["Subscriptions", `${path("groups", name, "subscriptions")}`, subscriptions, { topic }],
+    ["Subscriptions", path("groups", name, "subscriptions"), (all) => subscriptions(all, name, topic), { topic }],
   ], live, section("Try an event", trial(name, topic)));
   return (status) => {
     const found = of(status.filters, { group: name, topic });
@@ -45,16 +47,50 @@ function group(page) {
   };
 }
 
-function subscriptions(all) {
-  const said = (value) => (value && Object.keys(value).length ? JSON.stringify(value) : null);
-  return table([
+const said = (value) => (value && Object.keys(value).length ? JSON.stringify(value) : null);
+
+function subscriptions(all, name, topic) {
+  const add = setting(name, topic);
+  return [add && el("div", { class: "buttons" }, add), table([
     { title: "name", of: (each) => each.name },
     { title: "match", of: (each) => said(each.match) },
     { title: "condition", of: (each) => [each.where, each.sql_condition].filter(Boolean).join(" and ") || null },
     { title: "params", of: (each) => said(each.params) },
     { title: "state", of: (each) => (each.stopped_partitions.length ? el("span", { class: "bad" }, `stopped in ${each.stopped_partitions.join(", ")}: ${each.stopped_why}`) : el("span", { class: "good" }, each.left_s === null ? "matches" : `matches, expires in ${age(each.left_s)}`)) },
     { title: "set", hide: true, of: (each) => [when(each.set_at), ` by ${each.set_by}`] },
-  ], all, { empty: "It has none: gapless subscriptions add GROUP NAME." });
+    add && { title: "", of: (each) => el("div", { class: "buttons" }, changes(each)) },
+  ].filter(Boolean), all, { empty: "It has none: gapless subscriptions add GROUP NAME." })];
+}
+
+/** A button that adds a subscription or, given one, replaces its conditions; null where nothing may be changed. */
+function setting(group, topic, each) {
+  const at = path("groups", group, "subscriptions");
+  return action(each ? "Change …" : "Add a subscription …", {
+    question: each ? `Change subscription ${each.name} of ${group}/${topic}?` : `Add a subscription to ${group}/${topic}?`,
+    text: "It takes the events for which all of its conditions hold, from the next claim on. A group with subscriptions takes no other events.",
+    fields: [
+      !each && { name: "name", title: "name; one of that name is replaced", required: true },
+      { name: "match", title: 'params that equal parts of an event: {"id": "$.customer_id"}', value: said(each?.match) },
+      { name: "where", title: "jsonpath predicate: $.total > $min", value: each?.where },
+      { name: "sql_condition", title: "SQL expression over e and s", value: each?.sql_condition },
+      { name: "params", title: 'params: {"id": 17}', value: said(each?.params) },
+      { name: "expires_after_s", title: "expires unless renewed for so long: 12h, 30d (empty: never)", value: each?.expires_after_s && `${each.expires_after_s}s` },
+    ].filter(Boolean),
+    yes: each ? "Change" : "Add",
+    done: (made) => (made.changed ? `subscription ${made.name} is set` : `subscription ${made.name} is so already`),
+  }, (given) => post(at, { topic, ...(each && { name: each.name }), ...Object.fromEntries(Object.entries(given).filter(([, value]) => value)) }));
+}
+
+/** The buttons of a subscription. */
+function changes(each) {
+  const { group, topic, name } = each;
+  const does = (verb) => () => post(path("groups", group, "subscriptions", verb), { topic, name });
+  return [
+    setting(group, topic, each),
+    each.left_s !== null && action("Renew", { question: `Begin the time of ${name} anew?`, done: "renewed" }, does("renew")),
+    each.stopped_partitions.length > 0 && action("Resume", { question: `Ask subscription ${name} again?`, text: "Events that it missed are handled for it.", done: (made) => `resumed: ${plural(made.units, "unit")} that it missed` }, does("resume")),
+    action("Remove", { question: `Remove subscription ${name} of ${group}/${topic}?`, text: "A group without any takes nothing.", danger: true, yes: "Remove it", done: "removed" }, does("remove")),
+  ];
 }
 
 function trial(name, topic) {

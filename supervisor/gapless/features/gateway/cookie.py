@@ -76,8 +76,13 @@ def _set(request: Request, response: Response, text: str, age_s: int | None) -> 
 
 
 def _name(request: Request) -> str:
-    """Return the cookie's name; no other site, and nobody on the way, can set one with __Host-."""
-    return f"__Host-{NAME}" if _is_secure(request) else NAME
+    """Return the cookie's name, with the port: a browser sends a cookie to all ports of a host.
+
+    No other site, and nobody on the way, can set one with __Host-.
+    """
+    port = request.headers.get("host", "").rpartition(":")[2]
+    name = f"{NAME}-{port}" if port.isdecimal() else NAME
+    return f"__Host-{name}" if _is_secure(request) else name
 
 
 def _is_secure(request: Request) -> bool:

@@ -74,7 +74,7 @@ _ONE = record(
             "group mode state next_offset behind unit letter reason attempts",
             group={"type": "string"},
             mode={"type": "string"},
-            state={"enum": ["handled", "pending", "dead", "waiting", "removed"]},
+            state={"enum": ["handled", "pending", "dead", "waiting", "before", "unplaced"]},
             next_offset=_MAYBE_INTEGER,
             behind={**_MAYBE_INTEGER, "description": "Offsets until the group comes to it."},
             unit={**_MAYBE_INTEGER, "description": "The offset of its dead letter."},

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from gapless.cli.declare import Args, Command, Conn, opt
+from gapless.cli.declare import Args, Command, Conn, limit, opt
 from gapless.cli.parser import age_s, number
 from gapless.cli.screen import answer, listed, remark
-from gapless.features.gateway.keys import create_key, list_keys, revoke_key
+from gapless.features.gateway.keys import (
+    KEYS_LISTED,
+    KEYS_LISTED_MAX,
+    create_key,
+    list_keys,
+    revoke_key,
+)
 from gapless.ops.text import stamp
 
 EXAMPLES = """\
@@ -20,9 +26,13 @@ examples:
 command = Command("keys")
 
 
-@command.verb("list all keys (also without a verb)")
+@command.verb(
+    "list keys, the newest first (also without a verb)",
+    opt("--before ID", "older than the key of this id: the next page"),
+    limit(KEYS_LISTED, "keys, at most", KEYS_LISTED_MAX),
+)
 def _list(conn: Conn, args: Args) -> int:
-    return listed(args, list_keys(conn), "no keys: gapless keys create makes one")
+    return listed(args, list_keys(conn, **args.given), "no keys: gapless keys create makes one")
 
 
 @command.verb(

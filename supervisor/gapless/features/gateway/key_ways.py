@@ -6,9 +6,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gapless.features.gateway.gateway import Gateway
-from gapless.features.gateway.keys import create_key, list_keys, revoke_key
+from gapless.features.gateway.keys import (
+    KEYS_LISTED,
+    KEYS_LISTED_MAX,
+    create_key,
+    list_keys,
+    revoke_key,
+)
 from gapless.features.gateway.operate import done_by, listed, said
-from gapless.features.gateway.shape import NOTHING, seconds, takes, text
+from gapless.features.gateway.shape import NOTHING, seconds, takes, text, whole
 from gapless.features.gateway.way import Asked, Ways
 from gapless.ops.place import read_age
 
@@ -16,10 +22,18 @@ RATE_MAX = 1_000_000
 ways = Ways()
 
 
-@ways.way("GET /v1/keys keys", "operate")
-async def keys(gateway: Gateway, _request: Request, _asked: Asked) -> Response:
-    """Return all keys with their scopes and their last use, to the minute; no secret."""
-    return await listed(gateway, list_keys)
+@ways.way(
+    "GET /v1/keys keys",
+    "operate",
+    query=takes(
+        limit=whole(1, KEYS_LISTED_MAX, "Keys, at most.", default=KEYS_LISTED),
+        before=text("The key_id of the last one: the next page."),
+    ),
+)
+async def keys(gateway: Gateway, _request: Request, asked: Asked) -> Response:
+    """Return keys, the newest first, with their last use, to the minute; no secret."""
+    part = {"limit": asked["limit"], "before": asked["before"] or None}
+    return await listed(gateway, lambda conn: list_keys(conn, **part))
 
 
 @ways.way(
@@ -34,7 +48,10 @@ async def keys(gateway: Gateway, _request: Request, _asked: Asked) -> Response:
     ),
 )
 async def create(gateway: Gateway, request: Request, asked: Asked) -> Response:
-    """Create a key, with scopes that the caller has itself; the answer shows it once."""
+    """Create a key, with scopes that the caller has itself; the answer shows it once.
+
+    It ends with the key of the caller, at the latest.
+    """
     scopes = [each.strip() for each in asked["scopes"].split(",") if each.strip()]
     for scope in scopes:
         gateway.access.require_any(request, scope)
@@ -45,7 +62,12 @@ async def create(gateway: Gateway, request: Request, asked: Asked) -> Response:
             gateway,
             request,
             lambda conn: create_key(
-                conn, asked["name"], scopes, requests_s=rate, expires_in_s=expires_in_s
+                conn,
+                asked["name"],
+                scopes,
+                requests_s=rate,
+                expires_in_s=expires_in_s,
+                maker=getattr(request.state, "key_id", None),
             ),
         )
     )

@@ -26,6 +26,8 @@ __all__ = ["CreatedKey", "KeyInfo", "create_key", "list_keys", "revoke_key"]
 PREFIX = "gk"
 _ID_BYTES = 8
 _SECRET_BYTES = 32
+KEYS_LISTED = 100
+KEYS_LISTED_MAX = 1_000
 _EXPIRY_S_MAX = 36_500 * 86_400
 
 
@@ -71,11 +73,13 @@ def create_key(
     *,
     requests_s: float | None = None,
     expires_in_s: float | None = None,
+    maker: str | None = None,
 ) -> CreatedKey:
     """Create a key with these scopes.
 
     scopes: publish:TOPIC, read:TOPIC, consume:GROUP, each with * at its end for any; operate.
     expires_in_s: seconds, above 0, at most 100 years; None: it never expires.
+    maker: the id of the key that makes it, with which it ends at the latest.
     Raises RefusedError (GL400) for an invalid scope, name, rate or time; UsageError for a NUL.
     """
     if any("\0" in each for each in (name, *scopes)):
@@ -93,13 +97,22 @@ def create_key(
         scopes=list(scopes),
         requests_s=requests_s,
         expires_in_s=expires_in_s,
+        maker=maker,
     )
     return CreatedKey(key_id=key_id, key=f"{PREFIX}_{key_id}_{secret}", expires=expires)
 
 
-def list_keys(conn: Connection[Any]) -> list[KeyInfo]:
-    """Return all keys, revoked and expired ones too, the oldest first."""
-    return rows(conn, KeyInfo, query("gateway", "api_keys"))
+def list_keys(
+    conn: Connection[Any], *, limit: int = KEYS_LISTED, before: str | None = None
+) -> list[KeyInfo]:
+    """Return keys, revoked and expired ones too, the newest first.
+
+    limit: keys, 1 to 1000. before: the id of a key; only older ones.
+    Raises UsageError for another limit.
+    """
+    if not 1 <= limit <= KEYS_LISTED_MAX:
+        raise UsageError(f"limit: {limit} must be from 1 to {KEYS_LISTED_MAX}")
+    return rows(conn, KeyInfo, query("gateway", "api_keys"), limit=limit, before=before)
 
 
 def revoke_key(conn: Connection[Any], key_id: str) -> bool:

@@ -1,9 +1,10 @@
 // Schedules, and events that wait for their time.
 
+import { address } from "../address.js";
 import { path, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, show, table } from "../dom.js";
-import { addressOf, filterForm } from "../filter.js";
+import { filterForm } from "../filter.js";
 import { reading, when } from "../reading.js";
 import { count, plural } from "../words.js";
 
@@ -20,7 +21,7 @@ function later(page) {
   reading(page, "For later", [["Schedules", "/v1/schedules", schedules]]);
   const wanted = { ...Object.fromEntries(page.query), limit: EVENTS };
   page.main.append(...[addition(page)].filter(Boolean));
-  reading(page, "", [["Events that wait for their time", "/v1/later", (events) => waiting(events, chosen), wanted]], filterForm(FIELDS, wanted, (given) => addressOf("later", given)));
+  reading(page, "", [["Events that wait for their time", "/v1/later", (events) => waiting(events, chosen), wanted]], filterForm(FIELDS, wanted, (given) => address(["later"], given)));
 }
 
 function schedules(all) {

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from gapless.db.queries import query
-from gapless.errors import UsageError
+from gapless.errors import RefusedError, UsageError
 from gapless.features.schemas.conform import covers, json_schema
 from gapless.features.schemas.stored import ANY_TYPE
 from gapless.log.topics import require_topic
@@ -125,18 +125,15 @@ def show_schema(
 ) -> SchemaInfo:
     """Return a version of the schema of a type (None: *), the newest one if `version` is None.
 
-    Raises UsageError if there is none.
+    Raises RefusedError (GL404) if there is none.
     """
     wanted = event_type or ANY_TYPE
-    found = [
-        each
-        for each in list_schemas(conn, topic, wanted)
-        if (each.is_newest if version is None else each.version == version)
-    ]
-    if not found:
-        what = "schema" if version is None else f"version {version} of a schema"
-        raise UsageError(f"{topic}/{wanted} has no {what}: gapless schemas list {topic}")
-    return found[0]
+    for each in list_schemas(conn, topic, wanted):
+        if each.is_newest if version is None else each.version == version:
+            return each
+    what = "schema" if version is None else f"version {version} of a schema"
+    said = f"{topic}/{wanted} has no {what}: gapless schemas list {topic}"
+    raise RefusedError(said, sqlstate="GL404")
 
 
 def add_schema(

@@ -1,5 +1,6 @@
 // Schemas of payloads: versions, texts, differences, and a check of a payload.
 
+import { address } from "../address.js";
 import { get, path, post } from "../api.js";
 import { tell } from "../ask.js";
 import { el, facts, section, show, table } from "../dom.js";
@@ -7,7 +8,7 @@ import { reading, when } from "../reading.js";
 
 export default { name: "schemas", title: "Schemas", key: "s", menu: "more", pages: { 0: schemas, 2: schema } };
 
-const href = (each) => `#/schemas/${encodeURIComponent(each.topic)}/${encodeURIComponent(each.event_type)}`;
+const href = (each) => address(["schemas", each.topic, each.event_type]);
 const typed = (type) => (type === "*" ? {} : { event_type: type });
 
 function schemas(page) {
@@ -61,14 +62,14 @@ function texts(newest, before, all, of) {
     if (to) show(shown, difference(from, to));
   });
   if (before) show(shown, difference(before, newest));
-  return [before && section("Differences", form, shown), section(`Text of version ${newest.version}`, el("pre", {}, pretty(newest.schema)))];
+  return [before && section("Differences", form, shown), section(`Text of version ${newest.version}`, el("pre", { tabindex: "0" }, pretty(newest.schema)))];
 }
 
 function difference(from, to) {
   const lines = diff(pretty(from.schema).split("\n"), pretty(to.schema).split("\n"));
   if (lines.every(([sign]) => sign === " ")) return el("p", { class: "empty" }, "Both texts are equal.");
   const classes = { "+": "good", "-": "bad" };
-  return el("pre", {}, lines.map(([sign, line]) => el("span", { class: classes[sign] }, `${sign} ${line}\n`)));
+  return el("pre", { tabindex: "0" }, lines.map(([sign, line]) => el("span", { class: classes[sign] }, `${sign} ${line}\n`)));
 }
 
 const LINES_MAX = 2000;

@@ -8,6 +8,7 @@ const READ_MS = 30_000;
 const main = document.getElementById("main");
 let asking = null; // the promise of the form that is open
 let could = mayOperate();
+let owner = session().caller; // of the looks and drafts in this tab
 
 /** Ask for a key in place of the page until one is accepted; then the page goes on where it was. why: the refusal. */
 export function signIn(why) {
@@ -58,6 +59,8 @@ const note = (text, more, kind) => el("button", { type: "button", class: kind, t
 
 function draw() {
   const { caller, scopes } = session();
+  if (owner && caller && owner !== caller) return location.reload(); // they are not for another person
+  owner = caller || owner;
   const why = reason();
   const name = caller?.match(/\((.*)\)$/)?.[1] || caller; // of a key: without its id
   show(document.getElementById("account"),
@@ -71,7 +74,8 @@ function draw() {
 async function signOut() {
   try {
     await leave();
-    dispatchEvent(new Event("look")); // it is refused, and asks for a key
+    history.replaceState(null, "", "#/");
+    location.reload(); // and with the page its looks and drafts
   } catch (error) {
     tell(error.message, true);
   }

@@ -29,12 +29,6 @@ export function chips(fields, given, address) {
   }));
 }
 
-/** The address of a page with a query; what is empty is left out. */
-export function addressOf(page, wanted) {
-  const given = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value !== undefined && value !== null && value !== ""));
-  return `#/${page}${given.size ? `?${given}` : ""}`;
-}
-
 function input({ name, type = "text", hint, options }, value) {
   if (options) return el("select", { name }, options.map(([each, title = each]) => el("option", { value: each, selected: each === value }, title)));
   const text = isTime({ type }) ? localTime(value) : value;

@@ -34,11 +34,11 @@ export function payload(event, all) {
   if (event.payload_begins !== undefined)
     return [
       el("p", { class: "quiet" }, `The first ${bytes(event.payload_begins.length)} of a large payload. `, el("button", { type: "button", onclick: all }, "Show all")),
-      el("pre", {}, event.payload_begins),
+      el("pre", { tabindex: "0" }, event.payload_begins),
     ];
   const body = el("div", { class: "payload" });
   const isTree = isBranch(event.payload);
-  const views = { Tree: () => tree(event.payload, true), Text: () => el("pre", {}, written(event.payload, 2)) };
+  const views = { Tree: () => tree(event.payload, true), Text: () => el("pre", { tabindex: "0" }, written(event.payload, 2)) };
   const choose = (name) => {
     show(body, views[name]());
     for (const each of buttons) each.setAttribute("aria-pressed", String(each.textContent === name));

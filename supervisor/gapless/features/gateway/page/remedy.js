@@ -1,14 +1,14 @@
 // The remedy of a problem: a link to the page where it can be done, a command to copy.
 
+import { addressOf } from "./address.js";
 import { copy } from "./ask.js";
 import { el } from "./dom.js";
-import { address } from "./words.js";
 
 /** The nodes of a remedy: its words lead to the page that they name, and its command has a button that copies it. */
 export function remedyOf({ remedy, page, command }) {
   const words = withCode(remedy, command);
   return [
-    page.length ? el("a", { href: address(page) }, words, " ›") : el("span", {}, words),
+    page.length ? el("a", { href: addressOf(page) }, words, " ›") : el("span", {}, words),
     command && el("button", { type: "button", class: "copy", title: `copy ${command}`, "aria-label": `copy ${command}`, onclick: () => copy(command, `copied: ${command}`) }, "copy"),
   ];
 }

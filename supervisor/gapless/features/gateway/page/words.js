@@ -71,10 +71,3 @@ export function catchUp(group) {
   if (group.lag_s < CURRENT_S) return "<1s";
   return group.lag_per_s > 0 ? "grows" : group.lag_per_s === 0 ? "stands" : "?";
 }
-
-/** A problem as the console prints it. */
-export const said = ({ problem, remedy }) => `${problem}: ${remedy}`;
-
-/** The address of a page that a problem names: its kind, and names. */
-export const address = ([kind, ...names]) =>
-  kind === "dead" ? `#/dead?${new URLSearchParams({ group: names[0], states: names[1] })}` : `#/${[kind, ...names.map(encodeURIComponent)].join("/")}`;

@@ -1,7 +1,8 @@
 // The audit: changes with their author, time and object, filtered and in pages.
 
+import { address } from "../address.js";
 import { get } from "../api.js";
-import { addressOf, filterForm } from "../filter.js";
+import { filterForm } from "../filter.js";
 import { cells, el, head, show } from "../dom.js";
 import { when } from "../reading.js";
 
@@ -22,7 +23,7 @@ const COLUMNS = [
 
 function object({ group, topic, partition }) {
   const name = [group, topic, partition].filter((part) => part !== null).join("/");
-  return group && topic ? el("a", { href: `#/groups/${encodeURIComponent(group)}/${encodeURIComponent(topic)}` }, name) : name || null;
+  return group && topic ? el("a", { href: address(["groups", group, topic]) }, name) : name || null;
 }
 
 function details(detail) {
@@ -51,6 +52,6 @@ function audit({ main, query, signal }) {
   };
   more.hidden = true;
   addEventListener("look", () => load(), { signal });
-  main.append(el("h1", {}, "Audit"), filterForm(FIELDS, wanted, (given) => addressOf("audit", given)), state, rows, more);
+  main.append(el("h1", {}, "Audit"), filterForm(FIELDS, wanted, (given) => address(["audit"], given)), state, rows, more);
   load();
 }

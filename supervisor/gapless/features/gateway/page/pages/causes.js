@@ -1,14 +1,11 @@
 // Units set aside, counted by the cause that they have in common.
 
+import { address } from "../address.js";
 import { el, table } from "../dom.js";
-import { addressOf } from "../filter.js";
 import { when } from "../reading.js";
 import { count } from "../words.js";
 
 export const OPEN = "dead,waiting,parked"; // the states of units that are not done with
-
-/** The address of the list with a filter; what is empty is left out. */
-export const deadAddress = (wanted) => addressOf("dead", wanted);
 
 /** The filter that chooses the units of a cause. */
 function chosen(row, by) {
@@ -20,7 +17,7 @@ function chosen(row, by) {
 
 /** A table of causes; each leads to its units. */
 export function causes(rows, wanted, { by = "error", empty } = {}) {
-  const href = (row) => (row.cause === null ? null : deadAddress({ ...wanted, group: row.group, topic: row.topic, ...chosen(row, by) }));
+  const href = (row) => (row.cause === null ? null : address(["dead"], { ...wanted, group: row.group, topic: row.topic, ...chosen(row, by) }));
   return table([
     { title: "units", kind: "number", of: (row) => count(row.units) },
     { title: by, of: (row) => (href(row) ? el("a", { href: href(row) }, row.cause || "(empty)") : "(no type)") },

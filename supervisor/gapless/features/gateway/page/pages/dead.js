@@ -1,12 +1,13 @@
 // Dead letters: counted by cause, the list of a filter, a selection of it, and the outcome of redrives.
 
+import { address } from "../address.js";
 import { get, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, section, show, table } from "../dom.js";
 import { chips, filterForm } from "../filter.js";
 import { when } from "../reading.js";
 import { count, plural } from "../words.js";
-import { causes, deadAddress, OPEN } from "./causes.js";
+import { causes, OPEN } from "./causes.js";
 import { letter } from "./letter.js";
 
 export default { name: "dead", title: "Dead letters", key: "d", pages: { 0: dead, 4: letter } };
@@ -20,12 +21,12 @@ const FIELDS = [
   { name: "type", title: "type" }, { name: "since", title: "since (time, 2h, 7d)" }, { name: "until", title: "until (time)" },
 ];
 const CAUSE = { name: "cause", title: "cause" }; // chosen in the table of causes
-const at = (unit) => ["dead", unit.group, unit.topic, unit.partition, unit.offset].map(encodeURIComponent).join("/");
+const href = (unit) => address(["dead", unit.group, unit.topic, unit.partition, unit.offset]);
 const place = (unit) => `${unit.group}/${unit.topic}/${unit.partition}@${unit.offset}`;
 
 function dead({ main, query, signal }) {
-  const address = Object.fromEntries(query); // which Back brings again
-  const { by = "error", from = "0", ...filter } = address;
+  const asked = Object.fromEntries(query); // which Back brings again
+  const { by = "error", from = "0", ...filter } = asked;
   const wanted = { states: "dead", ...filter };
   const skip = Math.max(0, Number(from) || 0);
   const [counted, list, outcome] = [el("div"), el("div"), el("div")];
@@ -34,23 +35,23 @@ function dead({ main, query, signal }) {
       const [rows, units] = await Promise.all([
         get("/v1/dlq/summary", { ...wanted, by }, signal), get("/v1/dlq", { ...wanted, limit: PAGE, skip }, signal),
       ]);
-      show(counted, rows.length > 0 && groups(rows, address, wanted, by));
-      show(list, selection(rows, units, wanted, () => follow.soon()), pages(address, skip, units.length, rows[0]?.total));
+      show(counted, rows.length > 0 && groups(rows, asked, wanted, by));
+      show(list, selection(rows, units, wanted, () => follow.soon()), pages(asked, skip, units.length, rows[0]?.total));
     } catch (error) {
       if (!signal.aborted) show(list, el("p", { class: "bad" }, error.message));
     }
   };
   const follow = following(outcome, { group: wanted.group, topic: wanted.topic }, signal);
   addEventListener("look", load, { signal });
-  main.append(...[el("h1", {}, "Dead letters"), filterForm([...FIELDS, { name: "states", title: "state", options: STATES }], wanted, (given) => deadAddress({ cause: address.cause, by: address.by, ...given })),
-    chips([...FIELDS, CAUSE], address, ({ from: _, ...rest }) => deadAddress(rest)), outcome, counted, list].filter(Boolean));
+  main.append(...[el("h1", {}, "Dead letters"), filterForm([...FIELDS, { name: "states", title: "state", options: STATES }], wanted, (given) => address(["dead"], { cause: asked.cause, by: asked.by, ...given })),
+    chips([...FIELDS, CAUSE], asked, ({ from: _, ...rest }) => address(["dead"], rest)), outcome, counted, list].filter(Boolean));
   load();
   follow.soon();
 }
 
-function groups(rows, address, wanted, by) {
-  const { from, ...rest } = address;
-  const link = (each) => el("a", { href: deadAddress({ ...rest, by: each }), "aria-current": each === by ? "true" : null }, `by ${each}`);
+function groups(rows, asked, wanted, by) {
+  const { from, ...rest } = asked;
+  const link = (each) => el("a", { href: address(["dead"], { ...rest, by: each }), "aria-current": each === by ? "true" : null }, `by ${each}`);
   return section(plural(rows[0].total, "unit"), el("p", { class: "chips" }, ["error", "type", "day"].map(link)),
     causes(rows.slice(0, CAUSES_SHOWN), wanted, { by }),
     rows.length > CAUSES_SHOWN && el("p", { class: "quiet" }, `and ${count(rows.length - CAUSES_SHOWN)} more`));
@@ -72,11 +73,11 @@ function selection(rows, units, wanted, changing) {
   };
   choose([], false);
   const columns = [{ title: "chosen", of: (unit) => boxes[units.indexOf(unit)] }, ...COLUMNS];
-  return [bar, el("label", { class: "whole" }, whole, "all of this page"), table(columns, units, { href: (unit) => `#/${at(unit)}` })];
+  return [bar, el("label", { class: "whole" }, whole, "all of this page"), table(columns, units, { href })];
 }
 
 const COLUMNS = [
-  { title: "unit", kind: "unit", of: (unit) => el("a", { href: `#/${at(unit)}` }, place(unit)) },
+  { title: "unit", kind: "unit", of: (unit) => el("a", { href: href(unit) }, place(unit)) },
   { title: "state", of: (unit) => unit.state },
   { title: "failed", kind: "time", hide: true, of: (unit) => when(unit.failed) },
   { title: "attempts", kind: "number", hide: true, of: (unit) => unit.attempts },
@@ -111,9 +112,9 @@ function changes({ title, said, body }, changing) {
       (given) => change("/v1/dlq/discard-all", { reason: given.reason })));
 }
 
-function pages(address, skip, shown, total) {
+function pages(asked, skip, shown, total) {
   if (!total || (skip === 0 && total <= shown)) return null;
-  const to = (from) => deadAddress({ ...address, from: from || "" });
+  const to = (from) => address(["dead"], { ...asked, from: from || "" });
   return el("p", { class: "chips" },
     skip > 0 && el("a", { href: to(Math.max(0, skip - PAGE)) }, "newer"),
     `${count(skip + 1)} to ${count(skip + shown)} of ${count(total)}`,
@@ -145,7 +146,7 @@ function following(into, of, signal) {
 }
 
 function redrive(row) {
-  const link = (n, words, states) => (n ? el("a", { href: deadAddress({ group: row.group, topic: row.topic, states, ...(states === "redriven" ? {} : { since: row.began }) }) }, `${count(n)} ${words}`) : `0 ${words}`);
+  const link = (n, words, states) => (n ? el("a", { href: address(["dead"], { group: row.group, topic: row.topic, states, ...(states === "redriven" ? {} : { since: row.began }) }) }, `${count(n)} ${words}`) : `0 ${words}`);
   return el("div", { class: "redrive" },
     el("progress", { max: row.units, value: row.units - row.unhandled, "aria-label": `redrive of ${row.group}/${row.topic}` }),
     el("span", {}, `${row.group}/${row.topic}: ${count(row.handled)} of ${plural(row.units, "unit")} handled again, `,

@@ -1,5 +1,6 @@
 // An event: its payload, its neighbours, the chain it is in, and its state in each group.
 
+import { address } from "../address.js";
 import { get, getEvents, path } from "../api.js";
 import { el, facts, section, show, table } from "../dom.js";
 import { copyButton, payload, SHOWN_CHARACTERS } from "../payload.js";
@@ -8,14 +9,11 @@ import { bytes, count, plural } from "../words.js";
 
 const CHAIN_UNITS = 100;
 
-export const eventAddress = (topic, partition, offset) => `#/topics/${encodeURIComponent(topic)}/${partition}/${offset}`;
-export const filterAddress = (topic, filter) => `#/topics/${encodeURIComponent(topic)}?${new URLSearchParams(filter)}`;
-
 export function event({ main, parts: [topic, partition, offset], signal }) {
   const body = el("div");
   const groups = el("div");
   main.append(
-    el("h1", {}, el("a", { href: `#/topics/${encodeURIComponent(topic)}` }, topic), `/${partition}@${offset}`),
+    el("h1", {}, el("a", { href: address(["topics", topic]) }, topic), `/${partition}@${offset}`),
     body);
   let found = null;
   let status = null;
@@ -49,10 +47,10 @@ function parts(topic, found, groups, signal, all) {
   const { event } = found;
   const place = `${topic}/${event.partition}@${event.offset}`;
   const at = (offset, title, why) => {
-    if (offset !== null) return el("a", { href: eventAddress(topic, event.partition, offset) }, title);
+    if (offset !== null) return el("a", { href: address(["topics", topic, event.partition, offset]) }, title);
     return el("span", { class: "quiet", title: why }, title);
   };
-  const by = (name, value) => value !== null && el("a", { href: filterAddress(topic, { [name]: value }) }, value);
+  const by = (name, value) => value !== null && el("a", { href: address(["topics", topic], { [name]: value }) }, value);
   const far = event.key === null ? "it has no key" : "none among 5000 events";
   return [
     el("nav", { class: "buttons follows", "aria-label": "other events" },
@@ -82,12 +80,14 @@ function standing(topic, found, status) {
   const takesSome = new Set((status ? [...(status.filters || []), ...(status.subscribed || [])] : []).filter((each) => each.topic === topic).map((each) => each.group));
   const state = (each) => {
     if (each.unit !== null && each.state !== "handled")
-      return el("a", { class: each.state === "dead" ? "bad" : "warn", href: `#/dead/${[each.group, topic, partition, each.unit].map(encodeURIComponent).join("/")}` }, each.state === "dead" ? `dead letter (${each.letter})` : `waits for another attempt`);
+      return el("a", { class: each.state === "dead" ? "bad" : "warn", href: address(["dead", each.group, topic, partition, each.unit]) }, each.state === "dead" ? `dead letter (${each.letter})` : `waits for another attempt`);
+    if (each.state === "before") return el("span", { class: "quiet" }, "before its start");
+    if (each.state === "unplaced") return el("span", { class: "bad" }, "no place in this partition: gapless doctor says what helps");
     if (each.state === "pending") return el("span", { class: "warn" }, each.behind > 1 ? `behind by ${plural(each.behind, "event")}` : "next");
     return el("span", { class: "good" }, takesSome.has(each.group) ? "passed: handled, or not wanted by its filter" : "handled");
   };
   return table([
-    { title: "group", kind: "place", of: (each) => el("a", { href: `#/groups/${encodeURIComponent(each.group)}/${encodeURIComponent(topic)}` }, each.group) },
+    { title: "group", kind: "place", of: (each) => el("a", { href: address(["groups", each.group, topic]) }, each.group) },
     { title: "mode", kind: "place", hide: true, of: (each) => each.mode },
     { title: "state", of: state },
     { title: "attempts", kind: "number", hide: true, of: (each) => each.attempts && count(each.attempts) },
@@ -110,7 +110,7 @@ function chain(event, signal) {
 function unit(each) {
   const name = each.first_offset === null ? `${each.topic}: no offset yet` : `${each.topic}/${each.partition}@${each.first_offset}`;
   return el("li", {},
-    each.first_offset === null || each.state !== "sequenced" ? name : el("a", { href: eventAddress(each.topic, each.partition, each.first_offset), "aria-current": each.asked_for ? "true" : null }, name),
+    each.first_offset === null || each.state !== "sequenced" ? name : el("a", { href: address(["topics", each.topic, each.partition, each.first_offset]), "aria-current": each.asked_for ? "true" : null }, name),
     ` ${plural(each.events, "event")} `, (each.event_types || []).join(", "), " ",
     each.asked_for && el("span", { class: "good" }, "this transaction "),
     each.cause && each.detached && el("span", { class: "quiet" }, `caused by ${each.cause} (${each.detached}) `),

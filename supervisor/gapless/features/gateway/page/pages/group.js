@@ -1,12 +1,13 @@
 // A group on a topic: its state, the work of each partition, errors by cause, members, filter; pause, resume, seek.
 
+import { address } from "../address.js";
 import { get, path, post } from "../api.js";
 import { action, tell } from "../ask.js";
 import { historyChart } from "../chart.js";
 import { el, facts, section, show, table } from "../dom.js";
 import { when } from "../reading.js";
 import { age, catchUp, count, plural, rate } from "../words.js";
-import { causes, deadAddress, OPEN } from "./causes.js";
+import { causes, OPEN } from "./causes.js";
 
 export default { name: "groups", title: "", pages: { 2: group } };
 
@@ -94,7 +95,7 @@ function stateOf(line, rows) {
 const behind = (line) => `${plural(line.lag, "event")} behind, the oldest for ${age(line.lag_s)}`;
 
 function figures(line, isMore) {
-  const set = (state, n) => (n ? el("a", { href: deadAddress({ group: line.group, topic: line.topic, states: state }) }, `${count(n)} ${state}`) : `0 ${state}`);
+  const set = (state, n) => (n ? el("a", { href: address(["dead"], { group: line.group, topic: line.topic, states: state }) }, `${count(n)} ${state}`) : `0 ${state}`);
   return [
     ["lag", `${count(line.lag)}${line.lag ? ` (${age(line.lag_s)})` : ""}`],
     [line.mode === "queue" ? "throughput" : "handled", `${rate(line.handled_per_s)} events/s`],

@@ -1,5 +1,6 @@
 // Keys of the gateway: their scopes and last use; a new one is shown once.
 
+import { address } from "../address.js";
 import { path, post } from "../api.js";
 import { action, ask } from "../ask.js";
 import { el, table } from "../dom.js";
@@ -8,12 +9,13 @@ import { reading, when } from "../reading.js";
 
 export default { name: "keys", title: "Keys", menu: "more", pages: { 0: keys } };
 
+const KEYS = 100; // of a page
 const SCOPES = "publish:TOPIC, read:TOPIC, consume:GROUP, operate";
 
 function keys(page) {
   const create = action("New key", {
     question: "Make a key?",
-    text: `Scopes, with commas: ${SCOPES}; a * at the end of a name stands for any end. You can give scopes that you have.`,
+    text: `Scopes, with commas: ${SCOPES}; a * at the end of a name stands for any end. You can give scopes that you have, and the key ends with yours at the latest.`,
     fields: [
       { name: "name", title: "name: its owner", required: true },
       { name: "scopes", title: "scopes", required: true },
@@ -21,13 +23,14 @@ function keys(page) {
       { name: "requests_s", title: "requests a second (empty: any number)", type: "number" },
     ],
     yes: "Make it",
-    done: (made) => `key ${made.key_id} was made`,
+    done: (made) => [`key ${made.key_id} was made`, made.expires && `, it ends ${new Date(made.expires).toLocaleString()}`].filter(Boolean).join(""),
   }, async ({ requests_s: rate, ...given }) => {
     const made = await post("/v1/keys", { ...given, ...(rate ? { requests_s: Number(rate) } : {}) });
     await showOnce(given.name, made);
     return made;
   });
-  reading(page, "Keys", [["Keys of the gateway", "/v1/keys", (all) => table([
+  const { query } = page;
+  reading(page, "Keys", [["Keys of the gateway", "/v1/keys", (all) => [table([
     { title: "name", of: (each) => each.name },
     { title: "id", of: (each) => each.key_id },
     { title: "scopes", of: (each) => each.scopes.join(", ") },
@@ -38,7 +41,8 @@ function keys(page) {
       question: `Revoke key ${each.key_id} (${each.name})?`, text: "It counts no more, within 5 s at every gateway.", danger: true, yes: "Revoke it",
       done: (said) => (said.revoked ? "revoked" : "it was revoked before"),
     }, () => post(`${path("keys", each.key_id)}/revoke`)) || "" },
-  ], all, { empty: "No key yet. New key, or gapless keys create NAME --scope read:* makes one." })]],
+  ], all, { empty: "No key yet. New key, or gapless keys create NAME --scope read:* makes one." }),
+  all.length === KEYS && el("p", {}, el("a", { href: address(["keys"], { before: all.at(-1).key_id }) }, "Older keys"))], { limit: KEYS, before: query.get("before") }]],
   el("div", { class: "buttons" }, create));
 }
 

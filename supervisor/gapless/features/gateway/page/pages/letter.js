@@ -1,12 +1,13 @@
 // A dead letter: its error with the frames of the user's own code, its attempts in time, payload, and the changes of it.
 
+import { address } from "../address.js";
 import { exact, get, post } from "../api.js";
 import { action } from "../ask.js";
 import { el, facts, section, show } from "../dom.js";
 import { payload } from "../payload.js";
 import { when } from "../reading.js";
 import { count, plural } from "../words.js";
-import { deadAddress, OPEN } from "./causes.js";
+import { OPEN } from "./causes.js";
 
 export function letter({ main, parts, signal }) {
   const place = `${parts[0]}/${parts[1]}/${parts[2]}@${parts[3]}`;
@@ -26,23 +27,22 @@ export function letter({ main, parts, signal }) {
 function details({ unit, events, behind, ahead, alike }, place) {
   const first = events[0] || {};
   const { group, topic } = unit;
-  const names = (...all) => `#/${all.map(encodeURIComponent).join("/")}`;
   return [
     buttons(unit, events, place),
     facts([
       ["state", unit.state],
-      ["group", el("a", { href: names("groups", group, topic) }, `${group}/${topic}`)],
-      ["event", el("a", { href: names("topics", topic, unit.partition, unit.offset) }, `${topic}/${unit.partition}@${unit.offset}`)],
-      ["same error", alike.units > 0 && el("a", { href: deadAddress({ group, topic, states: OPEN, cause: alike.cause }) }, `${plural(alike.units, "unit")} of this group`)],
+      ["group", el("a", { href: address(["groups", group, topic]) }, `${group}/${topic}`)],
+      ["event", el("a", { href: address(["topics", topic, unit.partition, unit.offset]) }, `${topic}/${unit.partition}@${unit.offset}`)],
+      ["same error", alike.units > 0 && el("a", { href: address(["dead"], { group, topic, states: OPEN, cause: alike.cause }) }, `${plural(alike.units, "unit")} of this group`)],
       ["attempts", String(unit.attempts)], ["deaths of its process", unit.crashes ? String(unit.crashes) : null], ["worker", unit.worker],
       ["key", first.key], ["type", first.event_type], ["transaction", unit.transaction_id], ["events", String(unit.events)],
       ["parked behind it", behind.length ? String(behind.length) : null],
-      ["waits for", ahead && el("a", { href: names("dead", group, topic, ahead.partition, ahead.offset) }, `${group}/${topic}/${ahead.partition}@${ahead.offset}`)],
+      ["waits for", ahead && el("a", { href: address(["dead", group, topic, ahead.partition, ahead.offset]) }, `${group}/${topic}/${ahead.partition}@${ahead.offset}`)],
     ].filter(([, value]) => value)),
     section("Error", el("p", { class: "bad error" }, unit.reason || "–"), frames(unit.exception || "")),
     section("Attempts", el("ol", { class: "past" }, past(unit).map(([time, words]) => el("li", {}, when(time), ` ${words}`)))),
     events.map((event) => section(`Payload of ${event.offset}`, payload({ payload: exact(event.payload ?? "null") }),
-      event.headers && el("details", { open: true }, el("summary", {}, "headers"), el("pre", {}, pretty(event.headers))))),
+      event.headers && el("details", { open: true }, el("summary", {}, "headers"), el("pre", { tabindex: "0" }, pretty(event.headers))))),
     unit.events > events.length && el("p", { class: "quiet" }, `and ${plural(unit.events - events.length, "more event")}: gapless dlq show ${place}`),
   ];
 }
@@ -81,7 +81,7 @@ function frames(exception) {
   const own = [...exception.matchAll(/^ *File "([^"\n]+)", line ([0-9]+), in (.+)\n(?: {4}(.+))?/gm)].filter(([, file]) => !LIBRARY.test(file)).reverse();
   return [
     own.length > 0 && el("ol", { class: "frames" }, own.map(([, file, line, name, code]) => el("li", {}, `${file}:${line} in ${name}`, code && el("pre", {}, code.trim())))),
-    exception && el("details", { open: own.length === 0 }, el("summary", {}, "Traceback"), el("pre", {}, exception)),
+    exception && el("details", { open: own.length === 0 }, el("summary", {}, "Traceback"), el("pre", { tabindex: "0" }, exception)),
   ];
 }
 

@@ -1,12 +1,12 @@
 // The newest events of a topic, as they come, with filters that are in the address.
 
+import { address } from "../address.js";
 import { exact, getEvents, path, stream } from "../api.js";
 import { cells, el, head, show } from "../dom.js";
 import { chips, filterForm } from "../filter.js";
 import { short } from "../payload.js";
 import { when } from "../reading.js";
 import { count, plural } from "../words.js";
-import { eventAddress, filterAddress } from "./event.js";
 
 const PAGE = 50;
 const ROWS = 1_000; // at most; the oldest ones go first
@@ -31,9 +31,9 @@ export const filtersIn = (query) => Object.fromEntries(FIELDS.map(({ name }) => 
 
 /** A form that puts its values into the address, and a chip for each of these, which takes it out. */
 function filters(topic, given) {
-  const address = (wanted) => filterAddress(topic, wanted);
+  const href = (wanted) => address(["topics", topic], wanted);
   const isOpen = matchMedia("(min-width: 701px)").matches;
-  return [el("details", { open: isOpen }, el("summary", {}, "Filter"), filterForm(FIELDS, given, address)), chips(FIELDS, given, address)];
+  return [el("details", { open: isOpen }, el("summary", {}, "Filter"), filterForm(FIELDS, given, href)), chips(FIELDS, given, href)];
 }
 
 /** The parameters of a search for these filters. Throws an error of one sentence. */
@@ -49,7 +49,7 @@ const mayGrow = ({ until, transaction_id: transaction, at }) => !until && !trans
 
 export function newest(topic, given, signal) {
   const columns = [
-    { title: "place", kind: "time", of: (event) => el("a", { href: eventAddress(topic, event.partition, event.offset) }, ofPlace(event)) },
+    { title: "place", kind: "time", of: (event) => el("a", { href: address(["topics", topic, event.partition, event.offset]) }, ofPlace(event)) },
     { title: "published", kind: "time", of: (event) => when(event.created_ts) },
     { title: "key", of: (event) => event.key ?? event.host_id },
     { title: "type", kind: "place", of: (event) => event.event_type },
@@ -129,7 +129,7 @@ export function newest(topic, given, signal) {
 /** Show an event, unless it is there. */
 function add({ body, columns, topic, rows }, event, isNew) {
   if (rows.has(ofPlace(event))) return;
-  const row = el("tr", { class: isNew ? "new" : null, "data-href": eventAddress(topic, event.partition, event.offset), tabindex: "0" }, cells(columns, event));
+  const row = el("tr", { class: isNew ? "new" : null, "data-href": address(["topics", topic, event.partition, event.offset]), tabindex: "0" }, cells(columns, event));
   row.event = { partition: event.partition, offset: event.offset };
   rows.set(ofPlace(event), row);
   if (isNew) body.prepend(row);

@@ -1,12 +1,13 @@
 // The overview: problems with their age and remedy, charts of the whole log, groups, the last errors.
 
+import { address } from "../address.js";
 import { follow, historyChart, sparkline } from "../chart.js";
 import { el, section, show, table } from "../dom.js";
 import { looksOf } from "../history.js";
 import { when } from "../reading.js";
 import { remedyOf } from "../remedy.js";
 import { sortedTable } from "../sorted.js";
-import { address, age, byNeed, catchUp, count, name, plural, rate, stateOf } from "../words.js";
+import { age, byNeed, catchUp, count, name, plural, rate, stateOf } from "../words.js";
 
 export default { name: "", title: "Overview", key: "o", pages: { 0: overview } };
 
@@ -77,7 +78,7 @@ function groupColumns(lagsOf) {
     { title: "members", kind: "number", hide: true, by: (group) => group.members + group.workers, of: (group) =>
       (group.mode === "queue" ? [plural(group.workers, "worker"), el("div", { class: "second" }, `${count(group.in_hand)} in hand, ${count(group.open)} open`)] : count(group.members)) },
     { title: "dead", kind: "number", by: (group) => group.dead_letters, of: (group) =>
-      (group.dead_letters ? el("a", { class: "bad", href: address(["dead", group.group, "dead"]) }, count(group.dead_letters)) : "0") },
+      (group.dead_letters ? el("a", { class: "bad", href: address(["dead"], { group: group.group, states: "dead" }) }, count(group.dead_letters)) : "0") },
     { title: "waiting", kind: "number", hide: true, by: (group) => group.waiting + group.parked, of: (group) => count(group.waiting + group.parked) },
   ];
 }
@@ -102,7 +103,7 @@ function groupList(signal) {
 
 function lately({ dead_letters: letters, evictions }) {
   const lines = [
-    ...letters.map((each) => ({ at: each.at, what: el("a", { href: `#/dead/${[each.group, each.topic, each.partition, each.offset].map(encodeURIComponent).join("/")}` }, `${each.group}/${each.topic}/${each.partition}@${each.offset}`), why: each.error })),
+    ...letters.map((each) => ({ at: each.at, what: el("a", { href: address(["dead", each.group, each.topic, each.partition, each.offset]) }, `${each.group}/${each.topic}/${each.partition}@${each.offset}`), why: each.error })),
     ...evictions.map((each) => ({ at: each.at, what: `supervisor ${each.member} was given up`, why: each.reason })),
   ].sort((a, b) => (a.at < b.at ? 1 : -1)).slice(0, 10);
   const columns = [

@@ -1,10 +1,10 @@
 // A test event: asked for in a dialog, checked before it is sent, and its place told as a link.
 
+import { address } from "../address.js";
 import { exact, post, path, session } from "../api.js";
 import { ask } from "../ask.js";
 import { el, show } from "../dom.js";
 import { plural } from "../words.js";
-import { eventAddress, filterAddress } from "./event.js";
 
 const drafts = new Map(); // by topic: the newest try, to be tried again
 
@@ -69,7 +69,7 @@ async function publish(topic, { payload, key, event_type: type, headers: more })
   written.forEach(([, text]) => JSON.parse(text));
   const event = `{${written.map(([name, text]) => `"${name}": ${text}`).join(", ")}}`;
   const done = await post(`${path("topics", topic)}/events`, event, { wait: "offset" });
-  const places = (done.places || []).map((each) => el("a", { href: eventAddress(topic, each.partition, each.first_offset) }, `${topic}/${each.partition}@${each.first_offset}`));
+  const places = (done.places || []).map((each) => el("a", { href: address(["topics", topic, each.partition, each.first_offset]) }, `${topic}/${each.partition}@${each.first_offset}`));
   if (places.length) return ["Published at ", places];
-  return ["Published, without an offset yet, in ", el("a", { href: filterAddress(topic, { transaction_id: done.transaction_id }) }, `transaction ${done.transaction_id}`), ` (${plural(done.events, "event")})`];
+  return ["Published, without an offset yet, in ", el("a", { href: address(["topics", topic], { transaction_id: done.transaction_id }) }, `transaction ${done.transaction_id}`), ` (${plural(done.events, "event")})`];
 }

@@ -1,5 +1,6 @@
 // Topics: the list, and one with its newest events, groups, partitions, rates and settings.
 
+import { address } from "../address.js";
 import { get, path, post } from "../api.js";
 import { action } from "../ask.js";
 import { historyChart } from "../chart.js";
@@ -7,15 +8,15 @@ import { el, facts, show, table } from "../dom.js";
 import { LATE_MS } from "../history.js";
 import { when } from "../reading.js";
 import { sortedTable } from "../sorted.js";
-import { age, catchUp, count, plural, rate, stateOf } from "../words.js";
+import { age, bytes, catchUp, count, plural, rate, stateOf } from "../words.js";
 import { event } from "./event.js";
 import { filtersIn, newest } from "./newest.js";
 import { publishing } from "./publish.js";
 
 export default { name: "topics", title: "Topics", key: "t", pages: { 0: topics, 1: topic, 3: event } };
 
-const href = (each) => `#/topics/${encodeURIComponent(each.topic)}`;
-const groupHref = (each) => `#/groups/${encodeURIComponent(each.group)}/${encodeURIComponent(each.topic)}`;
+const href = (each) => address(["topics", each.topic]);
+const groupHref = (each) => address(["groups", each.group, each.topic]);
 
 const RANK = { bad: 3, warn: 2, good: 1, quiet: 0 };
 const rank = (group) => RANK[stateOf(group).level];
@@ -112,7 +113,7 @@ function topic({ main, parts: [topic], query, signal }) {
   const live = el("div");
   const body = el("div");
   const published = el("div", { "aria-live": "polite" });
-  const tabs = Object.entries(VIEWS).map(([name, title]) => el("a", { href: href({ topic }) + (name && `?view=${name}`), "aria-current": name === view ? "page" : null }, title));
+  const tabs = Object.entries(VIEWS).map(([name, title]) => el("a", { href: address(["topics", topic], { view: name }), "aria-current": name === view ? "page" : null }, title));
   main.append(el("h1", {}, topic), live, el("div", { class: "buttons" }, publishing(topic, published), altering(topic)), published, el("nav", { class: "tabs", "aria-label": "of the topic" }, tabs), body);
   const update = { "": events, groups, partitions, rates: charts, settings }[view]?.({ body, topic, query, signal });
   if (!VIEWS[view]) show(body, el("p", { class: "empty" }, "There is no such view of a topic."));
@@ -137,7 +138,7 @@ const groups = ({ body, topic }) => (status) => show(body, table([
   { title: "oldest", kind: "number", of: (each) => (each.lag ? age(each.lag_s) : "–") },
   { title: "catch up", kind: "number", hide: true, of: catchUp },
   { title: "ev/s", kind: "number", of: (each) => rate(each.handled_per_s) },
-  { title: "dead", kind: "number", of: (each) => el("a", { href: `#/dead?${new URLSearchParams({ group: each.group, topic })}` }, count(each.dead_letters)) },
+  { title: "dead", kind: "number", of: (each) => el("a", { href: address(["dead"], { group: each.group, topic }) }, count(each.dead_letters)) },
 ], status.groups.filter((each) => each.topic === topic), { href: groupHref, empty: "No group reads the topic." }));
 
 const partitions = ({ body, topic, signal }) => {
@@ -145,10 +146,11 @@ const partitions = ({ body, topic, signal }) => {
     try {
       const rows = await get(path("topics", topic), {}, signal);
       show(body, table([
-        { title: "partition", kind: "number", of: (each) => el("a", { href: `${href({ topic })}?at=${each.partition}` }, each.partition) },
+        { title: "partition", kind: "number", of: (each) => el("a", { href: address(["topics", topic], { at: each.partition }) }, each.partition) },
         { title: "oldest offset", kind: "number", of: (each) => count(each.log_start_offset) },
         { title: "log end offset", kind: "number", of: (each) => count(each.log_end_offset) },
         { title: "events", kind: "number", of: (each) => count(each.events) },
+        { title: "size, about", kind: "number", of: (each) => bytes(each.about_bytes) },
         { title: "state", of: (each) => each.state },
       ], rows, { dense: true }));
     } catch (error) {
@@ -167,9 +169,10 @@ function settings({ body, topic, signal }) {
   let own = null; // facts
   let status = null;
   const draw = () => own && status && show(body, facts([...own, ...factsOf(topic, status)]));
-  const read = () => get("/v1/topics", {}, signal).then((all) => {
+  const read = () => Promise.all([get("/v1/topics", {}, signal), get(path("topics", topic), {}, signal)]).then(([all, parts]) => {
     const each = all.find((one) => one.topic === topic);
     own = each && [
+      ["size", `about ${bytes(parts.reduce((sum, one) => sum + one.about_bytes, 0))}, by its newest events, without indexes`],
       ["partitions", count(each.partitions)],
       ["retention", each.retention_s === null ? "forever" : `${age(each.retention_s)}, at least`],
       ["archive", each.archive ? `pipeline ${each.archive} has to have read the events first` : "–"],
