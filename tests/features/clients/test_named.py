@@ -207,20 +207,6 @@ def test_what_a_producer_prepared_is_in_nobody_s_way(
     assert named(conn) == []
 
 
-@pytest.mark.parametrize("isolation", ["repeatable read", "serializable"])
-def test_a_client_in_another_isolation_is_told_in_one_line(
-    clients: Clients, conn: Connection, isolation: str
-) -> None:
-    one = clients.join()
-    with pytest.raises(psycopg.errors.InvalidTransactionState) as caught, conn.transaction():
-        conn.execute(f"set transaction isolation level {isolation}".encode())
-        one.poll()
-    assert caught.value.diag.message_primary == (
-        "a client of a group calls poll(), commit() and the others in READ COMMITTED, not "
-        f"{isolation.upper()}: they decide by the present state"
-    )
-
-
 def test_a_group_with_clients_is_not_dropped_and_says_who_is_there(clients: Clients) -> None:
     one, two = clients.join(), clients.join()
     drop = "select gapless.drop_group(%s)"
