@@ -101,14 +101,6 @@ def test_a_topic_that_nobody_made_is_refused(gapless, conn, app) -> None:
 
 
 @pytest.mark.long
-def test_nothing_is_made_when_one_of_several_is_refused(gapless, conn, app) -> None:
-    assert (
-        "app:mistaken: " in gapless("run", app, DB_EVENT_CONSUMER_TOTALPARTITIONS="3").complaint()
-    )
-    assert topics(conn) == []
-
-
-@pytest.mark.long
 @pytest.mark.parametrize("how", ["flag", "environment", "file"])
 def test_a_topic_is_made_on_request_and_the_log_says_so(
     start: Start, conn, app, tmp_path, how
@@ -142,16 +134,6 @@ def test_a_handler_that_names_no_topic_gets_that_of_the_settings(
     handles(conn, "k", "orders")
     ended(process)
     assert [name for _, name, _ in topics(conn)] == ["orders"]
-
-
-def test_a_test_gives_it_the_default(dsn: str, conn, app) -> None:
-    conn.execute("create table handled (topic text, key text)")
-    testing.install(dsn, topics={"outbox": 2})
-    conn.execute(INSERT, ["k"])
-    (handler,) = load_handlers(f"{app}:unnamed")
-    assert isinstance(handler, Handler)
-    assert testing.drain(dsn, handler).units == 1
-    handles(conn, "k")
 
 
 @pytest.mark.long

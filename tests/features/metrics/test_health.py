@@ -116,23 +116,6 @@ class TestRefused:
             f"metrics cannot be read at {address}: Address already in use: choose another address"
         )
 
-    @pytest.mark.long
-    @pytest.mark.parametrize(
-        "address",
-        long_but(
-            ["9464", "127.0.0.1", "127.0.0.1:99999", "http://x:1", ":1", "a b:1", "x:"], "9464"
-        ),
-    )
-    def test_an_address_that_is_none(self, gapless: Gapless, address: str) -> None:
-        line = gapless("run", str(APP), "--metrics", address).complaint()
-        assert "metrics" in line
-        assert "HOST:PORT" in line
-
-    @pytest.mark.long
-    def test_a_host_that_is_not_here(self, gapless: Gapless) -> None:
-        line = gapless("run", str(APP), "--metrics", "192.0.2.1:9464").complaint()
-        assert line.startswith("metrics cannot be read at 192.0.2.1:9464: ")
-
     def test_the_extra_that_is_missing(self, gapless: Gapless, tmp_path: Path) -> None:
         hide = (
             "import importlib.util as u; f = u.find_spec\n"

@@ -70,15 +70,6 @@ def test_after_a_change_of_the_number_of_partitions(gapless, orders, conn, parti
     assert value(conn, "select count(distinct (partition_id, c_offset)) from handled") == 30
 
 
-@pytest.mark.long
-def test_all_of_a_topic(gapless, orders, conn) -> None:
-    done = gapless("replay", APP, "--yes")
-    assert (done.code, done.out) == (0, "replayed 20 events: all handled\n"), done.err
-    assert value(conn, OFFSETS, 0) == value(conn, OFFSETS, 1) == list(range(1, 11))
-    assert billing(conn) == [(11,), (11,)]
-    assert value(conn, "select count(*) from gapless.consumer_group") == 1
-
-
 @pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("words", "offsets"),
@@ -191,12 +182,6 @@ def test_a_new_group_at_a_place(gapless, orders, conn, place, lag) -> None:
     )
     assert gapless("groups", "remove", "audit", "--yes").code == 0
     assert 'there is no group "audit"' in gapless("groups", "remove", "audit", "--yes").complaint()
-
-
-def test_a_new_group_beyond_the_end_is_not_made(gapless, orders, conn) -> None:
-    complaint = gapless("groups", "create", "audit", "orders", "--start", "99").complaint()
-    assert "beyond the end" in complaint
-    assert value(conn, "select count(*) from gapless.consumer_group") == 1
 
 
 # ---- what would be done, and trying it ----
@@ -350,15 +335,6 @@ def test_a_dry_run_of_a_handler_that_ends_its_transaction(
     untouched()
 
 
-def test_a_dry_run_shows_the_first_failures(gapless, orders, conn, untouched) -> None:
-    odd_words(conn, orders[0], *["refuse"] * 8)
-    untouched()
-    done = gapless("replay", ODD, "--dry-run", "--partition", "0")
-    assert done.lines[0] == "10 units would be handled, 8 would fail:"
-    assert (len(done.lines), done.lines[-1]) == (7, "  and 3 more")
-    untouched()
-
-
 @pytest.mark.long
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_dry_run_that_is_ended_leaves_nothing(
@@ -381,15 +357,6 @@ def test_a_dry_run_that_is_ended_leaves_nothing(
     assert until(lambda: not value(conn, at_it))
     assert value(conn, "select count(*) from gapless.consumer_group") == 1
     assert value(conn, "select count(*) from handled") == 0
-
-
-def test_what_does_not_go_together(gapless, orders, untouched) -> None:
-    untouched()
-    said = "--dry-run and --yes: one or the other"
-    assert gapless("replay", APP, "--dry-run", "--yes").complaint() == said
-    said = "--dry-run and --continue: one or the other"
-    assert gapless("replay", APP, "--dry-run", "--continue", "r").complaint() == said
-    untouched()
 
 
 @pytest.mark.long

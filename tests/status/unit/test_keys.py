@@ -145,12 +145,6 @@ def test_a_filter_finds_owners_states_and_errors() -> None:
     )  # fmt: skip
 
 
-def test_help_and_back() -> None:
-    state = _after("?")
-    assert state.mode == "help"
-    assert _after("q", state=state) == ConsoleState(), "any key ends it, and does nothing else"
-
-
 def test_q_goes_back_and_ends_on_the_first_page() -> None:
     assert _after("q").has_quit
     state = _after("enter", "q")
@@ -182,32 +176,12 @@ def test_redrive_asks_first_and_only_y_is_a_yes() -> None:
         assert left.said == "left as it is"
 
 
-def test_the_unit_that_was_asked_about_is_redriven_wherever_the_rows_have_moved() -> None:
-    state = _after("r", state=_partition())
-    shown = _look()
-    other = LetterLine(
-        offset=99, events=1, state="dead", attempts=1, failed_ts=NOON, key=None, error="x"
-    )
-    moved = replace(shown, letters=[other, *shown.letters])
-    assert press(state, "y", moved, CANVAS).wish == (*PLACE, 40)
-
-
 def test_a_unit_that_is_shown_can_be_redriven() -> None:
     state = _after("enter", "r", "y", state=_partition())
     assert state.wish == (*PLACE, 40)
     done = told(state, "asked")
     assert (done.wish, done.said) == (None, "asked")
     assert _after("j", state=done).said is None
-
-
-@pytest.mark.parametrize("keys", [("r",), ("enter", "r")])
-def test_there_is_nothing_to_redrive_above_a_partition(keys: tuple[str, ...]) -> None:
-    assert _after(*keys).asked is None
-
-
-def test_without_units_there_is_nothing_to_redrive() -> None:
-    empty = replace(_look(), letters=[])
-    assert _after("r", state=_partition(), shown=empty).asked is None
 
 
 def test_a_text_scrolls_and_stops_at_its_end() -> None:
