@@ -15,7 +15,6 @@ from gapless.cli.main import main
 from gapless.db.connect import connect
 from gapless.db.migrate import require_schema
 from gapless.ops.install import is_installed
-from support.servers import until
 
 
 @pytest.fixture
@@ -100,17 +99,6 @@ def test_init_with_a_number_of_partitions(empty, tmp_path) -> None:
         "--partitions 5 gives it that number, or leave totalPartitions (--partitions) out"
     )
     assert "has 3" in empty("init", DB_EVENT_CONSUMER_TOTALPARTITIONS="4").complaint()
-
-
-@pytest.mark.long
-def test_init_takes_the_chunks_of_the_configuration(empty, tmp_path, empty_dsn: str) -> None:
-    config = tmp_path / "gapless.yml"
-    config.write_text("chunkEvents: 20000\nchunksAhead: 4\n")
-    assert "made 5 chunks of 20,000 events" in empty("init", "--config", str(config)).out
-    empty("init")  # the defaults leave alone what somebody chose
-    with psycopg.connect(empty_dsn) as conn:
-        row = conn.execute("select chunk_events, chunks_ahead from gapless.log_config").fetchone()
-    assert row == (20000, 4)
 
 
 @pytest.mark.long

@@ -1,7 +1,6 @@
 """publish: what a line says is what is in the log, and a bad line is named."""
 
 import json
-import os
 import signal
 import subprocess
 import time

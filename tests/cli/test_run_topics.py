@@ -8,9 +8,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from gapless import testing
-from gapless.consume.user.handler import Handler
-from gapless.consume.user.load import load_handlers
 from gapless.db.connect import connect
 from gapless.log.topics import ensure_topic
 from support.servers import until

@@ -6,7 +6,7 @@ import signal
 import termios
 import time
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 
 import psycopg
 import pytest

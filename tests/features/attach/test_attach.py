@@ -14,7 +14,6 @@ from gapless.db.connect import connect
 from gapless.errors import GaplessError, RefusedError
 from gapless.features.attach import ops
 from gapless.features.attach.ops import (
-    AttachRequest,
     attach_table,
     detach_table,
     list_attachments,

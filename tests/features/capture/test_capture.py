@@ -9,8 +9,6 @@ from psycopg import Connection
 from features.capture.tables import capture, kinds, published
 from gapless.db.connect import connect
 from gapless.db.queries import sql_root
-from gapless.db.uninstall import uninstall
-from gapless.features.capture.ops import list_captures
 from gapless.log.sequence import sequence
 from gapless.log.topics import Topic
 
@@ -24,7 +22,6 @@ def orders(conn: Connection, topic: Topic) -> str:
 
 
 class TestEvents:
-
     def test_a_rolled_back_change_is_none(self, conn: Connection, orders: str) -> None:
         capture(conn, orders)
         with conn.transaction(force_rollback=True):
@@ -369,7 +366,6 @@ class TestLooks:
 
 
 class TestEnds:
-
     def test_functions_are_replaced_under_it(self, conn: Connection, orders: str) -> None:
         """gapless init of a newer version: triggers stay, and use what is new at once."""
         capture(conn, orders)
@@ -381,7 +377,6 @@ class TestEnds:
 
 
 class TestTriggers:
-
     def test_the_role_of_replication(self, conn: Connection, orders: str) -> None:
         """As any trigger: not what replication writes, unless it is told to fire always."""
         capture(conn, orders)

@@ -13,7 +13,6 @@ from psycopg.errors import ObjectNotInPrerequisiteState
 from gapless import handler
 from gapless.consume.unit import Unit
 from gapless.db.connect import connect
-from gapless.errors import RefusedError
 from gapless.features.attach.ops import AttachRequest, attach_table
 from gapless.features.attach.switch import hand_back, switch_group
 from gapless.features.classic import ops
@@ -26,7 +25,7 @@ from gapless.features.classic.ops import (
 )
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import Topic, ensure_topic
+from gapless.log.topics import Topic
 from gapless.ops.groups import create_group, remove_group
 from gapless.testing import drain
 

@@ -1,7 +1,6 @@
 """Clients of an ordered group: what each gets, what it may commit, and who comes too late."""
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import psycopg
 import pytest

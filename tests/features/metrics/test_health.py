@@ -12,7 +12,6 @@ from psycopg import Connection
 from gapless.lease.room import own_sessions
 from support.commands import Gapless
 from support.fleet import until
-from support.long import long_but
 from support.watched import APP, Watch, order
 
 

@@ -7,13 +7,13 @@ from features.retention.world import World
 from gapless.errors import HoleError, OverrunError
 from gapless.features.retention.chunks import Retention, set_retention
 from gapless.features.spark.options import read_options
-from gapless.features.spark.pipeline.document import Pipeline
 from gapless.features.spark.pipeline.position import next_batch, register_pipeline, reset_pipeline
 from gapless.features.spark.pipeline.spec import TargetSpec
 from gapless.features.spark.place import earliest, find_ends, require_kept
 from gapless.log.tail import Tail
 from gapless.log.topics import require_topic
 from gapless.settings import Settings
+from support.pipelines import pipeline
 
 FIRST = 13  # the oldest offset of partition 0 once history() has expired; 3 events follow
 
@@ -83,16 +83,7 @@ def test_spark_begins_there_and_says_what_is_lost(dropped: World) -> None:
 
 def test_a_pipeline_that_was_overrun_is_told_of_a_reset(world: World) -> None:
     """An option of the source would be of no use: pipelines have none."""
-    cold = Pipeline(
-        name="cold",
-        topics=("orders",),
-        start="earliest",
-        columns=("value",),
-        batch_events=5,
-        sql=None,
-        transform=None,
-        target=TargetSpec(kind="table", where="t"),
-    )
+    cold = pipeline(name="cold", topics=("orders",), target=TargetSpec(kind="table", where="t"))
     register_pipeline(world.conn, cold)
     world.history()
     world.expire(overrun=["pipeline.cold"])

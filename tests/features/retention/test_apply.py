@@ -1,16 +1,11 @@
 """Retention is taken in steps: each until nothing is left of it, and none waits for what is locked."""
 
-from typing import Any
-
-import psycopg
 import pytest
 
 from features.retention.world import FOR_EVER, World
 from gapless.db.connect import connect
 from gapless.errors import RefusedError
-from gapless.features.retention import chunks as retention
 from gapless.features.retention.chunks import (
-    HistoryRetention,
     Retention,
     apply_retention,
     find_retention,

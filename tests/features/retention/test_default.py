@@ -41,7 +41,6 @@ WAYS: dict[str, Mapping[str, Any]] = {
     "a claim": {},
     "batch": {"batch_size": 100},
     "filter": {"where": "$.n >= 0"},
-    "types": {"event_types": ["order.*"]},
     "user": {"group_by": "user"},
     "streamed": {"batch_size": 1001},
     "parked": {"on_failure": "park-key"},

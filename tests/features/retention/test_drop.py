@@ -17,7 +17,7 @@ from gapless.features.retention.chunks import (
 from gapless.log.event import NewEvent
 from gapless.log.publish import publish
 from gapless.log.sequence import sequence
-from gapless.log.topics import adopt_topic, discard_unrouted, ensure_topic
+from gapless.log.topics import adopt_topic, discard_unrouted
 
 
 @pytest.mark.long

@@ -1,14 +1,12 @@
 """ops and SQL of schemas: versions, races, the audit, what is not a schema."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from psycopg import Connection
 
 from gapless import ops
-from gapless.errors import RefusedError, UsageError
-from gapless.features.schemas import ops as schema_ops
+from gapless.errors import UsageError
 from gapless.features.schemas.checks import schemas
 from gapless.features.schemas.section import Checked
 from gapless.log.topics import ensure_topic

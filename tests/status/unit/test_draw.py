@@ -1,7 +1,6 @@
 """What the console shows, from snapshots made by hand: every page, size, terminal and trouble."""
 
 import json
-import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -12,9 +11,8 @@ from rich.cells import cell_len
 from rich.text import Text
 
 from gapless.status import to_document
-from gapless.status.draw import WORDS, draw
+from gapless.status.draw import draw
 from gapless.status.history import History
-from gapless.status.keys import HELP
 from gapless.status.layout import Section, lay_out, share, window
 from gapless.status.snapshot import COUNT_MAX, Pending, Snapshot, Standing
 from gapless.status.view import Canvas, ConsolePage, ConsoleState, LetterLine, Look
@@ -108,27 +106,6 @@ def test_the_laggard_is_on_the_first_screen() -> None:
     assert lines[first + 2].split()[:2] == ["billing/orders/0", "nobody"]
     unserved = "billing/orders: nobody works on 16 of 144 partitions: start gapless run"
     assert any(line.startswith(unserved) for line in lines)
-
-
-def test_a_line_per_group_has_all_that_counts() -> None:
-    history = History()
-    for second in range(10):
-        rows = [standing(0, next_offset=1 + 120 * second, lag=3000 - 100 * second, waiting=2)]
-        shot = look(rows, at_s=second, members=[presence("host-a")])
-        history.add(shot)
-    lines = pages(shot, height=24, history=history)
-    head, row = next((line, lines[n + 1]) for n, line in enumerate(lines) if line[:6] == "group ")
-    assert head.split() == [
-        *("group", "lag", "behind", "ev/s", "catch", "up", "members", "dead", "waiting", "trend"),
-    ]  # fmt: skip
-    assert row.split()[:8] == ["billing/orders", "2,100", "4m", "120", "21s", "1", "0", "2"]
-    assert set(row.split()[8]) == set("▆▇█"), "it falls"
-    assert lines[0].startswith("gapless  database shop on db1:5432  PostgreSQL 15.8")
-    assert lines[0].endswith("12:00:09")
-    assert lines[1] == "lag 2,100 (4m)   published 20/s   dead 0   sequencer idle, 0 pending"
-    wide = pages(shot, width=140, height=24, history=history)
-    assert wide[1].startswith("lag 2,100 (4m)   published 20/s   dead 0   handled 120/s   events ")
-    assert wide[1].endswith("sequencer idle, 0 pending   retention idle   sessions 12")
 
 
 def test_errors_are_a_line_for_each_unit() -> None:
@@ -282,39 +259,7 @@ def test_whatever_there_is_fits(data: st.DataObject, width: int, height: int) ->
     assert max(map(cell_len, lines)) <= width
 
 
-def test_the_help_fits_forty_columns() -> None:
-    lines = pages(_busy(), ConsoleState(mode="help"), width=40, height=20)
-    text = "\n".join(lines)
-    for what, means in (*HELP, *WORDS):
-        assert f"{what:<10}  {means}" in text
-
-
-def test_a_wide_screen_has_offsets_and_both_names_of_a_hand_over() -> None:
-    moving = standing(0, "host-a", target="host-b", next_offset=5000, lag=2)
-    wide = "\n".join(pages(look([moving]), width=200))
-    assert "host-a → host-b" in wide
-    assert re.search(r" 5000 +5002 ", wide)
-    narrow = "\n".join(pages(look([moving]), width=80))
-    assert " → host-b " in narrow
-    assert "5000" not in narrow
-
-
 # -- the other pages ------------------------------------------------------------------------------
-
-
-def test_a_group_has_its_partitions_with_owner_epoch_lag_and_error() -> None:
-    shot = _busy()
-    other = standing(0, group_id="search")
-    shot = replace(shot, partitions=(*shot.partitions, other))
-    lines = pages(shot, _at(*GROUP), width=120, height=30)
-    assert lines[0].startswith("gapless  billing/orders  database shop")
-    assert next(line for line in lines if line.startswith("partition ")).split() == [
-        *("partition", "member", "epoch", "current", "offset", "log", "end", "offset"),
-        *("lag", "behind", "dead", "error"),
-    ]
-    row = next(line for line in lines if line.startswith("! 3 "))
-    assert "stopped: 2 of 100 events are missing" in row
-    assert "search" not in "\n".join(lines)
 
 
 def test_a_partition_has_its_error_and_what_was_set_aside() -> None:
@@ -328,36 +273,12 @@ def test_a_partition_has_its_error_and_what_was_set_aside() -> None:
     assert lines[-1].startswith("esc back  ? help  r redrive")
 
 
-def test_a_unit_has_its_whole_text_page_by_page() -> None:
-    state = _at(*GROUP, 3, 17)
-    lines = pages(_opened(), state, height=24)
-    assert lines[0].startswith("gapless  billing/orders/3@17  database shop")
-    assert lines[1:4] == ["line 0", "line 1", "line 2"]
-    scrolled = replace(state, pages=(*state.pages[:-1], replace(state.page, scroll=50)))
-    assert pages(_opened(), scrolled, height=24)[1] == "line 50"
-
-
-def test_a_fold_keeps_the_laggiest_and_says_what_it_hides() -> None:
-    lines = pages(_laggard(), _at(*GROUP), height=24)
-    shown = [line for line in lines if " host-a " in line or " nobody " in line]
-    assert shown[0].startswith("97 ")
-    assert f"… {144 - len(shown)} more, all at lag 0" in lines
-
-
 def test_the_chosen_row_is_seen_wherever_it_is() -> None:
     for chosen in (0, 50, 143):
         page = ConsolePage(at=GROUP, chosen=(*GROUP, chosen))
         state = ConsoleState(pages=(ConsolePage(), page), sort="name")
         lines = pages(_laggard(), state, height=24)
         assert any(line.startswith(f"{chosen} ") for line in lines), chosen
-
-
-def test_the_chosen_row_is_marked_without_colour() -> None:
-    lines = draw(Look(snapshot=_busy(8)), ConsoleState(), Canvas(width=80, height=24))
-    shown = printed(lines, no_color=True, color_system="256")
-    marked = [line for line in shown.splitlines() if "\x1b[7m" in line or ";7m" in line]
-    assert len(marked) == 1
-    assert "billing/orders" in marked[0]
 
 
 # -- terminals, hostile text, trouble -------------------------------------------------------------

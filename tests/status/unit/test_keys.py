@@ -105,16 +105,6 @@ def test_sorting() -> None:
     assert _after("s", "s", "s").sort == "lag"
 
 
-def test_rates_sort_too() -> None:
-    history = History()
-    history.add(look([standing(0, next_offset=1), standing(1, next_offset=1)], at_s=0))
-    shot = look([standing(0, next_offset=2), standing(1, next_offset=50)], at_s=1)
-    history.add(shot)
-    shown = Look(snapshot=shot, history=history)
-    state = _after("enter", "s", "s", shown=shown)
-    assert [name[-1] for name in row_names(shown, state)] == [1, 0]
-
-
 def test_a_filter_works_while_it_is_typed() -> None:
     state = _after(*"/Bill")
     assert (state.mode, state.page.filter) == ("filter", "Bill")
@@ -182,17 +172,6 @@ def test_a_unit_that_is_shown_can_be_redriven() -> None:
     done = told(state, "asked")
     assert (done.wish, done.said) == (None, "asked")
     assert _after("j", state=done).said is None
-
-
-def test_a_text_scrolls_and_stops_at_its_end() -> None:
-    state = _after("enter", state=_partition())
-    assert _after("j", "j", state=state).page.scroll == 2
-    assert _after("j", "k", "k", state=state).page.scroll == 0
-    end = _after("G", state=state)
-    assert 80 <= end.page.scroll <= 100
-    assert _after("j", state=end) == end
-    assert _after("k", state=end).page.scroll == end.page.scroll - 1
-    assert _after("g", state=end).page.scroll == 0
 
 
 # -- any history ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from gapless.status.fitted import cut, shorten, wrapped
-from gapless.status.history import POINTS_MAX, WINDOW_S, History
+from gapless.status.history import WINDOW_S, History
 from gapless.status.snapshot import Eviction, Snapshot
 from gapless.status.words import ASCII, UNICODE, age, clean, count, rate, sparkline
 from support.look import MEMBERS, look, presence, standing
@@ -51,13 +51,6 @@ def test_a_rate_is_the_mean_of_a_few_seconds() -> None:
     assert history.course(KEY)[-1] == 1000.0
 
 
-def test_looks_in_quick_succession_are_one_point() -> None:
-    history = _history(*((n / 4, 1 + 25 * n) for n in range(41)))
-    assert 8 <= len(history.course(KEY)) <= 14
-    assert history.course(KEY)[:-1] == pytest.approx([100.0] * (len(history.course(KEY)) - 1))
-    assert history.rate(KEY) == pytest.approx(100.0)
-
-
 def test_a_seek_backwards_is_no_rate() -> None:
     assert _history((0, 100), (1, 1)).rate(KEY) == 0.0
 
@@ -80,18 +73,6 @@ def test_the_lag_of_a_group_has_a_course_and_a_pace() -> None:
     assert history.lag_per_s(("billing", "other")) is None
     assert history.lags(("billing", "other")) == [None] * 20
     assert _history((0, 1)).lag_per_s(group) is None, "one look is no pace"
-
-
-def test_the_pace_is_that_of_late() -> None:
-    history = History()
-    for second in range(60):
-        history.add(look([standing(0, lag=5000 if second < 45 else 1000 - second)], at_s=second))
-    assert history.lag_per_s(("billing", "orders")) == pytest.approx(-1.0)
-
-
-def test_it_forgets() -> None:
-    history = _history(*((float(s), s + 1) for s in range(POINTS_MAX + 500)))
-    assert len(history.course(KEY)) == POINTS_MAX
 
 
 def test_the_first_look_is_no_news() -> None:

@@ -6,13 +6,12 @@ from contextlib import closing, contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from pathlib import Path
 from threading import Event, Thread, current_thread
-from typing import Any
 
 import pytest
 
 from gapless.errors import UsageError
 from gapless.features.metrics import serve as module
-from gapless.features.metrics.serve import HttpServer, Replies, Reply, open_metrics, open_socket
+from gapless.features.metrics.serve import HttpServer, Replies, Reply, open_socket
 
 WAIT_S = 30  # for an answer that comes at once
 

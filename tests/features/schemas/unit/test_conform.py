@@ -7,7 +7,6 @@ from time import monotonic
 import pytest
 
 from gapless.features.schemas.conform import (
-    DEPTH_MAX,
     SCHEMA_BYTES_MAX,
     NotASchemaError,
     covers,

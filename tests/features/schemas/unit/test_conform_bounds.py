@@ -1,21 +1,16 @@
 """Where schemas and payloads begin to be too much, and how what is said of them is cut."""
 
-import builtins
 import json
-from typing import Any
 
 import pytest
 
-from gapless.features.schemas import conform
 from gapless.features.schemas.conform import (
     DEPTH_MAX,
-    NEEDED,
     SCHEMA_BYTES_MAX,
     Mismatch,
     NotASchemaError,
     covers,
     json_schema,
-    lacks,
 )
 
 ANY = json_schema("{}")
